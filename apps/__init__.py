@@ -1,0 +1,1 @@
+"""One thin file a command: parse, build, run, report."""

@@ -1,0 +1,1 @@
+"""Presets: pipelines and training recipes, as YAML files beside this one."""

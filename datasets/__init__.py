@@ -1,0 +1,1 @@
+"""Motion capture and benchmark readers, virtual cameras, augmentation."""

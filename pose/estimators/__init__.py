@@ -1,0 +1,1 @@
+"""Crop to keypoints: one file a model family."""

@@ -1,0 +1,174 @@
+"""Joint sets, their edges and flip pairs, and the one conversion to Human3.6M-17.
+
+A lifter trained on one definition of pelvis, spine, thorax, neck and head is wrong on another, so the definition is
+written down once, here, and used in training (what a detector would see of a motion-capture body) and at inference:
+
+- pelvis: midpoint of the hips. thorax: midpoint of the shoulders. spine: midpoint of pelvis and thorax.
+- neck / nose: the nose. head: midpoint of the ears.
+
+These five are *observations*: a skeleton of a detector shows them at points that are not quite the Human3.6M joints
+(whose thorax is the base of the neck and whose head is the top of the head). `Skeleton.derived` says so, and the lifter
+is told, so that its output is Human3.6M-17 either way. A joint that cannot be known has score 0.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pose.types import F32
+
+H36M_NAMES = (
+    "pelvis", "right_hip", "right_knee", "right_ankle", "left_hip", "left_knee", "left_ankle", "spine", "thorax",
+    "neck", "head", "left_shoulder", "left_elbow", "left_wrist", "right_shoulder", "right_elbow", "right_wrist",
+)  # fmt: skip
+COCO_NAMES = (
+    "nose", "left_eye", "right_eye", "left_ear", "right_ear", "left_shoulder", "right_shoulder", "left_elbow",
+    "right_elbow", "left_wrist", "right_wrist", "left_hip", "right_hip", "left_knee", "right_knee", "left_ankle",
+    "right_ankle",
+)  # fmt: skip
+HALPE_NAMES = (
+    *COCO_NAMES, "head", "neck", "hip", "left_big_toe", "right_big_toe", "left_small_toe", "right_small_toe",
+    "left_heel", "right_heel",
+)  # fmt: skip
+BLAZEPOSE_NAMES = (
+    "nose", "left_eye_inner", "left_eye", "left_eye_outer", "right_eye_inner", "right_eye", "right_eye_outer",
+    "left_ear", "right_ear", "mouth_left", "mouth_right", "left_shoulder", "right_shoulder", "left_elbow",
+    "right_elbow", "left_wrist", "right_wrist", "left_pinky", "right_pinky", "left_index", "right_index", "left_thumb",
+    "right_thumb", "left_hip", "right_hip", "left_knee", "right_knee", "left_ankle", "right_ankle", "left_heel",
+    "right_heel", "left_foot_index", "right_foot_index",
+)  # fmt: skip
+
+_LIMBS = (
+    ("left_shoulder", "left_elbow"), ("left_elbow", "left_wrist"), ("right_shoulder", "right_elbow"),
+    ("right_elbow", "right_wrist"), ("left_hip", "left_knee"), ("left_knee", "left_ankle"), ("right_hip", "right_knee"),
+    ("right_knee", "right_ankle"),
+)  # fmt: skip
+_TRUNK = (
+    ("left_shoulder", "right_shoulder"), ("left_hip", "right_hip"), ("left_shoulder", "left_hip"),
+    ("right_shoulder", "right_hip"),
+)  # fmt: skip
+_COCO_FACE = (
+    ("nose", "left_eye"), ("nose", "right_eye"), ("left_eye", "left_ear"), ("right_eye", "right_ear"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Skeleton:
+    """A named joint set.
+
+    names: one a joint. edges: (parent, child) index pairs to draw. derived: True when pelvis, spine, thorax, neck and
+    head must be derived from other joints to get Human3.6M-17.
+    """
+
+    name: str
+    names: tuple[str, ...]
+    edges: tuple[tuple[int, int], ...]
+    derived: bool
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def index(self, joint: str) -> int:
+        """Position of `joint`. Raises ValueError for a name this skeleton does not have."""
+        return self.names.index(joint)
+
+    @property
+    def flip_order(self) -> tuple[int, ...]:
+        """For each joint the index of its mirror image, so that `x[..., flip_order, :]` swaps left and right."""
+        return tuple(self.index(_mirror_name(name)) for name in self.names)
+
+    def side(self, joint: int) -> str:
+        """'left', 'right' or 'centre'."""
+        parts = self.names[joint].split("_")
+        return "left" if "left" in parts else "right" if "right" in parts else "centre"
+
+
+def _mirror_name(name: str) -> str:
+    swap = {"left": "right", "right": "left"}
+    return "_".join(swap.get(part, part) for part in name.split("_"))
+
+
+def _skeleton(name: str, names: tuple[str, ...], edges: tuple[tuple[str, str], ...], derived: bool = True) -> Skeleton:
+    return Skeleton(name, names, tuple((names.index(a), names.index(b)) for a, b in edges), derived)
+
+
+H36M17 = _skeleton(
+    "h36m17",
+    H36M_NAMES,
+    (
+        ("pelvis", "right_hip"), ("right_hip", "right_knee"), ("right_knee", "right_ankle"), ("pelvis", "left_hip"),
+        ("left_hip", "left_knee"), ("left_knee", "left_ankle"), ("pelvis", "spine"), ("spine", "thorax"),
+        ("thorax", "neck"), ("neck", "head"), ("thorax", "left_shoulder"), ("left_shoulder", "left_elbow"),
+        ("left_elbow", "left_wrist"), ("thorax", "right_shoulder"), ("right_shoulder", "right_elbow"),
+        ("right_elbow", "right_wrist"),
+    ),
+    derived=False,
+)  # fmt: skip
+COCO17 = _skeleton("coco17", COCO_NAMES, _LIMBS + _TRUNK + _COCO_FACE)
+HALPE26 = _skeleton(
+    "halpe26",
+    HALPE_NAMES,
+    (
+        *_LIMBS, ("head", "neck"), ("neck", "hip"), ("neck", "left_shoulder"), ("neck", "right_shoulder"),
+        ("hip", "left_hip"), ("hip", "right_hip"), ("left_ankle", "left_heel"), ("left_ankle", "left_big_toe"),
+        ("left_ankle", "left_small_toe"), ("right_ankle", "right_heel"), ("right_ankle", "right_big_toe"),
+        ("right_ankle", "right_small_toe"), *_COCO_FACE,
+    ),
+)  # fmt: skip
+BLAZEPOSE33 = _skeleton(
+    "blazepose33",
+    BLAZEPOSE_NAMES,
+    (
+        *_LIMBS, *_TRUNK, ("nose", "left_eye"), ("nose", "right_eye"), ("left_eye", "left_ear"),
+        ("right_eye", "right_ear"), ("mouth_left", "mouth_right"), ("left_wrist", "left_index"),
+        ("left_wrist", "left_thumb"), ("left_wrist", "left_pinky"), ("right_wrist", "right_index"),
+        ("right_wrist", "right_thumb"), ("right_wrist", "right_pinky"), ("left_ankle", "left_heel"),
+        ("left_heel", "left_foot_index"), ("right_ankle", "right_heel"), ("right_heel", "right_foot_index"),
+    ),
+)  # fmt: skip
+
+SKELETONS = {skeleton.name: skeleton for skeleton in (H36M17, COCO17, HALPE26, BLAZEPOSE33)}
+
+
+def get_skeleton(name: str) -> Skeleton:
+    """The skeleton called `name`. Raises ValueError that lists the known names."""
+    if name not in SKELETONS:
+        raise ValueError(f"skeleton: unknown name {name!r}; known: {', '.join(SKELETONS)}")
+    return SKELETONS[name]
+
+
+# Human3.6M joint -> the observed joints whose mean stands for it.
+_DERIVED_FROM: dict[str, tuple[str, ...]] = {
+    "pelvis": ("left_hip", "right_hip"),
+    "spine": ("left_hip", "right_hip", "left_shoulder", "right_shoulder"),
+    "thorax": ("left_shoulder", "right_shoulder"),
+    "neck": ("nose",),
+    "head": ("left_ear", "right_ear"),
+}
+
+
+def _sources(skeleton: Skeleton) -> list[list[int]]:
+    rows = []
+    for joint in H36M_NAMES:
+        names = (joint,) if not skeleton.derived else _DERIVED_FROM.get(joint, (joint,))
+        rows.append([skeleton.index(name) for name in names])
+    return rows
+
+
+def to_h36m17(keypoints: F32, scores: F32, skeleton: Skeleton) -> tuple[F32, F32]:
+    """Convert keypoints (..., J, 2 or 3) and scores (..., J) of any skeleton to Human3.6M-17.
+
+    A derived joint is the mean of its sources, and its score the smallest of theirs: it is not seen unless all of them
+    are. Units and frame are those of the input. Raises ValueError when J is not the skeleton's.
+    """
+    if keypoints.shape[-2] != len(skeleton) or scores.shape[-1] != len(skeleton):
+        raise ValueError(
+            f"keypoints: {skeleton.name} has {len(skeleton)} joints, got {keypoints.shape[-2]} keypoints and "
+            f"{scores.shape[-1]} scores"
+        )
+    if not skeleton.derived:
+        return keypoints.astype(np.float32, copy=False), scores.astype(np.float32, copy=False)
+    sources = _sources(skeleton)
+    xy = np.stack([keypoints[..., rows, :].mean(axis=-2) for rows in sources], axis=-2)
+    score = np.stack([scores[..., rows].min(axis=-1) for rows in sources], axis=-1)
+    return xy.astype(np.float32, copy=False), score.astype(np.float32, copy=False)

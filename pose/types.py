@@ -1,0 +1,249 @@
+"""What passes between the stages: plain, frozen data classes of NumPy arrays.
+
+Axes: P person, J joint, T time. Pixels: x right, y down, (0, 0) is the centre of the top-left pixel. 3D is metres in
+the camera frame: x right, y down, z forward. Times are seconds. A score is in [0, 1]; 0 says "not seen", and then the
+coordinate beside it means nothing.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+F32 = NDArray[np.float32]
+I64 = NDArray[np.int64]
+U8 = NDArray[np.uint8]
+
+
+def _check(owner: object, name: str, shape: tuple[int | None, ...]) -> None:
+    array = getattr(owner, name)
+    if array.ndim != len(shape) or any(
+        want is not None and have != want for have, want in zip(array.shape, shape, strict=True)
+    ):
+        expected = "(" + ", ".join("*" if want is None else str(want) for want in shape) + ")"
+        raise ValueError(f"{type(owner).__name__}.{name}: expected shape {expected}, got {array.shape}")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One picture of the source.
+
+    image: (H, W, 3) uint8 RGB, upright (rotation metadata already applied). index: 0, 1, 2, ... in decoding order.
+    time: seconds from the container's time stamps, relative to the first frame of the source.
+    """
+
+    image: U8
+    index: int
+    time: float
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """(width, height) in pixels."""
+        return self.image.shape[1], self.image.shape[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Regions:
+    """Rotated rectangles to crop, P of them.
+
+    centers: (P, 2) px. sizes: (P, 2) width and height, px. angles: (P,) radians, the clockwise turn (as seen on the
+    screen) that the upright crop makes in the picture.
+    """
+
+    centers: F32
+    sizes: F32
+    angles: F32
+
+    def __post_init__(self) -> None:
+        n = len(self.centers)
+        _check(self, "centers", (n, 2))
+        _check(self, "sizes", (n, 2))
+        _check(self, "angles", (n,))
+
+    def __len__(self) -> int:
+        return len(self.centers)
+
+    def __getitem__(self, rows: NDArray[np.generic] | slice | list[int]) -> "Regions":
+        return Regions(self.centers[rows], self.sizes[rows], self.angles[rows])
+
+    @classmethod
+    def empty(cls) -> Self:
+        return cls(np.zeros((0, 2), np.float32), np.zeros((0, 2), np.float32), np.zeros(0, np.float32))
+
+    @classmethod
+    def concatenate(cls, parts: list["Regions"]) -> Self:
+        if not parts:
+            return cls.empty()
+        return cls(
+            np.concatenate([part.centers for part in parts]),
+            np.concatenate([part.sizes for part in parts]),
+            np.concatenate([part.angles for part in parts]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Boxes:
+    """People a detector found in one frame.
+
+    xyxy: (P, 4) px, may reach beyond the picture. scores: (P,). regions: crops that the detector itself proposes
+    (BlazePose knows the person's rotation); None when it only knows boxes.
+    """
+
+    xyxy: F32
+    scores: F32
+    regions: Regions | None = None
+
+    def __post_init__(self) -> None:
+        n = len(self.xyxy)
+        _check(self, "xyxy", (n, 4))
+        _check(self, "scores", (n,))
+        if self.regions is not None and len(self.regions) != n:
+            raise ValueError(f"Boxes.regions: expected {n} regions, got {len(self.regions)}")
+
+    def __len__(self) -> int:
+        return len(self.xyxy)
+
+    def __getitem__(self, rows: NDArray[np.generic] | slice | list[int]) -> "Boxes":
+        return Boxes(self.xyxy[rows], self.scores[rows], None if self.regions is None else self.regions[rows])
+
+    @classmethod
+    def empty(cls) -> Self:
+        return cls(np.zeros((0, 4), np.float32), np.zeros(0, np.float32))
+
+
+@dataclass(frozen=True, slots=True)
+class Keypoints2D:
+    """What an estimator says of P crops of one frame, in the estimator's own skeleton.
+
+    xy: (P, J, 2) px of the whole picture. scores: (P, J). presence: (P,) probability that a person is in the crop.
+    next_regions: where to look for the same people in the next frame.
+    """
+
+    xy: F32
+    scores: F32
+    presence: F32
+    next_regions: Regions
+
+    def __post_init__(self) -> None:
+        n, j = self.scores.shape
+        _check(self, "xy", (n, j, 2))
+        _check(self, "presence", (n,))
+        if len(self.next_regions) != n:
+            raise ValueError(f"Keypoints2D.next_regions: expected {n} regions, got {len(self.next_regions)}")
+
+    def __len__(self) -> int:
+        return len(self.xy)
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """The tracked people of one frame, in 2D.
+
+    index, time: of the frame. ids: (P,) int64, stable over time. boxes: (P, 4) xyxy px. box_scores: (P,).
+    keypoints: (P, J, 2) px. scores: (P, J). J is the estimator's skeleton.
+    """
+
+    index: int
+    time: float
+    ids: I64
+    boxes: F32
+    box_scores: F32
+    keypoints: F32
+    scores: F32
+
+    def __post_init__(self) -> None:
+        n, j = self.scores.shape
+        _check(self, "ids", (n,))
+        _check(self, "boxes", (n, 4))
+        _check(self, "box_scores", (n,))
+        _check(self, "keypoints", (n, j, 2))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Poses3D:
+    """The same people lifted to Human3.6M-17, one row for each row of `People`.
+
+    joints: (P, 17, 3) m, relative to the pelvis, camera axes. root: (P, 3) m, the pelvis in the camera frame.
+    sigma: (P, 17) mm, the radius that holds the true joint with probability 0.68.
+    """
+
+    joints: F32
+    root: F32
+    sigma: F32
+
+    def __post_init__(self) -> None:
+        n = len(self.joints)
+        _check(self, "joints", (n, 17, 3))
+        _check(self, "root", (n, 3))
+        _check(self, "sigma", (n, 17))
+
+    def __len__(self) -> int:
+        return len(self.joints)
+
+
+@dataclass(frozen=True, slots=True)
+class FrameResult:
+    """Everything the pipeline knows about one frame."""
+
+    people: People
+    poses: Poses3D
+
+    @property
+    def index(self) -> int:
+        return self.people.index
+
+    @property
+    def time(self) -> float:
+        return self.people.time
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence2D:
+    """One person over time.
+
+    keypoints: (T, J, 2) px. scores: (T, J), 0 where not seen. times: (T,) float64 s, strictly increasing.
+    image_size: (width, height) px. skeleton: a name in `pose.skeletons.SKELETONS`. intrinsics: (3, 3) px, or None when
+    the camera is unknown.
+    """
+
+    keypoints: F32
+    scores: F32
+    times: NDArray[np.float64]
+    image_size: tuple[int, int]
+    skeleton: str
+    intrinsics: NDArray[np.float64] | None = None
+
+    def __post_init__(self) -> None:
+        t, j = self.scores.shape
+        _check(self, "keypoints", (t, j, 2))
+        _check(self, "times", (t,))
+        if self.intrinsics is not None:
+            _check(self, "intrinsics", (3, 3))
+        if t > 1 and not (np.diff(self.times) > 0).all():
+            raise ValueError("Sequence2D.times: time stamps must increase strictly")
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence3D:
+    """The same person lifted: joints (T, 17, 3) m root-relative, root (T, 3) m, sigma (T, 17) mm, times (T,) s."""
+
+    joints: F32
+    root: F32
+    sigma: F32
+    times: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        t = len(self.times)
+        _check(self, "joints", (t, 17, 3))
+        _check(self, "root", (t, 3))
+        _check(self, "sigma", (t, 17))
+
+    def __len__(self) -> int:
+        return len(self.times)

@@ -1,0 +1,31 @@
+"""Shared fixtures. `shared` is the folder of real clips, weights and motion capture that lies beside the checkout."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+SHARED = Path(os.environ.get("POSE_TEST_SHARED", Path(__file__).resolve().parents[2] / "shared"))
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    if not SHARED.is_dir():
+        pytest.fail(f"real clips and weights not found in {SHARED}; set POSE_TEST_SHARED to their folder")
+    return SHARED
+
+
+@pytest.fixture(scope="session")
+def videos(shared) -> Path:
+    return shared / "videos"
+
+
+@pytest.fixture(scope="session")
+def weights_dir(shared) -> Path:
+    return shared / "weights"
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
