@@ -247,3 +247,27 @@ class Sequence3D:
 
     def __len__(self) -> int:
         return len(self.times)
+
+
+@dataclass(frozen=True, slots=True)
+class LiftBatch:
+    """Sequences with known 3D, as the lifter's training and evaluation take them. B sequences of T frames.
+
+    keypoints: (B, T, 17, 2) px in Human3.6M-17 as `pose.skeletons.to_h36m17` gives it. scores: (B, T, 17), 0 where not
+    seen. derived: (B,) True where the five trunk and head joints were derived from a detector's skeleton. times: (B, T)
+    s, increasing. valid: (B, T) False for padding after the end of a sequence. intrinsics: (B, 3, 3) px, what the model
+    is told. intrinsics_known: (B,) False where they are only the assumed field of view. image_size: (B, 2) width,
+    height px. joints: (B, T, 17, 3) m root-relative, and root: (B, T, 3) m, both in the camera frame; where intrinsics
+    are only assumed, root depth is scaled by assumed / true focal length, so that it projects to the same pixels.
+    """
+
+    keypoints: F32
+    scores: F32
+    derived: NDArray[np.bool_]
+    times: NDArray[np.float64]
+    valid: NDArray[np.bool_]
+    intrinsics: NDArray[np.float64]
+    intrinsics_known: NDArray[np.bool_]
+    image_size: F32
+    joints: F32
+    root: F32
