@@ -1,0 +1,33 @@
+"""Weights: what there is, where it lies on this machine, and how it gets here.
+
+>>> from pose.weights import locate
+>>> path = locate("blazepose-detector")  # doctest: +SKIP
+"""
+
+from pathlib import Path
+
+from pose.weights.catalogue import WEIGHTS, Weight
+from pose.weights.store import CorruptWeightError, FetchError, Status, Store, UnverifiedWeightError, sha256_of
+
+__all__ = [
+    "WEIGHTS",
+    "CorruptWeightError",
+    "FetchError",
+    "Status",
+    "Store",
+    "UnverifiedWeightError",
+    "Weight",
+    "locate",
+    "sha256_of",
+]
+
+
+def locate(name: str) -> Path:
+    """Path of a weight by its catalogue name, checked against its hash and fetched if this machine does not have it.
+
+    Raises:
+        UsageError: the catalogue has no such name.
+        CorruptWeightError: a file of that name has other content.
+        FetchError: it is not here and could not be fetched; the message says where to put it by hand.
+    """
+    return Store.from_environment().locate(name)

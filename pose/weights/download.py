@@ -1,0 +1,137 @@
+"""Resumable HTTP download: https only, proxies from the environment, a progress bar on a terminal."""
+
+import http.client
+import os
+import re
+import sys
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+from urllib.parse import urlsplit
+
+from pose.errors import PoseError
+
+_BLOCK = 1 << 18
+_LARGEST = 4 << 30  # bytes; no weight is near it, and a server that sends more is not what we asked for
+_PARTIAL_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
+
+
+class DownloadError(PoseError):
+    """A download did not come through; the message is the reason alone."""
+
+
+class _SchemeGuard(urllib.request.HTTPRedirectHandler):
+    """Refuses a redirect that leaves the allowed schemes."""
+
+    def __init__(self, schemes: tuple[str, ...]) -> None:
+        self._schemes = schemes
+
+    def redirect_request(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: http.client.HTTPMessage,
+        newurl: str,
+    ) -> urllib.request.Request | None:
+        check_scheme(newurl, self._schemes)
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def check_scheme(url: str, schemes: tuple[str, ...]) -> None:
+    """Raise `DownloadError` unless the URL's scheme is one of `schemes`."""
+    if urlsplit(url).scheme not in schemes:
+        raise DownloadError(f"{url} is refused: only {' and '.join(schemes)} addresses are fetched")
+
+
+@contextmanager
+def claimed(partial: Path) -> Iterator[Path]:
+    """A private path to write to, beginning with what an earlier, broken-off download left in `partial`.
+
+    Renaming claims the file, so two processes never write to the same one. What is still there at the end goes back
+    to `partial` for the next attempt.
+    """
+    private = partial.with_name(f"{partial.name}-{uuid.uuid4().hex}")
+    with suppress(FileNotFoundError):
+        partial.replace(private)
+    try:
+        yield private
+    finally:
+        with suppress(FileNotFoundError):
+            private.replace(partial)
+
+
+def download(url: str, path: Path, *, schemes: tuple[str, ...] = ("https",), timeout: float = 30.0) -> None:
+    """Bring the content of `url` to `path`, going on where the bytes already in `path` end.
+
+    A connection that breaks after some bytes came is taken up again; one that brings nothing is an error.
+    Raises `DownloadError` with the reason; what had come by then stays in `path`.
+    """
+    check_scheme(url, schemes)
+    opener = urllib.request.build_opener(_SchemeGuard(schemes))
+    while True:
+        before = path.stat().st_size if path.exists() else 0
+        try:
+            if _attempt(opener, url, path, before, timeout):
+                return
+            reason = "the connection broke off"
+        except urllib.error.HTTPError as error:
+            error.close()
+            raise DownloadError(f"{url} answered {error.code} {error.reason}") from error
+        except urllib.error.URLError as error:
+            reason = str(getattr(error.reason, "strerror", None) or error.reason)
+        except TimeoutError:
+            reason = f"no answer within {timeout:g} s"
+        except (http.client.HTTPException, ConnectionError) as error:
+            reason = str(error) or type(error).__name__
+        if not path.exists() or path.stat().st_size <= before:
+            raise DownloadError(f"{url} could not be read: {reason}")
+
+
+def _attempt(opener: urllib.request.OpenerDirector, url: str, path: Path, offset: int, timeout: float) -> bool:
+    """One request from byte `offset` on; True when the whole file has come."""
+    request = urllib.request.Request(url, headers={"User-Agent": "pose-pipeline", "Accept-Encoding": "identity"})
+    if offset:
+        request.add_header("Range", f"bytes={offset}-")
+    try:
+        response = opener.open(request, timeout=timeout)
+    except urllib.error.HTTPError as error:
+        if error.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+            raise
+        error.close()
+        os.truncate(path, 0)  # what lies here is not the beginning of what is served now
+        return _attempt(opener, url, path, 0, timeout)
+    with response:
+        continued = _PARTIAL_RANGE.match(response.headers.get("Content-Range", ""))
+        if response.status != http.HTTPStatus.PARTIAL_CONTENT or not continued or int(continued[1]) != offset:
+            offset = 0
+        length = response.headers.get("Content-Length")
+        total = offset + int(length) if length else None
+        if (total or 0) > _LARGEST:
+            raise DownloadError(f"{url} announces {total} bytes, more than any weight has")
+        with path.open("r+b" if offset else "wb") as out:
+            out.seek(offset)
+            done = _copy(response, out, url, offset, total)
+    return total is None or done == total
+
+
+def _copy(response: http.client.HTTPResponse, out: IO[bytes], url: str, offset: int, total: int | None) -> int:
+    from tqdm import tqdm  # here, so that a command that downloads nothing does not load it
+
+    done = offset
+    name = urlsplit(url).path.rpartition("/")[2]
+    with tqdm(
+        initial=offset, total=total, unit="B", unit_scale=True, desc=name, file=sys.stderr, disable=None, leave=False
+    ) as bar:
+        while block := response.read(_BLOCK):
+            done += len(block)
+            if done > _LARGEST:
+                raise DownloadError(f"{url} sends more bytes than any weight has")
+            out.write(block)
+            bar.update(len(block))
+    return done

