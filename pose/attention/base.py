@@ -1,0 +1,170 @@
+"""What every attention mechanism shares: a batch's context, declared capabilities, rotary time, the module's frame.
+
+Axes: B batch, T time, D feature, H head, K feature of one head, S cache slot.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+SLOWEST_HZ = 0.1
+FASTEST_HZ = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a mechanism can do. `build_attention` refuses whatever asks for more.
+
+    padding: frames that are not valid count as absent; if False they take part as zeros, so the answer depends on how
+    many there are. causal: has a form in which frame t does not see frames after t. streaming: that form can also be
+    stepped frame by frame with a bounded cache (`init_cache`, `step`). relative_time: reads the rotary phases, so it
+    knows the seconds between frames; if False the model has to tell it the time in another way. max_length: the longest
+    sequence in frames, None for any. cost: of one layer, over a sequence.
+    """
+
+    padding: bool
+    causal: bool
+    streaming: bool
+    relative_time: bool
+    max_length: int | None = None
+    cost: str
+
+
+def rotary_phases(times_BT: Tensor, head_dim: int, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
+    """Cosine and sine of every frame's rotary angles (Su et al., 2021), with time in seconds for the position.
+
+    times_BT: seconds, any origin; use float64, in which the angles are right to 1e-7 rad for a month. The head_dim/2
+    frequencies are spaced evenly in logarithm from 0.1 Hz, whose period covers the longest window, to 10 Hz, beyond
+    which 30 frames a second say nothing. Returns two (B, T, head_dim/2) tensors of `dtype`.
+    """
+    omega_K = torch.logspace(
+        math.log10(2 * math.pi * SLOWEST_HZ),
+        math.log10(2 * math.pi * FASTEST_HZ),
+        head_dim // 2,
+        dtype=torch.float64,
+        device=times_BT.device,
+    )
+    angles_BTK = times_BT.to(torch.float64)[..., None] * omega_K
+    return angles_BTK.cos().to(dtype), angles_BTK.sin().to(dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What all layers share for one batch; built once a forward pass.
+
+    cos, sin: (B, T, K/2) from `rotary_phases`. valid: (B, T) bool, False for a frame that is missing or padding; None
+    says that all are there. For a streaming step T is 1.
+    """
+
+    cos: Tensor
+    sin: Tensor
+    valid: Tensor | None = None
+    _masks: dict[object, Tensor | None] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def from_times(
+        cls, times_BT: Tensor, head_dim: int, valid_BT: Tensor | None = None, dtype: torch.dtype = torch.float32
+    ) -> "Context":
+        """times_BT: (B, T) seconds, float64. valid_BT: (B, T) bool or None. dtype: of the rotary phases."""
+        return cls(*rotary_phases(times_BT, head_dim, dtype), valid_BT)
+
+    def shared_mask(self, key: object, make: Callable[[], Tensor | None]) -> Tensor | None:
+        """The mask that `make()` returns, made once for all layers that ask with an equal `key`."""
+        if key not in self._masks:
+            self._masks[key] = make()
+        return self._masks[key]
+
+
+def rotate(x_BHTK: Tensor, context: Context) -> Tensor:
+    """Turn each pair (i, i + K/2) of features by its frame's angle; the products of two such vectors then know only
+    the time between them."""
+    cos, sin = context.cos[:, None], context.sin[:, None]
+    a, b = x_BHTK.chunk(2, dim=-1)
+    return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1).to(x_BHTK.dtype)
+
+
+class KVCache(NamedTuple):
+    """The keys and values that a stream still sees: `pinned` slots for its first frames, then a ring for the rest.
+
+    keys, values: (B, H, S, K), keys already rotated. position: (B, S) number of the frame in each slot, counted from
+    the start of its stream, -1 where there is none. frames: (B,) seen so far. To restart one row of the batch, set its
+    position to -1 and its frames to 0.
+    """
+
+    keys: Tensor
+    values: Tensor
+    position: Tensor
+    frames: Tensor
+
+    @classmethod
+    def empty(
+        cls, batch: int, heads: int, slots: int, head_dim: int, device: torch.device | str, dtype: torch.dtype
+    ) -> "KVCache":
+        return cls(
+            torch.zeros(batch, heads, slots, head_dim, device=device, dtype=dtype),
+            torch.zeros(batch, heads, slots, head_dim, device=device, dtype=dtype),
+            torch.full((batch, slots), -1, device=device),
+            torch.zeros(batch, dtype=torch.int64, device=device),
+        )
+
+    def push(self, k_BH1K: Tensor, v_BH1K: Tensor, valid_B1: Tensor | None, pinned: int = 0) -> "KVCache":
+        """The cache with one more frame in it, in the slot of the oldest that is not pinned."""
+        ring = self.keys.shape[2] - pinned
+        slot_B = pinned + (self.frames - pinned) % ring
+        if pinned:
+            slot_B = torch.where(self.frames < pinned, self.frames, slot_B)
+        position_B1 = self.frames[:, None]
+        if valid_B1 is not None:
+            position_B1 = torch.where(valid_B1, position_B1, -1)
+        slot_BH1K = slot_B[:, None, None, None].expand_as(k_BH1K)
+        return KVCache(
+            self.keys.scatter(2, slot_BH1K, k_BH1K.to(self.keys.dtype)),
+            self.values.scatter(2, slot_BH1K, v_BH1K.to(self.values.dtype)),
+            self.position.scatter(1, slot_B[:, None], position_B1),
+            self.frames + 1,
+        )
+
+
+class Attention(nn.Module):
+    """Mixes the frames of a sequence. Subclasses write `mix`, and those that stream also `init_cache` and `step`.
+
+    dim: features of a token. heads: divides dim. causal: frame t sees no frame after t.
+    """
+
+    capabilities: Capabilities
+
+    def __init__(self, dim: int, heads: int, *, causal: bool = False) -> None:
+        super().__init__()
+        if heads < 1 or dim < heads or dim % heads:
+            raise ValueError(f"dim must be a multiple of heads, got dim {dim} and {heads} heads")
+        if self.capabilities.relative_time and dim // heads % 2:
+            raise ValueError(f"rotary time needs an even number of features a head, got {dim} / {heads}")
+        if causal and not self.capabilities.causal:
+            raise ValueError(f"{type(self).__name__} has no causal form")
+        self.dim, self.heads, self.head_dim, self.causal = dim, heads, dim // heads, causal
+
+    def forward(self, x_BTD: Tensor, context: Context) -> Tensor:
+        """(B, T, D) -> (B, T, D). What frames that are not valid hold, NaN included, has no effect; they return 0."""
+        limit = self.capabilities.max_length
+        if limit is not None and x_BTD.shape[1] > limit:
+            raise ValueError(f"{type(self).__name__} was built for at most {limit} frames, got {x_BTD.shape[1]}")
+        if context.valid is None:
+            return self.mix(x_BTD, context)
+        valid_BT1 = context.valid[..., None]
+        return self.mix(x_BTD.where(valid_BT1, 0), context).where(valid_BT1, 0)
+
+    def mix(self, x_BTD: Tensor, context: Context) -> Tensor:
+        """The mechanism itself; x is 0 in frames that are not valid, and what it returns there is dropped."""
+        raise NotImplementedError
+
+    def split(self, x_BTD: Tensor) -> Tensor:
+        """(B, T, D) -> (B, H, T, K)."""
+        return x_BTD.unflatten(-1, (self.heads, self.head_dim)).transpose(1, 2)
+
+    def merge(self, x_BHTK: Tensor) -> Tensor:
+        """(B, H, T, K) -> (B, T, D)."""
+        return x_BHTK.transpose(1, 2).flatten(2)

@@ -1,0 +1,81 @@
+"""What the attention tests share: the forms of each mechanism to try, and batches of uneven frames."""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from pose.attention import ATTENTIONS, Attention, Capabilities, Context, build_attention
+
+DIM, HEADS = 16, 2
+
+
+@dataclass(frozen=True)
+class Form:
+    """One way to build a mechanism."""
+
+    name: str
+    causal: bool = False
+    options: dict[str, object] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        options = "".join(f",{key}={value}" for key, value in self.options.items())
+        return f"{self.name}{',causal' if self.causal else ''}{options}"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return ATTENTIONS[self.name].capabilities
+
+    def build(self, dtype: torch.dtype = torch.float64) -> Attention:
+        torch.manual_seed(0)
+        layer = build_attention(self.name, DIM, HEADS, causal=self.causal, **self.options)
+        for name, parameter in layer.named_parameters():
+            if name.endswith("bias"):  # some start at zero, which would hide an error
+                torch.nn.init.normal_(parameter, std=0.3)
+        return layer.to(dtype).eval()
+
+
+# Every mechanism as it comes, in each form it declares; then options worth trying beside the defaults.
+FORMS = [
+    *(Form(name) for name in ATTENTIONS),
+    *(Form(name, causal=True) for name, kind in ATTENTIONS.items() if kind.capabilities.causal),
+    Form("softmax", True, {"memory": 5}),
+    Form("local", False, {"window": 3}),
+    Form("local", True, {"window": 3}),
+    Form("local", True, {"window": 1}),
+    Form("local", False, {"window": 3, "dilation": 2}),
+    Form("local", True, {"window": 3, "dilation": 2}),
+    Form("local", False, {"window": 3, "global_tokens": 2}),
+    Form("local", True, {"window": 3, "dilation": 2, "global_tokens": 2}),
+]
+CAUSAL = [form for form in FORMS if form.causal]
+STREAMING = [form for form in CAUSAL if form.capabilities.streaming]
+PADDED = [form for form in FORMS if form.capabilities.padding]
+TIMED = [form for form in FORMS if form.capabilities.relative_time]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """x: (B, T, D). times: (B, T) float64 seconds, uneven. valid: (B, T) bool."""
+
+    x: Tensor
+    times: Tensor
+    valid: Tensor
+
+    def context(self, *, masked: bool = True) -> Context:
+        return Context.from_times(self.times, DIM // HEADS, self.valid if masked else None, self.x.dtype)
+
+    def frames(self, which: slice) -> "Batch":
+        return Batch(self.x[:, which], self.times[:, which], self.valid[:, which])
+
+
+def make_batch(rows: int = 2, length: int = 12, dtype: torch.dtype = torch.float64, seed: int = 1) -> Batch:
+    """Frames at 12 to 60 a second; in each row some are missing inside, and in the first row the last ones."""
+    g = torch.Generator().manual_seed(seed)
+    x = torch.randn(rows, length, DIM, generator=g, dtype=dtype)
+    gaps = torch.rand(rows, length, generator=g, dtype=torch.float64) / 15 + 1 / 60
+    valid = torch.rand(rows, length, generator=g) > 0.2
+    valid[:, 0] = True
+    if length > 3:
+        valid[0, -3:] = False
+    return Batch(x, gaps.cumsum(dim=1), valid)

@@ -1,0 +1,232 @@
+"""What every mechanism of the table must hold, in every form it declares."""
+
+import pytest
+import torch
+from attention_forms import CAUSAL, FORMS, PADDED, STREAMING, TIMED, Batch, Form, make_batch
+from torch import Tensor
+
+from pose.attention import Attention, Context
+
+every_form = pytest.mark.parametrize("form", FORMS, ids=str)
+padded_forms = pytest.mark.parametrize("form", PADDED, ids=str)
+causal_forms = pytest.mark.parametrize("form", CAUSAL, ids=str)
+streaming_forms = pytest.mark.parametrize("form", STREAMING, ids=str)
+timed_forms = pytest.mark.parametrize("form", TIMED, ids=str)
+
+
+def stream(layer: Attention, batch: Batch, *, masked: bool) -> Tensor:
+    """What stepping through the batch frame by frame returns, (B, T, D)."""
+    cache = layer.init_cache(len(batch.x), device="cpu", dtype=batch.x.dtype)
+    answers = []
+    for t in range(batch.x.shape[1]):
+        frame = batch.frames(slice(t, t + 1))
+        y, cache = layer.step(frame.x, frame.context(masked=masked), cache)
+        answers.append(y)
+    return torch.cat(answers, dim=1)
+
+
+@every_form
+@pytest.mark.parametrize("garbage", [1e6, float("inf"), float("nan")])
+def test_what_missing_frames_hold_has_no_effect(form: Form, garbage: float) -> None:
+    layer, batch = form.build(), make_batch()
+    want = layer(batch.x, batch.context())
+    got = layer(batch.x.where(batch.valid[..., None], garbage), batch.context())
+    torch.testing.assert_close(got, want, rtol=0, atol=0)
+    assert got[~batch.valid].eq(0).all()
+    assert got[batch.valid].ne(0).all()
+
+
+@padded_forms
+def test_padding_counts_as_absent(form: Form) -> None:
+    layer, batch = form.build(), make_batch(rows=1)
+    short = batch.frames(slice(0, 9))  # the last three are padding
+    got = layer(batch.x, batch.context())
+    torch.testing.assert_close(got[:, :9], layer(short.x, short.context()), rtol=0, atol=1e-12)
+
+
+@every_form
+def test_all_frames_valid_is_the_same_as_no_mask(form: Form) -> None:
+    layer, batch = form.build(), make_batch()
+    all_valid = Batch(batch.x, batch.times, torch.ones_like(batch.valid))
+    want = layer(batch.x, batch.context(masked=False))
+    torch.testing.assert_close(layer(batch.x, all_valid.context()), want, rtol=0, atol=1e-12)
+
+
+@every_form
+def test_a_sequence_of_missing_frames_returns_zeros_and_finite_gradients(form: Form) -> None:
+    layer, batch = form.build(), make_batch()
+    batch.valid[0] = False
+    x = batch.x.requires_grad_()
+    y = layer(x, batch.context())
+    y.square().sum().backward()
+    assert y[0].eq(0).all()
+    assert y.isfinite().all()
+    assert x.grad is not None
+    assert x.grad[~batch.valid].eq(0).all()
+    for gradient in [x.grad, *(p.grad for p in layer.parameters())]:
+        assert gradient is not None
+        assert gradient.isfinite().all()
+
+
+@every_form
+@pytest.mark.parametrize("length", [1, 2, 40])
+def test_any_length_works_in_training_and_out_of_it(form: Form, length: int) -> None:
+    layer, batch = form.build(), make_batch(length=length)
+    for masked in (False, True):
+        y = layer.train()(batch.x, batch.context(masked=masked))
+        torch.testing.assert_close(layer.eval()(batch.x, batch.context(masked=masked)), y)
+        assert y.shape == batch.x.shape
+        assert y.isfinite().all()
+
+
+@every_form
+def test_rows_of_a_batch_do_not_meet(form: Form) -> None:
+    layer, batch = form.build(), make_batch()
+    want = layer(batch.x, batch.context())
+    for row in range(2):
+        alone = Batch(batch.x[row : row + 1], batch.times[row : row + 1], batch.valid[row : row + 1])
+        torch.testing.assert_close(layer(alone.x, alone.context()), want[row : row + 1], rtol=0, atol=1e-12)
+
+
+@causal_forms
+@pytest.mark.parametrize("masked", [False, True], ids=["whole", "gaps"])
+@pytest.mark.parametrize("change", ["noise", "much larger"])
+def test_a_causal_form_does_not_see_the_future(form: Form, masked: bool, change: str) -> None:
+    layer, batch = form.build(), make_batch(length=20)
+    later = batch.x.clone()
+    later[:, 8:] = later[:, 8:] * 30 if change == "much larger" else later[:, 8:].flip(1)
+    want, got = (layer(x, batch.context(masked=masked)) for x in (batch.x, later))
+    torch.testing.assert_close(got[:, :8], want[:, :8], rtol=0, atol=0)
+    assert not torch.allclose(got[:, 8:], want[:, 8:])
+
+
+@streaming_forms
+@pytest.mark.parametrize("masked", [False, True], ids=["whole", "gaps"])
+def test_stepping_equals_the_causal_forward(form: Form, masked: bool) -> None:
+    layer, batch = form.build(), make_batch(length=40)
+    want = layer(batch.x, batch.context(masked=masked))
+    torch.testing.assert_close(stream(layer, batch, masked=masked), want, rtol=0, atol=1e-10)
+
+
+@streaming_forms
+def test_stepping_equals_the_causal_forward_in_single_precision(form: Form) -> None:
+    layer, batch = form.build(torch.float32), make_batch(length=40, dtype=torch.float32)
+    torch.testing.assert_close(stream(layer, batch, masked=True), layer(batch.x, batch.context()), rtol=0, atol=1e-5)
+
+
+@streaming_forms
+def test_the_cache_does_not_grow_and_is_not_changed_in_place(form: Form) -> None:
+    layer, batch = form.build(), make_batch(length=1)
+    first = layer.init_cache(2, device="cpu", dtype=torch.float64)
+    kept = [part.clone() for part in first]
+    cache = first
+    for _ in range(5):
+        _, cache = layer.step(batch.x, batch.context(), cache)
+        assert [part.shape for part in cache] == [part.shape for part in first]
+        assert [part.dtype for part in cache] == [part.dtype for part in first]
+    for before, after in zip(kept, first, strict=True):
+        torch.testing.assert_close(after, before, rtol=0, atol=0)
+
+
+@timed_forms
+@pytest.mark.parametrize("shift", [-1e3, 86_400.0, 2.6e6], ids=["earlier", "a day", "a month"])
+def test_the_origin_of_time_does_not_matter(form: Form, shift: float) -> None:
+    layer, batch = form.build(), make_batch()
+    shifted = Batch(batch.x, batch.times + shift, batch.valid)
+    torch.testing.assert_close(layer(batch.x, shifted.context()), layer(batch.x, batch.context()), rtol=0, atol=1e-6)
+
+
+@timed_forms
+def test_the_pace_of_time_does_matter(form: Form) -> None:
+    layer, batch = form.build(), make_batch()
+    slower = Batch(batch.x, batch.times * 2, batch.valid)
+    difference = (layer(batch.x, slower.context()) - layer(batch.x, batch.context())).abs().max()
+    assert (difference > 1e-3) == (form.options.get("window") != 1)  # who sees only himself has no use for time
+
+
+@every_form
+@pytest.mark.parametrize("masked", [False, True], ids=["whole", "gaps"])
+def test_gradients_are_those_of_finite_differences(form: Form, masked: bool) -> None:
+    layer, batch = form.build(), make_batch(rows=1, length=5)
+    parameters = dict(layer.named_parameters())
+
+    def run(x: Tensor, *values: Tensor) -> Tensor:
+        state = dict(zip(parameters, values, strict=True))
+        return torch.func.functional_call(layer, state, (x, batch.context(masked=masked)))
+
+    inputs = (batch.x.requires_grad_(), *parameters.values())
+    assert torch.autograd.gradcheck(run, inputs, fast_mode=True)
+
+
+@every_form
+def test_half_precision_stays_close(form: Form) -> None:
+    batch = make_batch()
+    want = form.build()(batch.x, batch.context())
+    half = form.build(torch.bfloat16)(batch.x.bfloat16(), batch.context())
+    assert half.dtype == torch.bfloat16
+    torch.testing.assert_close(half.double(), want, rtol=0.1, atol=0.1)
+
+
+@every_form
+def test_autocast_stays_close(form: Form) -> None:
+    batch = make_batch(dtype=torch.float32)
+    layer = form.build(torch.float32)
+    want = layer(batch.x, batch.context())
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        got = layer(batch.x, batch.context())
+    torch.testing.assert_close(got.float(), want, rtol=0.1, atol=0.1)
+
+
+@every_form
+def test_the_same_input_gives_the_same_output(form: Form) -> None:
+    layer, batch = form.build(), make_batch()
+    outputs = [run.train(mode)(batch.x, batch.context()) for run in (layer, form.build()) for mode in (True, False)]
+    for output in outputs[1:]:
+        torch.testing.assert_close(output, outputs[0], rtol=0, atol=0)
+
+
+@every_form
+def test_saved_state_restores_the_layer(form: Form) -> None:
+    layer, batch = form.build(), make_batch()
+    state = {name: tensor.clone() for name, tensor in layer.state_dict().items()}
+    other = form.build()
+    for parameter in other.parameters():
+        torch.nn.init.normal_(parameter)
+    other.load_state_dict(state)
+    torch.testing.assert_close(other(batch.x, batch.context()), layer(batch.x, batch.context()), rtol=0, atol=0)
+
+
+@pytest.mark.slow
+@every_form
+def test_compiled_equals_eager(form: Form) -> None:
+    layer, batch = form.build(torch.float32), make_batch(dtype=torch.float32)
+    compiled = torch.compile(layer, fullgraph=True)
+
+    def gradients(run: Attention) -> list[Tensor]:
+        x = batch.x.clone().requires_grad_()
+        y = run(x, batch.context())
+        return [y, *torch.autograd.grad(y.square().sum(), [x, *layer.parameters()])]
+
+    for got, want in zip(gradients(compiled), gradients(layer), strict=True):
+        torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
+
+
+@streaming_forms
+def test_a_step_exports(form: Form) -> None:
+    layer, batch = form.build(torch.float32), make_batch(length=1, dtype=torch.float32)
+
+    class Step(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = layer
+
+        def forward(self, x: Tensor, cos: Tensor, sin: Tensor, valid: Tensor, *cache: Tensor) -> tuple[Tensor, ...]:
+            y, after = self.layer.step(x, Context(cos, sin, valid), type(first)(*cache))
+            return y, *after
+
+    first = layer.init_cache(2, device="cpu", dtype=torch.float32)
+    context = batch.context()
+    inputs = (batch.x, context.cos, context.sin, batch.valid, *first)
+    program = torch.export.export(Step(), inputs)
+    for got, want in zip(program.module()(*inputs), Step()(*inputs), strict=True):
+        torch.testing.assert_close(got, want)
