@@ -1,0 +1,109 @@
+"""The best similarity between two poses: the rotation, scale and translation that bring one closest to the other.
+
+Poses are (..., J, 3) in any unit; joints are rows, so a rotation acts from the right. Reflections are never allowed: a
+mirrored person is a wrong person. All arithmetic is float64.
+
+Evaluation aligns millions of poses, so the rotation comes from a closed form (F. L. Markley, "Attitude determination
+using vector observations: a fast optimal matrix algorithm", Journal of the Astronautical Sciences 41, 1993) that runs
+over many poses at once; the few poses whose rotation is badly determined go through the singular value decomposition.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+F64 = NDArray[np.float64]
+Poses = NDArray[np.floating]
+
+# The closed form errs by about machine epsilon / conditioning; below this the SVD takes over.
+_WELL_CONDITIONED = 1e-2
+_NEWTON_STEPS = 30
+# What is left of a pose whose joints are all equal after its centroid is taken away, relative and squared.
+_ROUNDING = 1e-28
+
+
+def align(source: Poses, target: Poses) -> F64:
+    """`source` (..., J, 3) moved by the similarity that minimises the sum of squared distances to `target`.
+
+    A source whose joints are all equal has no scale: it gets 0, which puts every joint on the target's centroid, the
+    best that any similarity can do. A collinear pose leaves a turn about its line open; every turn gives the same
+    distances, and one is chosen. Inputs must be finite. (S. Umeyama, "Least-squares estimation of transformation
+    parameters between two point patterns", PAMI 1991.)
+    """
+    return target + similarity_residuals(source, target)
+
+
+def similarity_residuals(source: Poses, target: Poses) -> F64:
+    """`align(source, target) - target`, (..., J, 3), without ever forming the translation."""
+    rounding = _ROUNDING * _dot(source, source)
+    centring = np.eye(source.shape[-2]) - 1 / source.shape[-2]
+    source, target = centring @ source, centring @ target
+    covariance = np.swapaxes(source, -1, -2) @ target
+    rotation = best_rotation(covariance)
+    scale = _ratio(_dot(covariance, rotation), _dot(source, source), above=rounding)
+    return source @ (scale[..., None, None] * rotation) - target
+
+
+def fit_scale(source: Poses, target: Poses) -> F64:
+    """(...) the factor that brings `source` (..., J, 3) closest to `target` about the origin; 0 for a zero source."""
+    return _ratio(_dot(source, target), _dot(source, source))
+
+
+def best_rotation(covariance: F64) -> F64:
+    """The proper rotation R (..., 3, 3) that maximises trace(R^T covariance)."""
+    flat = covariance.reshape(-1, 3, 3)
+    norm = np.sqrt(_dot(flat, flat))
+    unit = flat * _ratio(np.ones_like(norm), norm)[:, None, None]
+    rotation, conditioning = _closed_form(unit)
+    weak = np.flatnonzero(conditioning < _WELL_CONDITIONED)
+    if len(weak):
+        rotation[weak] = _by_svd(unit[weak])
+    return rotation.reshape(covariance.shape)
+
+
+def _closed_form(covariance: F64) -> tuple[F64, F64]:
+    """Markley's optimal matrix of (N, 3, 3) of norm 1, and how well it is determined: (s1+s2)(s2+s3)(s3+s1).
+
+    With singular values s1, s2, s3 (s3 negative where the determinant is), the gain `trace` = s1 + s2 + s3 is the
+    largest root of x^4 - 2 |B|^2 x^2 - 8 det(B) x + 2 |B^T B|^2 - |B|^4. All its roots are real, so Newton's steps
+    from above go down to it without passing it.
+    """
+    product = np.swapaxes(covariance, 1, 2) @ covariance
+    cofactor = _cofactors(covariance)
+    square = _dot(covariance, covariance)
+    determinant = np.vecdot(covariance[:, 0], cofactor[:, 0])
+    constant = 2 * _dot(product, product) - square * square
+    trace = np.sqrt(3 * square)
+    for _ in range(_NEWTON_STEPS):
+        squared = trace * trace
+        value = trace * (trace * (squared - 2 * square) - 8 * determinant) + constant
+        slope = 4 * (trace * (squared - square) - 2 * determinant)
+        trace -= value / np.maximum(slope, 1e-6)  # a flatter root is a badly determined rotation: the SVD's business
+        if value.max(initial=0.0) < 1e-14:
+            break
+    pairs = (trace * trace - square) / 2
+    conditioning = pairs * trace - determinant
+    gain = (pairs + square)[:, None, None] * covariance + trace[:, None, None] * cofactor - covariance @ product
+    return gain * _ratio(np.ones_like(conditioning), conditioning)[:, None, None], conditioning
+
+
+def _by_svd(covariance: F64) -> F64:
+    u, _, vt = np.linalg.svd(covariance)
+    u[..., -1] *= np.sign(np.linalg.det(u) * np.linalg.det(vt))[..., None]
+    return u @ vt
+
+
+def _cofactors(matrices: F64) -> F64:
+    """(N, 3, 3): each entry's minor with its sign, which is the cross product of the other two rows."""
+    (a, b, c), (d, e, f), (g, h, i) = matrices.transpose(1, 2, 0)
+    rows = (e * i - f * h, f * g - d * i, d * h - e * g, c * h - b * i, a * i - c * g, b * g - a * h)
+    return np.stack((*rows, b * f - c * e, c * d - a * f, a * e - b * d), axis=-1).reshape(-1, 3, 3)
+
+
+def _dot(a: Poses, b: Poses) -> F64:
+    """Sum of a * b over the last two axes."""
+    return np.einsum("...jc,...jc->...", a, b, dtype=np.float64)
+
+
+def _ratio(numerator: F64, denominator: F64, above: F64 | float = 0.0) -> F64:
+    """numerator / denominator, and 0 where the denominator is not above `above`."""
+    return np.divide(numerator, denominator, out=np.zeros_like(denominator), where=denominator > above)
