@@ -1,1 +1,15 @@
-"""Reading and writing video."""
+"""Reading and writing video.
+
+    with open_source("clip.mp4") as source:
+        for frame in source:
+            ...
+
+`open_source` reads files, pictures, network streams and cameras; `VideoWriter` writes H.264 with the original's time
+stamps and sound.
+"""
+
+from pose.video.encode import VideoWriter
+from pose.video.opening import open_source
+from pose.video.source import Source, VideoInfo
+
+__all__ = ["Source", "VideoInfo", "VideoWriter", "open_source"]

@@ -1,0 +1,122 @@
+"""Opening what FFmpeg reads: files, network streams and cameras, with bounded time and bounded reach."""
+
+import os
+import re
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import av
+from av.stream import Disposition
+
+from pose.errors import PoseError, UsageError
+
+TIMEOUT = 10.0  # s to wait for a network stream to open, and for each packet
+FILE_PROTOCOLS = "file,crypto,data"
+NETWORK_PROTOCOLS = "http,https,tcp,tls,rtsp,rtsps,rtp,srtp,udp,crypto"
+NETWORK_SCHEMES = ("http", "https", "rtsp", "rtsps", "rtp", "udp")
+# Demuxers that make pictures of text or of a program, or read further files: none of them is a recorded video.
+REFUSED_FORMATS = frozenset({"tty", "bin", "xbin", "adf", "idf", "lavfi", "concat", "hls", "dash", "sdp", "imf"})
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Something FFmpeg can open. shown: its name for people, without passwords."""
+
+    url: str
+    shown: str
+    is_network: bool = False
+    is_live: bool = False
+    format: str | None = None
+    options: dict[str, str] = field(default_factory=dict)
+
+    def open(self) -> Any:
+        """The opened container. PoseError says in one line why it cannot be."""
+        protocols = NETWORK_PROTOCOLS if self.is_network else FILE_PROTOCOLS
+        options = {"protocol_whitelist": protocols, **self.options} if self.format is None else self.options
+        timeout = (TIMEOUT, TIMEOUT) if self.is_network or self.is_live else None
+        try:
+            container = av.open(self.url, format=self.format, container_options=options, timeout=timeout)
+        except av.FFmpegError as error:
+            raise PoseError(f"cannot read {self.shown}: {reason(error)}") from error
+        if not self.is_network and not REFUSED_FORMATS.isdisjoint(container.format.name.split(",")):
+            container.close()
+            raise PoseError(f"cannot read {self.shown}: not a video file ({container.format.long_name})")
+        return container
+
+
+def reason(error: av.FFmpegError) -> str:
+    """Why FFmpeg failed, in words for people, without the address (it may hold a password)."""
+    if isinstance(error, av.error.ExitError):
+        return f"no answer within {TIMEOUT:.0f} s"
+    if isinstance(error, av.error.InvalidDataError):
+        return "not a video, or cut short before its index (FFmpeg finds no readable stream)"
+    text = error.strerror or type(error).__name__
+    return text[:1].lower() + text[1:]
+
+
+def file_target(path: Path) -> Target:
+    """A video file. UsageError when there is none to read."""
+    shown = str(path)
+    if not path.is_file():
+        raise UsageError(f"cannot read {shown}: {'not a file' if path.exists() else 'no such file'}")
+    if not os.access(path, os.R_OK):
+        raise PoseError(f"cannot read {shown}: permission denied")
+    if path.stat().st_size == 0:
+        raise PoseError(f"cannot read {shown}: the file is empty")
+    return Target(f"file:{path}", shown)  # the prefix keeps a name such as "a:b.mp4" from being taken for a protocol
+
+
+def url_target(url: str) -> Target:
+    """A network stream. RTSP goes over TCP, which passes firewalls and loses nothing."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    shown = urlunsplit((parts.scheme, host, parts.path, "", ""))
+    is_rtsp = parts.scheme.startswith("rtsp")
+    options = {"rtsp_transport": "tcp"} if is_rtsp else {}
+    is_live = not parts.scheme.startswith("http")
+    return Target(url, shown, is_network=True, is_live=is_live, options=options)
+
+
+def camera_target(number: int) -> Target:
+    """Camera `number` of this computer. UsageError when it is not there."""
+    shown = f"camera {number}"
+    if sys.platform == "darwin":
+        return Target(f"{number}:none", shown, is_live=True, format="avfoundation", options={"framerate": "30"})
+    if sys.platform == "win32":
+        cameras = [
+            device.name
+            for device in av.enumerate_input_devices("dshow")
+            if "video" in device.media_types  # type: ignore[attr-defined]
+        ]
+        if number >= len(cameras):
+            raise UsageError(f"cannot read {shown}: {_listed(cameras)}")
+        return Target(f"video={cameras[number]}", shown, is_live=True, format="dshow")
+    device = Path(f"/dev/video{number}")
+    if not device.exists():
+        raise UsageError(f"cannot read {shown}: no such device; {_listed(_linux_cameras())}")
+    return Target(str(device), shown, is_live=True, format="v4l2")
+
+
+def _linux_cameras() -> list[str]:
+    numbers = (re.fullmatch(r"video(\d+)", path.name) for path in Path("/dev").glob("video*"))
+    return [match[1] for match in numbers if match]
+
+
+def _listed(cameras: list[str]) -> str:
+    return f"cameras here: {', '.join(sorted(cameras))}" if cameras else "no camera is connected"
+
+
+def video_stream(container: Any, shown: str) -> Any:
+    """The container's video, decoded with all cores. PoseError when it has none."""
+    moving = [stream for stream in container.streams.video if not stream.disposition & Disposition.attached_pic]
+    if not moving:
+        kind = "only sound" if container.streams.audio else "no video"
+        raise PoseError(f"cannot read {shown}: the file has {kind}")
+    stream = moving[0]
+    if stream.codec_context is None:
+        raise PoseError(f"cannot read {shown}: its video codec is not supported")
+    stream.thread_type = "AUTO"
+    return stream

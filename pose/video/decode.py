@@ -1,0 +1,236 @@
+"""Reading video with FFmpeg: files, network streams and cameras.
+
+Memory does not grow with the length of the video: a frame is made when it is asked for. Indices count delivered frames
+from 0. Times count from the first frame of the whole source, also when only a part is delivered, so that the results
+of a clip can be laid over the original.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import av
+
+from pose.errors import PoseError, UsageError
+from pose.types import Frame
+from pose.video.container import Target, reason, video_stream
+from pose.video.picture import UprightRGB
+from pose.video.recording import Recording
+from pose.video.source import TIME_TOLERANCE, Sound, Source, Span, Timeline, VideoInfo
+
+FALLBACK_FPS = 25.0  # for streams that announce no rate, as FFmpeg does
+
+
+@dataclass(slots=True)
+class Walk:
+    """One way through the packets of a container, and what was lost on it.
+
+    decoded: frames so far. damaged: packets and frames that could not be decoded. broken: why reading stopped early.
+    """
+
+    container: Any
+    stream: Any
+    decoded: int = 0
+    damaged: int = 0
+    broken: str | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        """Every frame that decodes, in the order of showing."""
+        packets = self.container.demux(self.stream)
+        while True:
+            try:
+                packet = next(packets, None)
+            except av.FFmpegError as error:
+                self.broken = reason(error)
+                yield from self._decode(None)  # the frames the decoder still holds
+                return
+            if packet is None:
+                return
+            yield from self._decode(packet)
+
+    def _decode(self, packet: Any) -> Iterator[Any]:
+        try:
+            frames = self.stream.decode(packet)
+        except av.FFmpegError:
+            self.damaged += 1
+            return
+        for frame in frames:
+            if frame.is_corrupt:
+                self.damaged += 1
+            else:
+                self.decoded += 1
+                yield frame
+
+
+class StreamSource(Source):
+    """Frames of a video that FFmpeg opens. Made by `pose.video.open_source`.
+
+    keep: record what a live source delivers in a temporary H.264 file, so that `replay()` works there too; the
+    pictures of the replay are slightly compressed.
+    """
+
+    def __init__(self, target: Target, span: Span, *, keep: bool = False) -> None:
+        self.name = target.shown
+        self.problems: list[str] = []
+        self._target = target
+        self._span = span
+        self._container: Any = target.open()
+        self._recording: Recording | None = None
+        try:
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
+        if keep and self.info.is_live:
+            self._recording = Recording(self.info)
+
+    def _prepare(self) -> None:
+        """Decode the first frame: it alone tells the size, the orientation and the zero of time."""
+        stream = video_stream(self._container, self.name)
+        self._walk = Walk(self._container, stream)
+        self._pictures = iter(self._walk)
+        first = next(self._pictures, None)
+        if first is None:
+            raise PoseError(f"cannot read {self.name}: it has no frame that can be decoded")
+        self._pictures = chain([first], self._pictures)
+        self._origin = _stamp(first) or 0
+        self._time_base = stream.time_base
+        self._aspect = stream.sample_aspect_ratio
+        self._upright = UprightRGB(first, self._aspect)
+        self._announced = _duration(self._container, stream)
+        is_live = self._target.is_live or (self._target.is_network and self._announced is None)
+        if self._announced is not None and not is_live and self._span.start >= self._announced:
+            raise UsageError(
+                f"--start {self._span.start:g} is not before the end of {self.name} ({self._announced:.2f} s)"
+            )
+        fps = float(stream.average_rate or stream.guessed_rate or FALLBACK_FPS)
+        duration, count = self._span.cut(None if is_live else self._announced, fps)
+        if stream.frames and self._span == Span():
+            count = stream.frames
+        has_audio = bool(self._container.streams.audio)
+        self.info = VideoInfo(*self._upright.size, fps, stream.time_base, duration, count, has_audio, is_live)
+        if has_audio and not is_live:
+            self.sound = Sound(self._target, float(self._origin * stream.time_base), self._span)
+
+    def __iter__(self) -> Iterator[Frame]:
+        if self._container is None:
+            return self.replay()
+        return self._first_pass()
+
+    def _first_pass(self) -> Iterator[Frame]:
+        count = 0
+        try:
+            if self._span.start > 0 and not self.info.is_live:
+                self._walk, self._pictures = self._sought(self._walk)
+            for frame in self._frames(self._walk, self._pictures, self.problems):
+                if self._recording is not None:
+                    self._recording.write(frame)
+                yield frame
+                count += 1
+        finally:
+            self._close_container()
+            if self._recording is not None:
+                self._recording.finish()
+        if count == 0:
+            raise PoseError(f"{self.name} has no frame between {self._span.start:g} s and {self._span.end:g} s")
+
+    def replay(self) -> Iterator[Frame]:
+        if self._recording is not None:
+            return self._recording.frames()
+        if self.info.is_live:
+            raise PoseError(f"{self.name} is live: its frames can be read once")
+        return self._second_pass()
+
+    def _second_pass(self) -> Iterator[Frame]:
+        try:
+            walk, pictures = self._reopened()
+            if self._span.start > 0:
+                walk, pictures = self._sought(walk)
+            yield from self._frames(walk, pictures, [])
+        finally:
+            self._close_container()
+
+    def _sought(self, walk: Walk) -> tuple[Walk, Iterator[Any]]:
+        """A walk that begins at the last key frame before `start`; from the first frame where seeking fails."""
+        walk = Walk(walk.container, walk.stream)
+        try:
+            walk.container.seek(self._origin + int(self._span.start / self._time_base), stream=walk.stream)
+        except av.FFmpegError:
+            return self._reopened()
+        pictures = iter(walk)
+        first = next(pictures, None)
+        time = None if first is None else self._seconds(first)
+        if time is None or time > self._span.start + TIME_TOLERANCE:
+            return self._reopened()  # the container's index is wrong: the frames before this one would be missed
+        return walk, chain([first], pictures)
+
+    def _reopened(self) -> tuple[Walk, Iterator[Any]]:
+        self._close_container()
+        self._container = self._target.open()
+        walk = Walk(self._container, video_stream(self._container, self.name))
+        return walk, iter(walk)
+
+    def _seconds(self, picture: Any) -> float | None:
+        stamp = _stamp(picture)
+        if stamp is None:
+            return None
+        return (stamp - self._origin) * self._time_base.numerator / self._time_base.denominator
+
+    def _frames(self, walk: Walk, pictures: Iterator[Any], problems: list[str]) -> Iterator[Frame]:
+        timeline = Timeline(1 / self.info.fps)
+        time = 0.0
+        index = 0
+        for picture in pictures:
+            time = timeline.add(self._seconds(picture))
+            if self._span.ends_before(time):
+                break
+            if not self._span.starts_after(time):
+                yield Frame(self._upright(picture), index, time)
+                index += 1
+        else:
+            problems.extend(self._missing_end(walk, time))
+        if walk.damaged:
+            problems.append(f"{self.name}: {walk.damaged} damaged pieces were left out")
+        if timeline.repaired:
+            problems.append(f"{self.name}: {timeline.repaired} time stamps that did not increase were moved")
+        if self._upright.resized:
+            problems.append(f"{self.name}: {self._upright.resized} frames of another size were scaled to the first's")
+
+    def _missing_end(self, walk: Walk, last: float) -> Iterator[str]:
+        """Says so if the video stopped before the end that it announces."""
+        interval = 1 / self.info.fps
+        stopped = f"{self.name}: stopped after {last + interval:.2f} s"
+        if walk.broken is not None:
+            yield f"{stopped}: {walk.broken}"
+        elif walk.stream.frames and self._span.start == 0:
+            if walk.decoded < walk.stream.frames and self._is_short(last, 1.5 * interval):
+                yield f"{stopped}: cut short, {walk.decoded} of {walk.stream.frames} frames could be decoded"
+        elif self._is_short(last, 2.0):  # s: sound often lasts longer than the pictures
+            yield f"{stopped}: cut short, {self._announced:.2f} s are announced"
+
+    def _is_short(self, last: float, tolerance: float) -> bool:
+        return self._announced is not None and last + tolerance < self._announced
+
+    def _close_container(self) -> None:
+        if self._container is not None:
+            self._container.close()
+            self._container = None
+
+    def close(self) -> None:
+        self._close_container()
+        if self._recording is not None:
+            self._recording.close()
+
+
+def _stamp(picture: Any) -> int | None:
+    return picture.pts if picture.pts is not None else picture.dts
+
+
+def _duration(container: Any, stream: Any) -> float | None:
+    """Seconds, as the container announces them: exact for the stream, else of its longest stream."""
+    if stream.duration is not None and stream.duration > 0:
+        return float(stream.duration * stream.time_base)
+    if container.duration is not None and container.duration > 0:
+        return container.duration / av.time_base
+    return None

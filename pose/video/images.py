@@ -1,0 +1,122 @@
+"""A folder or glob of pictures as a source."""
+
+import glob
+import os
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from pose.errors import PoseError, UsageError
+from pose.types import U8, Frame
+from pose.video.source import Source, Span, VideoInfo
+
+SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
+WILDCARDS = re.compile(r"[*?\[]")
+
+
+def natural_key(path: Path) -> list[tuple[int, int, str]]:
+    """Sorts "img2" before "img10"."""
+    parts = re.split(r"(\d+)", path.name)
+    return [(0, int(part), part) if part.isdigit() else (1, 0, part.lower()) for part in parts]
+
+
+def find_images(spec: str) -> list[Path]:
+    """The pictures that a folder, a glob or a file name means, in natural order.
+
+    Only regular files that lie in the named folder count: a link that leads out of it is left out.
+    """
+    named = Path(spec)
+    if named.is_file():
+        return [named]
+    if named.is_dir():
+        folder, found = named, list(named.iterdir())
+    else:
+        folder, found = _fixed_part(spec), [Path(name) for name in glob.glob(spec)]
+    root = folder.resolve()
+    images = [
+        path
+        for path in found
+        if path.suffix.lower() in SUFFIXES
+        and not path.name.startswith(".")
+        and path.is_file()
+        and path.resolve().is_relative_to(root)
+    ]
+    return sorted(images, key=lambda path: (str(path.parent), natural_key(path)))
+
+
+def _fixed_part(pattern: str) -> Path:
+    """The folder in front of the first wildcard."""
+    parts = Path(pattern).parts
+    fixed = next((n for n, part in enumerate(parts) if WILDCARDS.search(part)), len(parts) - 1)
+    return Path(*parts[:fixed])
+
+
+class ImageSource(Source):
+    """Pictures as frames, `fps` of them a second, turned as their EXIF orientation says.
+
+    A picture that cannot be read is left out and keeps its place in time. All must have the first one's size: people's
+    keypoints in pixels would mean nothing across a change, so the first picture that differs is an error that names it.
+    """
+
+    def __init__(self, spec: str, span: Span, *, fps: float) -> None:
+        self.name = spec
+        self.problems: list[str] = []
+        self._paths = find_images(spec)
+        if not self._paths:
+            what = "the folder has no pictures" if Path(spec).is_dir() else "no picture matches"
+            raise UsageError(f"cannot read {spec}: {what} ({', '.join(sorted(SUFFIXES))})")
+        self._fps = fps
+        self._span = span
+        first = next((image for image in map(read_image, self._paths) if image is not None), None)
+        if first is None:
+            raise PoseError(f"cannot read {spec}: none of its {len(self._paths)} pictures can be read")
+        duration, _ = span.cut(len(self._paths) / fps, fps)
+        height, width = first.shape[:2]
+        time_base = 1 / Fraction(fps).limit_denominator(1001)
+        count = sum(1 for _ in self._wanted())
+        if count == 0:
+            raise UsageError(f"--start {span.start:g} is not before the end of {spec} ({len(self._paths) / fps:.2f} s)")
+        self.info = VideoInfo(width, height, fps, time_base, duration, count, has_audio=False, is_live=False)
+
+    def _wanted(self) -> Iterator[tuple[float, Path]]:
+        for place, path in enumerate(self._paths):
+            time = place / self._fps
+            if not self._span.starts_after(time) and not self._span.ends_before(time):
+                yield time, path
+
+    def __iter__(self) -> Iterator[Frame]:
+        self.problems.clear()
+        index = 0
+        for time, path in self._wanted():
+            image = read_image(path)
+            if image is None:
+                self.problems.append(f"{path}: cannot be read as a picture, left out")
+                continue
+            height, width = image.shape[:2]
+            if (width, height) != self.info.size:
+                expected = f"{self.info.width}x{self.info.height}"
+                raise PoseError(f"{path} is {width}x{height}, but the first picture of {self.name} is {expected}")
+            yield Frame(image, index, time)
+            index += 1
+
+    def replay(self) -> Iterator[Frame]:
+        return iter(self)
+
+    def close(self) -> None:
+        """Nothing stays open between two pictures."""
+
+
+def read_image(path: Path) -> U8 | None:
+    """(H, W, 3) uint8 RGB, upright, 16 bits reduced to 8 and transparency dropped; None if it cannot be read."""
+    import cv2
+    import numpy as np
+
+    if not os.access(path, os.R_OK):
+        return None
+    data = np.fromfile(path, np.uint8)  # OpenCV itself cannot open every path on Windows
+    if data.size == 0:
+        return None
+    image: Any = cv2.imdecode(data, cv2.IMREAD_COLOR_RGB)
+    return image

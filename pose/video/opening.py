@@ -1,0 +1,52 @@
+"""One name for everything that can be looked at: `open_source`."""
+
+import math
+from pathlib import Path
+
+from pose.errors import UsageError
+from pose.video.container import NETWORK_SCHEMES, camera_target, file_target, url_target
+from pose.video.decode import StreamSource
+from pose.video.images import SUFFIXES, WILDCARDS, ImageSource
+from pose.video.source import Source, Span
+
+IMAGE_FPS = 30.0
+
+
+def open_source(
+    spec: str, *, start: float | None = None, end: float | None = None, image_fps: float = IMAGE_FPS, keep: bool = False
+) -> Source:
+    """Opens a video file, a folder or glob of pictures, an http(s), RTSP, RTP or UDP address, or a camera number.
+
+    start, end: s from the first frame of the source; frames with start <= time < end are delivered, and keep their
+    times. image_fps: the rate at which pictures are taken to have been made. keep: make `replay()` possible for live
+    sources too. Something that exists on disk goes before every other meaning of its name.
+
+    Raises PoseError (UsageError where the call was wrong) with one line that names the source and the reason.
+    """
+    span = _span(start, end)
+    if not 0 < image_fps <= 1000:
+        raise UsageError(f"the frame rate of pictures must be above 0 and at most 1000, not {image_fps:g}")
+    path = Path(spec)
+    scheme, separator, _ = spec.partition("://")
+    if path.is_dir() or (path.is_file() and path.suffix.lower() in SUFFIXES):
+        return ImageSource(spec, span, fps=image_fps)
+    if path.exists():
+        return StreamSource(file_target(path), span)
+    if separator:
+        if scheme.lower() not in NETWORK_SCHEMES:
+            raise UsageError(f"cannot read {scheme}:// addresses; known are {', '.join(NETWORK_SCHEMES)}")
+        return StreamSource(url_target(spec), span, keep=keep)
+    if spec.isascii() and spec.isdigit():
+        return StreamSource(camera_target(int(spec)), span, keep=keep)
+    if WILDCARDS.search(spec):
+        return ImageSource(spec, span, fps=image_fps)
+    return StreamSource(file_target(path), span)
+
+
+def _span(start: float | None, end: float | None) -> Span:
+    span = Span(0.0 if start is None else start, math.inf if end is None else end)
+    if not 0 <= span.start < math.inf:
+        raise UsageError(f"--start must be 0 or more seconds, not {span.start:g}")
+    if not span.end > span.start:
+        raise UsageError(f"--end ({span.end:g}) must be after --start ({span.start:g})")
+    return span

@@ -1,0 +1,49 @@
+"""A live source's frames on disk, for a second look at them."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+
+from pose.types import Frame
+from pose.video.encode import VideoWriter
+from pose.video.source import VideoInfo
+
+
+class Recording:
+    """A temporary H.264 file. Its frames have the indices and times (to one tick) of those written."""
+
+    def __init__(self, info: VideoInfo) -> None:
+        self._info = info
+        self._folder = Path(tempfile.mkdtemp(prefix="pose-recording-"))
+        self._path = self._folder / "live.mp4"
+        self._writer = VideoWriter(self._path, info.size, fps=info.fps, time_base=info.time_base)
+        self._start: float | None = None
+
+    def write(self, frame: Frame) -> None:
+        if self._start is None:
+            self._start = frame.time
+        self._writer.write(frame.image, frame.time)
+
+    def finish(self) -> None:
+        """The source has ended, or nobody reads it any more."""
+        if self._start is not None:
+            self._writer.close()
+
+    def frames(self) -> Iterator[Frame]:
+        if self._start is None:
+            return
+        width, height = self._info.size
+        with av.open(str(self._path)) as container:
+            for index, picture in enumerate(container.decode(video=0)):
+                image: Any = picture.to_ndarray(format="rgb24")
+                image = np.ascontiguousarray(image[:height, :width])  # without the padding to even sizes
+                yield Frame(image, index, self._start + picture.time)
+
+    def close(self) -> None:
+        self._writer.abort()
+        shutil.rmtree(self._folder, ignore_errors=True)

@@ -1,0 +1,83 @@
+"""The original's sound for a written video: copied where MP4 can hold it, else encoded as AAC."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import av
+
+from pose.video.container import reason
+from pose.video.source import Sound
+
+COPIED = frozenset({"aac", "mp3"})  # what every browser plays in MP4
+RATES = (48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000)
+
+
+class SoundTrack:
+    """Feeds the sound of a source to an output container in step with the pictures.
+
+    Times here are seconds from the first written picture. problem: why the sound is incomplete, None while all is well.
+    """
+
+    def __init__(self, sound: Sound, output: Any) -> None:
+        self.problem: str | None = None
+        self._sound = sound
+        self._output = output
+        self._input = sound.target.open()
+        self._source = self._input.streams.audio[0]
+        self._copies = self._source.codec.canonical_name in COPIED
+        self._target = output.add_stream_from_template(self._source) if self._copies else self._encoder()
+        self._pieces: Iterator[tuple[float, Any]] | None = None
+        self._waiting: tuple[float, Any] | None = None
+
+    def _encoder(self) -> Any:
+        rate = next((rate for rate in RATES if rate <= self._source.rate), RATES[-1])
+        stream = self._output.add_stream("aac", rate=rate)
+        stream.layout = "mono" if self._source.channels == 1 else "stereo"
+        return stream
+
+    def begin(self, first: float) -> None:
+        """The first picture, which becomes the file's second 0, has time `first` in the source."""
+        self._pieces = self._shifted(first)
+        self._advance()
+
+    def feed(self, until: float) -> None:
+        """Write the sound before second `until`."""
+        while self._waiting is not None and self._waiting[0] < until:
+            piece = self._waiting[1]
+            self._output.mux(piece if self._copies else self._target.encode(piece))
+            self._advance()
+
+    def finish(self, until: float) -> None:
+        self.feed(until)
+        if not self._copies:
+            self._output.mux(self._target.encode(None))
+        self.close()
+
+    def close(self) -> None:
+        self._input.close()
+
+    def _advance(self) -> None:
+        assert self._pieces is not None
+        try:
+            self._waiting = next(self._pieces, None)
+        except av.FFmpegError as error:
+            self._waiting = None
+            self.problem = f"{self._sound.target.shown}: the sound ends early: {reason(error)}"
+
+    def _shifted(self, first: float) -> Iterator[tuple[float, Any]]:
+        """(second, packet or frame) from the first picture on."""
+        if first > 0:
+            self._input.seek(int((self._sound.origin + first) * av.time_base))
+        zero = self._sound.origin + first
+        pieces = self._input.demux(self._source) if self._copies else self._input.decode(self._source)
+        for piece in pieces:
+            if piece.pts is None:
+                continue  # the empty packet at the end
+            time = float(piece.pts * piece.time_base) - zero
+            if time < 0:
+                continue
+            piece.pts -= round(zero / piece.time_base)
+            if self._copies:
+                piece.dts = piece.pts
+                piece.stream = self._target
+            yield time, piece
