@@ -1,0 +1,88 @@
+"""The life of a result file: written under a temporary name, renamed when it is whole."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+from pose.errors import PoseError
+from pose.types import FrameResult
+
+
+class ResultWriter(Protocol):
+    """Takes the results of a run, frame after frame, in memory that does not grow with their number."""
+
+    def write(self, result: FrameResult) -> None:
+        """Add the next frame. Raises PoseError when the folder cannot take it (full, gone, not writable)."""
+        ...
+
+    def close(self, complete: bool = True) -> None:
+        """Finish the file and give it its real name; `complete=False` says in it that the run was cut short."""
+        ...
+
+    def abort(self) -> None:
+        """Leave nothing behind. After `close` or a second time it does nothing."""
+        ...
+
+
+class PartFile:
+    """A file that gets its real name only when it is whole.
+
+    It grows beside `target` under a hidden name; `commit` renames it over `target`, `discard` removes it.
+    """
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+        self._part = target.with_name(f".{target.name}.{os.getpid()}.part")
+        with file_errors(target):
+            self.file = self._part.open("wb")
+
+    def commit(self) -> None:
+        with file_errors(self.target):
+            self.file.close()
+            self._part.replace(self.target)
+
+    def discard(self) -> None:
+        try:
+            self.file.close()  # flushes, and may find the disk full again
+        except OSError:
+            pass
+        finally:
+            self._part.unlink(missing_ok=True)
+
+
+@contextmanager
+def file_errors(path: Path) -> Iterator[None]:
+    """Turn what the operating system says while `path` is read or written into one line for the user."""
+    try:
+        yield
+    except OSError as error:
+        raise PoseError(f"{path}: {error.strerror or error}") from error
+
+
+class WriterContext:
+    """`with writer:` closes at the end; what was finished before an exception is kept, marked as incomplete.
+
+    An error of the file itself (disk full) leaves nothing.
+    """
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.close(complete=kind is None)
+        except PoseError:
+            self.abort()
+            if kind is None:
+                raise
+
+    def close(self, complete: bool = True) -> None:
+        raise NotImplementedError
+
+    def abort(self) -> None:
+        raise NotImplementedError
