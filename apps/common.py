@@ -108,5 +108,8 @@ def _in_our_words(message: str, options: Sequence[str] = ()) -> str:
 
 
 def _unknown(kind: str, name: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name.partition("=")[0], known, n=1)
-    return f"unknown {kind} {name!r}: " + (f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}")
+    words = {option.lstrip("-"): option for option in known}
+    close = difflib.get_close_matches(name.lstrip("-").partition("=")[0], words, n=1)
+    return f"unknown {kind} {name!r}: " + (
+        f"did you mean {words[close[0]]}?" if close else f"known: {', '.join(known)}"
+    )

@@ -27,7 +27,7 @@ class WheelMember:
     member: str
 
     def __str__(self) -> str:
-        return f"{self.wheel.requirement} (wheel, through the package index)"
+        return f"from the wheel {self.wheel.requirement}"
 
 
 @dataclass(frozen=True, slots=True)

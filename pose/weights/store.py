@@ -38,6 +38,10 @@ class CorruptWeightError(PoseError):
 class UnverifiedWeightError(PoseError):
     """A weight without a published hash, and nobody has said yet that it may be used."""
 
+    def __init__(self, message: str, path: Path | None = None) -> None:
+        super().__init__(message)
+        self.path = path
+
 
 class FetchError(PoseError):
     """A weight is not on this machine and could not be brought here."""
@@ -95,7 +99,7 @@ class Store:
         return None
 
     def locate(self, name: str, *, allow_unverified: bool = False) -> Path:
-        """Path of the checked file, fetched first if this machine does not have it. Raises what `find` and `fetch` do."""
+        """Path of the checked file, fetched first if it is not on this machine. Raises what `find` and `fetch` do."""
         return self.find(name, allow_unverified=allow_unverified) or self.fetch(name, allow_unverified=allow_unverified)
 
     def status(self, name: str) -> Status:
@@ -106,7 +110,7 @@ class Store:
         except CorruptWeightError as error:
             return Status(weight, "corrupt", error.path, str(error))
         except UnverifiedWeightError as error:
-            return Status(weight, "unverified", None, str(error))
+            return Status(weight, "unverified", error.path, str(error))
         return Status(weight, "present" if path else "missing", path)
 
     def fetch(self, name: str, *, allow_unverified: bool = False) -> Path:
@@ -167,7 +171,8 @@ class Store:
                 return
             raise UnverifiedWeightError(
                 f"{path} has no published hash to check it against; if you trust it, write its hash beside it: "
-                f"sha256sum {weight.file} > {weight.file}.sha256"
+                f"sha256sum {weight.file} > {weight.file}.sha256",
+                path,
             )
         if (actual := sha256_of(path)) != expected:
             mend = f"run `pose-weights fetch {weight.name}` to replace it"

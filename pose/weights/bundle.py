@@ -1,0 +1,125 @@
+"""One archive of weights for a machine without network: a zip of files and a manifest, the same bytes every time."""
+
+import json
+import os
+import shutil
+import uuid
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pose.errors import PoseError, UsageError
+from pose.weights.archive import ArchiveError, extract_member
+from pose.weights.catalogue import InPackage, Weight
+from pose.weights.store import Store, UnverifiedWeightError, sha256_of
+
+_MANIFEST = "manifest.json"
+_FORMAT = "pose-weights-bundle/1"
+_LARGEST_MANIFEST = 1 << 20  # bytes
+
+
+class BundleError(PoseError):
+    """A file is no bundle of weights, or holds what a bundle must not."""
+
+
+def write_bundle(store: Store, names: Sequence[str], out: Path, *, allow_unverified: bool = False) -> list[Weight]:
+    """Write the named weights, fetched where needed, into one archive at `out`, which appears only when complete."""
+    weights = [store.weight(name) for name in sorted(set(names))]
+    for weight in weights:
+        if isinstance(weight.source, InPackage):
+            raise UsageError(f"{weight.name} ships inside the package: there is nothing to bundle")
+    paths = [store.locate(weight.name, allow_unverified=allow_unverified) for weight in weights]
+    entries = [
+        {"name": w.name, "file": w.file, "licence": w.licence, "sha256": w.sha256 or sha256_of(path)}
+        for w, path in zip(weights, paths, strict=True)
+    ]
+    manifest = json.dumps({"format": _FORMAT, "weights": entries}, indent=2) + "\n"
+    try:
+        _write(out, manifest, paths)
+    except OSError as error:
+        raise BundleError(f"{out} cannot be written: {error.strerror}") from error
+    return weights
+
+
+def install_bundle(store: Store, bundle: Path, *, allow_unverified: bool = False) -> list[Weight]:
+    """Put the weights of a bundle into the cache.
+
+    The catalogue here, not the manifest, says what a weight is called and what its hash is. Raises `BundleError`
+    before anything is installed if the archive holds a file that is none of the catalogue's, or other content.
+    """
+    if not bundle.is_file():
+        raise UsageError(f"there is no file {bundle}")
+    try:
+        entries = _entries(store, bundle)
+        for weight, _ in entries:
+            if weight.sha256 is None and not allow_unverified:
+                raise UnverifiedWeightError(
+                    f"{bundle}: {weight.file} has no published hash to check it against; add --allow-unverified"
+                )
+        store.cache.mkdir(parents=True, exist_ok=True)
+        with store.scratch() as scratch:
+            for weight, sha256 in entries:
+                extract_member(bundle, weight.file, scratch / weight.file)
+                if (actual := sha256_of(scratch / weight.file)) != sha256:
+                    raise BundleError(f"{bundle}: {weight.file} has sha256 {actual}, expected {sha256}")
+            for weight, _ in entries:
+                store.install(weight, scratch / weight.file)
+    except (ArchiveError, zipfile.BadZipFile) as error:
+        raise BundleError(f"{bundle}: {error}") from error
+    except OSError as error:
+        raise BundleError(f"{error.filename or store.cache}: {error.strerror}") from error
+    return [weight for weight, _ in entries]
+
+
+def _write(out: Path, manifest: str, paths: Sequence[Path]) -> None:
+    private = out.with_name(f".{out.name}-{uuid.uuid4().hex}")
+    try:
+        with zipfile.ZipFile(private, "w") as archive:
+            archive.writestr(_member(_MANIFEST), manifest)
+            for path in paths:
+                with path.open("rb") as source, archive.open(_member(path.name), "w", force_zip64=True) as target:
+                    shutil.copyfileobj(source, target, 1 << 20)
+        os.replace(private, out)
+    finally:
+        private.unlink(missing_ok=True)
+
+
+def _member(name: str) -> zipfile.ZipInfo:
+    """A member whose header depends on its name alone, so that equal weights give equal bundles."""
+    info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+    info.create_system = 3  # Unix, on whatever system
+    info.external_attr = 0o644 << 16
+    return info
+
+
+def _entries(store: Store, bundle: Path) -> list[tuple[Weight, str]]:
+    """The catalogue's weights that the bundle holds, each with the hash its file must have."""
+    with zipfile.ZipFile(bundle) as archive:
+        members = archive.namelist()
+        if _MANIFEST not in members or archive.getinfo(_MANIFEST).file_size > _LARGEST_MANIFEST:
+            raise BundleError(f"{bundle} is no bundle of weights: it has no {_MANIFEST}")
+        manifest = _parse(archive.read(_MANIFEST))
+    if manifest is None:
+        raise BundleError(f"{bundle}: its {_MANIFEST} is not of the form {_FORMAT}")
+    entries = []
+    for name, sha256 in manifest:
+        weight = store.catalogue.get(name)
+        if weight is None:
+            raise BundleError(f"{bundle} names the weight {name!r}, which this version does not know")
+        entries.append((weight, weight.sha256 or sha256))
+    expected = [_MANIFEST, *(weight.file for weight, _ in entries)]
+    if sorted(members) != sorted(expected):
+        strange = sorted(set(members) ^ set(expected)) or ["a file twice"]
+        raise BundleError(f"{bundle} does not hold exactly what its manifest names: {', '.join(strange)}")
+    return entries
+
+
+def _parse(text: bytes) -> list[tuple[str, str]] | None:
+    try:
+        content: Any = json.loads(text)
+        if content["format"] != _FORMAT:
+            return None
+        return [(str(entry["name"]), str(entry["sha256"])) for entry in content["weights"]]
+    except (ValueError, KeyError, TypeError):
+        return None
