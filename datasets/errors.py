@@ -1,0 +1,139 @@
+"""What detectors get wrong, in batches: jitter, bias, outliers, swaps, gaps and truncation, with scores that tell.
+
+Lengths are shares of the person's size in the picture (the longer side of the box around the joints), so that a small
+person has small errors in pixels.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from datasets.smooth import correlated_noise, smooth_noise
+from pose.types import F32
+
+F64 = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+# How much harder than the average each Human3.6M joint is to place: wrists and ankles move and are hidden most.
+_HARD = np.array([0.9, 1.1, 1.0, 1.2, 1.1, 1.0, 1.2, 0.7, 0.7, 0.6, 0.6, 0.9, 1.2, 1.5, 0.9, 1.2, 1.5], np.float32)
+_LEGS = ((1, 4), (2, 5), (3, 6))
+_ARMS = ((14, 11), (15, 12), (16, 13))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorConfig:
+    """Magnitudes; lengths are shares of the person's size in the picture. See docs/detector-errors.md."""
+
+    jitter: float = 0.006  # standard deviation, of an average joint and sequence
+    jitter_seconds: float = 0.04
+    bias: float = 0.010  # slow error of each joint
+    spread: float = 0.5  # of the log of a sequence's overall error level
+    speed: float = 0.02  # added jitter for each person's size a second of speed
+    outlier_rate: float = 0.004  # share of joints that are far off
+    outlier: float = 0.12
+    swap_rate: float = 0.012  # share of frames in which legs, or arms, are exchanged
+    swap_seconds: float = 0.15
+    drop_rate: float = 0.02  # share of joints not seen
+    drop_seconds: float = 0.25
+    frame_drop_rate: float = 0.01  # share of frames without a person
+    frame_drop_seconds: float = 0.12
+
+
+def add_errors(
+    rng: np.random.Generator, pixels: F32, times: F64, image_size: F32, depth: F32, config: ErrorConfig
+) -> tuple[F32, F32]:
+    """Turn true (B, T, 17, 2) px into what a detector would say of them.
+
+    times: (B, T) s. image_size: (B, 2) px. depth: (B, T, 17) m, relative to the pelvis, positive away from the camera:
+    the far side is hidden more often. Returns keypoints (B, T, 17, 2) px and scores (B, T, 17), 0 where not seen.
+    """
+    batch, frames = times.shape
+    size = person_size(pixels)
+    level = np.exp(config.spread * rng.standard_normal((batch, 1, 1), dtype=np.float32))
+    hidden = _hidden(rng, times, depth)
+    steps = np.diff(times, axis=1, append=(2 * times[:, -1] - times[:, -2])[:, None]).astype(np.float32)
+    motion = np.diff(pixels, axis=1, append=pixels[:, -1:])
+    speed = np.sqrt((motion**2).sum(axis=-1)) / (steps * size[:, :, 0])[..., None]
+    scale = level * _HARD * (1 + 2 * hidden)
+    sigma = scale * (config.jitter + config.speed * np.minimum(speed, 3) / 3)
+    noise = correlated_noise(rng, times, (17, 2), config.jitter_seconds) * sigma[..., None]
+    slow = smooth_noise(rng, times, 34, 0.7).reshape(batch, frames, 17, 2)
+    noise += slow * (config.bias * scale)[..., None]
+    outlier = rng.random((batch, frames, 17), dtype=np.float32) < config.outlier_rate * (1 + 4 * hidden)
+    rows = np.nonzero(outlier)
+    noise[rows] += config.outlier * rng.standard_t(2.5, (len(rows[0]), 2)).clip(-6, 6).astype(np.float32)
+    found = pixels + noise * size[..., None]
+    _swap(rng, found, times, config)
+    scores = _scores(rng, noise, hidden)
+    seen = _seen(rng, times, hidden, config)
+    return _truncated(rng, found, np.where(seen, scores, 0), image_size)
+
+
+def person_size(pixels: F32) -> F32:
+    """(B, T, 17, 2) px -> (B, T, 1) px: the longer side of the box around the joints, averaged over time."""
+    sides = (pixels.max(axis=2) - pixels.min(axis=2)).max(axis=-1)
+    return np.broadcast_to(sides.mean(axis=1, keepdims=True), sides.shape)[..., None]
+
+
+def _hidden(rng: np.random.Generator, times: F64, depth: F32) -> F32:
+    """(B, T, 17) in [0, 1]: how much of each joint is out of sight, by its own body or by things in the way."""
+    behind = 1 / (1 + np.exp(-(depth - 0.15) / 0.06))
+    objects = smooth_noise(rng, times, 1, 0.5) + rng.standard_normal((len(times), 1, 17), dtype=np.float32)
+    return np.maximum(0.6 * behind, (objects > 2.2).astype(np.float32)).astype(np.float32)
+
+
+def bursts(
+    rng: np.random.Generator, times: F64, channels: int, rate: NDArray[np.floating] | float, seconds: float
+) -> Mask:
+    """(B, T, channels) True in bursts of about `seconds`, for the share `rate` of the time."""
+    noise = correlated_noise(rng, times, (channels,), seconds)
+    # The share of a standard normal above a threshold is `rate`: the inverse by a rational approximation
+    # (Abramowitz and Stegun 26.2.23, absolute error below 4.5e-4).
+    t = np.sqrt(-2 * np.log(np.clip(rate, 1e-6, 0.5)))
+    threshold = t - (2.515517 + 0.802853 * t + 0.010328 * t * t) / (
+        1 + 1.432788 * t + 0.189269 * t * t + 0.001308 * t**3
+    )
+    return noise > threshold
+
+
+def _swap(rng: np.random.Generator, found: F32, times: F64, config: ErrorConfig) -> None:
+    """Exchange left and right legs, and arms, in bursts, in place; some sequences suffer much, most hardly."""
+    liable = rng.gamma(0.4, 1 / 0.4, (len(times), 1, 1))
+    swapped = bursts(rng, times, 2, config.swap_rate * liable, config.swap_seconds)
+    for channel, pairs in enumerate((_LEGS, _ARMS)):
+        rows = swapped[..., channel]
+        right, left = (list(side) for side in zip(*pairs, strict=True))
+        here = found[rows]
+        here[:, right + left] = here[:, left + right]
+        found[rows] = here
+
+
+def _seen(rng: np.random.Generator, times: F64, hidden: F32, config: ErrorConfig) -> Mask:
+    liable = rng.gamma(0.5, 2, (len(times), 1, 1))
+    joints = bursts(rng, times, 17, config.drop_rate * liable * (0.5 + 4 * hidden), config.drop_seconds)
+    frames = bursts(rng, times, 1, config.frame_drop_rate * liable, config.frame_drop_seconds)
+    return ~(joints | frames)
+
+
+def _scores(rng: np.random.Generator, noise: F32, hidden: F32) -> F32:
+    """Scores fall with the error, loosely: detectors are sometimes sure and wrong."""
+    size = np.sqrt((noise**2).sum(axis=-1))
+    shape = size.shape
+    doubt = size / 0.04 + 1.2 * hidden + 0.25 * np.abs(rng.standard_normal(shape, dtype=np.float32))
+    # Every sequence's detector has its own idea of how sure is sure.
+    temper = rng.uniform(0.4, 1.2, (shape[0], 1, 1)).astype(np.float32)
+    return np.clip(np.exp(-0.5 * doubt * temper), 0.02, 1).astype(np.float32)
+
+
+def _truncated(rng: np.random.Generator, found: F32, scores: F32, image_size: F32) -> tuple[F32, F32]:
+    """Outside the picture a joint is either not reported, or made up near the border with a low score."""
+    limit = image_size[:, None, None] - 1
+    inside = np.clip(found, 0, limit)
+    outside = (np.abs(inside - found) > 0).any(axis=-1)
+    silent = rng.random((len(found), 1, 1)) < 0.6
+    invented = np.minimum(scores, rng.uniform(0.02, 0.4, scores.shape).astype(np.float32))
+    scores = np.where(outside, np.where(silent, 0, invented), scores)
+    # Made-up joints keep a little of the distance to the true place: networks extrapolate.
+    kept = np.where((outside & ~silent)[..., None], inside + 0.15 * (found - inside), found)
+    return np.where(scores[..., None] > 0, kept, 0).astype(np.float32), scores.astype(np.float32)

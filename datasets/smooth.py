@@ -1,0 +1,43 @@
+"""Smooth random functions of time, in batches: what moves cameras, limbs and slow detector errors."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.types import F32
+
+_WAVES = 3
+
+
+def smooth_noise(rng: np.random.Generator, times: NDArray[np.float64], channels: int, hertz: float) -> F32:
+    """Random waves at `times` (B, T) s -> (B, T, channels): mean 0, variance 1, nothing faster than `hertz`.
+
+    A sum of three sinusoids of random frequency and phase for each sequence and channel.
+    """
+    batch = len(times)
+    frequency = rng.uniform(0.05 * hertz, hertz, (batch, 1, channels, _WAVES)).astype(np.float32)
+    phase = rng.uniform(0, 2 * np.pi, (batch, 1, channels, _WAVES)).astype(np.float32)
+    seconds = (times - times[:, :1]).astype(np.float32)[..., None, None]
+    waves = np.sin(2 * np.pi * frequency * seconds + phase)
+    return waves.sum(axis=-1) * np.float32(np.sqrt(2 / _WAVES))
+
+
+def correlated_noise(
+    rng: np.random.Generator, times: NDArray[np.float64], shape: tuple[int, ...], seconds: float
+) -> F32:
+    """Gaussian noise (B, T, *shape), variance 1, that forgets itself within `seconds` (1/e), whatever the frame rate.
+
+    A first-order autoregression, summed by doubling: after k steps every frame holds the last 2^k innovations.
+    """
+    batch, frames = times.shape
+    white = rng.standard_normal((batch, frames, *shape), dtype=np.float32)
+    interval = (times[:, -1] - times[:, 0]) / max(frames - 1, 1)
+    keep = np.exp(-interval / seconds).astype(np.float32).reshape(batch, *(1,) * (white.ndim - 1))
+    noise = white * np.sqrt(1 - keep**2)
+    noise[:, 0] = white[:, 0]  # stationary from the first frame
+    step = 1
+    factor = keep
+    while step < frames and float(factor.max()) > 1e-2:
+        noise[:, step:] += factor * noise[:, :-step].copy()
+        factor = factor * factor
+        step *= 2
+    return noise
