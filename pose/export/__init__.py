@@ -7,6 +7,7 @@ from pose.export.poses_json import JsonWriter
 from pose.export.poses_npz import NpzWriter
 from pose.export.reader import PoseTable, load_poses
 from pose.export.run_info import CameraInfo, ModelInfo, RunInfo
+from pose.export.spool import ResultSpool
 from pose.export.writer import ResultWriter
 
 # Format name -> writer of `poses.<name>`.
@@ -19,6 +20,7 @@ __all__ = [
     "ModelInfo",
     "NpzWriter",
     "PoseTable",
+    "ResultSpool",
     "ResultWriter",
     "RunInfo",
     "load_poses",

@@ -1,0 +1,229 @@
+"""`pose-run`: a video in, tracked 3D people out."""
+
+import math
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jsonargparse import ArgumentParser
+
+from apps.common import INTERRUPTED, parse_arguments, run_command
+from apps.options import add_config_option, add_options, config_of
+from apps.outputs import FORMATS, Outputs, plan_outputs
+from pose.config import PipelineConfig, check_options, option
+from pose.errors import UsageError
+
+if TYPE_CHECKING:
+    from pose.export import ResultSpool, ResultWriter, RunInfo
+    from pose.pipeline import Pipeline
+    from pose.types import FrameResult
+    from pose.video import Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunConfig:
+    """What one run reads and writes. Raises UsageError for a value that is not allowed."""
+
+    video: str | None = option(
+        None, "a video file, a folder or glob of pictures, an http(s) or RTSP address, or a camera number"
+    )
+    out: str | None = option(None, "folder for the results; by default beside the video, named after it")
+    formats: str = option(",".join(FORMATS), "what to write, separated by commas")
+    overlay: bool = option(True, "draw the overlay video")
+    start: float = option(0.0, "process from this second of the video on", least=0.0)
+    end: float = option(math.inf, "stop at this second of the video", least=0.0)
+    image_fps: float = option(30.0, "pictures a second, for a folder or glob of pictures", least=0.001, most=1000.0)
+    intrinsics: str | None = option(
+        None, "the camera: fx,fy,cx,cy in px, or a file with its 3x3 matrix; by default a field of view is assumed"
+    )
+    overwrite: bool = option(False, "replace results that are there already")
+    quiet: bool = option(False, "print nothing but warnings and errors")
+    profile: bool = option(False, "print the time that each stage took")
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a run has seen so far."""
+
+    frames: int = 0
+    first_time: float = 0.0
+    last_time: float = 0.0
+    ids: set[int] = field(default_factory=set)
+
+    def add(self, result: "FrameResult") -> None:
+        if self.frames == 0:
+            self.first_time = result.time
+        self.last_time = result.time
+        self.frames += 1
+        self.ids.update(result.people.ids.tolist())
+
+
+@run_command
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point of `pose-run`."""
+    parser = ArgumentParser(prog="pose-run", description="Track every person of a video in 3D.", exit_on_error=False)
+    add_config_option(parser)
+    add_options(parser, RunConfig)
+    add_options(parser, PipelineConfig)
+    parsed = parse_arguments(parser, argv)
+    return run(config_of(RunConfig, parsed), config_of(PipelineConfig, parsed))
+
+
+def run(config: RunConfig, pipeline_config: PipelineConfig) -> int:
+    """Process one video; the exit status. Raises PoseError with the line that says what is wrong."""
+    from apps.camera import read_intrinsics
+    from pose.video import open_source
+
+    if config.video is None:
+        raise UsageError("--video is missing: name a video file, a folder or glob of pictures, an address or a camera")
+    intrinsics = None if config.intrinsics is None else read_intrinsics(config.intrinsics)
+    outputs = plan_outputs(config.video, config.out, config.formats, config.overlay)
+    if not config.overwrite:
+        outputs.check_free()
+    begun = time.perf_counter()
+    with (
+        open_source(
+            config.video,
+            start=config.start,
+            end=config.end,
+            image_fps=config.image_fps,
+            keep="overlay" in outputs.files,
+        ) as source,
+        outputs.ready_folder(),
+    ):
+        from pose.pipeline import Pipeline
+
+        pipeline = Pipeline(pipeline_config, intrinsics=intrinsics)
+        tally, interrupted = _process(source, pipeline, outputs, config)
+        if not config.quiet:
+            _report(tally, source, pipeline, outputs, time.perf_counter() - begun)
+        if config.profile:
+            _print_times(pipeline.times.seconds, tally.frames)
+    return INTERRUPTED if interrupted else 0
+
+
+def _process(source: "Source", pipeline: "Pipeline", outputs: Outputs, config: RunConfig) -> tuple[Tally, bool]:
+    """Write the results as they come, then the overlay; says whether Ctrl-C ended it early."""
+    from pose.export import WRITERS, ResultSpool
+
+    info = _run_info(source, pipeline, config)
+    tally, stop = Tally(), threading.Event()
+    with ExitStack() as stack:
+        writers: list[ResultWriter] = [
+            stack.enter_context(WRITERS[name](path, info)) for name, path in outputs.files.items() if name in WRITERS
+        ]
+        spool = None
+        if "overlay" in outputs.files:
+            spool = ResultSpool(outputs.folder, pipeline.skeleton)
+            stack.callback(spool.close)
+        sinks = [*writers, spool] if spool else writers
+        with _first_interrupt_sets(stop):
+            for result in _shown(pipeline.run(source, stop=stop), source, "poses", config.quiet):
+                with pipeline.times.measure("write"):
+                    for sink in sinks:
+                        sink.write(result)
+                tally.add(result)
+        for writer in writers:
+            writer.close(complete=not stop.is_set())
+        _warn(source.problems)
+        if spool is not None and not stop.is_set():
+            with pipeline.times.measure("overlay"):
+                _draw_overlay(source, spool, info, outputs.files["overlay"], config.quiet)
+    return tally, stop.is_set()
+
+
+def _run_info(source: "Source", pipeline: "Pipeline", config: RunConfig) -> "RunInfo":
+    from pose.export import RunInfo
+
+    span = {"start": config.start, "end": config.end if math.isfinite(config.end) else None}
+    return RunInfo(
+        source=source.name,
+        image_size=source.info.size,
+        fps=source.info.fps,
+        camera=pipeline.camera(source.info.size),
+        skeleton=pipeline.skeleton,
+        models=pipeline.models,
+        settings={**span, **asdict(pipeline.config)},
+    )
+
+
+def _draw_overlay(source: "Source", spool: "ResultSpool", info: "RunInfo", path: Path, quiet: bool) -> None:
+    """The second look at the source: the pictures again, with the results of the first."""
+    from pose.view.overlay import OverlayRenderer
+
+    from pose.video import VideoWriter
+
+    renderer = OverlayRenderer(info.skeleton, info.image_size)
+    with VideoWriter(
+        path, renderer.size, fps=source.info.fps, time_base=source.info.time_base, sound=source.sound
+    ) as writer:
+        results = _shown(spool, source, "overlay", quiet)
+        for frame, result in zip(source.replay(), results, strict=False):
+            writer.write(renderer.draw(frame.image, result), frame.time)
+    _warn(writer.problems)
+
+
+def _shown(results: Iterable["FrameResult"], source: "Source", what: str, quiet: bool) -> Iterator["FrameResult"]:
+    """The same results, with a progress bar where a person can see it."""
+    from tqdm import tqdm
+
+    hidden = quiet or not sys.stderr.isatty()
+    with tqdm(total=source.info.frame_count, desc=what, unit=" frames", disable=hidden, dynamic_ncols=True) as bar:
+        for result in results:
+            bar.set_postfix_str(f"people {len(result.people)}", refresh=False)
+            bar.update()
+            yield result
+
+
+@contextmanager
+def _first_interrupt_sets(stop: threading.Event) -> Iterator[None]:
+    """Ctrl-C asks the work to end in good order; a second one ends it at once."""
+
+    def on_interrupt(number: int, frame: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    previous = signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def _warn(problems: Iterable[str]) -> None:
+    for problem in problems:
+        print(f"warning: {problem}", file=sys.stderr)
+
+
+def _report(tally: Tally, source: "Source", pipeline: "Pipeline", outputs: Outputs, seconds: float) -> None:
+    """The closing summary."""
+    video_seconds = tally.last_time - tally.first_time + 1 / source.info.fps
+    people = {0: "no people", 1: "1 person"}.get(len(tally.ids), f"{len(tally.ids)} people")
+    print(
+        f"{tally.frames} frames, {video_seconds:.1f} s of video, {people}; took {seconds:.1f} s "
+        f"({tally.frames / seconds:.1f} frames/s, {video_seconds / seconds:.2f} x real time)"
+    )
+    if not tally.ids:
+        print("nobody was found in this video; the results are empty")
+    elif pipeline.intrinsics is None:
+        camera = pipeline.camera(source.info.size)
+        fov = camera.fov_degrees(source.info.size)
+        print(f"camera: unknown, a field of view of {fov:.0f} degrees was assumed (--intrinsics gives true distances)")
+    print(f"results: {', '.join(str(path) for path in outputs.files.values() if path.exists())}")
+
+
+def _print_times(seconds: dict[str, float], frames: int) -> None:
+    """The table of `--profile`."""
+    print(f"{'stage':<24}{'s':>9}{'ms/frame':>11}")
+    for stage, spent in seconds.items():
+        print(f"{stage:<24}{spent:>9.2f}{1000 * spent / frames:>11.2f}")

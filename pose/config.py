@@ -1,0 +1,78 @@
+"""What a pipeline is made of: one typed configuration, and the presets in `configs/`.
+
+This module imports nothing heavy, so that a command can parse its options before any network is loaded.
+"""
+
+from dataclasses import dataclass, field, fields
+from importlib.resources import files
+from typing import Any
+
+from pose.builders import DETECTORS, ESTIMATORS
+from pose.errors import UsageError
+
+TRACKERS = ("oc-sort", "bytetrack")
+DEVICES = ("auto", "cpu", "cuda")
+
+
+def option(
+    default: Any, text: str, *, choices: tuple[str, ...] = (), least: float | None = None, most: float | None = None
+) -> Any:
+    """A dataclass field with what its command-line option needs: a help text and what values are allowed."""
+    return field(default=default, metadata={"help": text, "choices": choices, "least": least, "most": most})
+
+
+def check_options(config: Any) -> None:
+    """Hold every field made by `option` to its choices or range. Raises UsageError that names key and range."""
+    for entry in fields(config):
+        value, rules = getattr(config, entry.name), entry.metadata
+        if rules["choices"] and value not in rules["choices"]:
+            raise UsageError(f"{entry.name}: {value!r} is unknown; known: {', '.join(rules['choices'])}")
+        least, most = rules["least"], rules["most"]
+        if (least is not None and not value >= least) or (most is not None and not value <= most):
+            allowed = f"at least {least:g}" if most is None else f"{least:g} to {most:g}"
+            raise UsageError(f"{entry.name}: {value} is out of range; allowed: {allowed}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineConfig:
+    """Which stages run, and how. Raises UsageError for a value that is not allowed."""
+
+    detector: str = option("blazepose", "what finds people", choices=tuple(DETECTORS))
+    estimator: str = option("blazepose-full", "what finds the joints of a person", choices=tuple(ESTIMATORS))
+    tracker: str = option("oc-sort", "what keeps identities", choices=TRACKERS)
+    lifter: str = option("offline", "what lifts 2D to 3D: the name of a shipped model, or a checkpoint file")
+    device: str = option("auto", "where networks run; auto: cuda where there is one", choices=DEVICES)
+    threads: int = option(2, "CPU threads of each network", least=1)
+    max_people: int = option(10, "follow at most this many people at a time", least=1)
+    detect_every: float = option(0.5, "seconds between looks for newcomers while people are in view", least=0.0)
+    detection_score: float = option(0.5, "least score of a detection", least=0.0, most=1.0)
+    presence_score: float = option(0.5, "below this probability of a person in its crop a track ends", least=0, most=1)
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+
+def preset_names() -> list[str]:
+    """The presets that come with the program."""
+    return sorted(
+        entry.name.removesuffix(".yaml") for entry in files("configs").iterdir() if entry.name.endswith(".yaml")
+    )
+
+
+def preset_text(name: str) -> str:
+    """The YAML text of a preset. Raises UsageError that lists the presets there are."""
+    if name not in preset_names():
+        raise UsageError(f"preset {name!r} is unknown; known: {', '.join(preset_names())}")
+    return (files("configs") / f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def load_preset(name: str, **changes: Any) -> PipelineConfig:
+    """The preset `name` with some fields changed. Raises UsageError for an unknown preset, key or value."""
+    import yaml
+
+    values = (yaml.safe_load(preset_text(name)) or {}) | changes
+    known = [entry.name for entry in fields(PipelineConfig)]
+    for key in values:
+        if key not in known:
+            raise UsageError(f"unknown key {key!r}; known: {', '.join(known)}")
+    return PipelineConfig(**values)

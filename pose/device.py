@@ -1,0 +1,34 @@
+"""Where networks run."""
+
+import ctypes
+import sys
+
+from pose.errors import PoseError
+
+
+def resolve_device(name: str) -> str:
+    """'cpu' or 'cuda' for 'auto', 'cpu' or 'cuda'.
+
+    'auto' takes CUDA where torch can use it. Raises PoseError when 'cuda' is asked for and cannot be had: work that was
+    meant for a GPU never falls back to the CPU in silence.
+    """
+    if name == "cpu" or (name == "auto" and not _driver_present()):
+        return "cpu"
+    import torch
+
+    if torch.cuda.is_available():
+        return "cuda"
+    if name == "auto":
+        return "cpu"
+    if torch.version.cuda is None:
+        raise PoseError("device: cuda was asked for, but this torch is a CPU build; install a CUDA build or use cpu")
+    raise PoseError("device: cuda was asked for, but torch sees no CUDA device; check the driver or use cpu")
+
+
+def _driver_present() -> bool:
+    """Whether NVIDIA's driver library is there. Much faster than importing torch to learn that it is not."""
+    try:
+        ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,210 @@
+"""The stages in their order, and the driver that files and live sources share.
+
+for result in Pipeline.from_preset("fast").run("clip.mp4"):
+    print(result.time, result.people.ids, result.poses.root)
+"""
+
+import queue
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.builders import DETECTORS, ESTIMATORS, build
+from pose.config import PipelineConfig, load_preset
+from pose.device import resolve_device
+from pose.export import CameraInfo, ModelInfo
+from pose.geometry import intrinsics_from_fov
+from pose.skeletons import Skeleton
+from pose.stages import Detector, Estimator
+from pose.types import U8, Boxes, Frame, FrameResult, Keypoints2D, Regions
+from pose.video import Source, open_source
+from pose.weights import WEIGHTS
+
+PREFETCHED_FRAMES = 8
+POLL_SECONDS = 0.1
+
+
+class StageTimes:
+    """Seconds spent in each stage, by name. Time spent in a stage inside another counts for the inner one only."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._inner = 0.0
+
+    @contextmanager
+    def measure(self, stage: str) -> Iterator[None]:
+        outer, self._inner = self._inner, 0.0
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            spent = time.perf_counter() - start
+            self.add(stage, spent - self._inner)
+            self._inner = outer + spent
+
+    def add(self, stage: str, seconds: float) -> None:
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
+
+
+class Pipeline:
+    """Frames in, tracked people in 2D and 3D out. Networks are loaded once; every `run` starts with new identities.
+
+    times: seconds spent in each stage so far.
+    """
+
+    def __init__(self, config: PipelineConfig | None = None, *, intrinsics: NDArray[np.float64] | None = None) -> None:
+        """intrinsics: (3, 3) px of the camera; None assumes a field of view.
+
+        Raises PoseError when a weight cannot be had or the device is not there.
+        """
+        from pose.lifter.predict import Lifter
+
+        self.config = config or PipelineConfig()
+        self.intrinsics = intrinsics
+        self.times = StageTimes()
+        self._device = resolve_device(self.config.device)
+        self._detector: Detector = _TimedDetector(build(DETECTORS, self.config.detector, self.config), self.times)
+        self._estimator: Estimator = _TimedEstimator(build(ESTIMATORS, self.config.estimator, self.config), self.times)
+        self._lifter = Lifter.load(self.config.lifter, self._device)
+
+    @classmethod
+    def from_preset(cls, name: str, *, intrinsics: NDArray[np.float64] | None = None, **changes: Any) -> Self:
+        """The pipeline of a preset in `configs/`, with some fields of its `PipelineConfig` changed."""
+        return cls(load_preset(name, **changes), intrinsics=intrinsics)
+
+    @property
+    def skeleton(self) -> Skeleton:
+        """Of the 2D keypoints."""
+        return self._estimator.skeleton
+
+    @property
+    def models(self) -> tuple[ModelInfo, ...]:
+        """The networks that take part, with the hashes of their weights."""
+        rows = (
+            ("detector", self.config.detector, DETECTORS[self.config.detector].weight),
+            ("estimator", self.config.estimator, ESTIMATORS[self.config.estimator].weight),
+        )
+        known = tuple(ModelInfo(role, name, WEIGHTS[weight].sha256 or "") for role, name, weight in rows)
+        return (*known, ModelInfo("lifter", self._lifter.name, self._lifter.sha256))
+
+    def camera(self, image_size: tuple[int, int]) -> CameraInfo:
+        """The camera that the 3D of a picture of (width, height) px refers to."""
+        if self.intrinsics is not None:
+            return CameraInfo(self.intrinsics, known=True)
+        return CameraInfo(intrinsics_from_fov(image_size), known=False)
+
+    def session(self, image_size: tuple[int, int]) -> "Session":
+        """A new stream of pictures of (width, height) px, with identities of its own."""
+        return Session(self, image_size)
+
+    def run(self, source: Source | str | Path, *, stop: threading.Event | None = None) -> Iterator[FrameResult]:
+        """The result of every frame, in order, as soon as it is final; the delay and the memory are bounded.
+
+        source: what `pose.video.open_source` returns or takes. stop: when it is set, no further frame is read, and what
+        was read is finished. Raises PoseError when the source cannot be read.
+        """
+        if not isinstance(source, Source):
+            with open_source(str(source)) as opened:
+                yield from self.run(opened, stop=stop)
+            return
+        session = self.session(source.info.size)
+        for frame in prefetch(source, self.times, stop or threading.Event()):
+            yield from session.push(frame)
+        yield from session.flush()
+
+
+class Session:
+    """One stream in flight: the state of identities and of the lifter. Live and offline drivers both push frames."""
+
+    def __init__(self, pipeline: Pipeline, image_size: tuple[int, int]) -> None:
+        self._times = pipeline.times
+        self._people = ...
+        self._lifter = ...
+
+    def push(self, frame: Frame) -> list[FrameResult]:
+        """Take the next frame; return the frames that are final now, oldest first."""
+        people = self._people.step(frame.image, frame.index, frame.time)
+        with self._times.measure("lift"):
+            return self._lifter.push(people)
+
+    def flush(self) -> list[FrameResult]:
+        """The source has ended: return all frames not yet returned."""
+        with self._times.measure("lift"):
+            return self._lifter.flush()
+
+
+class _TimedDetector:
+    """A detector whose time is taken."""
+
+    def __init__(self, detector: Detector, times: StageTimes) -> None:
+        self.name = detector.name
+        self._detector = detector
+        self._times = times
+
+    def detect(self, images: Sequence[U8]) -> list[Boxes]:
+        with self._times.measure("detect"):
+            return self._detector.detect(images)
+
+
+class _TimedEstimator:
+    """An estimator whose time is taken."""
+
+    def __init__(self, estimator: Estimator, times: StageTimes) -> None:
+        self.name = estimator.name
+        self.skeleton = estimator.skeleton
+        self._estimator = estimator
+        self._times = times
+
+    def regions(self, boxes: Boxes) -> Regions:
+        return self._estimator.regions(boxes)
+
+    def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
+        with self._times.measure("keypoints"):
+            return self._estimator.estimate(images, regions)
+
+
+def prefetch(frames: Iterable[Frame], times: StageTimes, stop: threading.Event) -> Iterator[Frame]:
+    """The same frames, made by a thread that is at most PREFETCHED_FRAMES ahead; ends early once `stop` is set."""
+    ready: queue.Queue[Frame | BaseException | None] = queue.Queue(PREFETCHED_FRAMES)
+    left = threading.Event()  # nobody takes frames any more
+
+    def put(item: Frame | BaseException | None) -> None:
+        while not left.is_set():
+            try:
+                return ready.put(item, timeout=POLL_SECONDS)
+            except queue.Full:
+                continue
+
+    def decode() -> None:
+        try:
+            start = time.perf_counter()
+            for frame in frames:
+                times.add("decode (in parallel)", time.perf_counter() - start)
+                put(frame)
+                if left.is_set() or stop.is_set():
+                    break
+                start = time.perf_counter()
+            put(None)
+        except BaseException as error:  # raised again where the frames are used
+            put(error)
+
+    thread = threading.Thread(target=decode, name="decode", daemon=True)
+    thread.start()
+    try:
+        while True:
+            with times.measure("wait for frames"):
+                item = ready.get()
+            if isinstance(item, BaseException):
+                raise item
+            if item is None:
+                return
+            yield item
+    finally:
+        left.set()
+        thread.join()
