@@ -5,6 +5,7 @@ import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -14,6 +15,7 @@ from av.stream import Disposition
 from pose.errors import PoseError, UsageError
 
 TIMEOUT = 10.0  # s to wait for a network stream to open, and for each packet
+NO_ANSWER = f"no answer within {TIMEOUT:.0f} s"
 FILE_PROTOCOLS = "file,crypto,data"
 NETWORK_PROTOCOLS = "http,https,tcp,tls,rtsp,rtsps,rtp,srtp,udp,crypto"
 NETWORK_SCHEMES = ("http", "https", "rtsp", "rtsps", "rtp", "udp")
@@ -37,9 +39,12 @@ class Target:
         protocols = NETWORK_PROTOCOLS if self.is_network else FILE_PROTOCOLS
         options = {"protocol_whitelist": protocols, **self.options} if self.format is None else self.options
         timeout = (TIMEOUT, TIMEOUT) if self.is_network or self.is_live else None
+        began = monotonic()
         try:
             container = av.open(self.url, format=self.format, container_options=options, timeout=timeout)
         except av.FFmpegError as error:
+            if timeout and monotonic() - began >= TIMEOUT:  # RTSP reports an interrupted wait as bad data
+                raise PoseError(f"cannot read {self.shown}: {NO_ANSWER}") from error
             raise PoseError(f"cannot read {self.shown}: {reason(error)}") from error
         if not self.is_network and not REFUSED_FORMATS.isdisjoint(container.format.name.split(",")):
             container.close()
@@ -50,9 +55,11 @@ class Target:
 def reason(error: av.FFmpegError) -> str:
     """Why FFmpeg failed, in words for people, without the address (it may hold a password)."""
     if isinstance(error, av.error.ExitError):
-        return f"no answer within {TIMEOUT:.0f} s"
+        return NO_ANSWER
     if isinstance(error, av.error.InvalidDataError):
         return "not a video, or cut short before its index (FFmpeg finds no readable stream)"
+    if isinstance(error, av.error.EOFError):
+        return "it ends before its first frame"
     text = error.strerror or type(error).__name__
     return text[:1].lower() + text[1:]
 

@@ -94,7 +94,9 @@ class StreamSource(Source):
         if first is None:
             raise PoseError(f"cannot read {self.name}: it has no frame that can be decoded")
         self._pictures = chain([first], self._pictures)
-        self._origin = _stamp(first) or 0
+        # AVI stores no times of showing, and what FFmpeg reports as such is the order of storing.
+        self._by_storing = "avi" in self._container.format.name.split(",")
+        self._origin = self._stamp(first) or 0
         self._time_base = stream.time_base
         self._aspect = stream.sample_aspect_ratio
         self._upright = UprightRGB(first, self._aspect)
@@ -111,7 +113,8 @@ class StreamSource(Source):
         has_audio = bool(self._container.streams.audio)
         self.info = VideoInfo(*self._upright.size, fps, stream.time_base, duration, count, has_audio, is_live)
         if has_audio and not is_live:
-            self.sound = Sound(self._target, float(self._origin * stream.time_base), self._span)
+            shown = 0.0 if self._by_storing else float(self._origin * stream.time_base)
+            self.sound = Sound(self._target, shown, self._span)
 
     def __iter__(self) -> Iterator[Frame]:
         if self._container is None:
@@ -171,8 +174,11 @@ class StreamSource(Source):
         walk = Walk(self._container, video_stream(self._container, self.name))
         return walk, iter(walk)
 
+    def _stamp(self, picture: Any) -> int | None:
+        return picture.dts if self._by_storing or picture.pts is None else picture.pts
+
     def _seconds(self, picture: Any) -> float | None:
-        stamp = _stamp(picture)
+        stamp = self._stamp(picture)
         if stamp is None:
             return None
         return (stamp - self._origin) * self._time_base.numerator / self._time_base.denominator
@@ -221,10 +227,6 @@ class StreamSource(Source):
         self._close_container()
         if self._recording is not None:
             self._recording.close()
-
-
-def _stamp(picture: Any) -> int | None:
-    return picture.pts if picture.pts is not None else picture.dts
 
 
 def _duration(container: Any, stream: Any) -> float | None:

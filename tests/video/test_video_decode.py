@@ -1,0 +1,236 @@
+"""Reading video files: order, time, orientation, colour."""
+
+import itertools
+import resource
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from picture_codes import corners, number_of, numbered, quadrants
+
+from pose.errors import PoseError, UsageError
+from pose.video import open_source
+from pose.video.picture import turn_of, turned
+from pose.video.source import Timeline
+
+
+@pytest.mark.parametrize(
+    ("clip", "count", "size", "fps"),
+    [
+        ("dance", 545, (384, 496), 30),
+        ("squats", 65, (720, 1280), 5),
+        ("street", 5, (960, 540), 5),
+        ("walk-by", 1394, (768, 432), 10),
+    ],
+)
+def test_real_clips(videos, clip, count, size, fps):
+    with open_source(str(videos / f"{clip}.mp4")) as source:
+        times = [(frame.index, frame.time, frame.size) for frame in source]
+    assert source.info.size == size
+    assert source.info.fps == fps
+    assert source.info.frame_count == count
+    assert times == [(n, pytest.approx(n / fps), size) for n in range(count)]
+    assert source.problems == []
+
+
+def test_same_pixels_as_plain_pyav(videos):
+    import av
+
+    with open_source(str(videos / "street.mp4")) as source, av.open(str(videos / "street.mp4")) as container:
+        for frame, plain in zip(source, container.decode(video=0), strict=True):
+            assert frame.image.flags.c_contiguous
+            np.testing.assert_array_equal(frame.image, plain.to_ndarray(format="rgb24"))
+
+
+def test_replay_gives_the_same_frames(make_video):
+    with open_source(str(make_video(numbered(12)))) as source:
+        first = list(source)
+        for again in (source.replay(), source):
+            for a, b in zip(first, again, strict=True):
+                assert (a.index, a.time) == (b.index, b.time)
+                np.testing.assert_array_equal(a.image, b.image)
+
+
+@pytest.mark.parametrize("fps", [24, 25, 50, 60, 120, 240])
+def test_frame_rates(make_video, fps):
+    with open_source(str(make_video(numbered(10), fps=fps))) as source:
+        frames = list(source)
+    assert source.info.fps == pytest.approx(fps)
+    np.testing.assert_allclose([frame.time for frame in frames], np.arange(10) / fps, atol=1e-9)
+    assert [number_of(frame.image, 10) for frame in frames] == list(range(10))
+
+
+def test_variable_frame_rate_is_kept_exactly(make_video):
+    stamps = [0, 3003, 3004, 9000, 9375, 90000, 90001, 123456]
+    path = make_video(numbered(8), stamps=stamps, time_base=Fraction(1, 90000))
+    with open_source(str(path)) as source:
+        times = [frame.time for frame in source]
+    assert times == [stamp / 90000 for stamp in stamps]
+    assert source.problems == []
+
+
+def test_time_counts_from_the_first_frame(make_video):
+    path = make_video(numbered(4), "late.mkv", stamps=[5000, 5040, 5080, 5120], time_base=Fraction(1, 1000), fps=25)
+    with open_source(str(path)) as source:
+        assert [frame.time for frame in source] == [0.0, 0.04, 0.08, 0.12]
+
+
+COLOURS = ["red", "green", "blue", "white"]
+
+
+@pytest.mark.parametrize(
+    ("turn", "size", "seen"),
+    [
+        ((0, False, False), (64, 48), ["red", "green", "blue", "white"]),
+        ((-90, False, False), (48, 64), ["blue", "red", "white", "green"]),  # clockwise, as phones held upright write
+        ((90, False, False), (48, 64), ["green", "white", "red", "blue"]),
+        ((180, False, False), (64, 48), ["white", "blue", "green", "red"]),
+        ((0, True, False), (64, 48), ["green", "red", "white", "blue"]),
+        ((0, False, True), (64, 48), ["blue", "white", "red", "green"]),
+    ],
+)
+def test_rotation_metadata_is_applied(make_video, turn, size, seen):
+    path = make_video([quadrants(64, 48)] * 3, turn=turn)
+    with open_source(str(path)) as source:
+        images = [frame.image for frame in source]
+    assert source.info.size == size
+    assert [corners(image) for image in images] == [seen] * 3
+    assert images[0].flags.c_contiguous
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [(sx, 0, 0, sy) for sx, sy in itertools.product((-1, 1), repeat=2)]
+    + [(0, sx, sy, 0) for sx, sy in itertools.product((-1, 1), repeat=2)],
+)
+def test_every_display_matrix_moves_pixels_as_it_says(matrix, rng):
+    a, b, c, d = matrix
+    image = rng.integers(0, 255, (3, 5, 3), np.uint8)
+    out = turned(
+        image, turn_of(np.array([a << 16, b << 16, 0, c << 16, d << 16, 0, 0, 0, 1 << 30], np.int32).tobytes())
+    )
+    where = {(x, y): (a * x + c * y, b * x + d * y) for x in range(5) for y in range(3)}
+    left = min(x for x, _ in where.values())
+    top = min(y for _, y in where.values())
+    for (x, y), (shown_x, shown_y) in where.items():
+        np.testing.assert_array_equal(out[shown_y - top, shown_x - left], image[y, x])
+
+
+@pytest.mark.parametrize(
+    ("codec", "pix_fmt", "name"),
+    [
+        ("libx264", "yuv420p10le", "ten.mp4"),
+        ("libx264", "yuv444p", "full.mp4"),
+        ("libx265", "yuv420p10le", "hevc.mp4"),
+        ("ffv1", "yuva420p", "alpha.mkv"),
+        ("png", "rgba", "rgba.mov"),
+        ("mjpeg", "yuvj422p", "motion.avi"),
+        ("mpeg4", "yuv420p", "old.avi"),
+    ],
+)
+def test_pixel_formats(make_video, codec, pix_fmt, name):
+    path = make_video([quadrants(64, 48)] * 3, name, codec=codec, pix_fmt=pix_fmt, options=_quiet(codec))
+    with open_source(str(path)) as source:
+        images = [frame.image for frame in source]
+    assert len(images) == 3
+    assert corners(images[1]) == COLOURS
+    assert np.abs(images[1].astype(int) - quadrants(64, 48))[8:16, 8:24].mean() < 8
+
+
+def _quiet(codec: str) -> dict[str, str]:
+    return {"x265-params": "log-level=none"} if codec == "libx265" else {}
+
+
+@pytest.mark.parametrize("pix_fmt", ["gray", "gray10le"])
+def test_gray(make_video, pix_fmt):
+    with open_source(str(make_video(numbered(5), "gray.mkv", codec="ffv1", pix_fmt=pix_fmt))) as source:
+        images = [frame.image for frame in source]
+    assert [number_of(image, 5) for image in images] == list(range(5))
+    assert all(np.ptp(image, axis=2).max() == 0 for image in images)
+
+
+def test_odd_size(make_video):
+    path = make_video([quadrants(63, 47)] * 2, "odd.mkv", codec="ffv1", pix_fmt="yuv420p")
+    with open_source(str(path)) as source:
+        images = [frame.image for frame in source]
+    assert source.info.size == (63, 47)
+    assert [image.shape for image in images] == [(47, 63, 3)] * 2
+    assert corners(images[0]) == COLOURS
+
+
+def test_pixels_become_square(make_video):
+    with open_source(str(make_video([quadrants(64, 48)] * 2, aspect=Fraction(3, 2)))) as source:
+        image = next(iter(source)).image
+    assert source.info.size == (96, 48)
+    assert image.shape == (48, 96, 3)
+
+
+@pytest.mark.parametrize(("start", "end"), [(None, 0.5), (0.7, None), (0.33, 1.01), (1.0, 1.2), (0.0, 10.0)])
+@pytest.mark.parametrize("name", ["clip.mp4", "clip.mkv", "clip.ts", "clip.avi"])
+def test_start_and_end(make_video, start, end, name):
+    path = make_video(numbered(60), name, options={"g": "12", "bf": "2"})
+    with open_source(str(path)) as source:
+        whole = list(source)
+    np.testing.assert_allclose([frame.time for frame in whole], np.arange(60) / 30, atol=1e-3)
+    assert source.problems == []
+    with open_source(str(path), start=start, end=end) as source:
+        clip = list(source)
+    low, high = start or 0.0, end or 9.0
+    expected = [frame for frame in whole if low - 1e-9 <= frame.time < high - 1e-9]
+    assert [frame.index for frame in clip] == list(range(len(expected)))
+    assert [frame.time for frame in clip] == [frame.time for frame in expected]
+    assert source.info.frame_count == pytest.approx(len(expected), abs=1)
+    for a, b in zip(clip, expected, strict=True):
+        np.testing.assert_array_equal(a.image, b.image)
+
+
+def test_start_seeks(videos):
+    with open_source(str(videos / "dance.mp4"), start=17.0) as source:
+        count = sum(1 for _ in source)
+    assert count == 545 - 17 * 30
+    assert source._walk.decoded < 300
+
+
+@pytest.mark.parametrize(("start", "end"), [(-1.0, None), (2.0, 1.0), (1.0, 1.0), (50.0, None), (float("nan"), None)])
+def test_impossible_spans(make_video, start, end):
+    path = str(make_video(numbered(30)))
+    with pytest.raises(UsageError, match=r"--start|--end"):
+        open_source(path, start=start, end=end)
+
+
+def test_span_between_two_frames(make_video):
+    with (
+        open_source(str(make_video(numbered(30))), start=0.501, end=0.51) as source,
+        pytest.raises(PoseError, match="no frame between"),
+    ):
+        list(source)
+
+
+def test_timeline_moves_only_what_it_must():
+    timeline = Timeline(0.04)
+    stamps = [0.0, 0.04, 0.04, 0.03, 0.12, None, 0.2]
+    assert [timeline.add(stamp) for stamp in stamps] == pytest.approx([0.0, 0.04, 0.041, 0.042, 0.12, 0.16, 0.2])
+    assert timeline.repaired == 2
+
+
+def test_timeline_continues_after_a_clock_reset():
+    timeline = Timeline(0.04)
+    assert [timeline.add(stamp) for stamp in [9.96, 10.0, 0.0, 0.04, 0.1]] == pytest.approx(
+        [9.96, 10.0, 10.04, 10.08, 10.14]
+    )
+    assert timeline.repaired == 1
+
+
+def test_memory_stays_flat(make_video):
+    path = str(make_video(numbered(300, 640, 480), fps=60, options={"preset": "ultrafast"}))
+
+    def read() -> None:
+        with open_source(path) as source:
+            assert sum(1 for _ in source) == 300
+
+    read()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(3):
+        read()
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    assert grown < 50  # MB; 900 frames of 0.9 MB would be 790 MB

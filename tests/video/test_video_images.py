@@ -1,0 +1,131 @@
+"""Folders and globs of pictures."""
+
+import cv2
+import numpy as np
+import pytest
+from picture_codes import number_of, numbered
+
+from pose.errors import PoseError, UsageError
+from pose.video import open_source
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Twelve pictures, frame1.png ... frame12.png, beside things that are none."""
+    path = tmp_path / "frames"
+    path.mkdir()
+    for n, image in enumerate(numbered(12), start=1):
+        cv2.imwrite(str(path / f"frame{n}.png"), image)
+    (path / "notes.txt").write_text("no picture")
+    (path / ".hidden.png").write_bytes(b"")
+    (path / "sub.png").mkdir()
+    return path
+
+
+@pytest.mark.parametrize("pattern", ["", "/", "/*", "/frame*.png", "/frame[0-9]*"])
+def test_natural_order(folder, pattern):
+    with open_source(f"{folder}{pattern}", image_fps=10) as source:
+        frames = list(source)
+        again = list(source.replay())
+    assert [number_of(frame.image, 12) for frame in frames] == list(range(12))
+    assert [(frame.index, frame.time) for frame in frames] == [(n, n / 10) for n in range(12)]
+    assert source.info.frame_count == len(again) == 12
+    assert source.info.duration == pytest.approx(1.2)
+    assert not source.info.is_live
+
+
+def test_start_and_end(folder):
+    with open_source(str(folder), image_fps=10, start=0.3, end=0.6) as source:
+        frames = list(source)
+    assert [(frame.index, frame.time, number_of(frame.image, 12)) for frame in frames] == [
+        (0, 0.3, 3),
+        (1, 0.4, 4),
+        (2, 0.5, 5),
+    ]
+    assert source.info.frame_count == 3
+
+
+def test_single_picture(folder):
+    with open_source(str(folder / "frame3.png")) as source:
+        assert [number_of(frame.image, 12) for frame in source] == [2]
+
+
+def test_name_with_wildcards_that_exists(folder):
+    (folder / "frame3.png").rename(folder / "a[1]%03d.png")
+    with open_source(str(folder / "a[1]%03d.png")) as source:
+        assert [number_of(frame.image, 12) for frame in source] == [2]
+
+
+@pytest.mark.parametrize("kind", ["gray", "alpha", "deep"])
+def test_other_pixels_become_rgb(tmp_path, kind):
+    rgb = numbered(3)[1]
+    image = {
+        "gray": rgb[..., 0],
+        "alpha": np.dstack([rgb, np.full(rgb.shape[:2], 9, np.uint8)]),
+        "deep": rgb.astype(np.uint16) * 257,
+    }[kind]
+    cv2.imwrite(str(tmp_path / "one.png"), image)
+    with open_source(str(tmp_path)) as source:
+        frame = next(iter(source))
+    assert frame.image.dtype == np.uint8
+    np.testing.assert_array_equal(frame.image, rgb)
+
+
+def test_colours_are_rgb(tmp_path):
+    cv2.imwrite(str(tmp_path / "red.png"), np.full((8, 8, 3), (0, 0, 255), np.uint8))  # OpenCV writes BGR
+    with open_source(str(tmp_path)) as source:
+        assert next(iter(source)).image[0, 0].tolist() == [255, 0, 0]
+
+
+def test_broken_picture_keeps_its_place_in_time(folder):
+    (folder / "frame2.png").write_bytes(b"\x89PNG broken")
+    with open_source(str(folder), image_fps=10) as source:
+        frames = list(source)
+    assert [(frame.index, frame.time) for frame in frames][:3] == [(0, 0.0), (1, 0.2), (2, 0.3)]
+    assert len(source.problems) == 1
+    assert "frame2.png" in source.problems[0]
+
+
+def test_first_picture_of_another_size_is_named(folder):
+    cv2.imwrite(str(folder / "frame4.png"), np.zeros((50, 60, 3), np.uint8))
+    with open_source(str(folder)) as source, pytest.raises(PoseError, match=r"frame4\.png is 60x50.* is 64x48"):
+        list(source)
+
+
+def test_links_out_of_the_folder_are_left_out(folder, tmp_path):
+    secret = tmp_path / "secret.png"
+    cv2.imwrite(str(secret), np.zeros((48, 64, 3), np.uint8))
+    (folder / "frame0.png").symlink_to(secret)
+    (folder / "frame13.png").symlink_to(folder / "frame12.png")
+    for spec in (str(folder), f"{folder}/*.png"):
+        with open_source(spec) as source:
+            assert source.info.frame_count == 13
+            assert min(number_of(frame.image, 12) for frame in source) == 0
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [("empty", "no pictures"), ("empty/*.png", "no picture matches"), ("nowhere/*", "no picture matches")],
+)
+def test_nothing_to_read(tmp_path, spec, why):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match=f"{tmp_path}/.*{why}"):
+        open_source(str(tmp_path / spec))
+
+
+def test_no_readable_picture(tmp_path):
+    for n in range(3):
+        (tmp_path / f"{n}.jpg").write_text("text")
+    with pytest.raises(PoseError, match="none of its 3 pictures"):
+        open_source(str(tmp_path))
+
+
+@pytest.mark.parametrize("fps", [0.0, -5.0, float("nan"), 1e6])
+def test_impossible_rate(folder, fps):
+    with pytest.raises(UsageError, match="frame rate"):
+        open_source(str(folder), image_fps=fps)
+
+
+def test_start_behind_the_last_picture(folder):
+    with pytest.raises(UsageError, match="--start"):
+        open_source(str(folder), image_fps=10, start=3.0)

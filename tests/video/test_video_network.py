@@ -1,0 +1,109 @@
+"""Video from a server on this machine."""
+
+import threading
+from functools import partial
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+from picture_codes import number_of, numbered
+
+from pose.errors import PoseError
+from pose.video import open_source
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_args: object) -> None:
+        """Nothing on the terminal."""
+
+
+class Endless(BaseHTTPRequestHandler):
+    """Sends a transport stream without saying how long it is, as a camera does."""
+
+    def __init__(self, data: bytes, *args: object) -> None:
+        self._data = data
+        super().__init__(*args)
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "video/mp2t")
+        self.end_headers()
+        self.wfile.write(self._data)
+
+    def log_message(self, *_args: object) -> None:
+        """Nothing on the terminal."""
+
+
+@pytest.fixture
+def serve():
+    """Starts a server with the given handler and returns its address."""
+    servers = []
+
+    def start(handler) -> str:
+        server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        servers.append(server)
+        threading.Thread(target=partial(server.serve_forever, poll_interval=0.01), daemon=True).start()
+        return f"http://127.0.0.1:{server.server_address[1]}"
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def test_file_over_http(make_video, serve):
+    path = make_video(numbered(30))
+    address = serve(partial(Quiet, directory=path.parent))
+    with open_source(f"{address}/{path.name}", start=0.5) as source, open_source(str(path), start=0.5) as local:
+        assert not source.info.is_live
+        for _ in range(2):
+            for a, b in zip(source, local, strict=True):
+                assert a.time == b.time
+                np.testing.assert_array_equal(a.image, b.image)
+
+
+def test_missing_file_over_http(tmp_path, serve):
+    address = serve(partial(Quiet, directory=tmp_path))
+    with pytest.raises(PoseError, match=r"/no\.mp4: .*404"):
+        open_source(f"{address}/no.mp4")
+
+
+def test_web_page_is_no_video(tmp_path, serve):
+    (tmp_path / "index.html").write_text("<html>hello</html>")
+    address = serve(partial(Quiet, directory=tmp_path))
+    with pytest.raises(PoseError, match="not a video"):
+        open_source(f"{address}/index.html")
+
+
+def test_playlist_cannot_reach_local_files(make_video, serve, tmp_path):
+    path = make_video(numbered(5), "local.ts")
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "list.m3u8").write_text(f"#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXTINF:9,\nfile://{path}\n#EXT-X-ENDLIST\n")
+    address = serve(partial(Quiet, directory=site))
+    with pytest.raises(PoseError, match="cannot read"):
+        open_source(f"{address}/list.m3u8")
+
+
+def test_live_stream_is_recorded_for_a_second_look(make_video, serve):
+    path = make_video(numbered(25, 63, 47), "live.ts", codec="mpeg2video", fps=25)
+    address = serve(partial(Endless, path.read_bytes()))
+    with open_source(f"{address}/live", keep=True) as source:
+        first = list(source)
+        again = list(source.replay())
+        folder = source._recording._folder
+        assert source.info.is_live
+    assert len(first) == len(again) == 25
+    assert not folder.exists()
+    for a, b in zip(first, again, strict=True):
+        assert (a.index, b.time) == (b.index, pytest.approx(a.time, abs=1e-4))
+        assert a.image.shape == b.image.shape
+        assert number_of(b.image, 25) == number_of(a.image, 25)
+
+
+def test_live_stream_is_read_once_unless_kept(make_video, serve):
+    path = make_video(numbered(25), "live.ts", codec="mpeg2video", fps=25)
+    with open_source(f"{serve(partial(Endless, path.read_bytes()))}/live") as source:
+        assert sum(1 for _ in source) == 25
+        with pytest.raises(PoseError, match="can be read once"):
+            source.replay()
