@@ -1,0 +1,92 @@
+"""How the weights of the lifter begin, and which beginnings need normalisation.
+
+T-Fixup (Huang et al., 2020) and DT-Fixup (Xu et al., 2021) scale the matrices of each residual branch by the depth, so
+that one optimiser step changes the output by the same amount however deep the stack; then neither LayerNorm nor a
+warm-up of the learning rate is needed. The theory is of softmax attention; for the other mechanisms it is a heuristic.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, cast
+
+import torch
+from torch import Tensor, nn
+
+
+class Network(Protocol):
+    """What can be initialised: `embed` maps features to tokens; each of `blocks` has `attention`, `ffn.fc1`, `ffn.fc2`.
+
+    `attention` names its value and output projections `v_proj` and `out_proj`, separate linear layers.
+    """
+
+    embed: nn.Linear
+    blocks: nn.ModuleList
+
+
+def check_norm_init(norm: str, init: str) -> None:
+    """ValueError for an unknown `init`, and for one that takes the place of the LayerNorm it is combined with."""
+    if init not in INITS:
+        raise ValueError(f"init: {init!r} is not one of {', '.join(INITS)}")
+    if init in ("t-fixup", "dt-fixup") and norm != "none":
+        raise ValueError(
+            f"init: {init} scales the residual branches for a stack without LayerNorm; a norm ({norm}) would undo the "
+            "scaling. Use norm: none with it, or init: xavier with this norm"
+        )
+
+
+def initialize(network: Network, init: str, features: Tensor | None = None) -> None:
+    """Draw all weights of the embedding and the blocks anew, from torch's global random state.
+
+    Every call starts from scratch, so a second one does not scale twice. features: (..., F) inputs as they are in
+    training, which T-Fixup scales the tokens by and DT-Fixup measures; without them unit-normal ones stand for them.
+    init: "torch" leaves everything as the layers' constructors made it.
+    """
+    INITS[init](network, features)
+
+
+@torch.no_grad()
+def _xavier(network: Network, features: Tensor | None) -> None:
+    for module in (network.embed, *network.blocks.modules()):
+        if isinstance(module, nn.Linear):
+            nn.init.xavier_uniform_(module.weight)
+            nn.init.zeros_(module.bias)
+
+
+@torch.no_grad()
+def _t_fixup(network: Network, features: Tensor | None) -> None:
+    """Encoder: 0.67 N^(-1/4) on value, output and feed-forward matrices; tokens enter with std (9 N)^(-1/4)."""
+    _xavier(network, features)
+    depth = len(network.blocks)
+    _scale_branches(network, 0.67 * depth**-0.25)
+    embed = network.embed
+    nn.init.normal_(embed.weight, std=embed.in_features**-0.5)
+    size = 1.0 if features is None else embed(features).square().mean().sqrt()
+    embed.weight *= (9 * depth) ** -0.25 / size
+
+
+@torch.no_grad()
+def _dt_fixup(network: Network, features: Tensor | None) -> None:
+    """(N (4 mu^2 + 2 mu + 2))^(-1/2) on the same matrices, mu the largest norm of a token that enters the stack."""
+    _xavier(network, features)
+    if features is None:
+        features = torch.randn(1024, network.embed.in_features)
+    mu = network.embed(features).norm(dim=-1).max().item()
+    _scale_branches(network, (len(network.blocks) * (4 * mu**2 + 2 * mu + 2)) ** -0.5)
+
+
+def _scale_branches(network: Network, scale: float) -> None:
+    if any(isinstance(module, nn.LayerNorm) for module in cast(nn.Module, network).modules()):
+        raise ValueError("T-Fixup and DT-Fixup are for a network without LayerNorm, but this one has some")
+    for block in cast(Iterable[Any], network.blocks):
+        linears = {name: m for name, m in block.attention.named_modules() if isinstance(m, nn.Linear)}
+        assert not linears or "out_proj" in linears, f"{type(block.attention).__name__} has no out_proj to scale"
+        branch = [linears[name] for name in ("v_proj", "out_proj") if name in linears]
+        for linear in (*branch, block.ffn.fc1, block.ffn.fc2):
+            linear.weight *= scale
+
+
+INITS: dict[str, Callable[[Network, Tensor | None], None]] = {
+    "t-fixup": _t_fixup,
+    "dt-fixup": _dt_fixup,
+    "xavier": _xavier,
+    "torch": lambda network, features: None,
+}

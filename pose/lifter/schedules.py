@@ -1,0 +1,123 @@
+"""Learning rates over time: a warm-up times a decay, both pure functions of the step, both at most 1.
+
+The learning rate of a configuration is thus the peak. Steps count from 0, as torch's schedulers do; the formulas of the
+papers count updates t = step + 1.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LambdaLR
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleConfig:
+    """The learning rate is the optimiser's lr times `warmup` times `decay`.
+
+    warmup: none, linear, exponential (both over `warmup_steps`), untuned-linear or untuned-exponential (which take
+    their length from Adam's beta2). decay: none, linear, exponential, cosine (all from 1 to `final` at the last step),
+    inverse-sqrt (over `period` steps) or noam (its own linear warm-up over `warmup_steps`, then 1 / sqrt).
+    """
+
+    warmup: str = "none"
+    decay: str = "cosine"
+    warmup_steps: int = 1000
+    period: int = 4000
+    final: float = 0.01
+
+    def __post_init__(self) -> None:
+        for field, table in (("warmup", WARMUPS), ("decay", DECAYS)):
+            if getattr(self, field) not in table:
+                raise ValueError(f"schedule.{field}: {getattr(self, field)!r} is not one of {', '.join(table)}")
+        if self.warmup_steps < 1 or self.period < 1:
+            raise ValueError("schedule.warmup_steps and schedule.period must be at least 1")
+        if not 0 <= self.final <= 1 or (self.decay == "exponential" and self.final == 0):
+            raise ValueError(f"schedule.final must be from 0 (exponential: above 0) to 1, got {self.final}")
+        if self.decay == "noam" and self.warmup != "none":
+            raise ValueError("schedule.decay: noam has its own warm-up; set schedule.warmup: none")
+
+    @property
+    def warms_up(self) -> bool:
+        return self.warmup != "none" or self.decay == "noam"
+
+
+def linear_warmup(step: int, steps: float) -> float:
+    """min(1, t / steps): never 0, and 1 from update number `steps` on."""
+    return min(1.0, (step + 1) / steps)
+
+
+def exponential_warmup(step: int, steps: float) -> float:
+    """1 - exp(-t / steps)."""
+    return -math.expm1(-(step + 1) / steps)
+
+
+def untuned_linear_warmup(step: int, beta2: float) -> float:
+    """min(1, t (1 - beta2) / 2) (Ma & Yarats, 2021)."""
+    return min(1.0, (step + 1) * (1 - beta2) / 2)
+
+
+def untuned_exponential_warmup(step: int, beta2: float) -> float:
+    """1 - exp(-(1 - beta2) t) (Ma & Yarats, 2021)."""
+    return -math.expm1(-(1 - beta2) * (step + 1))
+
+
+def linear_decay(progress: float, final: float) -> float:
+    return 1 + (final - 1) * progress
+
+
+def exponential_decay(progress: float, final: float) -> float:
+    return final**progress
+
+
+def cosine_decay(progress: float, final: float) -> float:
+    return final + (1 - final) * (1 + math.cos(math.pi * progress)) / 2
+
+
+def inverse_sqrt_decay(step: int, period: int) -> float:
+    """sqrt(P / (P + step)), what T-Fixup was trained with."""
+    return math.sqrt(period / (period + step))
+
+
+def noam(step: int, steps: int) -> float:
+    """min(t / steps, sqrt(steps / t)): the schedule of Vaswani et al. (2017) relative to its peak, `noam_peak`."""
+    t = step + 1
+    return min(t / steps, math.sqrt(steps / t))
+
+
+def noam_peak(dim: int, warmup_steps: int, factor: float = 1.0) -> float:
+    """The peak learning rate of the published schedule, factor (dim warmup_steps)^(-1/2)."""
+    return factor / math.sqrt(dim * warmup_steps)
+
+
+# (step, config, beta2) -> multiplier
+WARMUPS: dict[str, Callable[[int, ScheduleConfig, float], float]] = {
+    "none": lambda step, config, beta2: 1.0,
+    "linear": lambda step, config, beta2: linear_warmup(step, config.warmup_steps),
+    "exponential": lambda step, config, beta2: exponential_warmup(step, config.warmup_steps),
+    "untuned-linear": lambda step, config, beta2: untuned_linear_warmup(step, beta2),
+    "untuned-exponential": lambda step, config, beta2: untuned_exponential_warmup(step, beta2),
+}
+
+# (step, config, progress from 0 at the first step to 1 at the last) -> multiplier
+DECAYS: dict[str, Callable[[int, ScheduleConfig, float], float]] = {
+    "none": lambda step, config, progress: 1.0,
+    "linear": lambda step, config, progress: linear_decay(progress, config.final),
+    "exponential": lambda step, config, progress: exponential_decay(progress, config.final),
+    "cosine": lambda step, config, progress: cosine_decay(progress, config.final),
+    "inverse-sqrt": lambda step, config, progress: inverse_sqrt_decay(step, config.period),
+    "noam": lambda step, config, progress: noam(step, config.warmup_steps),
+}
+
+
+def multiplier(step: int, config: ScheduleConfig, steps: int, beta2: float) -> float:
+    """What the learning rate of update number `step` (from 0) of `steps` is multiplied by."""
+    progress = min(1.0, step / max(1, steps - 1))
+    return WARMUPS[config.warmup](step, config, beta2) * DECAYS[config.decay](step, config, progress)
+
+
+def build_schedule(optimizer: Optimizer, config: ScheduleConfig, steps: int) -> LambdaLR:
+    """Apply `config` to an Adam-like optimiser over a run of so many steps."""
+    beta2 = optimizer.param_groups[0]["betas"][1]
+    return LambdaLR(optimizer, lambda step: multiplier(step, config, steps, beta2))
