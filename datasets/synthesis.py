@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from datasets import bodies, cameras, errors
 from datasets.bodies import BodyConfig
+from datasets.definitions import DefinitionConfig, detectors_points, observed_joints, redefine
 from datasets.errors import ErrorConfig
-from datasets.mocap import EARS, NOSE, Clip
+from datasets.mocap import Clip
 from pose.types import F32, LiftBatch
 
 F64 = NDArray[np.float64]
@@ -33,6 +34,7 @@ class SynthesisConfig:
     variable_rate: float = 0.1  # with uneven time stamps
     speed: float = 0.35  # of the log of the playing speed, within 0.5 to 2
     bodies: BodyConfig = field(default_factory=BodyConfig)
+    definitions: DefinitionConfig = field(default_factory=DefinitionConfig)
     errors: ErrorConfig = field(default_factory=ErrorConfig)
 
 
@@ -141,16 +143,24 @@ def interpolate(flat: F32, start: I64, length: I64, position: F64) -> F32:
 
 
 def see(
-    rng: np.random.Generator, world: F32, times: F64, valid: NDArray[np.bool_], config: SynthesisConfig
-) -> LiftBatch:
-    """Film points (B, T, 19, 3) m in the world with random cameras and detect them."""
+    rng: np.random.Generator, world: F32, times: F64, valid: NDArray[np.bool_], config: SynthesisConfig,
+    redefined: bool = True,
+) -> LiftBatch:  # fmt: skip
+    """Film points (B, T, 19, 3) m in the world with random cameras and detect them.
+
+    redefined: let joints that are seen themselves lie where other data sets have them.
+    """
     size = len(world)
     view = cameras.random_cameras(rng, world, times)
     points = view.to_camera(world)
     derived = rng.random(size) < config.derived
     targets = points[:, :, :17].copy()
+    if redefined:
+        targets[~derived] = redefine(rng, points[~derived], config.definitions)
     observed = targets.copy()
-    observed[derived] = observed_joints(points[derived])
+    observed[derived] = observed_joints(
+        detectors_points(rng, points[derived], config.definitions) if redefined else points[derived]
+    )
     keypoints = cameras.project_batch(observed, view.intrinsics)
     scores = np.ones(keypoints.shape[:3], np.float32)
     wrong = rng.random(size) >= config.exact
@@ -161,16 +171,6 @@ def see(
         )
     known = rng.random(size) < config.intrinsics_known
     return finish(keypoints, scores * valid[..., None], derived, times, valid, view, known, targets)
-
-
-def observed_joints(points: F32) -> F32:
-    """(B, T, 19, 3) -> (B, T, 17, 3): where `pose.skeletons.to_h36m17` finds the joints of a detector's skeleton."""
-    joints = points[..., :17, :].copy()
-    joints[..., 8, :] = (points[..., 11, :] + points[..., 14, :]) / 2
-    joints[..., 7, :] = (joints[..., 0, :] + joints[..., 8, :]) / 2
-    joints[..., 9, :] = points[..., NOSE, :]
-    joints[..., 10, :] = points[..., EARS, :]
-    return joints
 
 
 def finish(
@@ -229,7 +229,7 @@ def evaluation_batches(
         world = np.stack([np.concatenate([p, np.repeat(p[-1:], length - len(p), axis=0)]) for p in group])
         times = np.tile(np.arange(length) / fps, (len(group), 1))
         valid = np.arange(length) < np.array([[len(p)] for p in group])
-        yield see(rng, world, times, valid, film)
+        yield see(rng, world, times, valid, film, redefined=False)
 
 
 def _pieces(clip: Clip, fps: float, frames: int) -> list[F32]:
