@@ -9,8 +9,8 @@ from typing import Any
 
 from pose.builders import DETECTORS, ESTIMATORS
 from pose.errors import UsageError
+from pose.tracking import TRACKERS
 
-TRACKERS = ("oc-sort", "bytetrack")
 DEVICES = ("auto", "cpu", "cuda")
 
 
@@ -39,12 +39,12 @@ class PipelineConfig:
 
     detector: str = option("blazepose", "what finds people", choices=tuple(DETECTORS))
     estimator: str = option("blazepose-full", "what finds the joints of a person", choices=tuple(ESTIMATORS))
-    tracker: str = option("oc-sort", "what keeps identities", choices=TRACKERS)
+    tracker: str = option("bytetrack", "what recognises people who come back", choices=tuple(TRACKERS))
     lifter: str = option("offline", "what lifts 2D to 3D: the name of a shipped model, or a checkpoint file")
     device: str = option("auto", "where networks run; auto: cuda where there is one", choices=DEVICES)
     threads: int = option(2, "CPU threads of each network", least=1)
     max_people: int = option(10, "follow at most this many people at a time", least=1)
-    detect_every: float = option(0.5, "seconds between looks for newcomers while people are in view", least=0.0)
+    detect_every: float = option(0.3, "seconds between looks for newcomers while people are in view", least=0.0)
     detection_score: float = option(0.5, "least score of a detection", least=0.0, most=1.0)
     presence_score: float = option(0.5, "below this probability of a person in its crop a track ends", least=0, most=1)
 

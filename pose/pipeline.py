@@ -20,8 +20,9 @@ from pose.config import PipelineConfig, load_preset
 from pose.device import resolve_device
 from pose.export import CameraInfo, ModelInfo
 from pose.geometry import intrinsics_from_fov
+from pose.people import PeopleTracker
 from pose.skeletons import Skeleton
-from pose.stages import Detector, Estimator
+from pose.stages import Detector, Estimator, LifterStage, PeopleStage
 from pose.types import U8, Boxes, Frame, FrameResult, Keypoints2D, Regions
 from pose.video import Source, open_source
 from pose.weights import WEIGHTS
@@ -99,6 +100,24 @@ class Pipeline:
             return CameraInfo(self.intrinsics, known=True)
         return CameraInfo(intrinsics_from_fov(image_size), known=False)
 
+    def people_stage(self) -> PeopleStage:
+        """Detector, estimator and identities, of nobody yet."""
+        config = self.config
+        return PeopleTracker(
+            self._detector,
+            self._estimator,
+            tracker=config.tracker,
+            max_people=config.max_people,
+            detect_every=config.detect_every,
+            presence_threshold=config.presence_score,
+        )
+
+    def lifter_stage(self, image_size: tuple[int, int]) -> LifterStage:
+        """The lifter for pictures of (width, height) px, with nobody's past."""
+        from pose.lifter.offline import OfflineLifter
+
+        return OfflineLifter(self._lifter, self.skeleton, image_size, self.intrinsics)
+
     def session(self, image_size: tuple[int, int]) -> "Session":
         """A new stream of pictures of (width, height) px, with identities of its own."""
         return Session(self, image_size)
@@ -124,12 +143,13 @@ class Session:
 
     def __init__(self, pipeline: Pipeline, image_size: tuple[int, int]) -> None:
         self._times = pipeline.times
-        self._people = ...
-        self._lifter = ...
+        self._people = pipeline.people_stage()
+        self._lifter = pipeline.lifter_stage(image_size)
 
     def push(self, frame: Frame) -> list[FrameResult]:
         """Take the next frame; return the frames that are final now, oldest first."""
-        people = self._people.step(frame.image, frame.index, frame.time)
+        with self._times.measure("track"):
+            people = self._people.step(frame.image, frame.index, frame.time)
         with self._times.measure("lift"):
             return self._lifter.push(people)
 
