@@ -1,0 +1,108 @@
+"""BlazePose's landmark network on LiteRT, as MediaPipe's published graph `pose_landmark_by_roi_cpu` runs it.
+
+Source: Bazarevsky et al., BlazePose: On-device Real-time Body Pose tracking, 2020, arXiv:2006.10204; the graph's
+constants are those of google-ai-edge/mediapipe 0.10.21.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose import imaging
+from pose.litert import LiteRTModel, sigmoid
+from pose.skeletons import BLAZEPOSE33
+from pose.types import F32, U8, Boxes, Keypoints2D, Regions
+
+SIDE = 256
+REGION_SCALE = 1.25
+LANDMARKS = 39  # 33 of the body, two that span the next region, four unused
+REGION_ROWS = (33, 34)
+REFINE_KERNEL = 7
+REFINE_MIN_CONFIDENCE = 0.5
+# A detector that only knows boxes: the circle around the body reaches a little beyond the box's longer side.
+BOX_TO_REGION = 1.25
+
+
+class BlazePose:
+    """33 body landmarks in every region; the next region comes from the landmarks themselves."""
+
+    skeleton = BLAZEPOSE33
+
+    def __init__(
+        self, *, model: Path | None = None, variant: Literal["full", "lite"] = "full", threads: int = 2
+    ) -> None:
+        """model: the LiteRT file; None takes it from the weight cache. Raises PoseError when it cannot be loaded."""
+        self.name = f"blazepose-{variant}"
+        if model is None:
+            from pose import weights
+
+            model = weights.locate(f"blazepose-landmark-{variant}")
+        self._network = LiteRTModel(model, threads)
+
+    def regions(self, boxes: Boxes) -> Regions:
+        """The detector's own regions where it has them, else an upright square around each box."""
+        if boxes.regions is not None:
+            return boxes.regions
+        low, high = boxes.xyxy[:, :2], boxes.xyxy[:, 2:]
+        sides = (high - low).max(axis=1, keepdims=True) * np.float32(BOX_TO_REGION)
+        return Regions(
+            (low + high) / 2, np.repeat(sides, 2, axis=1).astype(np.float32), np.zeros(len(boxes), np.float32)
+        )
+
+    def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
+        """Landmarks in every region of every image.
+
+        A keypoint's score is the smaller of its visibility and presence probabilities, and 0 outside the picture. One
+        crop at a time: with a batch dimension the network takes as long for each crop.
+        """
+        return [self._estimate(image, rows) for image, rows in zip(images, regions, strict=True)]
+
+    def _estimate(self, image: U8, regions: Regions) -> Keypoints2D:
+        matrices = imaging.crop_matrices(regions, (SIDE, SIDE))
+        landmarks = np.empty((len(regions), LANDMARKS, 5), np.float32)
+        presence = np.empty(len(regions), np.float32)
+        for row, matrix in enumerate(matrices):
+            crop = imaging.crop(image, matrix, (SIDE, SIDE))
+            np.multiply(crop, np.float32(1 / 255), out=self._network.input()[0])
+            raw, present, _, heat, _ = self._network.run()
+            landmarks[row] = raw.reshape(LANDMARKS, 5)
+            landmarks[row, :, :2] = refine(landmarks[row, :, :2] / np.float32(SIDE), heat[0]) * SIDE
+            presence[row] = present[0, 0]
+            del raw, present, heat, _
+        xy = imaging.apply_affine(matrices, landmarks[:, :, :2])
+        body = len(BLAZEPOSE33)
+        scores = sigmoid(landmarks[:, :body, 3:]).min(axis=2)
+        scores[_outside(xy[:, :body], image)] = 0
+        start, end = REGION_ROWS
+        following = imaging.regions_from_vectors(xy[:, start], xy[:, end], REGION_SCALE)
+        return Keypoints2D(xy[:, :body], scores.astype(np.float32), presence, following)
+
+
+def _outside(xy: F32, image: U8) -> NDArray[np.bool_]:
+    height, width = image.shape[:2]
+    beyond = (xy < -0.5) | (xy > np.array([width, height], np.float32) - 0.5)
+    return np.asarray(beyond.any(axis=-1))
+
+
+def refine(points: F32, heat: F32) -> F32:
+    """Move points (J, 2) in [0, 1] to the weighted mean of their heat maps (S, S, J), logits, in a 7 x 7 window.
+
+    The weights are probabilities. A point outside the map, or where no probability in its window reaches 0.5, stays.
+    """
+    side = heat.shape[0]
+    cells = np.trunc(points * side).astype(np.int64)
+    offsets = np.arange(REFINE_KERNEL) - REFINE_KERNEL // 2
+    columns, rows = (cells[:, axis, None] + offsets for axis in (0, 1))
+    inside = ((rows >= 0) & (rows < side))[:, :, None] & ((columns >= 0) & (columns < side))[:, None, :]
+    window = heat[
+        rows.clip(0, side - 1)[:, :, None], columns.clip(0, side - 1)[:, None, :], np.arange(len(points))[:, None, None]
+    ]
+    weights = np.where(inside, sigmoid(window), 0)
+    total = weights.sum(axis=(1, 2))
+    centre = (cells >= 0).all(axis=1) & (cells < side).all(axis=1)
+    sure = centre & (weights.max(axis=(1, 2)) >= REFINE_MIN_CONFIDENCE)
+    mean = np.stack([(weights.sum(axis=1) * columns).sum(axis=1), (weights.sum(axis=2) * rows).sum(axis=1)], axis=1)
+    return np.where(sure[:, None], mean / np.where(sure, total, 1)[:, None] / side, points).astype(np.float32)

@@ -1,0 +1,83 @@
+"""Pictures for networks: rotated crops, letterboxes, and the way back to the whole picture.
+
+A crop of (width, height) = s px shows one region. Crop px u lies at centre + R(angle) (u - s / 2) * size / s in the
+picture, in OpenCV's coordinates, where (0, 0) is a pixel's centre: the rule of MediaPipe's and MMPose's crops.
+"""
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.types import F32, U8, Regions
+
+
+def crop_matrices(regions: Regions, size: tuple[int, int]) -> F32:
+    """(P, 2, 3) affine maps from crop px to picture px. size: (width, height) of the crop, px."""
+    cos, sin = np.cos(regions.angles), np.sin(regions.angles)
+    scale = regions.sizes / np.array(size, np.float32)
+    matrices = np.empty((len(regions), 2, 3), np.float32)
+    matrices[:, 0, 0] = cos * scale[:, 0]
+    matrices[:, 0, 1] = -sin * scale[:, 1]
+    matrices[:, 1, 0] = sin * scale[:, 0]
+    matrices[:, 1, 1] = cos * scale[:, 1]
+    matrices[:, :, 2] = regions.centers - matrices[:, :, :2] @ (np.array(size, np.float32) / 2)
+    return matrices
+
+
+def apply_affine(matrices: F32, points: NDArray[np.floating]) -> F32:
+    """Map (P, N, 2) points by (P, 2, 3) matrices."""
+    mapped = points @ matrices[:, :, :2].transpose(0, 2, 1) + matrices[:, None, :, 2]
+    return mapped.astype(np.float32, copy=False)
+
+
+def crop(image: U8, matrix: F32, size: tuple[int, int], border: int = cv2.BORDER_REPLICATE) -> U8:
+    """The (height, width, 3) crop that `matrix` (2, 3), crop px to picture px, describes. Bilinear."""
+    flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+    return np.asarray(cv2.warpAffine(image, matrix, size, flags=flags, borderMode=border), np.uint8)
+
+
+def letterbox_region(image: U8, size: tuple[int, int]) -> Regions:
+    """The one region that holds the whole picture, centred, in the proportions of a crop of `size` (width, height)."""
+    height, width = image.shape[:2]
+    scale = max(width / size[0], height / size[1])
+    return Regions(
+        np.array([[width / 2, height / 2]], np.float32),
+        np.array([[size[0] * scale, size[1] * scale]], np.float32),
+        np.zeros(1, np.float32),
+    )
+
+
+def regions_from_vectors(starts: F32, ends: F32, scale: float) -> Regions:
+    """Square regions around `starts` (P, 2) in which `ends` (P, 2) lie straight up.
+
+    Half a side is the distance between the two points times `scale`: MediaPipe's alignment-point rule.
+    """
+    vectors = ends - starts
+    sides = 2 * scale * np.hypot(vectors[:, 0], vectors[:, 1])
+    angles = np.pi / 2 - np.arctan2(-vectors[:, 1], vectors[:, 0])
+    angles = np.mod(angles + np.pi, 2 * np.pi) - np.pi
+    return Regions(starts, np.repeat(sides[:, None], 2, axis=1), angles.astype(np.float32))
+
+
+def bounds(points: F32, valid: NDArray[np.bool_]) -> F32:
+    """(P, 4) xyxy boxes around the valid ones of (P, J, 2) points; all points count where none is valid."""
+    keep = (valid | ~valid.any(axis=1, keepdims=True))[..., None]
+    low = np.where(keep, points, np.inf).min(axis=1)
+    high = np.where(keep, points, -np.inf).max(axis=1)
+    return np.concatenate([low, high], axis=1).astype(np.float32)
+
+
+def region_boxes(regions: Regions) -> F32:
+    """(P, 4) xyxy boxes of the regions' extent as if they were not rotated."""
+    half = regions.sizes / 2
+    return np.concatenate([regions.centers - half, regions.centers + half], axis=1)
+
+
+def box_iou(a: F32, b: F32) -> F32:
+    """(P, Q) intersection over union of xyxy boxes (P, 4) and (Q, 4); 0 where both are empty."""
+    low = np.maximum(a[:, None, :2], b[None, :, :2])
+    high = np.minimum(a[:, None, 2:], b[None, :, 2:])
+    shared = np.clip(high - low, 0, None).prod(axis=2)
+    area_a, area_b = ((x[:, 2:] - x[:, :2]).clip(0).prod(axis=1) for x in (a, b))
+    union = area_a[:, None] + area_b[None, :] - shared
+    return np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
