@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
@@ -11,7 +11,7 @@ from pose.errors import PoseError
 from pose.types import FrameResult
 
 
-class ResultWriter(Protocol):
+class ResultWriter(AbstractContextManager["ResultWriter"], Protocol):
     """Takes the results of a run, frame after frame, in memory that does not grow with their number."""
 
     def write(self, result: FrameResult) -> None:
