@@ -125,7 +125,7 @@ def _process(source: "Source", pipeline: "Pipeline", outputs: Outputs, config: R
         if "overlay" in outputs.files:
             spool = ResultSpool(outputs.folder, pipeline.skeleton)
             stack.callback(spool.close)
-        sinks = [*writers, spool] if spool else writers
+        sinks: list[ResultWriter | ResultSpool] = [*writers, spool] if spool else [*writers]
         with _first_interrupt_sets(stop):
             for result in _shown(pipeline.run(source, stop=stop), source, "poses", config.quiet):
                 with pipeline.times.measure("write"):
