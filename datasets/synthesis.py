@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from datasets import bodies, cameras, errors
+from datasets import bodies, cameras, errors, poses
 from datasets.bodies import BodyConfig
 from datasets.definitions import DefinitionConfig, detectors_points, observed_joints, redefine
 from datasets.errors import ErrorConfig
 from datasets.mocap import Clip
+from datasets.poses import PoseConfig
 from pose.types import F32, LiftBatch
 
 F64 = NDArray[np.float64]
@@ -34,6 +35,7 @@ class SynthesisConfig:
     variable_rate: float = 0.1  # with uneven time stamps
     speed: float = 0.35  # of the log of the playing speed, within 0.5 to 2
     bodies: BodyConfig = field(default_factory=BodyConfig)
+    poses: PoseConfig = field(default_factory=PoseConfig)
     definitions: DefinitionConfig = field(default_factory=DefinitionConfig)
     errors: ErrorConfig = field(default_factory=ErrorConfig)
 
@@ -60,21 +62,29 @@ class Synthesis:
         rng = np.random.default_rng((self.seed, step))
         config = self.config
         times, valid, points = self._motion(rng, size, frames)
-        lower_rows = rng.random(size) < config.bodies.recombine
-        bones = bodies.to_bones(points)
-        if count := int(lower_rows.sum()):
-            other = bodies.to_bones(self._windows(rng, times[lower_rows], np.ones(count))[0])
-            bones[lower_rows] = bodies.recombine(bones[lower_rows], other)
-        flipped = rng.random(size) < config.bodies.mirror
-        bones[flipped] = bodies.mirror(bones[flipped])
-        bones *= bodies.random_proportions(rng, size, config.bodies)[:, None, :, None]
-        bodies.add_turns(rng, bones, times, config.bodies)
-        tilt = bodies.random_tilts(rng, size, config.bodies)
+        bones = self._bodies(rng, points, times)
+        poses.vary_poses(rng, bones, times, config.poses)
+        tilt = poses.random_tilts(rng, times, config.poses)
+        # Turned about the middle of the walk, so that a tilted one does not swing far out.
         middle = bones[:, :, 0].mean(axis=1)
         bones[:, :, 0] -= middle[:, None]
-        world = bodies.assemble(bones) @ np.swapaxes(tilt, -1, -2)[:, None]
+        world = bodies.assemble(bones) @ np.swapaxes(tilt, -1, -2)
         world += middle[:, None, None]
         return see(rng, world, times, valid, config)
+
+    def _bodies(self, rng: np.random.Generator, points: F32, times: F64) -> F32:
+        """Bone vectors (B, T, 19, 3) of other people who move like `points`, partly with the limbs of other clips."""
+        config = self.config.bodies
+        bones = bodies.to_bones(points)
+        for share, splice in ((config.other_legs, bodies.on_other_legs), (config.other_arms, bodies.with_other_arms)):
+            rows = rng.random(len(bones)) < share
+            if rows.any():
+                donor, _ = self._windows(rng, times[rows], np.ones(int(rows.sum())))
+                bones[rows] = splice(bones[rows], bodies.to_bones(donor))
+        flipped = rng.random(len(bones)) < config.mirror
+        bones[flipped] = bodies.mirror(bones[flipped])
+        bones *= bodies.random_proportions(rng, len(bones), config)[:, None, :, None]
+        return bones
 
     def _motion(self, rng: np.random.Generator, size: int, frames: int) -> tuple[F64, NDArray[np.bool_], F32]:
         times = random_times(rng, size, frames, self.config.variable_rate)
