@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.errors import UsageError
+from pose.keypoints_npz import check_intrinsics
 
 FORMS = "fx,fy,cx,cy, or a file with the 3x3 matrix: .npy, .json or text"
 
@@ -23,17 +24,11 @@ def read_intrinsics(text: str) -> NDArray[np.float64]:
     if numbers.shape == (4,):
         fx, fy, cx, cy = numbers
         numbers = np.array([[fx, 0, cx], [0, fy, cy], [0, 0, 1]])
-    check_intrinsics(numbers)
+    try:
+        check_intrinsics(numbers)
+    except ValueError as error:
+        raise UsageError(f"{error}; allowed: {FORMS}") from error
     return numbers
-
-
-def check_intrinsics(matrix: NDArray[np.float64]) -> None:
-    """Raises UsageError unless `matrix` is a pinhole camera without skew."""
-    if matrix.shape != (3, 3):
-        raise UsageError(f"intrinsics: expected a matrix of shape (3, 3), got {matrix.shape}; allowed: {FORMS}")
-    focal, rest = matrix[[0, 1], [0, 1]], matrix[[0, 1, 2, 2, 2], [1, 0, 0, 1, 2]]
-    if not np.isfinite(matrix).all() or not (focal > 0).all() or not (rest == [0, 0, 0, 0, 1]).all():
-        raise UsageError("intrinsics: expected [[fx, 0, cx], [0, fy, cy], [0, 0, 1]] with fx and fy above 0")
 
 
 def _from_file(path: Path) -> Any:
