@@ -1,0 +1,319 @@
+"""Human3.6M, protocol V: the files and the metric camera space of VideoPose3D, and how to make them from the release.
+
+`data_3d_h36m.npz` holds `positions_3d[subject][action]` (T, 32, 3) float32, metres, world frame. `data_2d_h36m_*.npz`
+holds `positions_2d[subject][action]`, one (T, 17, 2) px array for each of the four cameras. (D. Pavllo et al., "3D
+human pose estimation in video with temporal convolutions and semi-supervised training", CVPR 2019.)
+"""
+
+import functools
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from datasets.pickles import load_npz_object
+from pose.errors import PoseError, UsageError
+from pose.labelled import LabelledSequence, check_metres
+from pose.skeletons import H36M17
+from pose.types import F32, Sequence2D
+
+F64 = NDArray[np.float64]
+Positions3D = dict[str, dict[str, F32]]
+Positions2D = dict[str, dict[str, list[F32]]]
+
+FPS = 50.0
+TRAIN_SUBJECTS = ("S1", "S5", "S6", "S7", "S8")
+TEST_SUBJECTS = ("S9", "S11")
+SUBJECTS = TRAIN_SUBJECTS + TEST_SUBJECTS
+ACTIONS = (
+    "Directions", "Discussion", "Eating", "Greeting", "Phoning", "Photo", "Posing", "Purchases", "Sitting",
+    "SittingDown", "Smoking", "Waiting", "WalkDog", "Walking", "WalkTogether",
+)  # fmt: skip
+# One of its cameras has no video, so protocol V drops the take for all of them.
+LEFT_OUT = {("S11", "Directions")}
+RAW_JOINTS = 32
+KEPT_JOINTS = (0, 1, 2, 3, 6, 7, 8, 12, 13, 14, 15, 17, 18, 19, 25, 26, 27)
+FILE_3D = "data_3d_h36m.npz"
+FILES_2D = {"gt": "data_2d_h36m_gt.npz", "cpn": "data_2d_h36m_cpn_ft_h36m_dbb.npz"}
+TAKES_PER_SUBJECT = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Camera:
+    """A calibrated camera: X_camera = rotation (X_world - position), then the lens.
+
+    id: of the Human3.6M camera. size: (width, height) px. focal, centre: (2,) px. radial: k1, k2, k3. tangential: p1,
+    p2. rotation: (3, 3), world to camera. position: (3,) m, world frame.
+    """
+
+    id: str
+    size: tuple[int, int]
+    focal: F64
+    centre: F64
+    radial: F64
+    tangential: F64
+    rotation: F64
+    position: F64
+
+    @property
+    def intrinsics(self) -> F64:
+        """(3, 3) px of the lens without its distortion."""
+        return np.array([[self.focal[0], 0, self.centre[0]], [0, self.focal[1], self.centre[1]], [0, 0, 1.0]])
+
+    def to_camera(self, points: NDArray[np.floating]) -> F64:
+        """(..., 3) m from the world to the camera frame."""
+        return (points - self.position) @ self.rotation.T
+
+    def project(self, points: NDArray[np.floating]) -> F64:
+        """(..., 3) m in the camera frame to (..., 2) px, with the lens' distortion.
+
+        x = X / Z is clamped to [-1, 1] as in the public ground-truth 2D.
+        """
+        rays = np.clip(points[..., :2] / points[..., 2:], -1, 1)
+        return self.distort(rays) * self.focal + self.centre
+
+    def distort(self, rays: F64) -> F64:
+        """(..., 2) x = X / Z of the ideal lens to those of the real one."""
+        square = (rays**2).sum(axis=-1, keepdims=True)
+        radial = 1 + square * (self.radial[0] + square * (self.radial[1] + square * self.radial[2]))
+        tangential = (rays * self.tangential).sum(axis=-1, keepdims=True)
+        return rays * (radial + tangential) + self.tangential * square
+
+    def undistort(self, pixels: NDArray[np.floating]) -> F64:
+        """(..., 2) px to where the lens without distortion, `intrinsics`, would have put them.
+
+        The inverse of `distort` by fixed-point steps, exact to 1e-6 px anywhere in the picture.
+        """
+        seen = (pixels - self.centre) / self.focal
+        rays = seen
+        for _ in range(30):
+            rays = rays + seen - self.distort(rays)
+        return rays * self.focal + self.centre
+
+
+@functools.cache
+def load_cameras() -> dict[str, tuple[Camera, ...]]:
+    """The four cameras of each subject of the split, in the order of the 2D files."""
+    text = resources.files("datasets").joinpath("human36m_cameras.json").read_text("utf-8")
+    data = json.loads(text)
+    return {
+        subject: tuple(_camera(*pair) for pair in zip(data["intrinsics"], data["extrinsics"][subject], strict=True))
+        for subject in SUBJECTS
+    }
+
+
+def _camera(lens: dict[str, Any], place: dict[str, Any]) -> Camera:
+    return Camera(
+        id=lens["id"],
+        size=(lens["res_w"], lens["res_h"]),
+        focal=np.array(lens["focal_length"]),
+        centre=np.array(lens["center"]),
+        radial=np.array(lens["radial_distortion"]),
+        tangential=np.array(lens["tangential_distortion"]),
+        rotation=rotation_from_quaternion(np.array(place["orientation"])).T,  # the file turns camera to world
+        position=np.array(place["translation"]) / 1000,
+    )
+
+
+def rotation_from_quaternion(quaternion: F64) -> F64:
+    """(4,) w, x, y, z of any length to the (3, 3) rotation of column vectors."""
+    w, x, y, z = quaternion / np.linalg.norm(quaternion)
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
+def canonical_take(name: str) -> str:
+    """The name of a take, `Directions 1`, as the public files spell it."""
+    return name.replace("TakingPhoto", "Photo").replace("WalkingDog", "WalkDog")
+
+
+def action_of(take: str, source: str) -> str:
+    """The action that a take shows. Raises PoseError, naming `source`, if it is none of the 15."""
+    action = take.split(" ")[0]
+    if action not in ACTIONS:
+        raise PoseError(f"{source}: unknown action {take!r}; known: {', '.join(ACTIONS)}")
+    return action
+
+
+def load_sequences(
+    folder: Path, detections: str, subjects: Iterable[str] = TEST_SUBJECTS, actions: Iterable[str] = ACTIONS
+) -> list[LabelledSequence]:
+    """The sequences of protocol V, in the order of the files, one for each take and camera.
+
+    detections: `gt` or `cpn`. Observed 2D are pixels of the ideal lens; the truth is the whole pose in the camera
+    frame. Raises UsageError for a missing file and PoseError for files that cannot be right.
+    """
+    cameras, wanted = load_cameras(), set(actions)
+    positions_3d, positions_2d = read_positions_3d(folder), read_positions_2d(folder, detections)
+    sequences = []
+    for subject in subjects:
+        for take, world in _of(positions_3d, subject, FILE_3D).items():
+            if (subject, take) in LEFT_OUT or action_of(take, f"{FILE_3D}, {subject}") not in wanted:
+                continue
+            views = _of(_of(positions_2d, subject, FILES_2D[detections]), take, f"{FILES_2D[detections]}, {subject}")
+            if len(views) != len(cameras[subject]):
+                raise PoseError(f"{subject}/{take}: expected 2D from 4 cameras, got {len(views)}")
+            for camera, pixels in zip(cameras[subject], views, strict=True):
+                sequences.append(_sequence(subject, take, camera, world, pixels))
+    if not sequences:
+        raise PoseError(f"{folder}: no sequence of {', '.join(subjects)} shows {', '.join(wanted)}")
+    return sequences
+
+
+def _of(table: dict[str, Any], name: str, source: str) -> Any:
+    if name not in table:
+        raise PoseError(f"{source}: {name} is not in it; it has {', '.join(table) or 'nothing'}")
+    return table[name]
+
+
+def _sequence(subject: str, take: str, camera: Camera, world: F32, pixels: F32) -> LabelledSequence:
+    key = f"{subject}/{take}/{camera.id}"
+    frames = len(world)
+    if pixels.ndim != 3 or pixels.shape[1:] != (len(H36M17), 2):
+        raise PoseError(f"{key}: expected 2D (T, 17, 2), got {pixels.shape}")
+    if len(pixels) < frames:
+        raise PoseError(f"{key}: 2D has {len(pixels)} frames, 3D has {frames}; 2D may be longer, never shorter")
+    pixels = pixels[:frames]  # some videos run on after the motion capture has ended
+    if not np.isfinite(pixels).all():
+        raise PoseError(f"{key}: the 2D holds NaN or infinity")
+    observed = Sequence2D(
+        keypoints=camera.undistort(pixels).astype(np.float32),
+        scores=np.ones(pixels.shape[:2], np.float32),
+        times=np.arange(frames) / FPS,
+        image_size=camera.size,
+        skeleton=H36M17.name,
+        intrinsics=camera.intrinsics,
+    )
+    truth = camera.to_camera(world[:, KEPT_JOINTS]).astype(np.float32)
+    return LabelledSequence(key, subject, take.split(" ")[0], camera.id, observed, truth, np.ones(frames, bool))
+
+
+def read_positions_3d(folder: Path) -> Positions3D:
+    """`positions_3d` of `data_3d_h36m.npz`, checked: subjects, names, joint count, NaN, metres."""
+    path = _existing(folder, FILE_3D)
+    positions: Positions3D = _renamed(load_npz_object(path, "positions_3d"), path)
+    for subject, takes in positions.items():
+        for take, world in takes.items():
+            source = f"{FILE_3D}, {subject}/{take}"
+            action_of(take, f"{FILE_3D}, {subject}")
+            if world.ndim != 3 or world.shape[1:] != (RAW_JOINTS, 3):
+                raise PoseError(f"{source}: expected (T, 32, 3), got {world.shape}")
+            if not np.isfinite(world).all():
+                raise PoseError(f"{source}: holds NaN or infinity")
+            _in_metres(world, source)
+    return positions
+
+
+def _in_metres(world: F32, source: str) -> None:
+    try:
+        check_metres(world[:, KEPT_JOINTS], source)
+    except ValueError as error:
+        raise PoseError(str(error)) from error
+
+
+def read_positions_2d(folder: Path, detections: str) -> Positions2D:
+    """`positions_2d` of the 2D file of `detections`."""
+    if detections not in FILES_2D:
+        raise UsageError(f"2D: unknown {detections!r}; known: {', '.join(FILES_2D)}")
+    path = _existing(folder, FILES_2D[detections])
+    return _renamed(load_npz_object(path, "positions_2d"), path)
+
+
+def _renamed(table: Any, path: Path) -> dict[str, Any]:
+    if not isinstance(table, dict) or not all(isinstance(takes, dict) for takes in table.values()):
+        raise PoseError(f"{path}: expected positions[subject][action]")
+    for subject in table:
+        if subject not in SUBJECTS:
+            raise PoseError(f"{path}: unknown subject {subject!r}; known: {', '.join(SUBJECTS)}")
+    return {subject: {canonical_take(take): value for take, value in takes.items()} for subject, takes in table.items()}
+
+
+def _existing(folder: Path, name: str) -> Path:
+    path = folder / name
+    if path.is_file():
+        return path
+    how = (
+        "take the detections that VideoPose3D publishes"
+        if name == FILES_2D["cpn"]
+        else f"make it with: pose-prepare human36m --source RELEASE --out {folder}"
+    )
+    raise UsageError(f"{path} is missing: {how} (see docs/data.md)")
+
+
+def prepare(source: Path, out: Path, progress: Callable[[str], None]) -> tuple[Path, Path]:
+    """Make the 3D and ground-truth 2D files of protocol V in `out` from the CDF files of the release below `source`.
+
+    Expects `S1/MyPoseFeatures/D3_Positions/*.cdf` and so on. `progress` is told each subject, and what is not whole.
+    Returns the two files. Raises UsageError when no subject is there.
+    """
+    positions: Positions3D = {}
+    for subject in SUBJECTS:
+        files = sorted((source / subject / "MyPoseFeatures" / "D3_Positions").glob("*.cdf"))
+        whole = "" if len(files) == TAKES_PER_SUBJECT else f": the whole release has {TAKES_PER_SUBJECT}"
+        progress(f"{subject}: {len(files)} takes{whole}")
+        if files:
+            positions[subject] = {
+                canonical_take(file.stem): read_cdf(file) for file in files if (subject, file.stem) not in LEFT_OUT
+            }
+    if not positions:
+        raise UsageError(f"{source}: no S1/MyPoseFeatures/D3_Positions/*.cdf or the like in it (see docs/data.md)")
+    out.mkdir(parents=True, exist_ok=True)
+    path_3d, path_2d = out / FILE_3D, out / FILES_2D["gt"]
+    metadata = {"layout_name": "h36m", "num_joints": len(H36M17), "keypoints_symmetry": _symmetry()}
+    _save(path_3d, positions_3d=positions)
+    _save(path_2d, positions_2d=project_all(positions), metadata=metadata)
+    return path_3d, path_2d
+
+
+def read_cdf(path: Path) -> F32:
+    """(T, 32, 3) m, world frame, of one `D3_Positions` file, which holds `Pose` (1, T, 96) mm."""
+    try:
+        import cdflib
+    except ImportError as error:
+        raise PoseError("reading CDF files needs cdflib: pip install 'pose-pipeline[human36m]'") from error
+    try:
+        pose = np.asarray(cdflib.CDF(path).varget("Pose"))
+    except (OSError, ValueError, KeyError, IndexError) as error:
+        raise PoseError(f"{path}: not a readable CDF file with a variable 'Pose' ({error})") from error
+    if pose.shape[-1] != RAW_JOINTS * 3:
+        raise PoseError(f"{path}: expected 96 numbers a frame (32 joints), got {pose.shape[-1]}")
+    world = (pose.reshape(-1, RAW_JOINTS, 3) / 1000).astype(np.float32)
+    _in_metres(world, str(path))
+    return world
+
+
+def project_all(positions: Positions3D) -> Positions2D:
+    """Ground-truth 2D of every take in every camera of its subject, (T, 17, 2) float32 px."""
+    cameras = load_cameras()
+    return {
+        subject: {
+            take: [
+                camera.project(camera.to_camera(world[:, KEPT_JOINTS])).astype(np.float32)
+                for camera in cameras[subject]
+            ]
+            for take, world in takes.items()
+        }
+        for subject, takes in positions.items()
+    }
+
+
+def _symmetry() -> list[list[int]]:
+    return [[joint for joint in range(len(H36M17)) if H36M17.side(joint) == side] for side in ("left", "right")]
+
+
+def _save(path: Path, **contents: Any) -> None:
+    temporary = path.with_name(path.name + ".part")
+    objects: dict[str, Any] = {key: np.array(value, dtype=object) for key, value in contents.items()}
+    with temporary.open("wb") as file:
+        np.savez_compressed(file, **objects)
+    temporary.replace(path)

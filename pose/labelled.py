@@ -1,0 +1,92 @@
+"""A sequence with ground truth: what the readers of benchmarks give, and what evaluation and training take."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.types import F32, Sequence2D
+
+F64 = NDArray[np.float64]
+
+# From the pelvis to the furthest joint, in metres: generous for people and for poor predictions, far from another unit.
+_SMALLEST_REACH, _LARGEST_REACH = 0.1, 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSpace:
+    """Human3.6M's "2.5D" space: pixels and pixel-sized depth, times a factor that makes them millimetre-sized.
+
+    factor: (T,) mm a pixel at the pelvis, known for every frame of the ground truth. focal, centre: (2,) px.
+    """
+
+    factor: F64
+    focal: F64
+    centre: F64
+
+    def from_camera(self, poses: NDArray[np.floating]) -> F64:
+        """(T, 17, 3) m in the camera frame to the same poses in this space, in metres.
+
+        The frame's own depth gives the pixel scale, so a person predicted at twice the size and twice the distance is
+        the same person here.
+        """
+        image = to_image_space(poses, self.focal, self.centre)
+        return image * (self.factor[:, None, None] / 1000)
+
+
+def to_image_space(poses: NDArray[np.floating], focal: F64, centre: F64) -> F64:
+    """(T, 17, 3) m in the camera frame to (T, 17, 3) px: pinhole projection, and depth relative to the pelvis.
+
+    Depth is scaled by the width in pixels of a rectangle of 2000 mm at the pelvis, plus one, over 2000: the public
+    Human3.6M image-space labels are made so (and so is their factor, its inverse).
+    """
+    depth = poses[..., 2:]
+    pelvis = depth[:, :1]
+    scale = focal[0] / (1000 * pelvis) + 1 / 2000
+    return np.concatenate([poses[..., :2] / depth * focal + centre, 1000 * scale * (depth - pelvis)], axis=-1)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledSequence:
+    """One person seen by one camera, with ground truth.
+
+    key: unique in its data set, `S9/Directions 1/54138969`; predictions are filed under it. action: the group whose
+    mean is taken first. observed: what a lifter gets. truth: (T, 17, 3) m, camera frame, with or without the
+    person's place in it; in `image_space` where that is given. counted: (T,) False where there is no ground truth or
+    the protocol leaves the frame out. clips: the pieces that a lifter sees one at a time; the whole where it is empty.
+    """
+
+    key: str
+    subject: str
+    action: str
+    camera: str
+    observed: Sequence2D
+    truth: F32
+    counted: NDArray[np.bool_]
+    image_space: ImageSpace | None = None
+    clips: tuple[slice, ...] = ()
+
+    def __post_init__(self) -> None:
+        frames = len(self.observed)
+        if self.truth.shape != (frames, 17, 3) or self.counted.shape != (frames,):
+            raise ValueError(
+                f"{self.key}: {frames} frames of 2D need ground truth ({frames}, 17, 3), got {self.truth.shape} "
+                f"with {self.counted.shape} marked as counted or not"
+            )
+
+    def __len__(self) -> int:
+        return len(self.observed)
+
+
+def check_metres(poses: NDArray[np.floating], source: str) -> None:
+    """Raise ValueError, naming `source`, when (T, J, 3) poses cannot be people in metres. NaN frames are ignored."""
+    known = poses[np.isfinite(poses).all(axis=(1, 2))]
+    if not len(known):
+        return
+    reach = float(np.median(np.linalg.norm(known - known[:, :1], axis=-1).max(axis=-1)))
+    if _SMALLEST_REACH <= reach <= _LARGEST_REACH:
+        return
+    guess = ": these look like millimetres" if _SMALLEST_REACH <= reach / 1000 <= _LARGEST_REACH else ""
+    raise ValueError(
+        f"{source}: expected metres, but the person's furthest joint is {reach:.3g} from the pelvis (median){guess}"
+    )
