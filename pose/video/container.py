@@ -41,7 +41,13 @@ class Target:
         timeout = (TIMEOUT, TIMEOUT) if self.is_network or self.is_live else None
         began = monotonic()
         try:
-            container = av.open(self.url, format=self.format, container_options=options, timeout=timeout)
+            container = av.open(
+                self.url,
+                format=self.format,
+                container_options=options,
+                timeout=timeout,
+                metadata_errors="replace",  # titles in other encodings are no reason to refuse a video
+            )
         except av.FFmpegError as error:
             if timeout and monotonic() - began >= TIMEOUT:  # RTSP reports an interrupted wait as bad data
                 raise PoseError(f"cannot read {self.shown}: {NO_ANSWER}") from error
@@ -56,7 +62,7 @@ def reason(error: av.FFmpegError) -> str:
     """Why FFmpeg failed, in words for people, without the address (it may hold a password)."""
     if isinstance(error, av.error.ExitError):
         return NO_ANSWER
-    if isinstance(error, av.error.InvalidDataError):
+    if isinstance(error, av.error.InvalidDataError | av.error.PatchWelcomeError):
         return "not a video, or cut short before its index (FFmpeg finds no readable stream)"
     if isinstance(error, av.error.EOFError):
         return "it ends before its first frame"
@@ -93,11 +99,7 @@ def camera_target(number: int) -> Target:
     if sys.platform == "darwin":
         return Target(f"{number}:none", shown, is_live=True, format="avfoundation", options={"framerate": "30"})
     if sys.platform == "win32":
-        cameras = [
-            device.name
-            for device in av.enumerate_input_devices("dshow")
-            if "video" in device.media_types  # type: ignore[attr-defined]
-        ]
+        cameras = [device.name for device in av.enumerate_input_devices("dshow") if "video" in device.media_types]
         if number >= len(cameras):
             raise UsageError(f"cannot read {shown}: {_listed(cameras)}")
         return Target(f"video={cameras[number]}", shown, is_live=True, format="dshow")
@@ -116,8 +118,9 @@ def _listed(cameras: list[str]) -> str:
     return f"cameras here: {', '.join(sorted(cameras))}" if cameras else "no camera is connected"
 
 
-def video_stream(container: Any, shown: str) -> Any:
+def video_stream(container: Any, target: Target) -> Any:
     """The container's video, decoded with all cores. PoseError when it has none."""
+    shown = target.shown
     moving = [stream for stream in container.streams.video if not stream.disposition & Disposition.attached_pic]
     if not moving:
         kind = "only sound" if container.streams.audio else "no video"
@@ -125,5 +128,5 @@ def video_stream(container: Any, shown: str) -> Any:
     stream = moving[0]
     if stream.codec_context is None:
         raise PoseError(f"cannot read {shown}: its video codec is not supported")
-    stream.thread_type = "AUTO"
+    stream.thread_type = "SLICE" if target.is_live else "AUTO"  # whole frames in parallel would delay a live picture
     return stream

@@ -87,7 +87,7 @@ class StreamSource(Source):
 
     def _prepare(self) -> None:
         """Decode the first frame: it alone tells the size, the orientation and the zero of time."""
-        stream = video_stream(self._container, self.name)
+        stream = video_stream(self._container, self._target)
         self._walk = Walk(self._container, stream)
         self._pictures = iter(self._walk)
         first = next(self._pictures, None)
@@ -106,7 +106,7 @@ class StreamSource(Source):
             raise UsageError(
                 f"--start {self._span.start:g} is not before the end of {self.name} ({self._announced:.2f} s)"
             )
-        fps = float(stream.average_rate or stream.guessed_rate or FALLBACK_FPS)
+        fps = _rate(stream)
         duration, count = self._span.cut(None if is_live else self._announced, fps)
         if stream.frames and self._span == Span():
             count = stream.frames
@@ -171,7 +171,7 @@ class StreamSource(Source):
     def _reopened(self) -> tuple[Walk, Iterator[Any]]:
         self._close_container()
         self._container = self._target.open()
-        walk = Walk(self._container, video_stream(self._container, self.name))
+        walk = Walk(self._container, video_stream(self._container, self._target))
         return walk, iter(walk)
 
     def _stamp(self, picture: Any) -> int | None:
@@ -227,6 +227,12 @@ class StreamSource(Source):
         self._close_container()
         if self._recording is not None:
             self._recording.close()
+
+
+def _rate(stream: Any) -> float:
+    """Frames a second, as announced. Beyond a frame a minute and 1000 a second, the header is broken."""
+    rates = (float(rate) for rate in (stream.average_rate, stream.guessed_rate) if rate)
+    return next((rate for rate in rates if 1 / 60 <= rate <= 1000), FALLBACK_FPS)
 
 
 def _duration(container: Any, stream: Any) -> float | None:

@@ -19,7 +19,7 @@ from pose.video.sound import SoundTrack
 from pose.video.source import Sound
 
 CLOCK = Fraction(1, 90000)
-FINEST = 10000  # ticks a second that the written clock has at least, so that repaired stamps keep their order
+MIN_TICKS, MAX_TICKS = 10_000, 1_000_000  # a second: repaired stamps keep their order; long frames fit in MP4's 32 bits
 KEY_SECONDS = 2  # between key frames at most: seeking in a player stays quick
 OPTIONS = {"preset": "veryfast", "crf": "21"}
 BT709 = 1  # FFmpeg's number for primaries, transfer and matrix alike
@@ -50,7 +50,7 @@ class VideoWriter:
         self._part = path.with_name(f".{path.name}.{os.getpid()}.part")
         self._size = size
         self._fps = fps
-        self._tick = time_base / ceil(FINEST * time_base)
+        self._tick = _written_tick(time_base)
         self._first: float | None = None
         self._last = -1
         self._reformatter = VideoReformatter()
@@ -169,3 +169,8 @@ class VideoWriter:
             self.close()
         else:
             self.abort()
+
+
+def _written_tick(time_base: Fraction) -> Fraction:
+    tick = time_base / ceil(MIN_TICKS * time_base)
+    return tick if tick * MAX_TICKS >= 1 else CLOCK

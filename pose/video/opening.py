@@ -3,7 +3,7 @@
 import math
 from pathlib import Path
 
-from pose.errors import UsageError
+from pose.errors import PoseError, UsageError
 from pose.video.container import NETWORK_SCHEMES, camera_target, file_target, url_target
 from pose.video.decode import StreamSource
 from pose.video.images import SUFFIXES, WILDCARDS, ImageSource
@@ -19,23 +19,31 @@ def open_source(
 
     start, end: s from the first frame of the source; frames with start <= time < end are delivered, and keep their
     times. image_fps: the rate at which pictures are taken to have been made. keep: make `replay()` possible for live
-    sources too. Something that exists on disk goes before every other meaning of its name.
+    sources too.
 
     Raises PoseError (UsageError where the call was wrong) with one line that names the source and the reason.
     """
     span = _span(start, end)
     if not 0 < image_fps <= 1000:
         raise UsageError(f"the frame rate of pictures must be above 0 and at most 1000, not {image_fps:g}")
-    path = Path(spec)
     scheme, separator, _ = spec.partition("://")
-    if path.is_dir() or (path.is_file() and path.suffix.lower() in SUFFIXES):
-        return ImageSource(spec, span, fps=image_fps)
-    if path.exists():
-        return StreamSource(file_target(path), span)
     if separator:
         if scheme.lower() not in NETWORK_SCHEMES:
             raise UsageError(f"cannot read {scheme}:// addresses; known are {', '.join(NETWORK_SCHEMES)}")
         return StreamSource(url_target(spec), span, keep=keep)
+    try:
+        return _local_source(spec, span, image_fps, keep)
+    except OSError as error:  # such as a folder that may not be listed, or a name that is too long
+        raise PoseError(f"cannot read {spec}: {(error.strerror or str(error)).lower()}") from error
+
+
+def _local_source(spec: str, span: Span, image_fps: float, keep: bool) -> Source:
+    """Something that exists on disk goes before every other meaning of its name."""
+    path = Path(spec)
+    if path.is_dir() or (path.is_file() and path.suffix.lower() in SUFFIXES):
+        return ImageSource(spec, span, fps=image_fps)
+    if path.exists():
+        return StreamSource(file_target(path), span)
     if spec.isascii() and spec.isdigit():
         return StreamSource(camera_target(int(spec)), span, keep=keep)
     if WILDCARDS.search(spec):

@@ -5,6 +5,7 @@ from typing import Any
 
 import av
 
+from pose.errors import PoseError
 from pose.video.container import reason
 from pose.video.source import Sound
 
@@ -24,6 +25,8 @@ class SoundTrack:
         self._output = output
         self._input = sound.target.open()
         self._source = self._input.streams.audio[0]
+        if self._source.codec_context is None:
+            raise PoseError("its codec is not supported")
         self._copies = self._source.codec.canonical_name in COPIED
         self._target = output.add_stream_from_template(self._source) if self._copies else self._encoder()
         self._pieces: Iterator[tuple[float, Any]] | None = None

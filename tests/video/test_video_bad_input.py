@@ -178,3 +178,53 @@ def test_ffmpeg_writes_nothing_to_the_terminal(videos, tmp_path, capfd):
     with pytest.raises(PoseError):
         open_source(str(path))
     assert capfd.readouterr() == ("", "")
+
+
+def test_odd_names(tmp_path, make_video):
+    path = make_video(numbered(3), "clip.mp4")
+    for name in ("a:b.mp4", "100%d.mp4", "[x] é ü.mp4", "\udcff.mp4", "-.mp4"):
+        renamed = tmp_path / name
+        shutil.copy(path, renamed)
+        with open_source(str(renamed)) as source:
+            assert sum(1 for _ in source) == 3
+
+
+def test_name_too_long():
+    says("n" * 5000, "file name too long")
+
+
+def test_folder_that_may_not_be_listed(tmp_path, monkeypatch):
+    def refuse(self):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(type(tmp_path), "iterdir", refuse)  # root may list everything
+    says(str(tmp_path), "permission denied")
+
+
+def test_metadata_in_another_encoding(make_video):
+    path = make_video(numbered(3), "clip.mp4")
+    path.write_bytes(path.read_bytes().replace(b"Lavf", b"L\xe4vf"))
+    with open_source(str(path)) as source:
+        assert sum(1 for _ in source) == 3
+
+
+def test_random_damage_never_ends_in_a_traceback(make_video, tmp_path):
+    whole = make_video(numbered(10), tone=0.3, options={"g": "4"}).read_bytes()
+    chance = random.Random(5)
+    path = tmp_path / "damaged.mp4"
+    read, refusals = 0, []
+    for _ in range(150):
+        data = bytearray(whole)
+        for _ in range(chance.choice([1, 3, 30])):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        path.write_bytes(data)
+        try:
+            with open_source(str(path)) as source:
+                times = [frame.time for frame in source]
+            assert (np.diff(times) > 0).all()
+            read += 1
+        except PoseError as error:
+            refusals.append(str(error))
+    assert read > 10
+    assert len(refusals) > 10
+    assert all(str(path) in line and "\n" not in line for line in refusals)

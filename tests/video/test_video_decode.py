@@ -158,6 +158,25 @@ def test_odd_size(make_video):
     assert corners(images[0]) == COLOURS
 
 
+def test_size_that_changes_is_scaled_to_the_first(make_video, tmp_path):
+    parts = [make_video([quadrants(*size)] * 3, f"{size[0]}.h264").read_bytes() for size in ((64, 48), (128, 96))]
+    path = tmp_path / "both.h264"
+    path.write_bytes(b"".join(parts))
+    with open_source(str(path)) as source:
+        images = [frame.image for frame in source]
+    assert [image.shape for image in images] == [(48, 64, 3)] * 6
+    assert corners(images[5]) == COLOURS
+    assert any("3 frames of another size" in problem for problem in source.problems)
+
+
+def test_stream_without_time_stamps(make_video):
+    with open_source(str(make_video(numbered(10), "raw.h264", fps=50))) as source:
+        times = [frame.time for frame in source]
+    np.testing.assert_allclose(np.diff(times), 1 / source.info.fps, atol=1e-9)
+    assert len(times) == 10
+    assert source.problems == []
+
+
 def test_pixels_become_square(make_video):
     with open_source(str(make_video([quadrants(64, 48)] * 2, aspect=Fraction(3, 2)))) as source:
         image = next(iter(source)).image

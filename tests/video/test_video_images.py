@@ -3,7 +3,7 @@
 import cv2
 import numpy as np
 import pytest
-from picture_codes import number_of, numbered
+from picture_codes import corners, number_of, numbered, quadrants
 
 from pose.errors import PoseError, UsageError
 from pose.video import open_source
@@ -75,6 +75,16 @@ def test_colours_are_rgb(tmp_path):
     cv2.imwrite(str(tmp_path / "red.png"), np.full((8, 8, 3), (0, 0, 255), np.uint8))  # OpenCV writes BGR
     with open_source(str(tmp_path)) as source:
         assert next(iter(source)).image[0, 0].tolist() == [255, 0, 0]
+
+
+def test_exif_orientation_is_applied(tmp_path):
+    _, data = cv2.imencode(".jpg", quadrants(64, 48)[..., ::-1])
+    orientation_6 = bytes.fromhex("ffe1 0022 457869660000 4d4d002a00000008 0001 0112 0003 00000001 0006 0000 00000000")
+    (tmp_path / "phone.jpg").write_bytes(data.tobytes()[:2] + orientation_6 + data.tobytes()[2:])
+    with open_source(str(tmp_path)) as source:
+        frame = next(iter(source))
+    assert frame.size == source.info.size == (48, 64)
+    assert corners(frame.image) == ["blue", "red", "white", "green"]
 
 
 def test_broken_picture_keeps_its_place_in_time(folder):
