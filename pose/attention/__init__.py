@@ -1,54 +1,74 @@
 """Attention mechanisms by name. A new one is one file and one line in `ATTENTIONS`; the tests pick it up from there."""
 
 import inspect
+from typing import Any
 
 from pose.attention.base import Attention, Capabilities, Context, KVCache, rotary_phases
+from pose.attention.fastformer import CumulativeFastformerAttention, FastformerAttention
+from pose.attention.fnet import FNetAttention
+from pose.attention.linformer import LinformerAttention
 from pose.attention.local import LocalAttention
+from pose.attention.performer import PerformerAttention
 from pose.attention.softmax import SoftmaxAttention
 
-__all__ = ["ATTENTIONS", "Attention", "Capabilities", "Context", "KVCache", "build_attention", "rotary_phases"]
+__all__ = [
+    "ATTENTIONS",
+    "Attention",
+    "Capabilities",
+    "Context",
+    "KVCache",
+    "PerformerAttention",
+    "build_attention",
+    "build_attentions",
+    "rotary_phases",
+]
 
 ATTENTIONS: dict[str, type[Attention]] = {
     "softmax": SoftmaxAttention,
     "local": LocalAttention,
+    "fastformer": FastformerAttention,
+    "fastformer-cumulative": CumulativeFastformerAttention,
+    "linformer": LinformerAttention,
+    "performer": PerformerAttention,
+    "fnet": FNetAttention,
 }
 
 
-def build_attention(
+def build_attention(name: str, dim: int, heads: int, **options: Any) -> Attention:
+    """One attention layer; see `build_attentions`."""
+    return build_attentions(name, 1, dim, heads, **options)[0]
+
+
+def build_attentions(
     name: str,
+    depth: int,
     dim: int,
     heads: int,
     *,
     causal: bool = False,
     streaming: bool = False,
     length: int | None = None,
-    **options: object,
-) -> Attention:
-    """One attention layer. Raises ValueError, saying why, for what cannot work.
+    **options: Any,
+) -> list[Attention]:
+    """The attention layers of a stack of blocks. Raises ValueError, saying why, for what cannot work.
 
-    name: of `ATTENTIONS`. streaming: the layer will be stepped (needs causal). length: the longest sequence in frames
-    that it will see, if known. options: the mechanism's own keywords.
+    name: of `ATTENTIONS`. streaming: the layers will be stepped (needs causal). length: the longest sequence in frames
+    that they will see, if known. options: the mechanism's own keywords.
     """
     if name not in ATTENTIONS:
-        raise ValueError(f"no attention named {name!r}; there are {', '.join(ATTENTIONS)}")
+        raise ValueError(f"attention: {name!r} is not one of {', '.join(ATTENTIONS)}")
     kind = ATTENTIONS[name]
-    able = kind.capabilities
-    if causal and not able.causal:
-        raise ValueError(f"{name} attention has no causal form: every frame it returns mixes all frames")
-    if streaming and not able.streaming:
-        raise ValueError(f"{name} attention cannot stream; those that can: {', '.join(_streaming())}")
+    if streaming and not kind.capabilities.streaming:
+        able_ones = ", ".join(other for other, cls in ATTENTIONS.items() if cls.capabilities.streaming)
+        raise ValueError(f"{name} attention cannot stream; those that can: {able_ones}")
     if streaming and not causal:
         raise ValueError(f"streaming {name} attention needs causal=True: a stream has no frames ahead to look at")
-    allowed = [p for p in inspect.signature(kind).parameters if p not in ("dim", "heads", "causal")]
+    allowed = [key for key in inspect.signature(kind).parameters if key not in ("dim", "heads", "causal")]
     for option in options:
         if option not in allowed:
             raise ValueError(f"{name} attention has no option {option!r}; it has {', '.join(allowed) or 'none'}")
-    layer = kind(dim, heads, causal=causal, **options)
-    limit = layer.capabilities.max_length
+    layers = kind.build_layers(depth, dim, heads, causal=causal, **options)
+    limit = layers[0].capabilities.max_length
     if length is not None and limit is not None and length > limit:
         raise ValueError(f"this {name} attention takes at most {limit} frames, the model would give it {length}")
-    return layer
-
-
-def _streaming() -> list[str]:
-    return [name for name, kind in ATTENTIONS.items() if kind.capabilities.streaming]
+    return layers

@@ -6,7 +6,7 @@ Axes: B batch, T time, D feature, H head, K feature of one head, S cache slot.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -20,13 +20,14 @@ class Capabilities:
     """What a mechanism can do. `build_attention` refuses whatever asks for more.
 
     padding: frames that are not valid count as absent; if False they take part as zeros, so the answer depends on how
-    many there are. causal: has a form in which frame t does not see frames after t. streaming: that form can also be
-    stepped frame by frame with a bounded cache (`init_cache`, `step`). relative_time: reads the rotary phases, so it
-    knows the seconds between frames; if False the model has to tell it the time in another way. max_length: the longest
-    sequence in frames, None for any. cost: of one layer, over a sequence.
+    many there are. bidirectional: has a form in which every frame sees all others. causal: has a form in which frame t
+    does not see frames after t. streaming: that form can also be stepped frame by frame with a cache of constant size.
+    relative_time: reads the rotary phases, so it knows the seconds between frames; if False the model has to tell it
+    the time in another way. max_length: the longest sequence in frames, None for any. cost: of one layer.
     """
 
     padding: bool
+    bidirectional: bool = True
     causal: bool
     streaming: bool
     relative_time: bool
@@ -130,7 +131,7 @@ class KVCache(NamedTuple):
 
 
 class Attention(nn.Module):
-    """Mixes the frames of a sequence. Subclasses write `mix`, and those that stream also `init_cache` and `step`.
+    """Mixes the frames of a sequence. Subclasses write `mix`, and those that stream `empty_cache` and `mix_step`.
 
     dim: features of a token. heads: divides dim. causal: frame t sees no frame after t.
     """
@@ -144,8 +145,15 @@ class Attention(nn.Module):
         if self.capabilities.relative_time and dim // heads % 2:
             raise ValueError(f"rotary time needs an even number of features a head, got {dim} / {heads}")
         if causal and not self.capabilities.causal:
-            raise ValueError(f"{type(self).__name__} has no causal form")
+            raise ValueError(f"{type(self).__name__} has no causal form: each frame it returns mixes all frames")
+        if not causal and not self.capabilities.bidirectional:
+            raise ValueError(f"{type(self).__name__} has only a causal form: build it with causal=True")
         self.dim, self.heads, self.head_dim, self.causal = dim, heads, dim // heads, causal
+
+    @classmethod
+    def build_layers(cls, depth: int, dim: int, heads: int, **options: Any) -> "list[Attention]":
+        """The attention of a stack of blocks; a mechanism whose layers share something overrides this."""
+        return [cls(dim, heads, **options) for _ in range(depth)]
 
     def forward(self, x_BTD: Tensor, context: Context) -> Tensor:
         """(B, T, D) -> (B, T, D). What frames that are not valid hold, NaN included, has no effect; they return 0."""
@@ -157,8 +165,29 @@ class Attention(nn.Module):
         valid_BT1 = context.valid[..., None]
         return self.mix(x_BTD.where(valid_BT1, 0), context).where(valid_BT1, 0)
 
+    def init_cache(self, batch: int, *, device: torch.device | str, dtype: torch.dtype) -> Any:
+        """The cache of `batch` streams that have seen nothing: a named tuple of tensors with the batch in front."""
+        if not (self.causal and self.capabilities.streaming):
+            raise ValueError(f"{type(self).__name__} built with causal={self.causal} cannot stream")
+        return self.empty_cache(batch, device, dtype)
+
+    def step(self, x_B1D: Tensor, context: Context, cache: Any) -> tuple[Tensor, Any]:
+        """The next frame of every stream, (B, 1, D), with a context of T = 1: what the causal `forward` returns for it,
+        and the cache that follows; `cache` itself is not changed."""
+        if context.valid is None:
+            return self.mix_step(x_B1D, context, cache)
+        valid_B11 = context.valid[..., None]
+        y_B1D, cache = self.mix_step(x_B1D.where(valid_B11, 0), context, cache)
+        return y_B1D.where(valid_B11, 0), cache
+
     def mix(self, x_BTD: Tensor, context: Context) -> Tensor:
         """The mechanism itself; x is 0 in frames that are not valid, and what it returns there is dropped."""
+        raise NotImplementedError
+
+    def empty_cache(self, batch: int, device: torch.device | str, dtype: torch.dtype) -> Any:
+        raise NotImplementedError
+
+    def mix_step(self, x_B1D: Tensor, context: Context, cache: Any) -> tuple[Tensor, Any]:
         raise NotImplementedError
 
     def split(self, x_BTD: Tensor) -> Tensor:

@@ -98,27 +98,17 @@ class SoftmaxAttention(Attention):
         nobody_B1 = ~valid_BT.any(dim=1, keepdim=True)
         return (valid_BT | nobody_B1)[:, None, None, :]  # a sequence of no valid frame sees zeros, not NaN
 
-    def init_cache(self, batch: int, *, device: torch.device | str, dtype: torch.dtype) -> KVCache:
-        """An empty cache for `batch` streams. ValueError unless causal."""
-        window = self._streaming_window()
-        return KVCache.empty(batch, self.heads, window.pinned + window.reach, self.head_dim, device, dtype)
+    def empty_cache(self, batch: int, device: torch.device | str, dtype: torch.dtype) -> KVCache:
+        assert self.window is not None
+        return KVCache.empty(batch, self.heads, self.window.pinned + self.window.reach, self.head_dim, device, dtype)
 
-    def step(self, x_B1D: Tensor, context: Context, cache: KVCache) -> tuple[Tensor, KVCache]:
-        """The next frame of every stream: (B, 1, D) and its context to (B, 1, D) and the cache that follows."""
-        window = self._streaming_window()
-        valid_B1 = context.valid
-        x_B1D = x_B1D if valid_B1 is None else x_B1D.where(valid_B1[..., None], 0)
+    def mix_step(self, x_B1D: Tensor, context: Context, cache: KVCache) -> tuple[Tensor, KVCache]:
+        assert self.window is not None
         q, k, v = self.project(x_B1D, context)
         now_B1 = cache.frames[:, None]
-        cache = cache.push(k, v, valid_B1, window.pinned)
-        seen_BS = (cache.position >= 0) & window.allows(now_B1, cache.position)
-        if valid_B1 is not None:
-            seen_BS = seen_BS | ~valid_B1  # a missing frame's answer is dropped: any will do, but not NaN
+        cache = cache.push(k, v, context.valid, self.window.pinned)
+        seen_BS = (cache.position >= 0) & self.window.allows(now_B1, cache.position)
+        if context.valid is not None:
+            seen_BS = seen_BS | ~context.valid  # a missing frame's answer is dropped: any will do, but not NaN
         y_BH1K = F.scaled_dot_product_attention(q, cache.keys, cache.values, attn_mask=seen_BS[:, None, None, :])
-        y_B1D = self.out_proj(self.merge(y_BH1K))
-        return (y_B1D if valid_B1 is None else y_B1D.where(valid_B1[..., None], 0)), cache
-
-    def _streaming_window(self) -> Window:
-        if self.window is None or not self.window.causal:
-            raise ValueError(f"{type(self).__name__} streams only when built with causal=True")
-        return self.window
+        return self.out_proj(self.merge(y_BH1K)), cache

@@ -37,7 +37,7 @@ class Form:
 
 # Every mechanism as it comes, in each form it declares; then options worth trying beside the defaults.
 FORMS = [
-    *(Form(name) for name in ATTENTIONS),
+    *(Form(name) for name, kind in ATTENTIONS.items() if kind.capabilities.bidirectional),
     *(Form(name, causal=True) for name, kind in ATTENTIONS.items() if kind.capabilities.causal),
     Form("softmax", True, {"memory": 5}),
     Form("local", False, {"window": 3}),
@@ -47,6 +47,11 @@ FORMS = [
     Form("local", True, {"window": 3, "dilation": 2}),
     Form("local", False, {"window": 3, "global_tokens": 2}),
     Form("local", True, {"window": 3, "dilation": 2, "global_tokens": 2}),
+    Form("linformer", False, {"sharing": "none"}),
+    Form("linformer", False, {"sharing": "kv", "max_length": 40}),
+    Form("linformer", False, {"sharing": "layer", "compression": 1}),
+    Form("performer", False, {"blocks": 1}),
+    Form("performer", True, {"blocks": 1}),
 ]
 CAUSAL = [form for form in FORMS if form.causal]
 STREAMING = [form for form in CAUSAL if form.capabilities.streaming]

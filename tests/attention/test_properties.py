@@ -197,8 +197,10 @@ def test_saved_state_restores_the_layer(form: Form) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # torch's own, from its compiler
 @every_form
 def test_compiled_equals_eager(form: Form) -> None:
+    torch.compiler.reset()
     layer, batch = form.build(torch.float32), make_batch(dtype=torch.float32)
     compiled = torch.compile(layer, fullgraph=True)
 

@@ -1,0 +1,86 @@
+"""Performer (Choromanski et al., 2021): softmax attention in linear time through positive random features (FAVOR+)."""
+
+import torch
+from torch import Tensor, nn
+
+from pose.attention.base import Attention, Capabilities, Context, rotate
+from pose.attention.scan import ScanState, Terms
+
+EPSILON = 1e-6
+
+
+def orthogonal_features(blocks: int, size: int, generator: torch.Generator | None = None) -> Tensor:
+    """(blocks * size, size) rows that are orthogonal within each block and as long as Gaussian vectors."""
+    directions = torch.linalg.qr(torch.randn(blocks, size, size, generator=generator, dtype=torch.float64)).Q.mT
+    lengths = torch.randn(blocks, size, size, generator=generator, dtype=torch.float64).norm(dim=-1, keepdim=True)
+    return (directions * lengths).flatten(0, 1)
+
+
+class PerformerAttention(Attention):
+    """sum_i (phi(q_t) . phi(k_i)) v_i / sum_i phi(q_t) . phi(k_i) with phi(x)_m = exp(w_m . x' - |x'|^2 / 2) for
+    x' = x / K^(1/4), whose products estimate exp(q . k / sqrt(K)); the w_m are orthogonal random features.
+
+    Time rotates the features, in the numerator only (Su et al., 2021, eq. 19): rotated before phi, the estimate would
+    depend on the origin of time. Each frame's features are divided by their largest before epsilon is added to them;
+    keys are then weighted by that largest relative to the largest among those seen. So nothing overflows, and no weight
+    depends on later frames (the authors' one maximum over all keys leaks the future through epsilon). As a stream the
+    state has constant size.
+
+    blocks: of K random features each; the same serve all heads, and only `redraw` changes them.
+    """
+
+    capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T M D)")
+
+    random_features: Tensor
+
+    def __init__(self, dim: int, heads: int, *, causal: bool = False, blocks: int = 2) -> None:
+        super().__init__(dim, heads, causal=causal)
+        if blocks < 1:
+            raise ValueError(f"blocks must be at least 1, got {blocks}")
+        self.blocks = blocks
+        self.q_proj = nn.Linear(dim, dim)
+        self.k_proj = nn.Linear(dim, dim)
+        self.v_proj = nn.Linear(dim, dim)
+        self.out_proj = nn.Linear(dim, dim)
+        self.register_buffer("random_features", orthogonal_features(blocks, self.head_dim).float())
+
+    @torch.no_grad()
+    def redraw(self, generator: torch.Generator) -> None:
+        """New random features, as training may want every so many steps. Seed the CPU generator by the step: then a
+        resumed run is the same run. ValueError in eval mode, where the output must not change."""
+        if not self.training:
+            raise ValueError("random features are redrawn in training only")
+        self.random_features.copy_(orthogonal_features(self.blocks, self.head_dim, generator))
+
+    def mix(self, x_BTD: Tensor, context: Context) -> Tensor:
+        if self.causal:
+            return self.mix_step(x_BTD, context, self.empty_cache(len(x_BTD), x_BTD.device, x_BTD.dtype))[0]
+        y_BHTK = self._terms(x_BTD, context).quotient()
+        return self.out_proj(self.merge(y_BHTK).to(x_BTD.dtype))
+
+    def empty_cache(self, batch: int, device: torch.device | str, dtype: torch.dtype) -> ScanState:
+        return ScanState.empty(batch, self.heads, self.blocks * self.head_dim, self.head_dim, device, dtype)
+
+    def mix_step(self, x_BTD: Tensor, context: Context, cache: ScanState) -> tuple[Tensor, ScanState]:
+        y_BHTK, cache = self._terms(x_BTD, context).scan(cache)
+        return self.out_proj(self.merge(y_BHTK).to(x_BTD.dtype)), cache
+
+    def _terms(self, x_BTD: Tensor, context: Context) -> Terms:
+        q_BHTK, k_BHTK, v_BHTK = (self.split(p(x_BTD)) for p in (self.q_proj, self.k_proj, self.v_proj))
+        with torch.autocast(x_BTD.device.type, enabled=False):
+            q_BHTM, _ = self._features(q_BHTK)
+            k_BHTM, weight_BHT = self._features(k_BHTK)
+            if context.valid is not None:
+                weight_BHT = weight_BHT.masked_fill(~context.valid[:, None], -torch.inf)
+            turned = (self._rotate_blocks(x, context) for x in (q_BHTM, k_BHTM))
+            return Terms(q_BHTM, k_BHTM, v_BHTK.to(k_BHTM.dtype), weight_BHT, *turned)
+
+    def _features(self, x_BHTK: Tensor) -> tuple[Tensor, Tensor]:
+        """phi(x) divided by its largest feature, plus epsilon; and the logarithm of that largest feature."""
+        x_BHTK = x_BHTK.to(torch.promote_types(x_BHTK.dtype, torch.float32)) * self.head_dim**-0.25
+        log_BHTM = x_BHTK @ self.random_features.to(x_BHTK.dtype).mT - x_BHTK.square().sum(-1, keepdim=True) / 2
+        peak_BHT1 = log_BHTM.amax(dim=-1, keepdim=True)
+        return (log_BHTM - peak_BHT1).exp() + EPSILON, peak_BHT1[..., 0]
+
+    def _rotate_blocks(self, x_BHTM: Tensor, context: Context) -> Tensor:
+        return torch.cat([rotate(block, context) for block in x_BHTM.chunk(self.blocks, dim=-1)], dim=-1)
