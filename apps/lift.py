@@ -40,10 +40,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         description="Lift the 2D keypoints of one person to 3D. docs/outputs.md describes both files.",
         exit_on_error=False,
     )
-    parser.add_argument("keypoints", nargs="+", type=str, help="one or more .npz files with keypoints")
+    parser.add_argument("keypoints", nargs="*", type=str, help="one or more .npz files with keypoints")
     add_config_option(parser)
     add_options(parser, LiftConfig)
     parsed = parse_arguments(parser, argv)
+    if not parsed.keypoints:
+        raise UsageError("no keypoints: name one or more .npz files")
     lift([Path(name) for name in parsed.keypoints], config_of(LiftConfig, parsed))
 
 

@@ -32,23 +32,19 @@ def read_keypoints(path: Path) -> Sequence2D:
 
 
 def _load(path: Path) -> Arrays:
+    if not zipfile.is_zipfile(path):
+        raise PoseError(f"{path}: not an .npz file; expected one with {', '.join(REQUIRED)}")
     try:
         with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise PoseError(f"{path}: a single array; expected an .npz file with {', '.join(REQUIRED)}")
             missing = [name for name in REQUIRED if name not in archive.files]
             if missing:
                 found = ", ".join(archive.files) or "none"
                 raise PoseError(f"{path}: key {missing[0]!r} is missing; needed: {', '.join(REQUIRED)}; found: {found}")
             return {name: archive[name] for name in (*REQUIRED, *OPTIONAL) if name in archive.files}
-    except ValueError as error:
+    except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
         if "allow_pickle" in str(error):
             raise PoseError(f"{path}: holds pickled objects, which can run code; save plain arrays instead") from error
-        raise PoseError(f"{path}: not a readable .npz file") from error
-    except (EOFError, zipfile.BadZipFile) as error:
-        raise PoseError(f"{path}: not a readable .npz file") from error
-    except OSError as error:
-        raise PoseError(f"{path}: {error.strerror or 'not a readable .npz file'}") from error
+        raise PoseError(f"{path}: not a readable .npz file ({error})") from error
 
 
 def _sequence(arrays: Arrays) -> Sequence2D:
