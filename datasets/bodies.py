@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from datasets.vectors import norm, reject, unit
 from pose.types import F32
 
 F64 = NDArray[np.float64]
@@ -106,7 +107,7 @@ def with_other_arms(bones: F32, donor: F32) -> F32:
 
 def _mean_length(bones: F32, which: list[int]) -> F32:
     """(B, T, 19, 3) -> (B, 1, 1, 1): of the bones `which` in the first frame; lengths do not change over time."""
-    return np.linalg.norm(bones[:, :1, which], axis=-1).mean(axis=-1)[..., None, None]
+    return norm(bones[:, :1, which]).mean(axis=-1)[..., None, None]
 
 
 def pelvis_frame(bones: F32) -> F32:
@@ -121,10 +122,5 @@ def thorax_frame(bones: F32) -> F32:
 
 def _frame(left: F32, up: F32) -> F32:
     x = unit(left)
-    y = unit(up - (up * x).sum(axis=-1, keepdims=True) * x)
+    y = unit(reject(up, x))
     return np.stack([x, y, np.cross(x, y)], axis=-1)
-
-
-def unit(vector: F32) -> F32:
-    """Vectors (..., 3) at length 1."""
-    return vector / np.maximum(np.sqrt((vector * vector).sum(axis=-1, keepdims=True)), 1e-8)

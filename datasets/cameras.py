@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from datasets import rotations
 from datasets.smooth import smooth_noise
+from datasets.vectors import dot, norm, unit
 from pose.geometry import intrinsics_from_fov
 from pose.types import F32
 
@@ -63,9 +64,9 @@ def random_cameras(rng: np.random.Generator, points: F32, times: F64, still: flo
     follow = rng.random(batch) < 0.4
     aim = np.where(follow[:, None, None], _smoothed_path(pelvis), pelvis.mean(axis=1, keepdims=True))
     focal = intrinsics[:, 0, 0].astype(np.float32)
-    fill = np.exp(rng.uniform(np.log(0.25), np.log(1.2), batch)).astype(np.float32)
+    fill = np.exp(rng.uniform(np.log(0.22), np.log(1.6), batch)).astype(np.float32)
     distance = focal * _HEIGHT / (fill * image_size[:, 1])
-    wander = np.linalg.norm(pelvis - aim, axis=-1).max(axis=1)
+    wander = norm(pelvis - aim).max(axis=1)
     # Most static cameras stand where the whole walk is in view.
     distance = np.where(
         rng.random(batch) < 0.8, np.maximum(distance, wander * focal / image_size.min(axis=1) * 1.5), distance
@@ -76,7 +77,7 @@ def random_cameras(rng: np.random.Generator, points: F32, times: F64, still: flo
     away = np.stack([np.cos(elevation) * np.sin(azimuth), np.sin(elevation), np.cos(elevation) * np.cos(azimuth)], -1)
     away = away.astype(np.float32)
     # Far enough that no point comes too near: points lie within `reach` of the aim.
-    reach = np.linalg.norm(points - aim[:, :, None], axis=-1).max(axis=(1, 2))
+    reach = norm(points - aim[:, :, None]).max(axis=(1, 2))
     distance = np.maximum(distance, reach + _NEAREST + 0.4)
     hand = (rng.random(batch) >= still).astype(np.float32)
     centre = aim + (away * distance[:, None])[:, None]
@@ -120,9 +121,9 @@ def _travel(rng: np.random.Generator, times: F64, batch: int, hand: F32) -> F32:
 
 def _look_at(centre: F32, aim: F32) -> F32:
     """World-to-camera rotations (B, T, 3, 3) of cameras at `centre` that look at `aim`, the horizon level."""
-    forward = _unit(np.broadcast_to(aim, centre.shape) - centre)
+    forward = unit(np.broadcast_to(aim, centre.shape) - centre)
     up = np.array([0, 1, 0], np.float32)
-    right = _unit(np.cross(forward, up))
+    right = unit(np.cross(forward, up))
     down = np.cross(forward, right)
     return np.stack([right, down, forward], axis=-2).astype(np.float32)
 
@@ -139,12 +140,8 @@ def _turned(rng: np.random.Generator, rotation: F32, times: F64, hand: F32, view
 
 def _stepped_back(cameras: Cameras, points: F32) -> Cameras:
     """Move cameras straight back where a point would come nearer than `_NEAREST`."""
-    depth = ((points - cameras.centre[:, :, None]) * cameras.rotation[:, :, None, 2]).sum(axis=-1).min(axis=(1, 2))
+    depth = dot(points - cameras.centre[:, :, None], cameras.rotation[:, :, None, 2]).min(axis=(1, 2))
     back = np.maximum(_NEAREST - depth, 0)[:, None, None]
     # Along one direction for the whole sequence, long enough for its worst frame.
     forward = cameras.rotation[:, :, 2]
     return Cameras(cameras.intrinsics, cameras.image_size, cameras.rotation, cameras.centre - forward * back)
-
-
-def _unit(vector: F32) -> F32:
-    return vector / np.linalg.norm(vector, axis=-1, keepdims=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from datasets.mocap import EARS, NOSE
+from datasets.vectors import reject, unit
 from pose.types import F32
 
 _HIPS, _SHOULDERS = [4, 1], [11, 14]  # left, right
@@ -76,11 +77,8 @@ def shift_girdle(rng: np.random.Generator, joints: F32, pair: list[int], spread:
 
     spread: standard deviation in metres, a number or (B, 1, 1). A hip takes the pelvis along.
     """
-    left = joints[:, :, pair[0]] - joints[:, :, pair[1]]
-    left = left / np.maximum(np.linalg.norm(left, axis=-1, keepdims=True), 1e-6)
-    up = joints[:, :, 8] - joints[:, :, 0]
-    up = up - (up * left).sum(axis=-1, keepdims=True) * left
-    up = up / np.maximum(np.linalg.norm(up, axis=-1, keepdims=True), 1e-6)
+    left = unit(joints[:, :, pair[0]] - joints[:, :, pair[1]])
+    up = unit(reject(joints[:, :, 8] - joints[:, :, 0], left))
     wide, high, front = (rng.standard_normal((3, len(joints), 1, 1), dtype=np.float32) * spread).astype(np.float32)
     common = high * up + front * np.cross(left, up)
     joints[:, :, pair[0]] += wide * left + common

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets.smooth import correlated_noise, smooth_noise
+from datasets.vectors import norm
 from pose.types import F32
 
 F64 = NDArray[np.float64]
@@ -54,7 +55,7 @@ def add_errors(
     hidden = _hidden(rng, times, depth)
     steps = np.diff(times, axis=1, append=(2 * times[:, -1] - times[:, -2])[:, None]).astype(np.float32)
     motion = np.diff(pixels, axis=1, append=pixels[:, -1:])
-    speed = np.sqrt((motion**2).sum(axis=-1)) / (steps * size[:, :, 0])[..., None]
+    speed = norm(motion) / (steps * size[:, :, 0])[..., None]
     scale = level * _HARD * (1 + 2 * hidden)
     sigma = scale * (config.jitter + config.speed * np.minimum(speed, 3) / 3)
     noise = correlated_noise(rng, times, (17, 2), config.jitter_seconds) * sigma[..., None]
@@ -118,7 +119,7 @@ def _seen(rng: np.random.Generator, times: F64, hidden: F32, config: ErrorConfig
 
 def _scores(rng: np.random.Generator, noise: F32, hidden: F32) -> F32:
     """Scores fall with the error, loosely: detectors are sometimes sure and wrong."""
-    size = np.sqrt((noise**2).sum(axis=-1))
+    size = norm(noise)
     shape = size.shape
     doubt = size / 0.04 + 1.2 * hidden + 0.25 * np.abs(rng.standard_normal(shape, dtype=np.float32))
     # Every sequence's detector has its own idea of how sure is sure.

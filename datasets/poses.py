@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from datasets import rotations
-from datasets.bodies import ARMS, CHEST, HEAD, LEGS, UPPER, pelvis_frame, thorax_frame, unit
+from datasets.bodies import ARMS, CHEST, HEAD, LEGS, UPPER, pelvis_frame, thorax_frame
 from datasets.smooth import smooth_noise
+from datasets.vectors import dot, norm, reject, unit
 from pose.types import F32
 
 F64 = NDArray[np.float64]
@@ -58,7 +59,7 @@ def random_tilts(rng: np.random.Generator, times: F64, config: PoseConfig) -> F3
     axis[:, 1] *= np.where(
         rng.random(batch) < 0.7, 0.1, 1
     )  # mostly about a level axis: cameras stand all around anyway
-    axis /= np.linalg.norm(axis, axis=-1, keepdims=True)
+    axis = unit(axis)
     tilted = rng.random(batch) < config.tilted
     angle = np.where(rng.random(batch) < 0.5, rng.normal(0, 0.5, batch), rng.uniform(-np.pi, np.pi, batch))
     angle = np.where(tilted, angle, rng.normal(0, 0.05, batch))
@@ -123,11 +124,10 @@ def _hinge(first: F32, second: F32, usual_axis: F32) -> tuple[F32, F32]:
 
     A nearly straight limb does not show its axis: there it is `usual_axis`, made perpendicular, that decides.
     """
-    usual = usual_axis - (usual_axis * first).sum(axis=-1, keepdims=True) * first
-    axis = unit(np.cross(first, second) + np.float32(0.15) * unit(usual))
-    axis = unit(axis - (axis * first).sum(axis=-1, keepdims=True) * first)
+    axis = unit(np.cross(first, second) + np.float32(0.15) * unit(reject(usual_axis, first)))
+    axis = unit(reject(axis, first))
     forward = np.cross(axis, first)
-    return axis, np.arctan2((second * forward).sum(axis=-1), (second * first).sum(axis=-1))
+    return axis, np.arctan2(dot(second, forward), dot(second, first))
 
 
 def _straighten_knees(rng: np.random.Generator, bones: F32, rows: I64) -> None:
@@ -179,6 +179,6 @@ def _raise_arm(rng: np.random.Generator, bones: F32, times: F64, rows: I64, arm:
 def between(start: F32, goal: F32) -> F32:
     """The shortest rotation vector (..., 3) that turns unit vectors `start` into `goal` (not its opposite)."""
     axis = np.cross(start, goal)
-    sine = np.linalg.norm(axis, axis=-1, keepdims=True)
-    angle = np.arctan2(sine, (start * goal).sum(axis=-1, keepdims=True))
-    return axis / np.maximum(sine, 1e-6) * angle
+    sine = norm(axis)
+    angle = np.arctan2(sine, dot(start, goal))
+    return axis * (angle / np.maximum(sine, 1e-6))[..., None]

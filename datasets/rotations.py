@@ -3,6 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from datasets.vectors import dot
+
 Array = NDArray[np.floating]
 
 
@@ -33,17 +35,15 @@ def intrinsic(order: str, radians: Array) -> Array:
 
 def from_vector(vector: Array) -> Array:
     """Rotation vectors (..., 3), axis times angle in radians -> (..., 3, 3) (Rodrigues' formula)."""
-    angle = np.linalg.norm(vector, axis=-1)[..., None, None]
+    square = dot(vector, vector)
+    angle = np.sqrt(square)
     # sin(a)/a and (1 - cos(a))/a^2 by sinc, which is exact at zero.
     first = np.sinc(angle / np.pi)
     second = 0.5 * np.sinc(angle / (2 * np.pi)) ** 2
-    cross = cross_matrix(vector)
-    return (np.eye(3, dtype=vector.dtype) + first * cross + second * (cross @ cross)).astype(vector.dtype, copy=False)
-
-
-def cross_matrix(vector: Array) -> Array:
-    """(..., 3) -> (..., 3, 3) with cross_matrix(a) @ b = a x b."""
-    x, y, z = np.moveaxis(vector, -1, 0)
-    zero = np.zeros_like(x)
-    rows = np.stack([zero, -z, y, z, zero, -x, -y, x, zero], axis=-1)
-    return rows.reshape(*vector.shape[:-1], 3, 3)
+    matrix = second[..., None, None] * vector[..., :, None] * vector[..., None, :]
+    for i in range(3):
+        j, k = (i + 1) % 3, (i + 2) % 3
+        matrix[..., i, i] += 1 - second * square
+        matrix[..., k, j] += first * vector[..., i]
+        matrix[..., j, k] -= first * vector[..., i]
+    return matrix

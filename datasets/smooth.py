@@ -14,11 +14,13 @@ def smooth_noise(rng: np.random.Generator, times: NDArray[np.float64], channels:
     A sum of three sinusoids of random frequency and phase for each sequence and channel.
     """
     batch = len(times)
-    frequency = rng.uniform(0.05 * hertz, hertz, (batch, 1, channels, _WAVES)).astype(np.float32)
-    phase = rng.uniform(0, 2 * np.pi, (batch, 1, channels, _WAVES)).astype(np.float32)
-    seconds = (times - times[:, :1]).astype(np.float32)[..., None, None]
-    waves = np.sin(2 * np.pi * frequency * seconds + phase)
-    return waves.sum(axis=-1) * np.float32(np.sqrt(2 / _WAVES))
+    seconds = (times - times[:, :1]).astype(np.float32)[..., None]
+    total = np.zeros((*times.shape, channels), np.float32)
+    for _ in range(_WAVES):
+        frequency = rng.uniform(0.05 * hertz, hertz, (batch, 1, channels)).astype(np.float32)
+        phase = rng.uniform(0, 2 * np.pi, (batch, 1, channels)).astype(np.float32)
+        total += np.sin(np.float32(2 * np.pi) * frequency * seconds + phase)
+    return total * np.float32(np.sqrt(2 / _WAVES))
 
 
 def correlated_noise(
