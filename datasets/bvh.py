@@ -36,14 +36,14 @@ def parse_bvh(text: str, source: str) -> BvhMotion:
     offsets: list[list[float]] = []
     channels: list[tuple[str, ...]] = []
     open_joints: list[int] = []
-    number = 0
+    number = start = next((i for i, line in enumerate(lines, start=1) if line.split() == ["MOTION"]), 0)
+    if not start:
+        raise PoseError(f"{source}: no MOTION section; is this a BVH file?")
     try:
-        for number, line in enumerate(lines, start=1):
+        for number, line in enumerate(lines[: start - 1], start=1):
             words = line.split()
             if not words or words[0] == "HIERARCHY":
                 continue
-            if words[0] == "MOTION":
-                break
             if words[0] in ("ROOT", "JOINT", "End"):
                 parent = open_joints[-1] if open_joints else -1
                 names.append(f"{names[parent]}_end" if words[0] == "End" else words[1])
@@ -60,12 +60,10 @@ def parse_bvh(text: str, source: str) -> BvhMotion:
                 channels[open_joints[-1]] = _channels(words)
             else:
                 raise ValueError("not understood")
-        else:
-            raise PoseError(f"{source}: no MOTION section; is this a BVH file?")
     except (ValueError, IndexError) as error:
         raise PoseError(f"{source}, line {number}: {error}: {lines[number - 1].strip()[:60]!r}") from error
     width = sum(map(len, channels))
-    values, fps = _parse_motion(lines, number, width, source)
+    values, fps = _parse_motion(lines, start, width, source)
     return BvhMotion(tuple(names), tuple(parents), np.array(offsets), tuple(channels), values, fps)
 
 

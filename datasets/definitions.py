@@ -14,7 +14,7 @@ from pose.types import F32
 _HIPS, _SHOULDERS = [4, 1], [11, 14]  # left, right
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class DefinitionConfig:
     """Ranges, per sequence; metres unless said otherwise."""
 
@@ -25,6 +25,10 @@ class DefinitionConfig:
     shoulder: float = 0.02
     wrist: float = 0.15  # share whose wrists lie up to a third of the forearm nearer to the elbow
     detector: float = 0.012  # the same for hips and shoulders of a detector, whose joints are not quite ours
+
+
+# Every joint where `datasets.mocap` puts it, and a detector that agrees.
+CANONICAL = DefinitionConfig(canonical=1.0, detector=0.0)
 
 
 def observed_joints(points: F32) -> F32:

@@ -3,13 +3,13 @@
 Points: the 17 Human3.6M joints, then the nose and the midpoint of the ears, which detectors see and Human3.6M does not
 have. World frame: metres, y up, floor near y = 0.
 
-| point | ASF/AMC (far ends of bones) | BVH, motion-builder style | BVH, Daz style |
+| point | ASF/AMC (far ends of bones) | BVH for MotionBuilder | BVH for Daz |
 |---|---|---|---|
-| pelvis | mid of the hip joints | same | same |
-| hips, knees, ankles | hipjoint, femur, tibia | LeftUpLeg / LeftHip, ... | lThigh, lShin, lFoot |
-| spine, mid-trunk | 0.8 lowerback + 0.2 upperback | 0.8 Spine + 0.2 Spine1 | mid of abdomen and chest |
-| thorax, where collar bones and neck meet | mid of thorax and lowerneck | mid of collars and Neck1 | mid of collars and neck |
-| shoulders, elbows, wrists | clavicle, humerus, wrist | LeftArm, LeftForeArm, LeftHand + hand | lShldr, lForeArm, lHand |
+| pelvis | mid of the hips | same | same |
+| hips, knees, ankles | hipjoint, femur, tibia | UpLeg, Leg, Foot (or Hip, Knee, Ankle) | Thigh, Shin, Foot |
+| spine: mid-trunk | 0.8 lowerback + 0.2 upperback | 0.8 Spine + 0.2 Spine1 | mid of abdomen and chest |
+| thorax: where collar bones and neck meet | mid of thorax and lowerneck | mid of collars and Neck1 | same |
+| shoulders, elbows, wrists | clavicle, humerus, wrist | Arm, ForeArm, Hand (drawn out) | Shldr, ForeArm, Hand |
 | neck / nose, head, nose, ears | in the frame of the head | same | same |
 
 The head is rigid: its four points have fixed places in the frame of the head bone (`HEAD_POINTS`), scaled with it.

@@ -19,7 +19,7 @@ F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PoseConfig:
     """Shares of sequences in which a thing is done, and sizes of turns in degrees (about two standard deviations)."""
 
@@ -74,7 +74,7 @@ def _some(rng: np.random.Generator, batch: int, share: float) -> I64:
 
 def turn(bones: F32, rows: I64, joints: list[int], vector: F32) -> None:
     """Turn the bones `joints` of the sequences `rows` by rotation vectors (rows, T or 1, 3), in place."""
-    at = np.ix_(rows, np.arange(bones.shape[1]), joints)
+    at = np.ix_(rows, np.arange(bones.shape[1]), np.array(joints))
     bones[at] = bones[at] @ np.swapaxes(rotations.from_vector(vector), -1, -2)
 
 

@@ -1,11 +1,13 @@
 """Rotation matrices for motion capture, vectorised over leading axes. Right-handed; matrices act on column vectors."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from datasets.vectors import dot
 
-Array = NDArray[np.floating]
+Array = NDArray[Any]  # floating point; the precision of the input
 
 
 def about_axis(axis: str, radians: Array) -> Array:

@@ -1,0 +1,75 @@
+"""People in the world -> what a camera and a detector make of them, with the truth beside it."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from datasets import cameras, errors
+from datasets.definitions import DefinitionConfig, detectors_points, observed_joints, redefine
+from datasets.errors import ErrorConfig
+from pose.types import F32, LiftBatch
+
+F64 = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilmConfig:
+    """Shares of sequences in which each thing happens, and the settings of its parts."""
+
+    derived: float = 0.4  # seen through a detector's skeleton; otherwise the joints themselves are seen
+    exact: float = 0.2  # without any detector error
+    intrinsics_known: float = 0.6
+    definitions: DefinitionConfig = field(default_factory=DefinitionConfig)
+    errors: ErrorConfig = field(default_factory=ErrorConfig)
+
+
+def film(rng: np.random.Generator, world: F32, times: F64, valid: Mask, config: FilmConfig) -> LiftBatch:
+    """Film points (B, T, 19, 3) m in the world with random cameras, and detect them.
+
+    times: (B, T) s. valid: (B, T), False after a sequence's end. The target is Human3.6M-17 as `datasets.mocap` defines
+    it where the sequence is seen through a detector's skeleton, and otherwise the very joints that are seen.
+    """
+    size = len(world)
+    view = cameras.random_cameras(rng, world, times)
+    points = view.to_camera(world)
+    derived = rng.random(size) < config.derived
+    targets = points[:, :, :17].copy()
+    targets[~derived] = redefine(rng, points[~derived], config.definitions)
+    observed = targets.copy()
+    observed[derived] = observed_joints(detectors_points(rng, points[derived], config.definitions))
+    keypoints = cameras.project_batch(observed, view.intrinsics)
+    scores = np.ones(keypoints.shape[:3], np.float32)
+    wrong = rng.random(size) >= config.exact
+    if wrong.any():
+        depth = targets[wrong, :, :, 2] - targets[wrong, :, :1, 2]
+        keypoints[wrong], scores[wrong] = errors.add_errors(
+            rng, keypoints[wrong], times[wrong], view.image_size[wrong], depth, config.errors
+        )
+    known = rng.random(size) < config.intrinsics_known
+    told = np.where(known[:, None, None], view.intrinsics, cameras.assumed_intrinsics(view.image_size))
+    return LiftBatch(
+        keypoints=keypoints,
+        scores=scores * valid[..., None],
+        derived=derived,
+        times=times,
+        valid=valid,
+        intrinsics=told,
+        intrinsics_known=known,
+        image_size=view.image_size,
+        joints=targets - targets[:, :, :1],
+        root=reproject_root(targets[:, :, 0], view.intrinsics, told),
+    )
+
+
+def reproject_root(root: F32, true: F64, told: F64) -> F32:
+    """Root (B, T, 3) m that projects through `told` (B, 3, 3) to the pixels it has through `true`.
+
+    Its depth is scaled by told / true focal length, so that the person keeps the size in the picture.
+    """
+    depth = root[..., 2:] * (told[:, 0, 0] / true[:, 0, 0]).astype(np.float32)[:, None, None]
+    pixels = cameras.project_batch(root[:, :, None], true)[:, :, 0]
+    centre = told[:, None, :2, 2].astype(np.float32)
+    focal = told[:, None, 0, :1].astype(np.float32)
+    return np.concatenate([(pixels - centre) / focal * depth, depth], axis=-1)
