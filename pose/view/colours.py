@@ -4,6 +4,8 @@ The person's left is sky blue, the right orange, the middle white; a person's ow
 one of those three.
 """
 
+from pose.skeletons import Skeleton
+
 RGB = tuple[int, int, int]
 
 SIDE_COLOURS: dict[str, RGB] = {"left": (86, 180, 233), "right": (240, 144, 10), "centre": (245, 245, 245)}
@@ -34,3 +36,9 @@ def mix(colour: RGB, other: RGB, share: float) -> RGB:
     """`colour` with `share` (0 to 1) of `other` in it."""
     red, green, blue = (round(a + (b - a) * share) for a, b in zip(colour, other, strict=True))
     return red, green, blue
+
+
+def edge_side(skeleton: Skeleton, a: int, b: int) -> str:
+    """The side of a limb: that of its ends, 'centre' where it joins left and right."""
+    sides = {skeleton.side(a), skeleton.side(b)} - {"centre"}
+    return sides.pop() if len(sides) == 1 else "centre"

@@ -6,17 +6,19 @@ portrait and square ones, where any corner hides somebody, it gets a panel of it
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from pose.skeletons import Skeleton
 from pose.types import F32, U8, FrameResult, People
 from pose.view import draw
-from pose.view.colours import INK, PAPER, SIDE_COLOURS, mix, person_colour
+from pose.view.colours import INK, PAPER, SIDE_COLOURS, edge_side, mix, person_colour
 from pose.view.inset import Inset
 
 _HIDDEN_BELOW = 0.12  # scores under this are not drawn,
-_FULL_FROM = 0.65  # from this on drawn opaque, between the two fading
+_FULL_FROM = 0.65  # from this on drawn opaque,
+_LEVELS = 4  # and between the two fading, in this many steps
 _LANDSCAPE = 1.2  # width / height from which on the inset lies in a corner
-_CORNER_SHARE = 0.4  # of the picture's height
+_CORNER_SHARE = 0.42  # of the picture's height
 _CORNER_OPACITY = 0.85
 _MOVE_SECONDS = 1.5  # how long another corner must be clearly better
 _FACE = ("nose", "eye", "ear", "mouth")
@@ -32,16 +34,18 @@ class Overlay:
     def __init__(self, size: tuple[int, int], skeleton: Skeleton, inset: bool = True) -> None:
         """size: (width, height) px of the video. skeleton: of the 2D keypoints."""
         self._size = size
-        self._skeleton = skeleton
-        self._sides = [skeleton.side(joint) for joint in range(len(skeleton))]
-        self._fine = [_is_fine(name) for name in skeleton.names]
+        self._edges = np.array(skeleton.edges)
+        self._sides = np.array([skeleton.side(joint) for joint in range(len(skeleton))])
+        self._edge_sides = np.array([edge_side(skeleton, a, b) for a, b in skeleton.edges])
+        self._fine = np.array([_is_fine(name) for name in skeleton.names])
+        self._fine_edges = self._fine[self._edges].all(axis=1)
         width, height = size
         self._beside = width < _LANDSCAPE * height
         self._inset: Inset | None = None
         self._corner: _Corner | None = None
         self.output_size = size
         if inset and self._beside:
-            panel = min(height, max(width, round(0.75 * height)))
+            panel = min(width, height)
             self._inset = Inset((panel, height))
             self.output_size = width + panel, height
         elif inset:
@@ -80,32 +84,43 @@ class Overlay:
             draw.label(image, str(person), ((x1 + x2) / 2, y1 - 2 * unit), 9 * unit, person_colour(person))
 
     def _draw_skeleton(self, image: U8, box: F32, keypoints: F32, scores: F32) -> None:
-        opacity = np.clip((scores - _HIDDEN_BELOW) / (_FULL_FROM - _HIDDEN_BELOW), 0, 1)
-        opacity = np.where(np.isfinite(keypoints).all(axis=1), opacity, 0).tolist()
-        points = [(float(x), float(y)) for x, y in keypoints]
-        unit = _unit(self._size)
-        width = max(1.2, min(3.6 * unit, 0.016 * float(box[3] - box[1])))
-        rim = max(1.0, 0.3 * width)
-        limbs = []
-        for a, b in self._skeleton.edges:
-            seen = min(opacity[a], opacity[b])
-            if seen > 0:
-                fine = self._fine[a] and self._fine[b]
-                limbs.append((points[a], points[b], self._colour(a, b), width * (0.55 if fine else 1), seen))
-        for start, end, _, thick, seen in limbs:
-            draw.stroke(image, start, end, INK, thick + 2 * rim, 0.75 * seen)
-        for start, end, colour, thick, seen in limbs:
-            draw.stroke(image, start, end, colour, thick, seen)
-        for joint, seen in enumerate(opacity):
-            if seen > 0:
-                colour = SIDE_COLOURS[self._sides[joint]]
-                radius = width * (0.6 if self._fine[joint] else 1.0)
-                draw.disc(image, points[joint], radius + 0.6 * rim, INK, seen)
-                draw.disc(image, points[joint], radius, mix(colour, PAPER, 0.35), seen)
+        """In layers of equal opacity, the faint ones first: what overlaps inside a layer does not add up."""
+        known = np.isfinite(keypoints.sum(axis=1))
+        share = np.where(known, (scores - _HIDDEN_BELOW) / (_FULL_FROM - _HIDDEN_BELOW), 0)
+        levels = np.ceil(np.clip(share, 0, 1) * _LEVELS).astype(np.int64)
+        limb_levels = levels[self._edges].min(axis=1)
+        points = np.clip(np.where(known[:, None], keypoints, 0), -draw.FAR, draw.FAR)
+        width = max(1.2, min(3.6 * _unit(self._size), 0.016 * float(box[3] - box[1])))
+        for level in range(1, _LEVELS + 1):
+            joints, limbs = np.equal(levels, level), np.equal(limb_levels, level)
+            if not joints.any():  # then no limb has this level either
+                continue
+            area = np.concatenate([points[joints], points[self._edges[limbs]].reshape(-1, 2)])
+            with draw.layer(image, area, 2 * width + 2, level / _LEVELS) as (canvas, corner):
+                self._draw_limbs(canvas, points - corner, limbs, width)
+                self._draw_joints(canvas, points - corner, joints, width)
 
-    def _colour(self, a: int, b: int) -> tuple[int, int, int]:
-        sides = {self._sides[a], self._sides[b]} - {"centre"}
-        return SIDE_COLOURS[sides.pop() if len(sides) == 1 else "centre"]
+    def _draw_limbs(self, canvas: U8, points: F32, chosen: NDArray[np.bool_], width: float) -> None:
+        segments = points[self._edges]
+        groups = [(chosen & self._fine_edges, 0.55 * width), (chosen & ~self._fine_edges, width)]
+        for rows, thick in groups:
+            draw.strokes(canvas, segments[rows], INK, thick + 2 * _rim(width))
+        for rows, thick in groups:
+            for side, colour in SIDE_COLOURS.items():
+                draw.strokes(canvas, segments[rows & (self._edge_sides == side)], colour, thick)
+
+    def _draw_joints(self, canvas: U8, points: F32, chosen: NDArray[np.bool_], width: float) -> None:
+        groups = [(chosen & self._fine, 0.6 * width), (chosen & ~self._fine, width)]
+        for rows, radius in groups:
+            draw.discs(canvas, points[rows], radius + 0.6 * _rim(width), INK)
+        for rows, radius in groups:
+            for side, colour in SIDE_COLOURS.items():
+                draw.discs(canvas, points[rows & (self._sides == side)], radius, mix(colour, PAPER, 0.35))
+
+
+def _rim(width: float) -> float:
+    """How far the dark outline reaches beyond a limb of `width` px."""
+    return max(1.0, 0.3 * width)
 
 
 def _is_fine(name: str) -> bool:
