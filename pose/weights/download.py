@@ -39,7 +39,11 @@ class _SchemeGuard(urllib.request.HTTPRedirectHandler):
         headers: http.client.HTTPMessage,
         newurl: str,
     ) -> urllib.request.Request | None:
-        check_scheme(newurl, self._schemes)
+        try:
+            check_scheme(newurl, self._schemes)
+        except DownloadError:
+            fp.close()  # urllib closes it only where the redirect is followed
+            raise
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 

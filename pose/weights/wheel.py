@@ -44,6 +44,7 @@ def _uv(uv: str, wheel: Wheel, folder: Path) -> list[str]:
     platform = wheel.platform.removesuffix("_x86_64")
     command = [uv, "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:"]
     command += ["--python-version", wheel.python_version, "--python-platform", f"x86_64-{platform}"]
+    command += ["--python", sys.executable]  # whose settings hold; nothing is installed into it
     return [*command, "--target", str(folder), wheel.requirement]
 
 
