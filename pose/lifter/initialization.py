@@ -18,8 +18,11 @@ class Network(Protocol):
     `attention` names its value and output projections `v_proj` and `out_proj`, separate linear layers.
     """
 
-    embed: nn.Linear
-    blocks: nn.ModuleList
+    @property
+    def embed(self) -> nn.Linear: ...
+
+    @property
+    def blocks(self) -> nn.ModuleList: ...
 
 
 def check_norm_init(norm: str, init: str) -> None:

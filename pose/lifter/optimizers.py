@@ -16,7 +16,7 @@ OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class OptimizerConfig:
     """name: adam, adamw or radam. lr: peak learning rate. betas, eps: of Adam.
 

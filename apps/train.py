@@ -1,0 +1,109 @@
+"""`pose-train`: train a lifter from motion capture."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from apps.common import parse_arguments, run_command
+from pose.errors import PoseError, UsageError
+
+if TYPE_CHECKING:
+    from jsonargparse import ArgumentParser, Namespace
+
+    from datasets.training import MocapSource
+    from pose.lifter.model import LifterNetwork
+    from pose.lifter.training import Trainer
+
+
+@run_command
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point of `pose-train`."""
+    try:
+        import accelerate  # noqa: F401
+    except ImportError as error:
+        raise PoseError('pose-train needs more packages: pip install "pose-pipeline[train]"') from error
+    parser = _parser()
+    parsed = parse_arguments(parser, argv)
+    options = parser.instantiate_classes(parsed).lifter
+    out = Path(options.out)
+    if (out / "state.pt").exists() and not (options.resume or options.overwrite):
+        raise UsageError(f"{out}: holds a training run already; use --resume, --overwrite or another --out")
+    trainer, source = _build(options, out)
+    if options.resume:
+        trainer.resume()
+    parser.save(parsed, out / "config.yaml", overwrite=True, skip_check=True)
+    _train(trainer, options.quiet)
+    if trainer.accelerator.is_main_process:
+        _report(trainer, source)
+    return 0
+
+
+def _parser() -> "ArgumentParser":
+    from jsonargparse import ArgumentParser
+
+    from datasets.training import MocapConfig
+    from pose.lifter.training import TrainConfig
+
+    parser = ArgumentParser(prog="pose-train", description="Train a model.", exit_on_error=False)
+    commands = parser.add_subcommands(required=True, dest="command")
+    lifter = ArgumentParser(
+        description="Train a lifter on motion capture seen by virtual cameras.", exit_on_error=False
+    )
+    lifter.add_argument("--config", action="config", help="a recipe, such as configs/train/offline.yaml")
+    lifter.add_argument("--out", required=True, metavar="DIR", help="folder for checkpoints and logs")
+    lifter.add_argument("--resume", action="store_true", help="go on where the run in --out was stopped")
+    lifter.add_argument("--overwrite", action="store_true", help="replace the run in --out")
+    lifter.add_argument("--quiet", action="store_true", help="no progress bar")
+    lifter.add_class_arguments(MocapConfig, "data")
+    lifter.add_class_arguments(TrainConfig, "train")
+    commands.add_subcommand("lifter", lifter, help="2D sequences to 3D")
+    return parser
+
+
+def _build(options: "Namespace", out: Path) -> tuple["Trainer", "MocapSource"]:
+    from datasets.training import MocapSource
+    from pose.lifter.evaluation import lift_batch, measure
+    from pose.lifter.training import Trainer
+    from pose.view.comparison import draw_comparison, save_picture
+
+    if not options.data.mocap:
+        raise UsageError("--data.mocap is missing: name the file that `pose-prepare mocap` wrote")
+    source = MocapSource(options.data, options.train.seed)
+
+    def evaluate(network: "LifterNetwork", step: int) -> dict[str, float]:
+        figures = {name: measure(network, batches) for name, batches in source.evaluation("validation").items()}
+        shown = next(source.evaluation("validation")["detector"])
+        lifted = lift_batch(network, shown).joints[:8, shown.joints.shape[1] // 2].numpy()
+        picture = draw_comparison(lifted, shown.joints[:8, shown.joints.shape[1] // 2])
+        save_picture(picture, out / "pictures" / f"{step:07d}.png")
+        return {f"{name}_{key}": value for name, part in figures.items() for key, value in asdict(part).items()}
+
+    return Trainer(options.train, source, out, evaluate), source
+
+
+def _train(trainer: "Trainer", quiet: bool) -> None:
+    from tqdm import tqdm
+
+    with tqdm(total=trainer.config.steps, initial=trainer.step, unit="step", disable=True if quiet else None) as bar:
+
+        def progress(step: int, figures: dict[str, float]) -> None:
+            bar.set_postfix_str(f"position {1000 * figures['position']:.1f} mm, rate {figures['learning_rate']:.1e}")
+            bar.update(step - bar.n)
+
+        trainer.run(progress)
+
+
+def _report(trainer: "Trainer", source: "MocapSource") -> None:
+    """Calibrate sigma on the validation subjects, save, and say how well the model does on the test subjects."""
+    from pose.lifter.checkpoint import save_checkpoint
+    from pose.lifter.evaluation import calibration_scale, measure
+
+    network = trainer.averaged_network.eval()
+    held_out = [batch for batches in source.evaluation("validation").values() for batch in batches]
+    network.sigma_scale.mul_(calibration_scale(network, held_out))
+    path = trainer.folder / "final.safetensors"
+    save_checkpoint(network, path)
+    for name, batches in source.evaluation("test").items():
+        print(f"test subjects, {name} 2D: {measure(network, batches)}")
+    print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")

@@ -1,0 +1,57 @@
+"""Lifter weights at rest: one safetensors file (no pickle) that also holds what the network is made of."""
+
+import hashlib
+import json
+from importlib import resources
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from pose.errors import PoseError, UsageError
+from pose.lifter.model import LifterConfig, LifterNetwork
+
+SHIPPED = ("offline", "stream")
+
+
+def checkpoint_path(name_or_path: str | Path) -> Path:
+    """The file of a shipped lifter (`offline`, `stream`) or of the user's own.
+
+    Raises UsageError when there is none.
+    """
+    if str(name_or_path) in SHIPPED:
+        return Path(str(resources.files("pose"))) / "models" / f"{name_or_path}.safetensors"
+    path = Path(name_or_path)
+    if not path.is_file():
+        raise UsageError(f"lifter: {name_or_path} is neither a file nor one of {', '.join(SHIPPED)}")
+    return path
+
+
+def save_checkpoint(network: LifterNetwork, path: Path) -> None:
+    """Write weights and config; the file appears under its name only when it is whole."""
+    temporary = path.with_name(path.name + ".part")
+    state = {name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()}
+    save_file(state, temporary, metadata={"format": "pose-lifter-1", "config": json.dumps(network.config.to_dict())})
+    temporary.replace(path)
+
+
+def load_checkpoint(path: Path, device: str = "cpu") -> LifterNetwork:
+    """The network in evaluation mode. Raises PoseError for a file that is not a whole lifter."""
+    try:
+        with safe_open(path, framework="pt", device=device) as file:
+            metadata = file.metadata() or {}
+            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+    except (SafetensorError, OSError) as error:
+        raise PoseError(f"{path}: not a readable lifter checkpoint ({error})") from error
+    if metadata.get("format") != "pose-lifter-1":
+        raise PoseError(f"{path}: a safetensors file, but not one that pose-train wrote")
+    network = LifterNetwork(LifterConfig.from_dict(json.loads(metadata["config"])))
+    network.load_state_dict(state)
+    return network.to(torch.device(device)).eval()
+
+
+def sha256_of(path: Path) -> str:
+    """Hex digest of a file's contents."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

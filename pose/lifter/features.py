@@ -1,0 +1,139 @@
+"""From pixels to what the lifter sees, and from what it says back to metres: used in training and at inference alike.
+
+One frame of one person is described relative to itself: joints are centred on the pelvis and divided by the spread of
+the body, so that a person far away and one close by look the same; where the centre was and how large the spread are
+extra inputs (together they are what perspective needs). All in camera-normalised coordinates, so the focal length and
+the size of the picture do not matter.
+
+Axis legend: B batch, T time, J joint (17), F feature.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+JOINTS = 17
+PELVIS = 0
+FEATURES = 4 * JOINTS + 7
+MIN_SPREAD = 1e-3
+OUTPUTS = 1 + JOINTS + JOINTS + 2 * JOINTS + (JOINTS - 1)
+
+# A typical body: root-mean-square distance of the joints from the pelvis (m), and one sigma (m).
+# The pelvis is the origin: its sigma is a token millimetre, so that dividing by it stays possible.
+_TYPICAL_SPREAD = 0.5
+_TYPICAL_SIGMA = 0.04
+_PELVIS_SIGMA = 1e-3
+_TYPICAL_STEP = 1 / 30
+_TRUST_GAIN = 4.0  # so that the network can close a gate without large outputs
+
+
+@dataclass(frozen=True, slots=True)
+class Observations:
+    """One batch of 2D sequences, ready for the network.
+
+    features: (B, T, F) network input. offsets: (B, T, J, 2) joints relative to `centres` in units of `spreads`, zero
+    where not seen. rays: (B, T, J, 2) camera-normalised joints, zero where not seen. centres: (B, T, 2) and spreads:
+    (B, T) of the body; a frame in which nothing is seen carries those of the last frame that saw something, but none of
+    its joints. seen: (B, T) whether any joint of the frame is seen.
+    """
+
+    features: Tensor
+    offsets: Tensor
+    rays: Tensor
+    centres: Tensor
+    spreads: Tensor
+    seen: Tensor
+
+    def frames(self, rows: Tensor | slice) -> "Observations":
+        """The observations of some frames: `rows` indexes the time axis."""
+        return Observations(*(getattr(self, name)[:, rows] for name in self.__slots__))
+
+
+def observe(
+    keypoints: Tensor,
+    scores: Tensor,
+    times: Tensor,
+    intrinsics: Tensor,
+    derived: Tensor,
+    intrinsics_known: Tensor,
+) -> Observations:
+    """Describe keypoints (B, T, J, 2) px with scores (B, T, J) at times (B, T) s, seen with intrinsics (B, 3, 3).
+
+    derived, intrinsics_known: (B,) bool, see `pose.types.LiftBatch`. A joint of score 0 has no influence on the result,
+    whatever its coordinate, NaN included.
+    """
+    mask = scores > 0
+    focal = intrinsics[:, None, None, (0, 1), (0, 1)]
+    centre = intrinsics[:, None, None, :2, 2]
+    rays = torch.where(mask[..., None], (keypoints - centre) / focal, 0.0).float()
+    centres, spreads, seen = _frame_of_reference(rays, mask)
+    offsets = torch.where(mask[..., None], (rays - centres[:, :, None]) / spreads[..., None, None], 0.0)
+    b, t = seen.shape
+    flags = torch.stack([derived, intrinsics_known], dim=-1).float()[:, None].expand(b, t, 2)
+    steps = torch.diff(times, dim=1, prepend=times[:, :1] - _TYPICAL_STEP).clamp(min=1e-4)
+    features = torch.cat(
+        [
+            offsets.flatten(2),
+            scores.float(),
+            mask.float(),
+            centres,
+            spreads.log()[..., None],
+            seen.float()[..., None],
+            flags,
+            (steps / _TYPICAL_STEP).log().float()[..., None],
+        ],
+        dim=-1,
+    )
+    return Observations(features, offsets, rays, centres, spreads, seen)
+
+
+def _frame_of_reference(rays: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Centre (B, T, 2) and spread (B, T) of the seen joints, carried forward over frames that see nothing."""
+    count = mask.sum(-1)
+    seen = count > 0
+    mean = rays.sum(-2) / count.clamp(min=1)[..., None]
+    centres = torch.where(mask[..., PELVIS, None], rays[..., PELVIS, :], mean)
+    squares = ((rays - centres[:, :, None]) ** 2).sum(-1) * mask
+    spreads = (squares.sum(-1) / count.clamp(min=1)).sqrt().clamp(min=MIN_SPREAD)
+    last = last_seen(seen)
+    centres = centres.gather(1, last[..., None].expand_as(centres))
+    return centres, spreads.gather(1, last), seen
+
+
+def last_seen(seen: Tensor) -> Tensor:
+    """For each frame of (B, T) the index of the newest frame up to it that sees something (0 if there is none)."""
+    index = torch.arange(seen.shape[1], device=seen.device).expand_as(seen)
+    return torch.where(seen, index, 0).cummax(dim=1).values
+
+
+@dataclass(frozen=True, slots=True)
+class Lifted:
+    """joints: (B, T, J, 3) m root-relative. root: (B, T, 3) m. sigma: (B, T, J) m, the radius of 68 %."""
+
+    joints: Tensor
+    root: Tensor
+    sigma: Tensor
+
+
+def decode(outputs: Tensor, observations: Observations, sigma_scale: Tensor | float = 1.0) -> Lifted:
+    """Turn network outputs (B, T, OUTPUTS) into metres in the camera frame, along the rays that were observed.
+
+    The network says how large the body's spread is in metres (so how far away it is), how deep each joint lies relative
+    to the pelvis, how far to trust where each joint was seen, and a correction across the ray. Fully trusted and not
+    corrected the result projects exactly onto the observation: P_j = Z c + A u_j + dz_j ray_j for spread A, root depth
+    Z = A / s, offset u_j and centre c.
+    """
+    o = observations
+    parts = outputs.float().split([1, JOINTS, JOINTS, 2 * JOINTS, JOINTS - 1], dim=-1)
+    size, depths, trust, corrections, log_sigma = parts
+    spread = size.clamp(-3, 3).exp() * _TYPICAL_SPREAD
+    root_depth = spread / o.spreads[..., None]
+    depths = depths - depths[..., :1]
+    seen = spread[..., None] * o.offsets + depths[..., None] * o.rays
+    across = torch.sigmoid(_TRUST_GAIN * trust)[..., None] * seen + corrections.unflatten(-1, (JOINTS, 2))
+    joints = torch.cat([across - across[:, :, :1], depths[..., None]], dim=-1)
+    root = torch.cat([root_depth * o.centres + across[:, :, PELVIS], root_depth], dim=-1)
+    sigma = F.pad(log_sigma.clamp(-5, 4).exp() * _TYPICAL_SIGMA * sigma_scale, (1, 0), value=_PELVIS_SIGMA)
+    return Lifted(joints, root, sigma)

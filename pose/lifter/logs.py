@@ -1,0 +1,56 @@
+"""What a training run leaves behind to look at: CSV files, and TensorBoard where it is installed."""
+
+import csv
+from pathlib import Path
+from typing import TextIO
+
+
+class TrainingLog:
+    """Appends rows to `training.csv` and `evaluation.csv` in `folder`.
+
+    step: where the run goes on from; rows that a killed run wrote after it are dropped.
+    """
+
+    def __init__(self, folder: Path, step: int) -> None:
+        self._folder, self._step = folder, step
+        self._files: dict[str, TextIO] = {}
+        self._writers: dict[str, csv.DictWriter[str]] = {}
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            self._board = None
+        else:
+            self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=step)
+
+    def training(self, step: int, figures: dict[str, float]) -> None:
+        self._row("training", step, figures)
+
+    def evaluation(self, step: int, figures: dict[str, float]) -> None:
+        self._row("evaluation", step, figures)
+
+    def _row(self, name: str, step: int, figures: dict[str, float]) -> None:
+        row = {"step": step} | {key: round(value, 6) for key, value in figures.items()}
+        if name not in self._writers:
+            self._open(name, list(row))
+        self._writers[name].writerow(row)
+        self._files[name].flush()
+        if self._board:
+            for key, value in figures.items():
+                self._board.add_scalar(f"{name}/{key}", value, step)
+
+    def _open(self, name: str, columns: list[str]) -> None:
+        path = self._folder / f"{name}.csv"
+        kept: list[dict[str, str]] = []
+        if path.is_file() and self._step:
+            with path.open(newline="") as file:
+                kept = [row for row in csv.DictReader(file) if int(row["step"]) <= self._step]
+        file = self._files[name] = path.open("w", newline="")
+        writer = self._writers[name] = csv.DictWriter(file, columns, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(kept)
+
+    def close(self) -> None:
+        for file in self._files.values():
+            file.close()
+        if self._board:
+            self._board.close()

@@ -1,0 +1,176 @@
+"""The lifter: a stack of identical blocks that mixes the frames of one person in time.
+
+    observations -> embed -> [ x + attention(x), x + feed-forward(x) ] x depth -> head -> decode
+
+Offline, a frame sees the whole window. As a stream the network is causal: the token of the newest frame also carries
+the observation of the frame that is asked for, `lookahead` frames earlier, and how many seconds ago that was. So one
+set of weights serves every look-ahead at the same cost, and a step never recomputes the past.
+"""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from pose.attention import Context, build_attention
+from pose.lifter.features import FEATURES, OUTPUTS, Lifted, Observations, decode
+from pose.lifter.initialization import check_norm_init, initialize
+
+NORMS = ("none", "pre", "post")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LifterConfig:
+    """What the network is made of.
+
+    dim, depth, heads: width, blocks, attention heads. expansion: feed-forward width over dim. attention: a name in
+    `pose.attention.ATTENTIONS`, with its options. norm: none, pre or post. init: t-fixup, dt-fixup, xavier or torch.
+    streaming: causal, with the asked-for frame beside the newest one.
+    """
+
+    dim: int = 192
+    depth: int = 5
+    heads: int = 6
+    expansion: int = 3
+    attention: str = "softmax"
+    attention_options: dict[str, Any] = field(default_factory=dict)
+    norm: str = "pre"
+    init: str = "xavier"
+    streaming: bool = False
+
+    def __post_init__(self) -> None:
+        if self.norm not in NORMS:
+            raise ValueError(f"norm: {self.norm!r} is not one of {', '.join(NORMS)}")
+        for name in ("dim", "depth", "heads", "expansion"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}: must be at least 1, got {getattr(self, name)}")
+        check_norm_init(self.norm, self.init)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        return cls(**values)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class FeedForward(nn.Module):
+    """fc2(gelu(fc1(x))), position by position."""
+
+    def __init__(self, dim: int, expansion: int) -> None:
+        super().__init__()
+        self.fc1 = nn.Linear(dim, dim * expansion)
+        self.fc2 = nn.Linear(dim * expansion, dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fc2(F.gelu(self.fc1(x), approximate="tanh"))
+
+
+class PreciseLinear(nn.Linear):
+    """A linear layer that mixed precision leaves alone: 8 bits of mantissa would round a joint by millimetres."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not torch.is_autocast_enabled(x.device.type):
+            return super().forward(x)
+        with torch.autocast(x.device.type, enabled=False):
+            return super().forward(x.float())
+
+
+class Block(nn.Module):
+    """Attention and feed-forward, each with a residual; LayerNorm before, after or not at all."""
+
+    def __init__(self, config: LifterConfig) -> None:
+        super().__init__()
+        self.attention = build_attention(
+            config.attention, config.dim, config.heads, causal=config.streaming, **config.attention_options
+        )
+        self.ffn = FeedForward(config.dim, config.expansion)
+        self.post = config.norm == "post"
+        normalized = config.norm != "none"
+        self.norm1 = nn.LayerNorm(config.dim) if normalized else nn.Identity()
+        self.norm2 = nn.LayerNorm(config.dim) if normalized else nn.Identity()
+
+    def forward(self, x: Tensor, context: Context) -> Tensor:
+        if self.post:
+            x = self.norm1(x + self.attention(x, context))
+            return self.norm2(x + self.ffn(x))
+        x = x + self.attention(self.norm1(x), context)
+        return x + self.ffn(self.norm2(x))
+
+    def step(self, x: Tensor, context: Context, cache: Any) -> tuple[Tensor, Any]:
+        """One new token (B, 1, D) against the cache; equal to `forward` of a causal block."""
+        y, cache = cast(Any, self.attention).step(x if self.post else self.norm1(x), context, cache)
+        x = x + y
+        if self.post:
+            x = self.norm1(x)
+            return self.norm2(x + self.ffn(x)), cache
+        return x + self.ffn(self.norm2(x)), cache
+
+
+class LifterNetwork(nn.Module):
+    """2D observations of people over time to 3D, one output for every frame."""
+
+    def __init__(self, config: LifterConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embed: nn.Linear = PreciseLinear(2 * FEATURES + 1 if config.streaming else FEATURES, config.dim)
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.depth))
+        self.norm = nn.LayerNorm(config.dim) if config.norm == "pre" else nn.Identity()
+        self.head = PreciseLinear(config.dim, OUTPUTS)
+        self.sigma_scale: Tensor
+        self.register_buffer("sigma_scale", torch.ones(()))  # set once, by calibration on held-out subjects
+        initialize(self, config.init)
+        nn.init.normal_(self.head.weight, std=0.01 / config.dim**0.5)
+        nn.init.zeros_(self.head.bias)
+
+    def forward(
+        self, observations: Observations, times: Tensor, valid: Tensor | None = None, lookahead: int = 0
+    ) -> Lifted:
+        """Lift (B, T) frames at `times` (B, T) float64 s. valid: (B, T), False for padding after a sequence's end.
+
+        A frame that sees nothing is a token like any other, one that only knows its time. When streaming, the answer
+        has T - lookahead frames: frame t is answered from what was seen up to frame t + lookahead.
+        """
+        if lookahead and not self.config.streaming:
+            raise ValueError("lookahead: an offline lifter sees the whole window; use a streaming one")
+        x = self.embed(self.features(observations, times, lookahead))
+        target = observations.frames(slice(0, x.shape[1]))
+        context = Context.from_times(
+            times[:, lookahead:], self.head_dim, None if valid is None else valid[:, lookahead:]
+        )
+        for block in self.blocks:
+            x = block(x, context)
+        return decode(self.head(self.norm(x)), target, self.sigma_scale)
+
+    @property
+    def head_dim(self) -> int:
+        return self.config.dim // self.config.heads
+
+    def init_caches(self, batch: int, device: torch.device | str = "cpu") -> list[Any]:
+        """Empty caches of every block for `batch` streams."""
+        layers = [cast(Block, block).attention for block in self.blocks]
+        return [cast(Any, layer).init_cache(batch, device=device, dtype=torch.float32) for layer in layers]
+
+    def step(self, token: Tensor, context: Context, caches: list[Any]) -> tuple[Tensor, list[Any]]:
+        """One token (B, 1, 2 F + 1) of every stream to network outputs (B, 1, OUTPUTS) and the caches that follow."""
+        x = self.embed(token)
+        following = []
+        for block, cache in zip(self.blocks, caches, strict=True):
+            x, cache = cast(Block, block).step(x, context, cache)
+            following.append(cache)
+        return self.head(self.norm(x)), following
+
+    def features(self, observations: Observations, times: Tensor, lookahead: int = 0) -> Tensor:
+        """What the embedding sees of each token."""
+        if not self.config.streaming:
+            return observations.features
+        delay = times[:, lookahead:] - times[:, : times.shape[1] - lookahead]
+        newest = observations.features[:, lookahead:]
+        return streaming_token(newest, observations.features[:, : newest.shape[1]], delay)
+
+
+def streaming_token(newest: Tensor, target: Tensor, delay: Tensor) -> Tensor:
+    """What a streaming network sees of the newest frame (.., F), the asked-for frame (.., F) and its age (..) s."""
+    return torch.cat([newest, target, delay.to(newest.dtype)[..., None]], dim=-1)

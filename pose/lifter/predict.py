@@ -1,0 +1,179 @@
+"""Lift whole sequences: overlapping windows of an offline network, blended so that there are no seams.
+
+Windows start every `HOP` frames. Where two overlap, the earlier fades out while the later fades in, so every frame is
+answered with plenty of context on both sides, and only a long sequence's first and last frames lack one of them. A
+streaming network needs no windows: it runs once over the whole sequence, as it would live.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pose.geometry import intrinsics_from_fov
+from pose.lifter.checkpoint import checkpoint_path, load_checkpoint, sha256_of
+from pose.lifter.features import Lifted, Observations, observe
+from pose.lifter.model import LifterNetwork
+from pose.skeletons import get_skeleton, to_h36m17
+from pose.types import F32, Sequence2D, Sequence3D
+
+WINDOW = 81
+HOP = 54
+CHUNK = 64  # windows a forward pass
+
+
+class Lifter:
+    """A trained network that takes and returns arrays."""
+
+    def __init__(self, network: LifterNetwork, name: str, sha256: str = "", device: str = "cpu") -> None:
+        self.network, self.name, self.sha256 = network.to(device).eval(), name, sha256
+        self.device = torch.device(device)
+
+    @classmethod
+    def load(cls, name_or_path: str | Path, device: str = "cpu") -> Self:
+        """The shipped lifter `offline` or `stream`, or a checkpoint file. Raises PoseError or UsageError."""
+        path = checkpoint_path(name_or_path)
+        return cls(load_checkpoint(path, device), str(name_or_path), sha256_of(path), device)
+
+    @property
+    def streaming(self) -> bool:
+        return self.network.config.streaming
+
+    def lift(self, sequence: Sequence2D, lookahead: int = 0) -> Sequence3D:
+        """3D for every frame of one person. lookahead: frames, for a streaming network only."""
+        return self.lift_many([sequence], lookahead)[0]
+
+    def lift_many(self, sequences: list[Sequence2D], lookahead: int = 0) -> list[Sequence3D]:
+        """Like `lift`, with the windows of all sequences in as few forward passes as possible."""
+        if self.streaming:
+            return [self._lift_whole(sequence, lookahead) for sequence in sequences]
+        if lookahead:
+            raise ValueError(f"lookahead: the lifter {self.name} sees whole windows; use a streaming one")
+        spans = [(i, start, stop) for i, s in enumerate(sequences) for start, stop in window_spans(len(s))]
+        blends = [Blend(len(sequence)) for sequence in sequences]
+        for length in sorted({stop - start for _, start, stop in spans}):
+            alike = [span for span in spans if span[2] - span[1] == length]
+            for first in range(0, len(alike), CHUNK):
+                chunk = alike[first : first + CHUNK]
+                answers = self.forward([rows(sequences[i], start, stop) for i, start, stop in chunk])
+                for (i, start, _), answer in zip(chunk, answers, strict=True):
+                    blends[i].add(start, answer)
+        return [
+            Sequence3D(*split_outputs(blend.take(len(sequence))), times=sequence.times)
+            for blend, sequence in zip(blends, sequences, strict=True)
+        ]
+
+    def _lift_whole(self, sequence: Sequence2D, lookahead: int) -> Sequence3D:
+        answer = self.forward([followed_by_nothing(sequence, lookahead)], lookahead)[0]
+        return Sequence3D(*split_outputs(answer), times=sequence.times)
+
+    def forward(self, windows: list[Sequence2D], lookahead: int = 0) -> list[F32]:
+        """One pass of the network over sequences of one length T: (T - lookahead, 71) each, see `split_outputs`."""
+        observations, times = self._observe(windows)
+        with torch.inference_mode():
+            lifted = self.network(observations, times, None, lookahead)
+        return list(join_outputs(lifted))
+
+    def _observe(self, windows: list[Sequence2D]) -> tuple[Observations, Tensor]:
+        seen = [to_h36m17(w.keypoints, w.scores, get_skeleton(w.skeleton)) for w in windows]
+        known = [w.intrinsics is not None for w in windows]
+        intrinsics = [intrinsics_from_fov(w.image_size) if w.intrinsics is None else w.intrinsics for w in windows]
+        times = self._tensor(np.stack([w.times for w in windows]).astype(np.float64))
+        observations = observe(
+            self._tensor(np.stack([keypoints for keypoints, _ in seen])),
+            self._tensor(np.stack([scores for _, scores in seen])),
+            times,
+            self._tensor(np.stack(intrinsics).astype(np.float64)),
+            self._tensor(np.array([get_skeleton(w.skeleton).derived for w in windows])),
+            self._tensor(np.array(known)),
+        )
+        return observations, times
+
+    def _tensor(self, array: NDArray[np.generic]) -> Tensor:
+        return torch.from_numpy(array).to(self.device)
+
+
+def rows(sequence: Sequence2D, start: int, stop: int) -> Sequence2D:
+    """Frames `start` to `stop` of a sequence."""
+    cut = slice(start, stop)
+    return replace(sequence, keypoints=sequence.keypoints[cut], scores=sequence.scores[cut], times=sequence.times[cut])
+
+
+def followed_by_nothing(sequence: Sequence2D, count: int) -> Sequence2D:
+    """The sequence with `count` frames more that see nothing, as a stream with look-ahead is flushed at its end."""
+    if not count:
+        return sequence
+    step = float(np.diff(sequence.times[-2:])[0]) if len(sequence) > 1 else 1 / 30
+    return replace(
+        sequence,
+        keypoints=np.pad(sequence.keypoints, ((0, count), (0, 0), (0, 0))),
+        scores=np.pad(sequence.scores, ((0, count), (0, 0))),
+        times=np.append(sequence.times, sequence.times[-1] + step * np.arange(1, count + 1)),
+    )
+
+
+def window_spans(length: int) -> list[tuple[int, int]]:
+    """The (start, stop) of the windows that cover `length` frames: every HOP frames until one reaches the end."""
+    spans = [(0, min(WINDOW, length))]
+    while spans[-1][1] < length:
+        start = spans[-1][0] + HOP
+        spans.append((start, min(start + WINDOW, length)))
+    return spans
+
+
+def fade(length: int, first: bool) -> NDArray[np.float64]:
+    """Weights of a window's frames: rising over the overlap with the window before, falling over the one after.
+
+    They are only ever used relative to those of the windows that overlap, so the last window may fall as well.
+    """
+    overlap = WINDOW - HOP
+    ramp = (np.arange(overlap) + 0.5) / overlap
+    weights = np.ones(length)
+    if not first:
+        n = min(overlap, length)
+        weights[:n] = ramp[:n]
+    falling = length - HOP
+    if falling > 0:
+        weights[HOP:] *= ramp[::-1][:falling]
+    return weights
+
+
+class Blend:
+    """Weighted sum of windows over the frames not yet taken. Frames are (T, D)."""
+
+    def __init__(self, capacity: int = WINDOW + HOP) -> None:
+        self._sum = np.zeros((capacity, 17 * 4 + 3))
+        self._weight = np.zeros((capacity, 1))
+        self._first = 0
+
+    def add(self, start: int, answer: F32) -> None:
+        """One window's answer, whose first frame is frame `start` of the sequence."""
+        weights = fade(len(answer), first=start == 0)[:, None]
+        rows = slice(start - self._first, start - self._first + len(answer))
+        self._sum[rows] += weights * answer
+        self._weight[rows] += weights
+
+    def take(self, count: int) -> F32:
+        """The next `count` frames, which no later window will touch."""
+        taken = (self._sum[:count] / self._weight[:count]).astype(np.float32)
+        for array in (self._sum, self._weight):
+            array[: -count or None] = array[count:]
+            array[len(array) - count :] = 0
+        self._first += count
+        return taken
+
+
+def join_outputs(lifted: Lifted) -> F32:
+    """(B, T, 17 * 3 + 3 + 17): joints (m), root (m) and sigma (mm) side by side."""
+    parts = [lifted.joints.flatten(2), lifted.root, lifted.sigma * 1000]
+    return torch.cat(parts, dim=-1).float().cpu().numpy()
+
+
+def split_outputs(joined: F32) -> tuple[F32, F32, F32]:
+    """The inverse of `join_outputs` for (T, D): joints (T, 17, 3), root (T, 3), sigma (T, 17)."""
+    t = len(joined)
+    return joined[:, :51].reshape(t, 17, 3), joined[:, 51:54], joined[:, 54:]

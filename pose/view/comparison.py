@@ -1,0 +1,41 @@
+"""A picture of lifted poses beside the true ones: what a training run shows of itself."""
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from pose.errors import PoseError
+from pose.skeletons import H36M17
+from pose.types import F32, U8
+
+_TILE = 260
+_PIXELS_PER_METRE = 110
+_TRUE, _LIFTED = (170, 170, 170), (200, 80, 20)
+_VIEWS = {"front": (0, 1), "side": (2, 1)}  # the axes that go right and down
+
+
+def draw_comparison(lifted: F32, true: F32) -> U8:
+    """RGB picture of poses (N, 17, 3) m, root-relative, from the front and the side: true grey, lifted in colour."""
+    columns = []
+    for pose, truth in zip(lifted, true, strict=True):
+        column = np.full((_TILE * len(_VIEWS), _TILE, 3), 255, np.uint8)
+        for row, axes in enumerate(_VIEWS.values()):
+            origin = np.array([_TILE / 2, _TILE * (row + 0.5)])
+            _draw(column, truth[:, axes] * _PIXELS_PER_METRE + origin, _TRUE, 5)
+            _draw(column, pose[:, axes] * _PIXELS_PER_METRE + origin, _LIFTED, 2)
+        columns.append(column)
+    return np.concatenate(columns, axis=1)
+
+
+def _draw(picture: U8, points: F32, color: tuple[int, int, int], width: int) -> None:
+    for a, b in H36M17.edges:
+        start, end = points[a].round().astype(int), points[b].round().astype(int)
+        cv2.line(picture, start.tolist(), end.tolist(), color, width, cv2.LINE_AA)
+
+
+def save_picture(picture: U8, path: Path) -> None:
+    """Write an RGB picture as PNG. Raises PoseError when the folder cannot be written to."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not cv2.imwrite(str(path), cv2.cvtColor(picture, cv2.COLOR_RGB2BGR)):
+        raise PoseError(f"{path}: cannot write the picture")
