@@ -158,17 +158,13 @@ def _run_info(source: "Source", pipeline: "Pipeline", config: RunConfig) -> "Run
 
 def _draw_overlay(source: "Source", spool: "ResultSpool", info: "RunInfo", path: Path, quiet: bool) -> None:
     """The second look at the source: the pictures again, with the results of the first."""
-    from pose.view.overlay import OverlayRenderer
-
     from pose.video import VideoWriter
+    from pose.view.overlay import Overlay
 
-    renderer = OverlayRenderer(info.skeleton, info.image_size)
-    with VideoWriter(
-        path, renderer.size, fps=source.info.fps, time_base=source.info.time_base, sound=source.sound
-    ) as writer:
-        results = _shown(spool, source, "overlay", quiet)
-        for frame, result in zip(source.replay(), results, strict=False):
-            writer.write(renderer.draw(frame.image, result), frame.time)
+    overlay, video = Overlay(info.image_size, info.skeleton), source.info
+    with VideoWriter(path, overlay.output_size, fps=video.fps, time_base=video.time_base, sound=source.sound) as writer:
+        for frame, result in zip(source.replay(), _shown(spool, source, "overlay", quiet), strict=False):
+            writer.write(overlay.draw(frame.image, result), frame.time)
     _warn(writer.problems)
 
 
