@@ -15,6 +15,7 @@ import av
 from pose.errors import PoseError, UsageError
 from pose.types import Frame
 from pose.video.container import Target, reason, video_stream
+from pose.video.interlace import deinterlaced
 from pose.video.picture import UprightRGB
 from pose.video.recording import Recording
 from pose.video.source import TIME_TOLERANCE, Sound, Source, Span, Timeline, VideoInfo
@@ -36,7 +37,10 @@ class Walk:
     broken: str | None = None
 
     def __iter__(self) -> Iterator[Any]:
-        """Every frame that decodes, in the order of showing."""
+        """Every frame that decodes, in the order of showing, none of them interlaced."""
+        return deinterlaced(self._frames(), self.stream.time_base)
+
+    def _frames(self) -> Iterator[Any]:
         packets = self.container.demux(self.stream)
         while True:
             try:

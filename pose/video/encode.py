@@ -21,7 +21,7 @@ from pose.video.source import Sound
 CLOCK = Fraction(1, 90000)
 MIN_TICKS, MAX_TICKS = 10_000, 1_000_000  # a second: repaired stamps keep their order; long frames fit in MP4's 32 bits
 KEY_SECONDS = 2  # between key frames at most: seeking in a player stays quick
-OPTIONS = {"preset": "veryfast", "crf": "21"}
+OPTIONS = {"preset": "superfast", "crf": "21"}
 BT709 = 1  # FFmpeg's number for primaries, transfer and matrix alike
 
 

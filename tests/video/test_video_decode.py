@@ -158,6 +158,32 @@ def test_odd_size(make_video):
     assert corners(images[0]) == COLOURS
 
 
+@pytest.mark.parametrize("name", ["fields.mp4", "fields.avi"])
+def test_interlaced_video_has_no_combs(make_video, name):
+    images = []
+    for n in range(20):
+        image = np.full((96, 128, 3), 30, np.uint8)
+        image[0::2, 8 + 4 * n : 28 + 4 * n] = 220
+        image[1::2, 10 + 4 * n : 30 + 4 * n] = 220  # half a frame later the bar has moved on
+        images.append(image)
+    path = make_video(images, name, fps=25, options={"x264-params": "tff=1:interlaced=1"})
+    with open_source(str(path)) as source:
+        frames = list(source)
+    assert [frame.time for frame in frames] == pytest.approx(np.arange(20) / 25)
+    assert source.problems == []
+    for image, frame in zip(images, frames, strict=True):
+        assert combing(image) > 5
+        assert combing(frame.image) < 1
+        left = int(np.flatnonzero(frame.image[48, :, 0] > 125)[0])
+        assert abs(left - int(np.flatnonzero(image[48, :, 0] > 125)[0])) <= 2
+
+
+def combing(image: np.ndarray) -> float:
+    """How much rows differ from the mean of their neighbours, in grey levels."""
+    grey = image.mean(axis=2)
+    return float(np.abs(grey[1:-1] - (grey[:-2] + grey[2:]) / 2).mean())
+
+
 def test_size_that_changes_is_scaled_to_the_first(make_video, tmp_path):
     parts = [make_video([quadrants(*size)] * 3, f"{size[0]}.h264").read_bytes() for size in ((64, 48), (128, 96))]
     path = tmp_path / "both.h264"

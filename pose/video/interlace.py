@@ -1,0 +1,52 @@
+"""Interlaced video -> one whole picture a frame.
+
+The two fields of an interlaced frame are moments apart, so limbs that move fast look like combs. FFmpeg's `bwdif`
+rebuilds the rows of the second field; progressive frames pass untouched.
+"""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import av
+
+FILTER = "mode=send_frame:deint=interlaced"  # as many frames as came in, and only flagged ones are changed
+
+
+def deinterlaced(frames: Iterator[Any], time_base: Fraction) -> Iterator[Any]:
+    """The frames, from the first interlaced one on through a filter, with the time stamps that they had."""
+    graph: av.filter.Graph | None = None
+    shape: tuple[object, ...] = ()
+    for frame in frames:
+        seen = (frame.width, frame.height, frame.format.name)
+        if graph is not None and shape != seen:
+            yield from _filtered(graph, None, time_base)
+            graph = None
+        if graph is None and frame.interlaced_frame:
+            graph, shape = _graph(frame, time_base), seen
+        if graph is None:
+            yield frame
+        else:
+            yield from _filtered(graph, frame, time_base)
+    if graph is not None:
+        yield from _filtered(graph, None, time_base)
+
+
+def _graph(frame: Any, time_base: Fraction) -> av.filter.Graph:
+    graph = av.filter.Graph()
+    source = graph.add_buffer(width=frame.width, height=frame.height, format=frame.format, time_base=time_base)
+    graph.link_nodes(source, graph.add("bwdif", FILTER), graph.add("buffersink")).configure()
+    return graph
+
+
+def _filtered(graph: av.filter.Graph, frame: Any, time_base: Fraction) -> Iterator[Any]:
+    """What the filter has ready after one more frame, or after the end (None)."""
+    graph.vpush(frame)
+    while True:
+        try:
+            picture: Any = graph.vpull()
+        except (av.BlockingIOError, av.EOFError):
+            return
+        if picture.pts is not None:
+            picture.pts = round(picture.pts * picture.time_base / time_base)
+        yield picture
