@@ -101,10 +101,20 @@ def _in_our_words(message: str, options: Sequence[str] = ()) -> str:
     if found := re.match(r"(?:Group '([^']+)' does not accept option|Option) '([^']+)'", message):
         key = ".".join(part for part in found.groups() if part)
         return _unknown("key", key, [option.removeprefix("--") for option in options])
-    message = re.sub(r"^the following arguments are required: (\w)", r"missing: --\1", message)
-    message = re.sub(r"^(?:Parser key \"([^\"]+)\"|argument --(\S+)):", r"--\1\2:", message)
+    message = message.replace("the following arguments are required:", "missing:")
+    message = re.sub(
+        r"^(missing: |Parser key \"|argument --)([\w.]+)\"?",
+        lambda found: f"{'missing: ' if found[1] == 'missing: ' else ''}{_typed(found[2], options)}",
+        message,
+    )
     message = re.sub(r"Expected a typing\.Literal\[([^\]]*)\]\. Got value:", r"expected one of \1, got", message)
     return re.sub(r"Expected a <class '([^']+)'>\. Got value:", r"expected \1, got", message)
+
+
+def _typed(key: str, options: Sequence[str]) -> str:
+    """A parser's key as the option a person types: without the name of the subcommand."""
+    short = f"--{key.partition('.')[2]}"
+    return short if short in options and f"--{key}" not in options else f"--{key}"
 
 
 def _unknown(kind: str, name: str, known: Sequence[str]) -> str:
