@@ -162,7 +162,7 @@ def _small_detectors_and_movenet() -> tuple[Weight, ...]:
             licence="Apache-2.0",
             sha256="695e750a5d5754bb5a8d5325643b59282191a7e7a564e435a415fd3c578eab14",
             size=3_660_092,
-            source=ByHand("an ONNX export of YOLOX-nano; yolox_nano.onnx of YOLOX 0.1.1rc0 is other bytes"),
+            source=ByHand("an ONNX export of YOLOX-nano; yolox_nano.onnx of YOLOX 0.1.1rc0 has another hash"),
         ),
         Weight(
             name="ssd-mobilenet-v1-coco-300-int8",
