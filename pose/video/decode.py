@@ -6,6 +6,7 @@ of a clip can be laid over the original.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -16,7 +17,7 @@ from pose.errors import PoseError, UsageError
 from pose.types import Frame
 from pose.video.container import Target, reason, video_stream
 from pose.video.interlace import deinterlaced
-from pose.video.picture import UprightRGB
+from pose.video.picture import Layout, UprightRGB
 from pose.video.recording import Recording
 from pose.video.source import TIME_TOLERANCE, Sound, Source, Span, Timeline, VideoInfo
 
@@ -79,32 +80,37 @@ class StreamSource(Source):
         self.problems: list[str] = []
         self._target = target
         self._span = span
-        self._container: Any = target.open()
         self._recording: Recording | None = None
+        self._opened: Walk | None = self._open()
         try:
-            self._prepare()
+            self._begun = self._prepare(self._opened)
         except BaseException:
             self.close()
             raise
         if keep and self.info.is_live:
             self._recording = Recording(self.info)
 
-    def _prepare(self) -> None:
+    def _open(self) -> Walk:
+        container = self._target.open()
+        try:
+            return Walk(container, video_stream(container, self._target))
+        except BaseException:
+            container.close()
+            raise
+
+    def _prepare(self, walk: Walk) -> Iterator[Any]:
         """Decode the first frame: it alone tells the size, the orientation and the zero of time."""
-        stream = video_stream(self._container, self._target)
-        self._walk = Walk(self._container, stream)
-        self._pictures = iter(self._walk)
-        first = next(self._pictures, None)
+        pictures = iter(walk)
+        first = next(pictures, None)
         if first is None:
             raise PoseError(f"cannot read {self.name}: it has no frame that can be decoded")
-        self._pictures = chain([first], self._pictures)
+        stream, container = walk.stream, walk.container
         # AVI stores no times of showing, and what FFmpeg reports as such is the order of storing.
-        self._by_storing = "avi" in self._container.format.name.split(",")
+        self._by_storing = "avi" in container.format.name.split(",")
         self._origin = self._stamp(first) or 0
         self._time_base = stream.time_base
-        self._aspect = stream.sample_aspect_ratio
-        self._upright = UprightRGB(first, self._aspect)
-        self._announced = _duration(self._container, stream)
+        self._layout = Layout.of(first, stream.sample_aspect_ratio)
+        self._announced = _duration(container, stream)
         is_live = self._target.is_live or (self._target.is_network and self._announced is None)
         if self._announced is not None and not is_live and self._span.start >= self._announced:
             raise UsageError(
@@ -114,29 +120,28 @@ class StreamSource(Source):
         duration, count = self._span.cut(None if is_live else self._announced, fps)
         if stream.frames and self._span == Span():
             count = stream.frames
-        has_audio = bool(self._container.streams.audio)
-        self.info = VideoInfo(*self._upright.size, fps, stream.time_base, duration, count, has_audio, is_live)
+        has_audio = bool(container.streams.audio)
+        self.info = VideoInfo(*self._layout.size, fps, stream.time_base, duration, count, has_audio, is_live)
         if has_audio and not is_live:
             shown = 0.0 if self._by_storing else float(self._origin * stream.time_base)
             self.sound = Sound(self._target, shown, self._span)
+        return chain([first], pictures)
 
     def __iter__(self) -> Iterator[Frame]:
-        if self._container is None:
+        if self._opened is None:
             return self.replay()
-        return self._first_pass()
+        walk, self._opened = self._opened, None
+        return self._first_pass(walk)
 
-    def _first_pass(self) -> Iterator[Frame]:
+    def _first_pass(self, walk: Walk) -> Iterator[Frame]:
         count = 0
         try:
-            if self._span.start > 0 and not self.info.is_live:
-                self._walk, self._pictures = self._sought(self._walk)
-            for frame in self._frames(self._walk, self._pictures, self.problems):
+            for frame in self._frames(walk, self._begun, self.problems):
                 if self._recording is not None:
                     self._recording.write(frame)
                 yield frame
                 count += 1
         finally:
-            self._close_container()
             if self._recording is not None:
                 self._recording.finish()
         if count == 0:
@@ -147,35 +152,30 @@ class StreamSource(Source):
             return self._recording.frames()
         if self.info.is_live:
             raise PoseError(f"{self.name} is live: its frames can be read once")
-        return self._second_pass()
+        walk = self._open()
+        return self._frames(walk, iter(walk), [])
 
-    def _second_pass(self) -> Iterator[Frame]:
+    def _frames(self, walk: Walk, pictures: Iterator[Any], problems: list[str]) -> Iterator[Frame]:
+        """The frames inside the span; appends to `problems` when they have ended."""
         try:
-            walk, pictures = self._reopened()
-            if self._span.start > 0:
+            if self._span.start > 0 and not self.info.is_live:
                 walk, pictures = self._sought(walk)
-            yield from self._frames(walk, pictures, [])
+            yield from self._timed(walk, pictures, problems)
         finally:
-            self._close_container()
+            walk.container.close()
 
     def _sought(self, walk: Walk) -> tuple[Walk, Iterator[Any]]:
         """A walk that begins at the last key frame before `start`; from the first frame where seeking fails."""
         walk = Walk(walk.container, walk.stream)
-        try:
+        with suppress(av.FFmpegError):
             walk.container.seek(self._origin + int(self._span.start / self._time_base), stream=walk.stream)
-        except av.FFmpegError:
-            return self._reopened()
-        pictures = iter(walk)
-        first = next(pictures, None)
-        time = None if first is None else self._seconds(first)
-        if time is None or time > self._span.start + TIME_TOLERANCE:
-            return self._reopened()  # the container's index is wrong: the frames before this one would be missed
-        return walk, chain([first], pictures)
-
-    def _reopened(self) -> tuple[Walk, Iterator[Any]]:
-        self._close_container()
-        self._container = self._target.open()
-        walk = Walk(self._container, video_stream(self._container, self._target))
+            pictures = iter(walk)
+            first = next(pictures, None)
+            time = None if first is None else self._seconds(first)
+            if time is not None and time <= self._span.start + TIME_TOLERANCE:
+                return walk, chain([first], pictures)
+        walk.container.close()  # no index, or a wrong one: look at everything rather than miss frames
+        walk = self._open()
         return walk, iter(walk)
 
     def _stamp(self, picture: Any) -> int | None:
@@ -187,7 +187,8 @@ class StreamSource(Source):
             return None
         return (stamp - self._origin) * self._time_base.numerator / self._time_base.denominator
 
-    def _frames(self, walk: Walk, pictures: Iterator[Any], problems: list[str]) -> Iterator[Frame]:
+    def _timed(self, walk: Walk, pictures: Iterator[Any], problems: list[str]) -> Iterator[Frame]:
+        upright = UprightRGB(self._layout)
         timeline = Timeline(1 / self.info.fps)
         time = 0.0
         index = 0
@@ -196,39 +197,38 @@ class StreamSource(Source):
             if self._span.ends_before(time):
                 break
             if not self._span.starts_after(time):
-                yield Frame(self._upright(picture), index, time)
+                yield Frame(upright(picture), index, time)
                 index += 1
         else:
-            problems.extend(self._missing_end(walk, time))
+            self.cut_short = self._missing_end(walk, time)
+            problems.extend([self.cut_short] if self.cut_short else [])
         if walk.damaged:
             problems.append(f"{self.name}: {walk.damaged} damaged pieces were left out")
         if timeline.repaired:
             problems.append(f"{self.name}: {timeline.repaired} time stamps that did not increase were moved")
-        if self._upright.resized:
-            problems.append(f"{self.name}: {self._upright.resized} frames of another size were scaled to the first's")
+        if upright.resized:
+            problems.append(f"{self.name}: {upright.resized} frames of another size were scaled to the first's")
 
-    def _missing_end(self, walk: Walk, last: float) -> Iterator[str]:
+    def _missing_end(self, walk: Walk, last: float) -> str | None:
         """Says so if the video stopped before the end that it announces."""
         interval = 1 / self.info.fps
         stopped = f"{self.name}: stopped after {last + interval:.2f} s"
         if walk.broken is not None:
-            yield f"{stopped}: {walk.broken}"
-        elif walk.stream.frames and self._span.start == 0:
+            return f"{stopped}: {walk.broken}"
+        if walk.stream.frames and self._span.start == 0:
             if walk.decoded < walk.stream.frames and self._is_short(last, 1.5 * interval):
-                yield f"{stopped}: cut short, {walk.decoded} of {walk.stream.frames} frames could be decoded"
+                return f"{stopped}: cut short, {walk.decoded} of {walk.stream.frames} frames could be decoded"
         elif self._is_short(last, 2.0):  # s: sound often lasts longer than the pictures
-            yield f"{stopped}: cut short, {self._announced:.2f} s are announced"
+            return f"{stopped}: cut short, {self._announced:.2f} s are announced"
+        return None
 
     def _is_short(self, last: float, tolerance: float) -> bool:
         return self._announced is not None and last + tolerance < self._announced
 
-    def _close_container(self) -> None:
-        if self._container is not None:
-            self._container.close()
-            self._container = None
-
     def close(self) -> None:
-        self._close_container()
+        if self._opened is not None:
+            self._opened.container.close()
+            self._opened = None
         if self._recording is not None:
             self._recording.close()
 

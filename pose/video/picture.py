@@ -1,7 +1,8 @@
 """Decoded pictures of any format -> upright RGB arrays of one size."""
 
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -42,36 +43,51 @@ def turned(image: U8, turn: Turn) -> U8:
     return picture
 
 
-class UprightRGB:
-    """Converts the frames of one stream; the first one decides size and orientation.
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the pictures of a stream lie in memory and on the screen; its first frame decides.
 
-    Colour matrix and range are the frame's own. Pixels that are not square are stretched, never shrunk. A later frame
-    of another size (a stream that adapts to its network) is scaled to the first one's and counted in `resized`.
+    coded: (width, height) as decoded. square: the same after pixels were made square; they are stretched, never shrunk.
+    turn: how to turn the result upright.
     """
 
-    def __init__(self, first: "av.VideoFrame", aspect: Fraction | None) -> None:
-        from av.video.reformatter import VideoReformatter
+    coded: tuple[int, int]
+    square: tuple[int, int]
+    turn: Turn
 
-        self._reformatter = VideoReformatter()  # one for all frames: it keeps its tables
-        self._coded = (first.width, first.height)
+    @classmethod
+    def of(cls, first: "av.VideoFrame", aspect: Fraction | None) -> Self:
         matrix: Any = first.side_data.get("DISPLAYMATRIX")
-        self._turn = turn_of(None if matrix is None else bytes(matrix))
-        self._scaled = _square_pixels(first.width, first.height, aspect)
-        self.resized = 0
+        turn = turn_of(None if matrix is None else bytes(matrix))
+        return cls((first.width, first.height), _square_pixels(first.width, first.height, aspect), turn)
 
     @property
     def size(self) -> tuple[int, int]:
-        """(width, height) in pixels of what comes out."""
-        width, height = self._scaled
-        return (height, width) if self._turn[0] else (width, height)
+        """(width, height) in pixels as shown."""
+        width, height = self.square
+        return (height, width) if self.turn[0] else (width, height)
+
+
+class UprightRGB:
+    """Converts the frames of one pass through a stream, with the colour matrix and range that each frame names.
+
+    A frame of another size (a stream that adapts to its network) is scaled to the first one's and counted in `resized`.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        from av.video.reformatter import VideoReformatter
+
+        self.resized = 0
+        self._layout = layout
+        self._reformatter = VideoReformatter()  # one for all frames: it keeps its tables
 
     def __call__(self, frame: "av.VideoFrame") -> U8:
         """(H, W, 3) uint8 RGB, upright, contiguous."""
-        self.resized += (frame.width, frame.height) != self._coded
-        width, height = self._scaled
+        self.resized += (frame.width, frame.height) != self._layout.coded
+        width, height = self._layout.square
         # One thread: below 4K the slices cost more than they save, and the decoder uses the other cores.
         image: Any = self._reformatter.reformat(frame, width, height, "rgb24", threads=1).to_ndarray()
-        return turned(image, self._turn)
+        return turned(image, self._layout.turn)
 
 
 def _square_pixels(width: int, height: int, aspect: Fraction | None) -> tuple[int, int]:

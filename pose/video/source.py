@@ -78,12 +78,14 @@ class Source(ABC):
     """A sequence of frames. Iterate to read it, `replay()` to read the same frames again, `with` to close it.
 
     name: for people. problems: one line for each thing that was lost or repaired, complete when the iteration has
-    ended. sound: where the sound lies, None when there is none that can be copied.
+    ended. cut_short: the one of them that says that the end is missing. sound: where the sound lies, None when there is
+    none that can be copied.
     """
 
     name: str
     info: VideoInfo
     problems: list[str]
+    cut_short: str | None = None
     sound: Sound | None = None
 
     @abstractmethod
