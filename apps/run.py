@@ -17,7 +17,7 @@ from apps.common import INTERRUPTED, parse_arguments, run_command
 from apps.options import add_config_option, add_options, config_of
 from apps.outputs import FORMATS, Outputs, plan_outputs
 from pose.config import PipelineConfig, check_options, option
-from pose.errors import UsageError
+from pose.errors import PoseError, UsageError
 
 if TYPE_CHECKING:
     from pose.export import ResultSpool, ResultWriter, RunInfo
@@ -108,6 +108,8 @@ def run(config: RunConfig, pipeline_config: PipelineConfig) -> int:
             _report(tally, source, pipeline, outputs, time.perf_counter() - begun)
         if config.profile:
             _print_times(pipeline.times.seconds, tally.frames)
+        if source.cut_short:
+            raise PoseError(f"{source.cut_short}; the results hold what comes before")
     return INTERRUPTED if interrupted else 0
 
 
@@ -134,7 +136,7 @@ def _process(source: "Source", pipeline: "Pipeline", outputs: Outputs, config: R
                 tally.add(result)
         for writer in writers:
             writer.close(complete=not stop.is_set())
-        _warn(source.problems)
+        _warn(problem for problem in source.problems if problem != source.cut_short)
         if spool is not None and not stop.is_set():
             with pipeline.times.measure("overlay"):
                 _draw_overlay(source, spool, info, outputs.files["overlay"], config.quiet)

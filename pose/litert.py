@@ -1,6 +1,9 @@
 """LiteRT (TensorFlow Lite) networks with float or integer input, on the CPU with XNNPACK."""
 
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +25,9 @@ class LiteRTModel:
         from ai_edge_litert.interpreter import Interpreter
 
         try:
-            self._interpreter = Interpreter(model_path=str(path), num_threads=threads)
-            self._interpreter.allocate_tensors()
+            with _silent():
+                self._interpreter = Interpreter(model_path=str(path), num_threads=threads)
+                self._interpreter.allocate_tensors()
         except (ValueError, RuntimeError) as error:
             raise PoseError(f"{path}: not a readable LiteRT model ({str(error).splitlines()[0]})") from error
         self._input: Callable[[], NDArray[Any]] = self._interpreter.tensor(
@@ -46,3 +50,17 @@ class LiteRTModel:
 def sigmoid(x: NDArray[np.floating]) -> NDArray[np.float32]:
     """Logistic function, safe for any finite x."""
     return np.asarray(1 / (1 + np.exp(-np.clip(x, -80, 80))), np.float32)
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Without the lines that the native library writes to stderr while it loads; what matters it raises as well."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)

@@ -47,7 +47,10 @@ def load_checkpoint(path: Path, device: str = "cpu") -> LifterNetwork:
     if metadata.get("format") != "pose-lifter-1":
         raise PoseError(f"{path}: a safetensors file, but not one that pose-train wrote")
     network = LifterNetwork(LifterConfig.from_dict(json.loads(metadata["config"])))
-    network.load_state_dict(state)
+    try:
+        network.load_state_dict(state)
+    except RuntimeError as error:
+        raise PoseError(f"{path}: a lifter of another form than this program's; train or fetch it again") from error
     return network.to(torch.device(device)).eval()
 
 
