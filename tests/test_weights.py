@@ -131,16 +131,18 @@ def test_catalogue_is_sound():
     assert all(isinstance(w.source, WheelMember) for w in default)
 
 
-def test_packaged_weights_are_found_in_the_package(tmp_path):
-    (tmp_path / "offline.safetensors").write_bytes(CONTENT)
-    (tmp_path / "offline.json").write_text(f'{{"licence": "CC0", "sha256": "{sha256(CONTENT)}"}}')
-    entry = packaged_weights(tmp_path)["offline"]
-    assert (entry.licence, entry.sha256, entry.size, str(entry.source)) == (
-        "CC0",
-        sha256(CONTENT),
-        len(CONTENT),
-        "in the package",
-    )
+def test_packaged_weights_are_found_in_the_package(tmp_path, monkeypatch):
+    monkeypatch.setattr("pose.weights.store.MODELS", tmp_path)
+    path = tmp_path / "offline.safetensors"
+    path.write_bytes(CONTENT)
+    plain = packaged_weights(tmp_path)["offline"]
+    assert (plain.size, plain.sha256, str(plain.source)) == (len(CONTENT), None, "in the package")
+    assert Store((), tmp_path / "cache", {"offline": plain}).locate("offline") == path
+    (tmp_path / "offline.json").write_text(f'{{"licence": "CC0", "sha256": "{sha256(b"other")}"}}')
+    carded = packaged_weights(tmp_path)["offline"]
+    assert carded.licence == "CC0"
+    with pytest.raises(CorruptWeightError):
+        Store((), tmp_path / "cache", {"offline": carded}).locate("offline")
 
 
 # Finding

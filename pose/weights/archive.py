@@ -5,13 +5,13 @@ import zipfile
 import zlib
 from pathlib import Path
 
-from pose.errors import PoseError
+from pose.weights.catalogue import SourceError
 
 _LARGEST = 4 << 30  # bytes of one member when unpacked
 
 
-class ArchiveError(PoseError):
-    """An archive is damaged or does not hold what it should; the message is the reason alone."""
+class ArchiveError(SourceError):
+    """An archive is damaged or does not hold what it should."""
 
 
 def extract_member(archive: Path, member: str, target: Path) -> None:

@@ -6,6 +6,12 @@ is published.
 
 from dataclasses import dataclass
 
+from pose.errors import PoseError
+
+
+class SourceError(PoseError):
+    """A source did not give the file; the message is the reason alone, for whoever knows the weight to complete."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wheel:

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import IO
 from urllib.parse import urlsplit
 
-from pose.errors import PoseError
+from pose.weights.catalogue import SourceError
 
 _BLOCK = 1 << 18
 _LARGEST = 4 << 30  # bytes; no weight is near it, and a server that sends more is not what we asked for
 _PARTIAL_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
 
-class DownloadError(PoseError):
-    """A download did not come through; the message is the reason alone."""
+class DownloadError(SourceError):
+    """A download did not come through."""
 
 
 class _SchemeGuard(urllib.request.HTTPRedirectHandler):

@@ -9,7 +9,7 @@ MODELS = Path(__file__).resolve().parents[1] / "models"
 
 
 def packaged_weights(folder: Path = MODELS) -> dict[str, Weight]:
-    """Catalogue entries of the files in `folder`; licence and hash are what the card says."""
+    """Catalogue entries of the files in `folder`; licence and hash are what the card says (`licence`, `sha256`)."""
     entries = {}
     for path in sorted(folder.glob("*.safetensors")):
         card_path = path.with_suffix(".json")

@@ -6,12 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pose.errors import PoseError
-from pose.weights.catalogue import Wheel
+from pose.weights.catalogue import SourceError, Wheel
 
 
-class WheelError(PoseError):
-    """The wheel could not be had; the message is the reason alone."""
+class WheelError(SourceError):
+    """The wheel could not be had."""
 
 
 def download_wheel(wheel: Wheel, folder: Path) -> Path:
