@@ -2,7 +2,7 @@
 
 Motion is worked on as bone vectors: point minus parent, in the world frame. Turning a limb turns its bone vectors,
 another body scales them, a limb of another clip replaces them; `assemble` puts the points back together.
-Axes: B sequence, T time, J point (the 19 of `datasets.mocap.POINTS`).
+Axes: B sequence, T time, J point (the 19 of `datasets.mapping.POINTS`).
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from datasets.vectors import norm, reject, unit
+from datasets.vectors import cross, norm, reject, unit
 from pose.types import F32
 
 F64 = NDArray[np.float64]
@@ -27,7 +27,7 @@ LEGS = ([5, 6], [2, 3])
 SHOULDERS_AND_ARMS = [11, 12, 13, 14, 15, 16]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class BodyConfig:
     """Shares of sequences with another body, and with limbs of other clips."""
 
@@ -123,4 +123,4 @@ def thorax_frame(bones: F32) -> F32:
 def _frame(left: F32, up: F32) -> F32:
     x = unit(left)
     y = unit(reject(up, x))
-    return np.stack([x, y, np.cross(x, y)], axis=-1)
+    return np.stack([x, y, cross(x, y)], axis=-1)

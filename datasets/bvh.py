@@ -1,6 +1,6 @@
 """Biovision hierarchy (BVH) motion files: a skeleton of offsets, and channels in any order."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,43 +28,52 @@ class BvhMotion:
     fps: float
 
 
+@dataclass
+class _Tree:
+    """The hierarchy while it is read."""
+
+    names: list[str] = field(default_factory=list)
+    parents: list[int] = field(default_factory=list)
+    offsets: list[list[float]] = field(default_factory=list)
+    channels: list[tuple[str, ...]] = field(default_factory=list)
+    open_joints: list[int] = field(default_factory=list)
+
+    def add(self, words: list[str]) -> None:
+        """Take one line. Raises ValueError or IndexError when it does not fit."""
+        if words[0] in ("ROOT", "JOINT", "End"):
+            parent = self.open_joints[-1] if self.open_joints else -1
+            self.names.append(f"{self.names[parent]}_end" if words[0] == "End" else words[1])
+            self.parents.append(parent)
+            self.offsets.append([0.0, 0.0, 0.0])
+            self.channels.append(())
+        elif words[0] == "{":
+            self.open_joints.append(len(self.names) - 1)
+        elif words[0] == "}":
+            self.open_joints.pop()
+        elif words[0] == "OFFSET":
+            x, y, z = map(float, words[1:])
+            self.offsets[self.open_joints[-1]] = [x, y, z]
+        elif words[0] == "CHANNELS":
+            self.channels[self.open_joints[-1]] = _channels(words)
+        elif words[0] != "HIERARCHY":
+            raise ValueError("not understood")
+
+
 def parse_bvh(text: str, source: str) -> BvhMotion:
     """Read a BVH file's text. `source` names it in errors. Raises PoseError with the file and line."""
     lines = text.splitlines()
-    names: list[str] = []
-    parents: list[int] = []
-    offsets: list[list[float]] = []
-    channels: list[tuple[str, ...]] = []
-    open_joints: list[int] = []
-    number = start = next((i for i, line in enumerate(lines, start=1) if line.split() == ["MOTION"]), 0)
-    if not start:
+    start = next((number for number, line in enumerate(lines, start=1) if line.split() == ["MOTION"]), None)
+    if start is None:
         raise PoseError(f"{source}: no MOTION section; is this a BVH file?")
-    try:
-        for number, line in enumerate(lines[: start - 1], start=1):
-            words = line.split()
-            if not words or words[0] == "HIERARCHY":
-                continue
-            if words[0] in ("ROOT", "JOINT", "End"):
-                parent = open_joints[-1] if open_joints else -1
-                names.append(f"{names[parent]}_end" if words[0] == "End" else words[1])
-                parents.append(parent)
-                offsets.append([0.0, 0.0, 0.0])
-                channels.append(())
-            elif words[0] == "{":
-                open_joints.append(len(names) - 1)
-            elif words[0] == "}":
-                open_joints.pop()
-            elif words[0] == "OFFSET":
-                offsets[open_joints[-1]] = [float(word) for word in words[1:4]]
-            elif words[0] == "CHANNELS":
-                channels[open_joints[-1]] = _channels(words)
-            else:
-                raise ValueError("not understood")
-    except (ValueError, IndexError) as error:
-        raise PoseError(f"{source}, line {number}: {error}: {lines[number - 1].strip()[:60]!r}") from error
-    width = sum(map(len, channels))
-    values, fps = _parse_motion(lines, start, width, source)
-    return BvhMotion(tuple(names), tuple(parents), np.array(offsets), tuple(channels), values, fps)
+    tree = _Tree()
+    for number, line in enumerate(lines[: start - 1], start=1):
+        if words := line.split():
+            try:
+                tree.add(words)
+            except (ValueError, IndexError) as error:
+                raise PoseError(f"{source}, line {number}: {error}: {line.strip()[:60]!r}") from error
+    values, fps = _parse_motion(lines, start, sum(map(len, tree.channels)), source)
+    return BvhMotion(tuple(tree.names), tuple(tree.parents), np.array(tree.offsets), tuple(tree.channels), values, fps)
 
 
 def _channels(words: list[str]) -> tuple[str, ...]:

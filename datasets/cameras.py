@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from datasets import rotations
 from datasets.smooth import smooth_noise
-from datasets.vectors import dot, norm, unit
+from datasets.vectors import cross, dot, norm, unit
 from pose.geometry import intrinsics_from_fov
 from pose.types import F32
 
@@ -37,14 +37,16 @@ class Cameras:
 
     def to_camera(self, points: F32) -> F32:
         """(B, T, J, 3) m in the world -> the same in the camera frame of each moment."""
-        return (points - self.centre[:, :, None]) @ np.swapaxes(self.rotation, -1, -2)
+        return np.matmul(points - self.centre[:, :, None], np.swapaxes(self.rotation, -1, -2), dtype=np.float32)
 
 
 def project_batch(points: F32, intrinsics: F64) -> F32:
     """(B, T, J, 3) m in the camera frame, z > 0, by (B, 3, 3) px -> (B, T, J, 2) px."""
     focal = np.stack([intrinsics[:, 0, 0], intrinsics[:, 1, 1]], axis=-1).astype(np.float32)
     centre = intrinsics[:, :2, 2].astype(np.float32)
-    return points[..., :2] / points[..., 2:] * focal[:, None, None] + centre[:, None, None]
+    return (points[..., :2] / points[..., 2:] * focal[:, None, None] + centre[:, None, None]).astype(
+        np.float32, copy=False
+    )
 
 
 def assumed_intrinsics(image_size: F32) -> F64:
@@ -62,7 +64,7 @@ def random_cameras(rng: np.random.Generator, points: F32, times: F64, still: flo
     image_size, intrinsics = _lenses(rng, batch)
     pelvis = points[:, :, 0]
     follow = rng.random(batch) < 0.4
-    aim = np.where(follow[:, None, None], _smoothed_path(pelvis), pelvis.mean(axis=1, keepdims=True))
+    aim = np.where(follow[:, None, None], _operators_path(pelvis), pelvis.mean(axis=1, keepdims=True))
     focal = intrinsics[:, 0, 0].astype(np.float32)
     fill = np.exp(rng.uniform(np.log(0.22), np.log(1.6), batch)).astype(np.float32)
     distance = focal * _HEIGHT / (fill * image_size[:, 1])
@@ -103,12 +105,11 @@ def _lenses(rng: np.random.Generator, batch: int) -> tuple[F32, F64]:
     return image_size, intrinsics
 
 
-def _smoothed_path(pelvis: F32) -> F32:
-    """(B, T, 3) -> the same through a straight line fit plus half of what is left: an operator who lags a little."""
-    steps = np.linspace(0, 1, pelvis.shape[1], dtype=np.float32)[None, :, None]
-    start, end = pelvis[:, :1], pelvis[:, -1:]
-    line = start + (end - start) * steps
-    return line + 0.5 * (pelvis - line).mean(axis=1, keepdims=True)
+def _operators_path(pelvis: F32) -> F32:
+    """(B, T, 3) -> its best fit by a cubic of time: how an operator follows, without the bobbing."""
+    steps = np.linspace(-1, 1, pelvis.shape[1])
+    basis, _ = np.linalg.qr(np.vander(steps, min(4, len(steps))))
+    return (basis @ (basis.T @ pelvis)).astype(np.float32)
 
 
 def _travel(rng: np.random.Generator, times: F64, batch: int, hand: F32) -> F32:
@@ -123,8 +124,8 @@ def _look_at(centre: F32, aim: F32) -> F32:
     """World-to-camera rotations (B, T, 3, 3) of cameras at `centre` that look at `aim`, the horizon level."""
     forward = unit(np.broadcast_to(aim, centre.shape) - centre)
     up = np.array([0, 1, 0], np.float32)
-    right = unit(np.cross(forward, up))
-    down = np.cross(forward, right)
+    right = unit(cross(forward, up))
+    down = cross(forward, right)
     return np.stack([right, down, forward], axis=-2).astype(np.float32)
 
 

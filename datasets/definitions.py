@@ -1,14 +1,14 @@
 """Where exactly a "hip" or a "thorax" is: every data set and detector has its own idea, and training has to know many.
 
-Points (B, T, 19, 3) m are those of `datasets.mocap.POINTS`.
+Points (B, T, 19, 3) m are those of `datasets.mapping.POINTS`.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from datasets.mocap import EARS, NOSE
-from datasets.vectors import reject, unit
+from datasets.mapping import EARS, NOSE
+from datasets.vectors import cross, reject, unit
 from pose.types import F32
 
 _HIPS, _SHOULDERS = [4, 1], [11, 14]  # left, right
@@ -18,7 +18,7 @@ _HIPS, _SHOULDERS = [4, 1], [11, 14]  # left, right
 class DefinitionConfig:
     """Ranges, per sequence; metres unless said otherwise."""
 
-    canonical: float = 0.25  # share of sequences with every joint where `datasets.mocap` puts it
+    canonical: float = 0.25  # share of sequences with every joint where `datasets.mapping` puts it
     pelvis: float = 0.3  # share whose pelvis lies above the hip axis, by up to 45 % of the way to the spine
     spine: float = 0.12  # along the trunk, share of its length
     hip: float = 0.02
@@ -27,7 +27,7 @@ class DefinitionConfig:
     detector: float = 0.012  # the same for hips and shoulders of a detector, whose joints are not quite ours
 
 
-# Every joint where `datasets.mocap` puts it, and a detector that agrees.
+# Every joint where `datasets.mapping` puts it, and a detector that agrees.
 CANONICAL = DefinitionConfig(canonical=1.0, detector=0.0)
 
 
@@ -84,7 +84,7 @@ def shift_girdle(rng: np.random.Generator, joints: F32, pair: list[int], spread:
     left = unit(joints[:, :, pair[0]] - joints[:, :, pair[1]])
     up = unit(reject(joints[:, :, 8] - joints[:, :, 0], left))
     wide, high, front = (rng.standard_normal((3, len(joints), 1, 1), dtype=np.float32) * spread).astype(np.float32)
-    common = high * up + front * np.cross(left, up)
+    common = high * up + front * cross(left, up)
     joints[:, :, pair[0]] += wide * left + common
     joints[:, :, pair[1]] += common - wide * left
     if pair == _HIPS:

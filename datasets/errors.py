@@ -22,7 +22,7 @@ _LEGS = ((1, 4), (2, 5), (3, 6))
 _ARMS = ((14, 11), (15, 12), (16, 13))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ErrorConfig:
     """Magnitudes; lengths are shares of the person's size in the picture. See docs/detector-errors.md."""
 

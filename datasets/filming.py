@@ -28,8 +28,8 @@ class FilmConfig:
 def film(rng: np.random.Generator, world: F32, times: F64, valid: Mask, config: FilmConfig) -> LiftBatch:
     """Film points (B, T, 19, 3) m in the world with random cameras, and detect them.
 
-    times: (B, T) s. valid: (B, T), False after a sequence's end. The target is Human3.6M-17 as `datasets.mocap` defines
-    it where the sequence is seen through a detector's skeleton, and otherwise the very joints that are seen.
+    times: (B, T) s. valid: (B, T), False after a sequence's end. The target is Human3.6M-17 as `datasets.mapping`
+    defines it where a sequence is seen through a detector's skeleton, and otherwise the very joints that are seen.
     """
     size = len(world)
     view = cameras.random_cameras(rng, world, times)

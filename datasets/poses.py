@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from datasets import rotations
 from datasets.bodies import ARMS, CHEST, HEAD, LEGS, UPPER, pelvis_frame, thorax_frame
 from datasets.smooth import smooth_noise
-from datasets.vectors import dot, norm, reject, unit
+from datasets.vectors import cross, dot, norm, reject, unit
 from pose.types import F32
 
 F64 = NDArray[np.float64]
@@ -109,7 +109,7 @@ def bend_elbow(bones: F32, rows: I64, arm: list[int], angle: F32) -> None:
     """Bend an elbow by `angle` (rows, T or 1) radians more, in place; it stays between straight and 150 degrees."""
     chest = thorax_frame(bones[rows])
     ahead = chest[..., 2] + np.float32(0.3) * chest[..., 1]  # where a straight arm would bend to: forwards and up
-    _bend(bones, rows, arm, angle, np.cross(bones[rows][:, :, arm[0]], ahead), 150)
+    _bend(bones, rows, arm, angle, cross(bones[rows][:, :, arm[0]], ahead), 150)
 
 
 def _bend(bones: F32, rows: I64, limb: list[int], angle: F32, usual_axis: F32, most: float) -> None:
@@ -124,9 +124,9 @@ def _hinge(first: F32, second: F32, usual_axis: F32) -> tuple[F32, F32]:
 
     A nearly straight limb does not show its axis: there it is `usual_axis`, made perpendicular, that decides.
     """
-    axis = unit(np.cross(first, second) + np.float32(0.15) * unit(reject(usual_axis, first)))
+    axis = unit(cross(first, second) + np.float32(0.15) * unit(reject(usual_axis, first)))
     axis = unit(reject(axis, first))
-    forward = np.cross(axis, first)
+    forward = cross(axis, first)
     return axis, np.arctan2(dot(second, forward), dot(second, first))
 
 
@@ -136,8 +136,8 @@ def _straighten_knees(rng: np.random.Generator, bones: F32, rows: I64) -> None:
     left = pelvis_frame(bones[rows])[..., 0]
     for leg in LEGS:
         axis, bent = _hinge(unit(bones[rows][:, :, leg[0]]), unit(bones[rows][:, :, leg[1]]), left)
-        less = np.minimum(amount, np.maximum(bent, 0))[..., None]
-        turn(bones, rows, leg, axis * (less / 2))
+        less = np.clip(bent, 0, amount)[..., None]
+        turn(bones, rows, leg, axis * (np.float32(0.5) * less))
         turn(bones, rows, leg[1:], -axis * less)
 
 
@@ -172,13 +172,13 @@ def _raise_arm(rng: np.random.Generator, bones: F32, times: F64, rows: I64, arm:
     up = unit((bones[rows][:, :, 7] + bones[rows][:, :, 8]).mean(axis=1))
     goal = unit(up + rng.normal(0, 0.45, up.shape).astype(np.float32))
     share = rng.uniform(0.6, 1, (len(rows), 1, 1)).astype(np.float32)
-    sway = np.clip(0.85 + 0.3 * smooth_noise(rng, times[rows], 1, 0.5), 0, 1.1)
+    sway = np.clip(np.float32(0.85) + np.float32(0.3) * smooth_noise(rng, times[rows], 1, 0.5), 0, np.float32(1.1))
     turn(bones, rows, arm, between(now, goal)[:, None] * share * sway)
 
 
 def between(start: F32, goal: F32) -> F32:
     """The shortest rotation vector (..., 3) that turns unit vectors `start` into `goal` (not its opposite)."""
-    axis = np.cross(start, goal)
+    axis = cross(start, goal)
     sine = norm(axis)
-    angle = np.arctan2(sine, dot(start, goal))
-    return axis * (angle / np.maximum(sine, 1e-6))[..., None]
+    scale = np.arctan2(sine, dot(start, goal)) / np.maximum(sine, 1e-6)
+    return (axis * scale[..., None]).astype(np.float32, copy=False)

@@ -20,6 +20,12 @@ def dot(a: Array, b: Array) -> Array:
     return total
 
 
+def cross(a: Array, b: Array) -> Array:
+    """(..., 3) x (..., 3) -> (..., 3)."""
+    (ax, ay, az), (bx, by, bz) = ((v[..., 0], v[..., 1], v[..., 2]) for v in (a, b))
+    return np.stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], axis=-1)
+
+
 def norm(vector: Array) -> Array:
     """(..., n) -> (...,) length."""
     return np.sqrt(dot(vector, vector))
