@@ -145,7 +145,8 @@ class StreamSource(Source):
             if self._recording is not None:
                 self._recording.finish()
         if count == 0:
-            raise PoseError(f"{self.name} has no frame between {self._span.start:g} s and {self._span.end:g} s")
+            where = "" if self._span == Span() else f" between {self._span.start:g} s and {self._span.end:g} s"
+            raise PoseError(f"cannot read {self.name}: it has no frame that can be shown{where}")
 
     def replay(self) -> Iterator[Frame]:
         if self._recording is not None:
@@ -196,9 +197,15 @@ class StreamSource(Source):
             time = timeline.add(self._seconds(picture))
             if self._span.ends_before(time):
                 break
-            if not self._span.starts_after(time):
-                yield Frame(upright(picture), index, time)
-                index += 1
+            if self._span.starts_after(time):
+                continue
+            try:
+                image = upright(picture)
+            except av.FFmpegError:
+                walk.damaged += 1
+                continue
+            yield Frame(image, index, time)
+            index += 1
         else:
             self.cut_short = self._missing_end(walk, time)
             problems.extend([self.cut_short] if self.cut_short else [])

@@ -11,6 +11,10 @@ from pose.types import U8
 if TYPE_CHECKING:
     import av
 
+# Colour matrices that swscale can undo, as numbered in ITU-T H.273; others (YCgCo, ICtCp, ...) are rare or reserved.
+KNOWN_MATRICES = frozenset({0, 1, 2, 4, 5, 6, 7, 9})
+BT709 = 1
+
 Turn = tuple[bool, bool, bool]  # transpose, then mirror left-right, then mirror top-bottom
 
 
@@ -85,8 +89,12 @@ class UprightRGB:
         """(H, W, 3) uint8 RGB, upright, contiguous."""
         self.resized += (frame.width, frame.height) != self._layout.coded
         width, height = self._layout.square
+        matrix = None if frame.colorspace in KNOWN_MATRICES else BT709  # wrong colours, but the right shapes
         # One thread: below 4K the slices cost more than they save, and the decoder uses the other cores.
-        image: Any = self._reformatter.reformat(frame, width, height, "rgb24", threads=1).to_ndarray()
+        rgb = self._reformatter.reformat(
+            frame, width, height, "rgb24", src_colorspace=matrix, dst_colorspace=matrix, threads=1
+        )
+        image: Any = rgb.to_ndarray()
         return turned(image, self._layout.turn)
 
 

@@ -151,6 +151,27 @@ def _quiet(codec: str) -> dict[str, str]:
     return {"x265-params": "log-level=none"} if codec == "libx265" else {}
 
 
+PQ, BT2020 = 16, 9  # numbers of ITU-T H.273
+
+
+@pytest.mark.parametrize(
+    ("transfer", "primaries", "matrix", "full"),
+    [(1, 1, 1, False), (1, 1, 1, True), (PQ, BT2020, BT2020, False), (1, 1, 8, False), (PQ, BT2020, 10, False)],
+)
+def test_tagged_colours(make_video, transfer, primaries, matrix, full):
+    """High dynamic range is shown as it is coded; a matrix swscale cannot undo (YCgCo: 8) still gives pictures."""
+    tags = f"transfer={transfer}:colorprim={primaries}:colormatrix={matrix}:range={'full' if full else 'limited'}"
+    options = {"x265-params": f"log-level=none:{tags}"}
+    path = make_video(numbered(4), codec="libx265", pix_fmt="yuv420p10le", options=options)
+    with open_source(str(path)) as source:
+        images = [frame.image for frame in source]
+    assert source.problems == []
+    levels = [image.mean() for image in images]
+    # `numbered` codes limited range: read as full range, its black is 16 and its white 235
+    expected = np.array([20, 86, 153, 220]) * (219 / 255 if full else 1) + (16 if full else 0)
+    np.testing.assert_allclose(levels, expected, atol=2)
+
+
 @pytest.mark.parametrize("pix_fmt", ["gray", "gray10le"])
 def test_gray(make_video, pix_fmt):
     with open_source(str(make_video(numbered(5), "gray.mkv", codec="ffv1", pix_fmt=pix_fmt))) as source:
@@ -258,7 +279,7 @@ def test_impossible_spans(make_video, start, end):
 def test_span_between_two_frames(make_video):
     with (
         open_source(str(make_video(numbered(30))), start=0.501, end=0.51) as source,
-        pytest.raises(PoseError, match="no frame between"),
+        pytest.raises(PoseError, match="no frame that can be shown between"),
     ):
         list(source)
 
