@@ -186,6 +186,8 @@ def _locate(text: str, layout: list[tuple[str, int]], source: str) -> PoseError:
     position = -1
     for number, line in enumerate(text.splitlines(), start=1):
         words = line.split()
+        if not words:
+            continue
         if position < 0:
             if not (len(words) == 1 and words[0].isdigit()):
                 continue

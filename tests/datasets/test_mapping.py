@@ -1,0 +1,87 @@
+"""From the databases' skeletons to our points, on real recordings: plausible people, and the formats agree."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from datasets import bvh, mapping
+from datasets.bodies import PARENTS, pelvis_frame, to_bones
+from pose.errors import PoseError
+
+FORMATS = {"asf": "07_01", "daz": "12_01", "motion builder": "26_01", "motion builder, other names": "131_01"}
+
+
+def lengths(points):
+    """(T, 18) m of the bones of (T, 19, 3) points."""
+    return np.linalg.norm(points[:, 1:] - points[:, PARENTS[1:]], axis=-1)
+
+
+@pytest.mark.parametrize("trial", FORMATS.values(), ids=FORMATS)
+class TestRealPeople:
+    def test_limbs_keep_their_length(self, trials, trial):
+        bones = lengths(trials[trial])
+        limbs = [0, 1, 2, 3, 4, 5, 11, 12, 14, 15, 16, 17]
+        assert bones[:, limbs].std(axis=0).max() < 1e-6
+        # Trunk points are interpolated between bones, so they breathe, a little.
+        assert bones.std(axis=0).max() < 0.015
+
+    def test_sizes_are_human(self, trials, trial):
+        bones = lengths(trials[trial]).mean(axis=0)
+        hip, thigh, shin, trunk, arm, forearm = bones[0], bones[1], bones[2], bones[6] + bones[7], bones[11], bones[12]
+        assert 0.06 < hip < 0.12
+        assert 0.33 < thigh < 0.5
+        assert 0.33 < shin < 0.5
+        assert 0.38 < trunk < 0.6
+        assert 0.22 < arm < 0.36
+        assert 0.18 < forearm < 0.34
+
+    def test_left_and_right_match(self, trials, trial):
+        bones = lengths(trials[trial]).mean(axis=0)
+        np.testing.assert_allclose(bones[[3, 4, 5, 10, 11, 12]], bones[[0, 1, 2, 13, 14, 15]], atol=0.04)
+
+    def test_feet_are_near_the_floor_and_the_head_on_top(self, trials, trial):
+        points = trials[trial]
+        assert 0.02 < np.percentile(points[:, [3, 6], 1].min(axis=1), 10) < 0.15
+        assert 1.3 < np.percentile(points[:, mapping.POINTS.index("head"), 1], 95) < 1.95
+
+    def test_nose_and_knees_point_forward(self, trials, trial):
+        points = trials[trial]
+        forward = pelvis_frame(to_bones(points))[..., 2]
+        nose = points[:, mapping.NOSE] - points[:, mapping.EARS]
+        assert ((nose * forward).sum(axis=-1) > 0).mean() > 0.95
+        for hip, knee, ankle in ((1, 2, 3), (4, 5, 6)):
+            bend = points[:, knee] - (points[:, hip] + points[:, ankle]) / 2
+            assert (bend * forward).sum(axis=-1).mean() > 0
+
+
+@pytest.mark.parametrize(("first", "second"), [("35_01", "35_20"), ("131_04", "131_01")])
+def test_formats_agree_on_the_same_subject(trials, first, second):
+    """One subject of each pair is ASF/AMC, the other BVH for MotionBuilder."""
+    a, b = lengths(trials[first]).mean(axis=0), lengths(trials[second]).mean(axis=0)
+    np.testing.assert_allclose(a, b, atol=0.012)
+
+
+def test_daz_figure_has_the_proportions_of_the_recorded_people(trials):
+    """The Daz conversions put the motion on one figure; our points on it lie where they lie on the others."""
+    people = np.mean([lengths(trials[t]).mean(axis=0) for t in ("07_01", "26_01", "35_01", "131_04")], axis=0)
+    figure = lengths(trials["12_01"]).mean(axis=0)
+    middle = [6, 7, 8, 9, 16, 17]  # trunk, neck and head
+    np.testing.assert_allclose(figure[middle], people[middle], atol=0.035)
+
+
+def test_unit_does_not_matter(cmu, trials):
+    import zipfile
+
+    with zipfile.ZipFile(cmu / "12.zip") as archive:
+        motion = bvh.parse_bvh(archive.read("12/12_01.bvh").decode(), "12_01.bvh")
+    values = motion.values.copy()
+    values[:, :3] *= 0.01
+    in_metres = replace(motion, offsets=motion.offsets * 0.01, values=values)
+    np.testing.assert_allclose(mapping.bvh_points(in_metres, "m")[1:], trials["12_01"], atol=1e-9)
+
+
+def test_unknown_skeleton_is_refused():
+    motion = bvh.BvhMotion(("a",), (-1,), np.zeros((1, 3)), ((),), np.zeros((2, 0)), 30.0)
+    with pytest.raises(PoseError, match=r"a\.bvh: the joint names are not those of a known conversion"):
+        mapping.bvh_points(motion, "a.bvh")

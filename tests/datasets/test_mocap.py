@@ -1,0 +1,132 @@
+"""Clips: cut at jumps, brought to one rate without aliasing, kept in one file, split by subject."""
+
+import zipfile
+
+import numpy as np
+import pytest
+from motion import waving_clip
+
+from datasets import mocap
+from pose.errors import PoseError
+
+
+def test_jumps_are_cut_out():
+    times = np.arange(600) / 120
+    points = np.zeros((600, 19, 3))
+    points[200:, 5, 0] = 0.5  # 60 m/s
+    points[400, 7, 1] = 2.0  # a single lost frame
+    pieces = mocap.clean(points, times)
+    assert [(round(t[0] * 120), round(t[-1] * 120)) for _, t in pieces] == [(0, 199), (200, 399), (401, 599)]
+
+
+def test_stumps_are_dropped():
+    points = np.zeros((130, 19, 3))
+    points[100:, 0, 0] = 1
+    assert [len(t) for _, t in mocap.clean(points, np.arange(130) / 120)] == [100]
+
+
+@pytest.mark.parametrize(("hertz", "kept"), [(2, 1.0), (8, 1.0), (50, 0.0), (58, 0.0)])
+def test_decimation_keeps_motion_and_removes_what_would_alias(hertz, kept):
+    times = np.arange(1200) / 120
+    wave = np.sin(2 * np.pi * hertz * times)[:, None, None] * np.ones((1, 2, 3))
+    slow, at = mocap.decimate(wave, times)
+    assert len(at) == 600
+    expected = kept * np.sin(2 * np.pi * hertz * at)[:, None, None]
+    assert np.abs(slow - expected)[20:-20].max() < 0.02
+
+
+@pytest.mark.parametrize("rate", [60, 120, 240])
+def test_decimation_keeps_straight_lines_to_the_ends(rate):
+    times = np.arange(rate * 2) / rate
+    line = times[:, None, None] * np.ones((1, 19, 3))
+    points, at = mocap.decimate(line, times)
+    assert 59 < (len(at) - 1) / (at[-1] - at[0]) < 61
+    np.testing.assert_allclose(points[:, 0, 0], at, atol=1e-9)
+
+
+def test_clips_survive_the_file(tmp_path):
+    clips = [waving_clip("01", 1.0), waving_clip("12", 2.0, rate=30)]
+    path = tmp_path / "clips.npz"
+    mocap.save_clips(clips, path)
+    again = mocap.load_clips(path)
+    assert [(clip.subject, clip.name) for clip in again] == [("01", "01_01"), ("12", "12_01")]
+    for before, after in zip(clips, again, strict=True):
+        np.testing.assert_array_equal(before.points, after.points)
+        np.testing.assert_array_equal(before.times, after.times)
+    assert [file.name for file in tmp_path.iterdir()] == ["clips.npz"]
+
+
+def test_file_that_is_none(tmp_path):
+    path = tmp_path / "clips.npz"
+    with pytest.raises(PoseError, match=r"clips\.npz: not a motion file"):
+        mocap.load_clips(path)
+    np.savez(path, subject=np.array([object()], dtype=object))
+    with pytest.raises(PoseError, match=r"clips\.npz: not a motion file"):
+        mocap.load_clips(path)
+
+
+def test_folder_and_zip_are_read_alike(cmu, tmp_path):
+    with zipfile.ZipFile(cmu / "131.zip") as archive:
+        archive.extractall(tmp_path)
+    from_folder = list(mocap.read_trials(tmp_path))
+    from_zip = list(mocap.read_subject(cmu / "131.zip"))
+    assert [trial for _, trial, _, _ in from_folder] == ["131_01", "131_02", "131_03", "131_04"]
+    for (_, a, points_a, _), (_, b, points_b, _) in zip(from_folder, from_zip, strict=True):
+        assert a == b
+        np.testing.assert_array_equal(points_a, points_b)
+
+
+def test_trial_with_its_own_skeleton(cmu, tmp_path):
+    with zipfile.ZipFile(cmu / "07.zip") as archive:
+        skeleton, motion = archive.read("07/07.asf").decode(), archive.read("07/07_02.amc").decode()
+    folder = tmp_path / "07"
+    folder.mkdir()
+    (folder / "07.asf").write_text(skeleton)
+    (folder / "07_01.amc").write_text(motion)
+    (folder / "07_02.amc").write_text(motion)
+    (folder / "07_02.asf").write_text(skeleton.replace("length 7.40507", "length 8.40507"))
+    points = {trial: points for _, trial, points, _ in mocap.read_trials(tmp_path)}
+    shins = {trial: np.linalg.norm(p[0, 6] - p[0, 5]) for trial, p in points.items()}
+    assert shins["07_02"] - shins["07_01"] == pytest.approx(0.056444, abs=1e-5)
+
+
+def test_motion_without_a_skeleton(tmp_path):
+    (tmp_path / "07").mkdir()
+    (tmp_path / "07" / "07_01.amc").write_text("1\nroot 0 0 0 0 0 0\n")
+    with pytest.raises(PoseError, match=r"07_01\.amc: no skeleton 07\.asf or 07_01\.asf beside it"):
+        list(mocap.read_trials(tmp_path))
+
+
+@pytest.mark.parametrize("make", [lambda path: None, lambda path: path.mkdir()], ids=["missing", "empty"])
+def test_source_without_motion(tmp_path, make):
+    make(tmp_path / "db")
+    with pytest.raises(PoseError, match=r"db: no \.amc or \.bvh files"):
+        list(mocap.read_trials(tmp_path / "db"))
+
+
+def test_broken_zip(tmp_path):
+    (tmp_path / "07.zip").write_bytes(b"no zip")
+    with pytest.raises(PoseError, match=r"07\.zip: not a ZIP file"):
+        list(mocap.read_trials(tmp_path))
+
+
+def test_prepare_makes_the_file_and_says_what_is_in_it(cmu, tmp_path):
+    (tmp_path / "db").mkdir()
+    (tmp_path / "db" / "43.zip").symlink_to(cmu / "43.zip")
+    line = mocap.prepare_mocap(tmp_path / "db", tmp_path / "out.npz")
+    (clip,) = mocap.load_clips(tmp_path / "out.npz")
+    assert clip.name == "43_01"
+    assert clip.points.dtype == np.float32
+    assert np.diff(clip.times) == pytest.approx(1 / 60)
+    assert line.endswith("1 clips, 1 subjects, 0.1 minutes")
+
+
+def test_no_subject_is_in_two_parts():
+    clips = [waving_clip(f"{n:02d}", 0.6) for n in range(1, 145)]
+    parts = {part: {clip.subject for clip in mocap.split(clips, part)} for part in ("train", "validation", "test")}
+    assert parts["test"] == {"08", "12", "16", "35", "60"}
+    assert parts["validation"] == {"07", "39"}
+    assert not parts["train"] & (parts["test"] | parts["validation"])
+    assert sum(map(len, parts.values())) == 144
+    with pytest.raises(ValueError, match="expected train, validation or test, got 'all'"):
+        mocap.split(clips, "all")
