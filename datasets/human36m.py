@@ -1,4 +1,4 @@
-"""Human3.6M, protocol V: the files and the metric camera space of VideoPose3D, and how to make them from the release.
+"""Human3.6M, protocol V: the files and the metric camera space of VideoPose3D.
 
 `data_3d_h36m.npz` holds `positions_3d[subject][action]` (T, 32, 3) float32, metres, world frame. `data_2d_h36m_*.npz`
 holds `positions_2d[subject][action]`, one (T, 17, 2) px array for each of the four cameras. (D. Pavllo et al., "3D
@@ -7,7 +7,7 @@ human pose estimation in video with temporal convolutions and semi-supervised tr
 
 import functools
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -40,7 +40,6 @@ RAW_JOINTS = 32
 KEPT_JOINTS = (0, 1, 2, 3, 6, 7, 8, 12, 13, 14, 15, 17, 18, 19, 25, 26, 27)
 FILE_3D = "data_3d_h36m.npz"
 FILES_2D = {"gt": "data_2d_h36m_gt.npz", "cpn": "data_2d_h36m_cpn_ft_h36m_dbb.npz"}
-TAKES_PER_SUBJECT = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,11 +209,12 @@ def read_positions_3d(folder: Path) -> Positions3D:
                 raise PoseError(f"{source}: expected (T, 32, 3), got {world.shape}")
             if not np.isfinite(world).all():
                 raise PoseError(f"{source}: holds NaN or infinity")
-            _in_metres(world, source)
+            require_metres(world, source)
     return positions
 
 
-def _in_metres(world: F32, source: str) -> None:
+def require_metres(world: F32, source: str) -> None:
+    """Raise PoseError, naming `source`, when (T, 32, 3) raw joints cannot be people in metres."""
     try:
         check_metres(world[:, KEPT_JOINTS], source)
     except ValueError as error:
@@ -248,72 +248,3 @@ def _existing(folder: Path, name: str) -> Path:
         else f"make it with: pose-prepare human36m --source RELEASE --out {folder}"
     )
     raise UsageError(f"{path} is missing: {how} (see docs/data.md)")
-
-
-def prepare(source: Path, out: Path, progress: Callable[[str], None]) -> tuple[Path, Path]:
-    """Make the 3D and ground-truth 2D files of protocol V in `out` from the CDF files of the release below `source`.
-
-    Expects `S1/MyPoseFeatures/D3_Positions/*.cdf` and so on. `progress` is told each subject, and what is not whole.
-    Returns the two files. Raises UsageError when no subject is there.
-    """
-    positions: Positions3D = {}
-    for subject in SUBJECTS:
-        files = sorted((source / subject / "MyPoseFeatures" / "D3_Positions").glob("*.cdf"))
-        whole = "" if len(files) == TAKES_PER_SUBJECT else f": the whole release has {TAKES_PER_SUBJECT}"
-        progress(f"{subject}: {len(files)} takes{whole}")
-        if files:
-            positions[subject] = {
-                canonical_take(file.stem): read_cdf(file) for file in files if (subject, file.stem) not in LEFT_OUT
-            }
-    if not positions:
-        raise UsageError(f"{source}: no S1/MyPoseFeatures/D3_Positions/*.cdf or the like in it (see docs/data.md)")
-    out.mkdir(parents=True, exist_ok=True)
-    path_3d, path_2d = out / FILE_3D, out / FILES_2D["gt"]
-    metadata = {"layout_name": "h36m", "num_joints": len(H36M17), "keypoints_symmetry": _symmetry()}
-    _save(path_3d, positions_3d=positions)
-    _save(path_2d, positions_2d=project_all(positions), metadata=metadata)
-    return path_3d, path_2d
-
-
-def read_cdf(path: Path) -> F32:
-    """(T, 32, 3) m, world frame, of one `D3_Positions` file, which holds `Pose` (1, T, 96) mm."""
-    try:
-        import cdflib
-    except ImportError as error:
-        raise PoseError("reading CDF files needs cdflib: pip install 'pose-pipeline[human36m]'") from error
-    try:
-        pose = np.asarray(cdflib.CDF(path).varget("Pose"))
-    except (OSError, ValueError, KeyError, IndexError) as error:
-        raise PoseError(f"{path}: not a readable CDF file with a variable 'Pose' ({error})") from error
-    if pose.shape[-1] != RAW_JOINTS * 3:
-        raise PoseError(f"{path}: expected 96 numbers a frame (32 joints), got {pose.shape[-1]}")
-    world = (pose.reshape(-1, RAW_JOINTS, 3) / 1000).astype(np.float32)
-    _in_metres(world, str(path))
-    return world
-
-
-def project_all(positions: Positions3D) -> Positions2D:
-    """Ground-truth 2D of every take in every camera of its subject, (T, 17, 2) float32 px."""
-    cameras = load_cameras()
-    return {
-        subject: {
-            take: [
-                camera.project(camera.to_camera(world[:, KEPT_JOINTS])).astype(np.float32)
-                for camera in cameras[subject]
-            ]
-            for take, world in takes.items()
-        }
-        for subject, takes in positions.items()
-    }
-
-
-def _symmetry() -> list[list[int]]:
-    return [[joint for joint in range(len(H36M17)) if H36M17.side(joint) == side] for side in ("left", "right")]
-
-
-def _save(path: Path, **contents: Any) -> None:
-    temporary = path.with_name(path.name + ".part")
-    objects: dict[str, Any] = {key: np.array(value, dtype=object) for key, value in contents.items()}
-    with temporary.open("wb") as file:
-        np.savez_compressed(file, **objects)
-    temporary.replace(path)

@@ -4,7 +4,10 @@
 et al., "Monocular 3D human pose estimation in the wild using improved CNN supervision", 3DV 2017.)
 """
 
-from pathlib import Path
+import zipfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -39,6 +42,49 @@ def load_sequences(folder: Path, truth: str = "univ_annot3", fps: float = DEFAUL
     if not paths:
         raise UsageError(f"{folder / 'TS1' / FILE} is missing, and so are TS2 to TS6 (see docs/data.md)")
     return [_sequence(path, truth, fps) for path in paths]
+
+
+def prepare(source: Path, out: Path) -> list[Path]:
+    """Take the annotations, without the images, out of the test set: a folder or the .zip it comes in.
+
+    Writes `TS1/annot_data.mat` and so on to `out`, each checked. Raises UsageError when there is none.
+    """
+    files = _in_zip(source) if source.is_file() else _in_folder(source)
+    if not files:
+        raise UsageError(f"{source}: no TS1/{FILE} or the like in it (see docs/data.md)")
+    written = []
+    for name, content in sorted(files.items()):
+        target = out / name / FILE
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = target.with_name(f"{FILE}.part")
+        temporary.write_bytes(content())
+        try:
+            _read(temporary)
+        except PoseError:
+            temporary.unlink()
+            raise
+        written.append(temporary.replace(target))
+    return written
+
+
+def _in_folder(source: Path) -> dict[str, Callable[[], bytes]]:
+    paths = {path.parent.name: path for path in source.glob(f"**/{FILE}") if path.parent.name in SEQUENCES}
+    return {name: path.read_bytes for name, path in paths.items()}
+
+
+def _in_zip(source: Path) -> dict[str, Callable[[], bytes]]:
+    try:
+        with zipfile.ZipFile(source) as archive:
+            names = archive.namelist()
+    except zipfile.BadZipFile as error:
+        raise PoseError(f"{source}: not a readable .zip file ({error})") from error
+    members = {PurePosixPath(name).parent.name: name for name in names if PurePosixPath(name).name == FILE}
+    return {name: partial(_read_member, source, member) for name, member in members.items() if name in SEQUENCES}
+
+
+def _read_member(archive: Path, name: str) -> bytes:
+    with zipfile.ZipFile(archive) as opened:
+        return opened.read(name)
 
 
 def _sequence(path: Path, truth: str, fps: float) -> LabelledSequence:

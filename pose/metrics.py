@@ -10,6 +10,8 @@ be taken; the short names (`mpjpe`, ...) give the mean over everything. Velocity
 published tables have them (mm/frame, mm/frame^2), whatever the frame rate.
 """
 
+from typing import TypeVar, cast
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,6 +20,7 @@ from pose.alignment import fit_scale, similarity_residuals
 F64 = NDArray[np.float64]
 Poses = NDArray[np.floating]
 Mask = NDArray[np.bool_]
+Array = TypeVar("Array", bound=Poses)
 
 MM_PER_M = 1000.0
 PCK_THRESHOLD_MM = 150.0
@@ -25,9 +28,9 @@ PCK_THRESHOLD_MM = 150.0
 AUC_THRESHOLDS_MM = np.arange(0.0, 151.0, 5.0)
 
 
-def root_relative(poses: Poses, root: int = 0) -> Poses:
+def root_relative(poses: Array, root: int = 0) -> Array:
     """(..., J, 3) poses with joint `root` at the origin."""
-    return poses - poses[..., root : root + 1, :]
+    return cast(Array, poses - poses[..., root : root + 1, :])
 
 
 def position_errors(pred: Poses, true: Poses) -> F64:

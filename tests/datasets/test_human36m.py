@@ -15,7 +15,7 @@ from benchmark_files import (
     write_raw_release,
 )
 
-from datasets import human36m
+from datasets import human36m, human36m_release
 from datasets.pickles import load_npz_object, load_pickle
 from pose.errors import PoseError, UsageError
 
@@ -94,7 +94,7 @@ def test_preparation_equals_the_public_one(tmp_path):
         tmp_path / "raw", {"S1": {"WalkingDog 1": 6}, "S11": {"Directions": 4, "Directions 1": 5, "TakingPhoto": 7}}
     )
     said = []
-    path_3d, path_2d = human36m.prepare(release, tmp_path / "out", said.append)
+    path_3d, path_2d = human36m_release.prepare(release, tmp_path / "out", said.append)
     positions = np.load(path_3d, allow_pickle=True)["positions_3d"].item()
     assert {subject: sorted(takes) for subject, takes in positions.items()} == {
         "S1": ["WalkDog 1"],
@@ -121,7 +121,7 @@ def test_preparation_equals_the_public_one(tmp_path):
 
 def test_prepared_files_are_read_back(tmp_path):
     release = write_raw_release(tmp_path / "raw", {"S9": {"Sitting 2": 6}})
-    human36m.prepare(release, tmp_path / "out", lambda line: None)
+    human36m_release.prepare(release, tmp_path / "out", lambda line: None)
     sequences = human36m.load_sequences(tmp_path / "out", "gt", subjects=("S9",))
     assert sequences[0].key == "S9/Sitting 2/54138969"
 
@@ -192,14 +192,14 @@ def test_missing_file_says_how_to_make_it(folder, name, detections, how):
 
 def test_prepare_without_a_release(tmp_path):
     with pytest.raises(UsageError, match="no S1/MyPoseFeatures/D3_Positions"):
-        human36m.prepare(tmp_path, tmp_path / "out", lambda line: None)
+        human36m_release.prepare(tmp_path, tmp_path / "out", lambda line: None)
 
 
 def test_prepare_refuses_what_is_no_cdf(tmp_path):
     release = write_raw_release(tmp_path / "raw", {"S9": {"Sitting": 4}})
     (release / "S9" / "MyPoseFeatures" / "D3_Positions" / "Sitting.cdf").write_text("text")
     with pytest.raises(PoseError, match=r"Sitting\.cdf: not a readable CDF file"):
-        human36m.prepare(release, tmp_path / "out", lambda line: None)
+        human36m_release.prepare(release, tmp_path / "out", lambda line: None)
     assert not (tmp_path / "out" / FILE_3D).exists()
 
 

@@ -1,0 +1,51 @@
+"""`pose-eval video`: the whole pipeline from pixels, against given 3D."""
+
+from pathlib import Path
+
+import numpy as np
+from jsonargparse import Namespace
+
+from apps.evaluation import finish, plan_output
+from datasets.sequences import Truth, load_truth
+from pose.config import PipelineConfig
+from pose.errors import PoseError
+
+
+def evaluate_video(options: Namespace, config: PipelineConfig) -> None:
+    """Run the pipeline over the video and measure the people whose 3D is known."""
+    truth = load_truth(Path(options.gt))
+    output = plan_output(options, f"video-{Path(options.video).stem}")
+    from pose.evaluation.lifting import GIVEN, Evaluation
+    from pose.evaluation.results import Benchmark, describe
+    from pose.evaluation.table import COLUMNS
+    from pose.evaluation.video import match
+    from pose.pipeline import Pipeline
+    from pose.video import open_source
+
+    pipeline = Pipeline(config, intrinsics=truth.intrinsics)
+    with open_source(options.video) as source:
+        times = _times(truth, source.info.fps, options.gt)
+        matched = match(
+            pipeline.run(source), pipeline.skeleton, truth.joints, times, truth.intrinsics, source.info.size
+        )
+        fps = source.info.fps
+    if not matched.found:
+        raise PoseError(f"{options.video}: the pipeline found none of the people of {options.gt}")
+    evaluation = Evaluation()
+    for sequence, poses, sigma in zip(matched.sequences, matched.poses, matched.sigmas, strict=True):
+        evaluation.measure(GIVEN, sequence, poses, sigma)
+    share = f"{matched.found:,} of {matched.known:,} known poses found"
+    benchmark = Benchmark(
+        Path(options.gt).name, "", "from pixels", "frames", ("video",), tuple(COLUMNS), f"{matched.known:,} known poses"
+    )
+    method = options.name or f"{config.detector} + {config.estimator} + {Path(config.lifter).stem}"
+    result = describe(f"{method}, {share}", evaluation, benchmark, fps)
+    result["found"], result["known"] = matched.found, matched.known
+    finish([result], output)
+
+
+def _times(truth: Truth, fps: float, name: str) -> np.ndarray:
+    """The truth's own time stamps; without them its frames are those of the video, one by one."""
+    if truth.times is not None:
+        return truth.times
+    return np.arange(len(truth.joints)) / fps

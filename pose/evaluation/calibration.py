@@ -1,0 +1,52 @@
+"""Are the uncertainties right? Errors against the sigma that was given with them.
+
+A joint's sigma is the radius that holds the true joint with probability 0.68. Counts are kept in bins of sigma and of
+error / sigma, from which the share inside any multiple of sigma follows.
+"""
+
+import itertools
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+F64 = NDArray[np.float64]
+
+EXPECTED_SHARE = 0.68
+SIGMA_EDGES = np.geomspace(2, 512, 25)  # mm
+RATIO_EDGES = np.linspace(0, 5, 101)
+
+
+def count(errors: F64, sigma: NDArray[np.floating]) -> NDArray[np.int64]:
+    """(24, 101) counts of `errors` (mm, any shape) by `sigma` (mm, same shape); the last column is beyond 5 sigma."""
+    sigma_bins, ratio_bins = len(SIGMA_EDGES) - 1, len(RATIO_EDGES)
+    per_bin = np.log(SIGMA_EDGES[1] / SIGMA_EDGES[0])
+    row = np.clip(np.log(sigma.ravel() / SIGMA_EDGES[0]) / per_bin, 0, sigma_bins - 1).astype(np.int64)
+    column = np.minimum(errors.ravel() / sigma.ravel() / RATIO_EDGES[1], ratio_bins - 1).astype(np.int64)
+    return np.bincount(row * ratio_bins + column, minlength=sigma_bins * ratio_bins).reshape(sigma_bins, ratio_bins)
+
+
+def summarize(counts: NDArray[np.int64]) -> dict[str, Any]:
+    """Shares of errors inside 1 sigma and inside every multiple; and by sigma, the error that holds 68 % of errors."""
+    total = counts.sum()
+    inside = np.cumsum(counts.sum(axis=0)[:-1]) / total
+    one_sigma = int(np.argmin(np.abs(RATIO_EDGES - 1)))
+    rows = [_row(low, high, row) for (low, high), row in zip(itertools.pairwise(SIGMA_EDGES), counts, strict=True)]
+    return {
+        "expected_inside_one_sigma": EXPECTED_SHARE,
+        "inside_one_sigma": float(inside[one_sigma - 1]),
+        "multiples_of_sigma": RATIO_EDGES[1:].round(6).tolist(),
+        "inside": inside.tolist(),
+        "by_sigma": [row for row in rows if row["joints"]],
+    }
+
+
+def _row(low: float, high: float, row: NDArray[np.int64]) -> dict[str, Any]:
+    """One bin of sigma: its middle, how many joints, and the error (mm) that 68 % of them stay below."""
+    middle = float(np.sqrt(low * high))
+    joints = int(row.sum())
+    if not joints:
+        return {"sigma": middle, "joints": 0}
+    shares = np.cumsum(row[:-1]) / joints
+    multiple = float(np.interp(EXPECTED_SHARE, [0, *shares], RATIO_EDGES))
+    return {"sigma": middle, "joints": joints, "error_68": multiple * middle}

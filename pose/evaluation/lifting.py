@@ -1,0 +1,159 @@
+"""Run a lifter over labelled sequences: in batches, with and without flip test-time augmentation, timed."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+
+from pose.evaluation.scores import SequenceScores, score
+from pose.labelled import LabelledSequence
+from pose.skeletons import H36M17, get_skeleton
+from pose.types import F32, Sequence2D, Sequence3D
+
+# Frames lifted in one call: enough for full batches, little enough that memory does not grow with the data set.
+FRAMES_A_CALL = 16_384
+PLAIN, FLIPPED, GIVEN = "no flip", "flip", "as given"
+
+
+class SequenceLifter(Protocol):
+    """What is evaluated: `pose.lifter.predict.Lifter`, or anything that looks like it."""
+
+    name: str
+
+    def lift_many(self, sequences: list[Sequence2D], lookahead: int = 0) -> list[Sequence3D]:
+        """3D for every frame of each sequence."""
+        ...
+
+
+@dataclass(slots=True)
+class Evaluation:
+    """Scores by variant ("no flip", "flip", "as given"), the best variant's predictions, and where the time went."""
+
+    scores: dict[str, list[SequenceScores]] = field(default_factory=dict)
+    predictions: dict[str, F32] = field(default_factory=dict)
+    frames_lifted: int = 0
+    frames_measured: int = 0
+    lifter_seconds: float = 0.0
+    metrics_seconds: float = 0.0
+
+    def measure(self, variant: str, sequence: LabelledSequence, poses: F32, sigma: F32 | None = None) -> None:
+        """Add the scores of one sequence; the variant measured last is the one whose poses are kept."""
+        start = time.perf_counter()
+        self.scores.setdefault(variant, []).append(score(sequence, poses, sigma))
+        self.metrics_seconds += time.perf_counter() - start
+        self.frames_measured += len(sequence)
+        self.predictions[sequence.key] = poses
+
+
+def evaluate_lifter(
+    sequences: Sequence[LabelledSequence],
+    lifter: SequenceLifter,
+    *,
+    flip: bool = True,
+    lookahead: int = 0,
+    advance: Callable[[int], object] = lambda frames: None,
+) -> Evaluation:
+    """Lift and measure all sequences, without flip and, with `flip`, averaged with the mirrored picture's answer too.
+
+    lookahead: frames, for streaming lifters. advance: told the number of frames done.
+    """
+    evaluation = Evaluation()
+    for batch in _batches(sequences):
+        start = time.perf_counter()
+        plain = _lift(batch, lifter, lookahead, mirror=False)
+        turned = _lift(batch, lifter, lookahead, mirror=True) if flip else []
+        evaluation.lifter_seconds += time.perf_counter() - start
+        for index, sequence in enumerate(batch):
+            evaluation.frames_lifted += len(sequence) * (1 + flip)
+            evaluation.measure(PLAIN, sequence, _poses(plain[index], sequence), plain[index].sigma)
+            if flip:
+                both = _mean(plain[index], turned[index])
+                evaluation.measure(FLIPPED, sequence, _poses(both, sequence), both.sigma)
+            advance(len(sequence))
+    return evaluation
+
+
+def evaluate_predictions(
+    sequences: Sequence[LabelledSequence],
+    predictions: dict[str, F32],
+    *,
+    advance: Callable[[int], object] = lambda frames: None,
+) -> Evaluation:
+    """Measure predictions made elsewhere, filed under the keys of `sequences`."""
+    evaluation = Evaluation()
+    for sequence in sequences:
+        evaluation.measure(GIVEN, sequence, predictions[sequence.key])
+        advance(len(sequence))
+    return evaluation
+
+
+def mirrored(sequence: Sequence2D) -> Sequence2D:
+    """The same person in the mirrored picture: left joints become right ones, and the lens mirrors with them."""
+    last = sequence.image_size[0] - 1
+    order = list(get_skeleton(sequence.skeleton).flip_order)
+    lens = sequence.intrinsics
+    if lens is not None:
+        lens = lens.copy()
+        lens[0, 2] = last - lens[0, 2]
+    keypoints = sequence.keypoints[:, order] * np.array([-1, 1], np.float32)
+    keypoints[..., 0] += last
+    return replace(sequence, keypoints=keypoints, scores=sequence.scores[:, order], intrinsics=lens)
+
+
+def unmirrored(answer: Sequence3D) -> Sequence3D:
+    """What a lifter says of a `mirrored` sequence, for the picture as it was."""
+    order, sides = list(H36M17.flip_order), np.array([-1, 1, 1], np.float32)
+    return Sequence3D(answer.joints[:, order] * sides, answer.root * sides, answer.sigma[:, order], answer.times)
+
+
+def _mean(a: Sequence3D, b: Sequence3D) -> Sequence3D:
+    half = np.float32(0.5)
+    return Sequence3D(half * (a.joints + b.joints), half * (a.root + b.root), half * (a.sigma + b.sigma), a.times)
+
+
+def _poses(answer: Sequence3D, sequence: LabelledSequence) -> F32:
+    """(T, 17, 3) in the space of the sequence's truth."""
+    poses = answer.joints + answer.root[:, None]
+    return poses if sequence.image_space is None else sequence.image_space.from_camera(poses).astype(np.float32)
+
+
+def _batches(sequences: Sequence[LabelledSequence]) -> Iterator[list[LabelledSequence]]:
+    batch: list[LabelledSequence] = []
+    for sequence in sequences:
+        batch.append(sequence)
+        if sum(map(len, batch)) >= FRAMES_A_CALL:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _lift(batch: list[LabelledSequence], lifter: SequenceLifter, lookahead: int, mirror: bool) -> list[Sequence3D]:
+    """One answer a sequence, lifted in the pieces that its protocol shows to a lifter."""
+    pieces = [_rows(one.observed, piece) for one in batch for piece in _pieces(one)]
+    answers = iter(lifter.lift_many([mirrored(piece) if mirror else piece for piece in pieces], lookahead))
+    whole = [_joined([next(answers) for _ in _pieces(one)]) for one in batch]
+    return [unmirrored(answer) for answer in whole] if mirror else whole
+
+
+def _pieces(sequence: LabelledSequence) -> list[slice]:
+    """The clips, and what is left after the last: it does not count, but predictions have a pose for every frame."""
+    if not sequence.clips:
+        return [slice(0, len(sequence))]
+    rest = slice(sequence.clips[-1].stop, len(sequence))
+    return [*sequence.clips, rest] if rest.start < rest.stop else list(sequence.clips)
+
+
+def _rows(observed: Sequence2D, rows: slice) -> Sequence2D:
+    return replace(
+        observed, keypoints=observed.keypoints[rows], scores=observed.scores[rows], times=observed.times[rows]
+    )
+
+
+def _joined(parts: list[Sequence3D]) -> Sequence3D:
+    if len(parts) == 1:
+        return parts[0]
+    names = ("joints", "root", "sigma", "times")
+    return Sequence3D(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))

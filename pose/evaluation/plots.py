@@ -1,0 +1,126 @@
+"""The plots of a report, as self-contained SVG."""
+
+import io
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from pose.errors import PoseError
+from pose.evaluation.results import Result, benchmark_of
+from pose.evaluation.table import SHORT
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Legible next to each other for colour-blind readers (Okabe and Ito).
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+
+
+def require_matplotlib() -> None:
+    """Raise PoseError, with what to install, when there is nothing to draw with."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise PoseError(
+            "the report needs matplotlib: pip install 'pose-pipeline[human36m]', or give --no-report"
+        ) from error
+
+
+def figure(draw: Callable[["Axes"], None], width: float = 9.0, height: float = 3.6) -> str:
+    """What `draw` puts on the axes, as one <svg> element. The same data gives the same text."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    canvas = Figure(figsize=(width, height), layout="constrained")
+    axes = canvas.add_subplot()
+    axes.grid(axis="y", alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    draw(axes)
+    text = io.StringIO()
+    with matplotlib.rc_context({"svg.hashsalt": "pose-eval", "svg.fonttype": "none", "font.family": "sans-serif"}):
+        canvas.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    svg = text.getvalue()
+    return svg[svg.index("<svg") :]
+
+
+def by_action(results: Sequence[Result]) -> str:
+    """MPJPE of each action, the methods side by side."""
+    groups = [name for name in benchmark_of(results[0]).groups if any(name in _best(one)["actions"] for one in results)]
+    labels = [SHORT.get(group, group) for group in groups]
+    series = {one["name"]: [_value(_best(one)["actions"].get(group)) for group in groups] for one in results}
+    return figure(lambda axes: _bars(axes, labels, series))
+
+
+def by_joint(results: Sequence[Result]) -> str:
+    """MPJPE of each joint, the methods side by side."""
+    joints = list(_best(results[0])["joints"])
+    labels = [joint.replace("right_", "r. ").replace("left_", "l. ") for joint in joints]
+    series = {one["name"]: [_value(_best(one)["joints"][joint]) for joint in joints] for one in results}
+    return figure(lambda axes: _bars(axes, labels, series))
+
+
+def over_time(result: Result) -> str:
+    """The error over time of the best, the median and the worst sequence."""
+
+    def draw(axes: "Axes") -> None:
+        for colour, line in zip(COLOURS, result["over_time"], strict=False):
+            step = line["frames_a_point"] / result["fps"]
+            values = [float("nan") if value is None else value for value in line["mpjpe"]]
+            label = f"{line['which']}: {line['key']}"
+            axes.plot([step * i for i in range(len(values))], values, color=colour, lw=1.2, label=label)
+        axes.set(xlabel="seconds", ylabel="MPJPE (mm)", ylim=(0, None))
+        axes.legend(frameon=False, fontsize=8)
+
+    return figure(draw)
+
+
+def uncertainty(result: Result) -> str:
+    """The error that 68 % of joints stay below, against the sigma that promised it; the diagonal is a kept promise."""
+    rows = [row for row in result["calibration"]["by_sigma"] if row["joints"] >= 30] or result["calibration"][
+        "by_sigma"
+    ]
+    sigma = [row["sigma"] for row in rows]
+
+    def draw(axes: "Axes") -> None:
+        axes.plot(sigma, sigma, color="0.6", ls="--", lw=1, label="perfectly calibrated")
+        axes.plot(sigma, [row["error_68"] for row in rows], "o-", color=COLOURS[0], ms=4, label=result["name"])
+        axes.set(xlabel="predicted sigma (mm)", ylabel="68 % of errors are below (mm)", xscale="log", yscale="log")
+        axes.legend(frameon=False, fontsize=8)
+
+    return figure(draw, width=5.5, height=4.2)
+
+
+def latency(results: Sequence[Result]) -> str:
+    """MPJPE against the time that a streaming lifter waits."""
+
+    def draw(axes: "Axes") -> None:
+        for colour, result in zip(COLOURS, results, strict=False):
+            points = result["lookahead"]
+            delays = [point["latency_ms"] for point in points]
+            axes.plot(delays, [_value(point) for point in points], "o-", color=colour, label=result["name"])
+            for point in points:
+                axes.annotate(f"{point['lookahead']} frames", (point["latency_ms"], _value(point)), fontsize=7)
+        axes.set(xlabel="latency (ms)", ylabel="MPJPE (mm)")
+        axes.legend(frameon=False, fontsize=8)
+
+    return figure(draw, width=6.5, height=4.2)
+
+
+def _best(result: Result) -> Result:
+    best: Result = list(result["variants"].values())[-1]
+    return best
+
+
+def _value(values: Result | None) -> float:
+    value = values["mpjpe"] if values else None
+    return float("nan") if value is None else float(value)
+
+
+def _bars(axes: "Axes", labels: Sequence[str], series: dict[str, list[float]]) -> None:
+    width = 0.8 / len(series)
+    for index, (name, values) in enumerate(series.items()):
+        places = [place + (index - (len(series) - 1) / 2) * width for place in range(len(labels))]
+        axes.bar(places, values, width, color=COLOURS[index % len(COLOURS)], label=name)
+    axes.set_xticks(range(len(labels)), labels, rotation=45, ha="right", fontsize=8)
+    axes.set_ylabel("MPJPE (mm)")
+    if len(series) > 1:
+        axes.legend(frameon=False, fontsize=8)

@@ -1,0 +1,71 @@
+"""Predictions at rest: one .npz, one array (T, 17, 3) float32 for each sequence, filed under the sequence's key.
+
+Metres, camera frame, root-relative or not. For protocol M the space is that of its ground truth (the 2.5D image space
+times the factor of the truth, in metres), so that nobody's file is ever read as the other protocol's.
+"""
+
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from pose.errors import PoseError, UsageError
+from pose.export.writer import PartFile, file_errors
+from pose.labelled import LabelledSequence, check_metres
+from pose.types import F32
+
+Predictions = dict[str, F32]
+
+
+def save_predictions(path: Path, predictions: Predictions) -> None:
+    """Write them all; the file appears under its name when it is whole. Raises PoseError where it cannot be written."""
+    part = PartFile(path)
+    try:
+        with file_errors(path), zipfile.ZipFile(part.file, "w", zipfile.ZIP_STORED) as archive:
+            for key, poses in predictions.items():
+                with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, np.ascontiguousarray(poses, np.float32), allow_pickle=False)
+        part.commit()
+    finally:
+        part.discard()
+
+
+def load_predictions(path: Path, sequences: Sequence[LabelledSequence]) -> Predictions:
+    """The predictions for `sequences`, checked: all there, as long as the truth, 17 joints, no NaN, metres.
+
+    Raises UsageError when there is no such file, PoseError, naming the sequence, for the rest.
+    """
+    if not path.is_file():
+        raise UsageError(f"{path}: no such file; predictions are an .npz with one (T, 17, 3) array a sequence")
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise PoseError(f"{path}: is a single array, not an .npz with one array a sequence")
+            missing = [one.key for one in sequences if one.key not in archive.files]
+            if missing:
+                raise PoseError(
+                    f"{path}: {len(missing)} of {len(sequences)} sequences are missing, first {missing[0]!r}; "
+                    f"it holds {_some(archive.files)}"
+                )
+            return {one.key: _checked(archive[one.key], one, path) for one in sequences}
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise PoseError(f"{path}: is not a readable .npz file of arrays ({error})") from error
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(repr(name) for name in names[:3]) + (", ..." if len(names) > 3 else "") if names else "nothing"
+
+
+def _checked(poses: F32, sequence: LabelledSequence, path: Path) -> F32:
+    source = f"{path}, {sequence.key}"
+    if poses.shape != sequence.truth.shape:
+        raise PoseError(f"{source}: expected {sequence.truth.shape} (frames, joints, xyz), got {poses.shape}")
+    if not np.isfinite(poses).all():
+        frame = int(np.flatnonzero(~np.isfinite(poses).all(axis=(1, 2)))[0])
+        raise PoseError(f"{source}: NaN or infinity in frame {frame}")
+    try:
+        check_metres(poses, source)
+    except ValueError as error:
+        raise PoseError(str(error)) from error
+    return poses.astype(np.float32)

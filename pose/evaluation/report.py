@@ -1,0 +1,69 @@
+"""An evaluation as one HTML file that needs nothing else: tables, and plots as inline SVG."""
+
+from collections.abc import Sequence
+from html import escape
+
+from pose.evaluation import plots
+from pose.evaluation.results import Result, benchmark_of, tables
+from pose.evaluation.table import Table, lookahead_table, measure_table, part_table, speed_table
+
+_STYLE = """
+:root { color-scheme: light dark; }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; padding: 0 1rem; max-width: 76rem; }
+h1 { font-size: 1.6rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; } h3 { font-size: 1rem; margin-bottom: .3rem; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
+th, td { padding: .25rem .55rem; text-align: right; white-space: nowrap; border-bottom: 1px solid #8884; }
+th:first-child, td:first-child { text-align: left; } td:last-child { font-weight: 600; }
+figure { margin: 1rem 0; } figcaption { font-size: .85rem; opacity: .75; }
+svg { max-width: 100%; height: auto; background: #fff; border-radius: 6px; }
+"""
+
+
+def html_report(results: Sequence[Result]) -> str:
+    """The whole page. Results of different benchmarks get sections of their own."""
+    sections = "\n".join(_section(group) for group in tables(results))
+    names = ", ".join(dict.fromkeys(result["name"] for result in results))
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>pose-eval: {escape(names)}</title><style>{_STYLE}</style></head>\n"
+        f"<body><h1>pose-eval: {escape(names)}</h1>\n{sections}\n</body></html>\n"
+    )
+
+
+def _section(results: list[Result]) -> str:
+    benchmark = benchmark_of(results[0])
+    parts = [f"<h2>{escape(benchmark.title)}</h2>", *(_table(measure_table(results, name)) for name in benchmark.measures)]
+    parts.append(_figure("Error of each action", plots.by_action(results)))
+    parts.append(_figure("Error of each joint", plots.by_joint(results)))
+    if curves := [result for result in results if result["lookahead"]]:
+        parts.append(_figure("Accuracy against latency", plots.latency(curves)))
+        parts.extend(_table(lookahead_table(result)) for result in curves)
+    for result in results:
+        parts.extend(_details(result))
+    parts.append(_table(speed_table(results)))
+    return "\n".join(parts)
+
+
+def _details(result: Result) -> list[str]:
+    name = result["name"]
+    parts = [f"<h2>{escape(name)}</h2>"]
+    if result["over_time"]:
+        parts.append(_figure(f"{name}: error over time", plots.over_time(result)))
+    if calibration := result["calibration"]:
+        inside = 100 * calibration["inside_one_sigma"]
+        caption = f"{name}: {inside:.1f} % of errors lie inside one sigma (68 % are promised)"
+        parts.append(_figure(caption, plots.uncertainty(result)))
+    return [*parts, *(_table(part_table(result, part)) for part in ("joints", "cameras", "subjects"))]
+
+
+def _figure(caption: str, svg: str) -> str:
+    return f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>"
+
+
+def _table(table: Table) -> str:
+    heads = "".join(f"<th>{escape(head)}</th>" for head in table.heads)
+    rows = "\n".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in table.rows)
+    body = f"<table><thead><tr>{heads}</tr></thead><tbody>\n{rows}\n</tbody></table>"
+    return f'<h3>{escape(table.title)}</h3><div class="scroll">{body}</div>'

@@ -1,0 +1,143 @@
+"""One evaluation as plain data (`results.json`), and the rule for what may stand in one table.
+
+Results carry the benchmark they were measured on: data set, protocol, 2D input, frames. Only results of one benchmark
+ever share a table; others get a table of their own.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pose.errors import PoseError, UsageError
+from pose.evaluation import calibration
+from pose.evaluation.lifting import Evaluation
+from pose.evaluation.scores import Averaging, SequenceScores, summarize
+from pose.export.writer import PartFile
+
+FORMAT, VERSION = "pose-eval", 1
+FILE = "results.json"
+Result = dict[str, Any]
+# Points of the plot of error over time; more would not be seen.
+_TIME_POINTS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """What was measured. Two results with unequal benchmarks never share a table.
+
+    name: the data set. protocol: its protocol ("" where there is one only). input_2d: where the 2D comes from.
+    averaging: how the average is taken. groups: the columns, in order. measures: what its tables show. selection:
+    subjects and frames, so that a part of the data never stands beside the whole.
+    """
+
+    name: str
+    protocol: str
+    input_2d: str
+    averaging: Averaging
+    groups: tuple[str, ...]
+    measures: tuple[str, ...]
+    selection: str
+
+    @property
+    def title(self) -> str:
+        protocol = f", protocol {self.protocol}" if self.protocol else ""
+        mean = "each action's mean first" if self.averaging == "actions" else "mean over all frames"
+        return f"{self.name}{protocol}, 2D: {self.input_2d} ({self.selection}; {mean})"
+
+
+def describe(name: str, evaluation: Evaluation, benchmark: Benchmark, fps: float, sha256: str = "") -> Result:
+    """The result of one lifter or one file of predictions. fps: of the sequences. sha256: of the lifter's weights."""
+    best = list(evaluation.scores)[-1]
+    counts = [one.calibration for one in evaluation.scores[best] if one.calibration is not None]
+    return {
+        "name": name,
+        "sha256": sha256,
+        "fps": fps,
+        "benchmark": asdict(benchmark),
+        "variants": {key: summarize(scores, benchmark.averaging) for key, scores in evaluation.scores.items()},
+        "calibration": calibration.summarize(np.sum(counts, axis=0)) if counts and np.sum(counts) else None,
+        "over_time": _over_time(evaluation.scores[best]),
+        "speed": {
+            "lifter_frames": evaluation.frames_lifted,
+            "lifter_seconds": round(evaluation.lifter_seconds, 3),
+            "lifter_frames_per_second": _rate(evaluation.frames_lifted, evaluation.lifter_seconds),
+            "metrics_frames": evaluation.frames_measured,
+            "metrics_seconds": round(evaluation.metrics_seconds, 3),
+            "metrics_frames_per_second": _rate(evaluation.frames_measured, evaluation.metrics_seconds),
+        },
+        "lookahead": [],
+    }
+
+
+def curve_point(lookahead: int, fps: float, evaluation: Evaluation, benchmark: Benchmark) -> dict[str, Any]:
+    """One point of the accuracy-against-latency curve."""
+    average = summarize(next(iter(evaluation.scores.values())), benchmark.averaging)["average"]
+    return {"lookahead": lookahead, "latency_ms": 1000 * lookahead / fps, **average}
+
+
+def _rate(frames: int, seconds: float) -> float | None:
+    return round(frames / seconds, 1) if frames and seconds else None
+
+
+def _over_time(scores: Sequence[SequenceScores]) -> list[dict[str, Any]]:
+    """The error over time of the best, the median and the worst sequence, thinned by averaging."""
+    known = [one for one in scores if one.frames]
+    ranked = sorted(known, key=lambda one: float(np.nanmean(one.over_time)))
+    if not ranked:
+        return []
+    chosen = {"best": ranked[0], "median": ranked[len(ranked) // 2], "worst": ranked[-1]}
+    return [{"which": which, "key": one.key, **_thinned(one)} for which, one in chosen.items()]
+
+
+def _thinned(one: SequenceScores) -> dict[str, Any]:
+    step = -(-len(one.over_time) // _TIME_POINTS)
+    padded = np.pad(one.over_time, (0, -len(one.over_time) % step), constant_values=np.nan).reshape(-1, step)
+    known = np.isfinite(padded)
+    sums, counts = np.where(known, padded, 0).sum(axis=1), known.sum(axis=1)
+    means = [float(total / count) if count else None for total, count in zip(sums, counts, strict=True)]
+    return {"frames_a_point": step, "mpjpe": means}
+
+
+def save_results(path: Path, results: Sequence[Result]) -> None:
+    """Write `results.json`."""
+    part = PartFile(path)
+    try:
+        content = {"format": FORMAT, "version": VERSION, "results": list(results)}
+        part.file.write(json.dumps(content, indent=1, allow_nan=False).encode())
+        part.commit()
+    finally:
+        part.discard()
+
+
+def load_results(path: Path) -> list[Result]:
+    """The results in a `results.json`, or in a folder that has one. Raises UsageError or PoseError."""
+    file = path / FILE if path.is_dir() else path
+    if not file.is_file():
+        raise UsageError(f"{file}: no such file; pose-eval writes one for each evaluation")
+    try:
+        content = json.loads(file.read_bytes())
+        if content["format"] != FORMAT or content["version"] != VERSION:
+            raise PoseError(
+                f"{file}: expected {FORMAT} version {VERSION}, got {content['format']} {content['version']}"
+            )
+        return list(content["results"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise PoseError(f"{file}: is not a results.json of pose-eval") from error
+
+
+def tables(results: Sequence[Result]) -> list[list[Result]]:
+    """Results side by side where they measure the same thing: one list for each benchmark, in order of appearance."""
+    groups: dict[str, list[Result]] = {}
+    for result in results:
+        groups.setdefault(json.dumps(result["benchmark"], sort_keys=True), []).append(result)
+    return list(groups.values())
+
+
+def benchmark_of(result: Result) -> Benchmark:
+    """What a result was measured on."""
+    fields = result["benchmark"]
+    return Benchmark(**{**fields, "groups": tuple(fields["groups"]), "measures": tuple(fields["measures"])})

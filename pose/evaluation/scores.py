@@ -1,0 +1,169 @@
+"""From poses to numbers: errors of each sequence, and their means by action, joint and camera.
+
+A sequence is kept as sums of errors over its frames, one for each joint, so that any mean over any group of sequences
+is a mean over frames, exactly, whatever the order of the groups.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose import metrics
+from pose.evaluation import calibration
+from pose.labelled import LabelledSequence
+from pose.skeletons import H36M_NAMES
+from pose.types import F32
+
+F64 = NDArray[np.float64]
+# How many frames in a row one error needs, and what measures it.
+MEASURES: dict[str, tuple[int, Callable[..., F64]]] = {
+    "mpjpe": (1, metrics.position_errors),
+    "p_mpjpe": (1, metrics.aligned_errors),
+    "n_mpjpe": (1, metrics.scaled_errors),
+    "mpjve": (2, metrics.velocity_errors),
+    "accel": (3, metrics.acceleration_errors),
+}
+# The joints of the test script of MPI-INF-3DHP: without pelvis, spine and neck / nose.
+PCK_JOINTS = [joint for joint, name in enumerate(H36M_NAMES) if name not in ("pelvis", "spine", "neck")]
+# "actions": the mean inside each action first, then over the actions. "frames": one mean over all frames.
+Averaging = Literal["actions", "frames"]
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceScores:
+    """What one sequence adds to every mean.
+
+    sums: measure -> (17,) mm summed over `counts[measure]` frames (or differences of frames). frames: that count.
+    below: (31,) errors of `PCK_JOINTS` below 0, 5, ..., 150 mm. over_time: (T,) mm, NaN where a frame does not count.
+    calibration: (sigma bin, ratio bin) counts, see `pose.evaluation.calibration`; None without uncertainties.
+    """
+
+    key: str
+    subject: str
+    action: str
+    camera: str
+    frames: int
+    sums: dict[str, F64]
+    counts: dict[str, int]
+    below: NDArray[np.int64]
+    over_time: F32
+    calibration: NDArray[np.int64] | None = None
+
+
+def score(sequence: LabelledSequence, poses: NDArray[np.floating], sigma: F32 | None = None) -> SequenceScores:
+    """Measure one sequence: (T, 17, 3) m `poses`, root-relative or not, in the space of its truth, and `sigma`
+    (T, 17) mm.
+    """
+    pred: F64 = metrics.root_relative(poses.astype(np.float64))
+    true: F64 = metrics.root_relative(sequence.truth.astype(np.float64))
+    counted = sequence.counted
+    sums, counts = {}, {}
+    for name, (needed, measure) in MEASURES.items():
+        errors = _errors(measure, needed, pred, true, counted)
+        sums[name], counts[name] = errors.sum(axis=0), len(errors)
+        if name == "mpjpe":
+            position = errors
+    over_time = np.full(len(sequence), np.nan, np.float32)
+    over_time[counted] = position.mean(axis=1)
+    return SequenceScores(
+        sequence.key,
+        sequence.subject,
+        sequence.action,
+        sequence.camera,
+        len(position),
+        sums,
+        counts,
+        _below(position[:, PCK_JOINTS]),
+        over_time,
+        None if sigma is None else calibration.count(position, sigma[counted]),
+    )
+
+
+def _errors(measure: Callable[..., F64], needed: int, pred: F64, true: F64, counted: NDArray[np.bool_]) -> F64:
+    """(N, 17) mm: one row for each frame, or each run of `needed` frames, that counts."""
+    if counted.all():
+        return measure(pred, true)
+    if needed == 1:
+        return measure(pred[counted], true[counted])
+    return measure(pred, true)[metrics.consecutive(counted, needed)]
+
+
+def _below(errors: F64) -> NDArray[np.int64]:
+    step = metrics.AUC_THRESHOLDS_MM[1]
+    bins = len(metrics.AUC_THRESHOLDS_MM)
+    floors = np.minimum(errors.ravel() / step, bins - 1).astype(np.int64)
+    counts = np.bincount(floors, minlength=bins)
+    return np.concatenate([[0], np.cumsum(counts)[: bins - 1]])
+
+
+def summarize(scores: Sequence[SequenceScores], averaging: Averaging) -> dict[str, Any]:
+    """All tables of an evaluation, in mm and percent: the average, and by action, joint, camera and subject.
+
+    Joints and cameras are averaged as the whole is: with "actions", inside each action first. A mean over nothing is
+    None.
+    """
+    actions = _groups(scores, "action")
+    return {
+        "frames": sum(one.frames for one in scores),
+        "sequences": len(scores),
+        "average": _average(scores, averaging),
+        "actions": {name: {**_pooled(group), "frames": _frames(group)} for name, group in actions.items()},
+        "joints": _by_joint(scores, averaging),
+        "cameras": {name: _average(group, averaging) for name, group in _groups(scores, "camera").items()},
+        "subjects": {name: _average(group, averaging) for name, group in _groups(scores, "subject").items()},
+    }
+
+
+def _groups(scores: Iterable[SequenceScores], field: str) -> dict[str, list[SequenceScores]]:
+    groups: dict[str, list[SequenceScores]] = {}
+    for one in scores:
+        groups.setdefault(getattr(one, field), []).append(one)
+    return groups
+
+
+def _frames(scores: Iterable[SequenceScores]) -> int:
+    return sum(one.frames for one in scores)
+
+
+def _joint_means(scores: Sequence[SequenceScores], name: str) -> F64:
+    """(17,) mean over all frames of these sequences; NaN without frames."""
+    count = sum(one.counts[name] for one in scores)
+    total = np.sum([one.sums[name] for one in scores], axis=0)
+    return total / count if count else np.full(len(H36M_NAMES), np.nan)
+
+
+def _pooled(scores: Sequence[SequenceScores]) -> dict[str, float | None]:
+    values = {name: float(_joint_means(scores, name).mean()) for name in MEASURES}
+    below = np.sum([one.below for one in scores], axis=0)
+    errors = _frames(scores) * len(PCK_JOINTS)
+    values["pck"] = 100 * below[-1] / errors if errors else np.nan
+    values["auc"] = 100 * below.mean() / errors if errors else np.nan
+    return {name: _number(value) for name, value in values.items()}
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
+
+
+def _average(scores: Sequence[SequenceScores], averaging: Averaging) -> dict[str, float | None]:
+    if averaging == "frames":
+        return _pooled(scores)
+    parts = [_pooled(group) for group in _groups(scores, "action").values()]
+    return {name: _mean(part[name] for part in parts) for name in (*MEASURES, "pck", "auc")}
+
+
+def _by_joint(scores: Sequence[SequenceScores], averaging: Averaging) -> dict[str, dict[str, float | None]]:
+    groups = [scores] if averaging == "frames" else list(_groups(scores, "action").values())
+    means = {name: [_joint_means(group, name) for group in groups] for name in MEASURES}
+    return {
+        joint: {name: _mean(_number(part[index]) for part in parts) for name, parts in means.items()}
+        for index, joint in enumerate(H36M_NAMES)
+    }

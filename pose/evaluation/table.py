@@ -1,0 +1,108 @@
+"""Results as the table that a paper prints: a row for each method and measure, a column for each action."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pose.evaluation.results import Result, benchmark_of
+
+# Measure -> what a table calls it, digits after the point.
+COLUMNS = {
+    "mpjpe": ("MPJPE (mm)", 1),
+    "p_mpjpe": ("P-MPJPE (mm)", 1),
+    "n_mpjpe": ("N-MPJPE (mm)", 1),
+    "mpjve": ("MPJVE (mm/frame)", 2),
+    "accel": ("Accel (mm/frame^2)", 2),
+    "pck": ("PCK@150 (%)", 1),
+    "auc": ("AUC (%)", 1),
+}
+SHORT = {
+    "Directions": "Dir.", "Discussion": "Disc.", "Eating": "Eat", "Greeting": "Greet", "Phoning": "Phone",
+    "Photo": "Photo", "Posing": "Pose", "Purchases": "Purch.", "Sitting": "Sit", "SittingDown": "SitD.",
+    "Smoking": "Smoke", "Waiting": "Wait", "WalkDog": "WalkD.", "Walking": "Walk", "WalkTogether": "WalkT.",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A title, column heads, and rows of cells; a row's first cell is its name."""
+
+    title: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def text(self) -> str:
+        """Aligned by spaces."""
+        lines = [self.heads, *self.rows]
+        widths = [max(len(line[i]) for line in lines) for i in range(len(self.heads))]
+        body = [
+            "  ".join(
+                [line[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(line[1:], widths[1:], strict=True))]
+            )
+            for line in lines
+        ]
+        return "\n".join([self.title, body[0], "-" * len(body[0]), *body[1:]])
+
+
+def measure_table(results: Sequence[Result], measure: str) -> Table:
+    """One measure for results of one benchmark: a row for each method and variant, the average last."""
+    benchmark = benchmark_of(results[0])
+    assert all(result["benchmark"] == results[0]["benchmark"] for result in results)
+    name, digits = COLUMNS[measure]
+    present = [group for group in benchmark.groups if any(group in _actions(result) for result in results)]
+    rows = []
+    for result in results:
+        for variant, summary in result["variants"].items():
+            values = [summary["actions"].get(group, {}).get(measure) for group in present]
+            cells = [_cell(value, digits) for value in (*values, summary["average"][measure])]
+            rows.append((f"{result['name']}, {variant}", *cells))
+    return Table(
+        f"{name}: {benchmark.title}", ("", *(SHORT.get(group, group) for group in present), "Avg."), tuple(rows)
+    )
+
+
+def part_table(result: Result, part: str) -> Table:
+    """All measures of one result's best variant by `part`: "joints", "cameras" or "subjects"."""
+    variant, summary = list(result["variants"].items())[-1]
+    measures = [one for one in benchmark_of(result).measures if one in next(iter(summary[part].values()))]
+    rows = [
+        (name, *(_cell(values[measure], COLUMNS[measure][1]) for measure in measures))
+        for name, values in summary[part].items()
+    ]
+    title = f"By {part.removesuffix('s')}: {result['name']}, {variant}, {benchmark_of(result).title}"
+    return Table(title, ("", *(COLUMNS[measure][0] for measure in measures)), tuple(rows))
+
+
+def lookahead_table(result: Result) -> Table:
+    """Accuracy against latency of one result."""
+    measures = ("mpjpe", "p_mpjpe", "mpjve", "accel")
+    rows = [
+        (str(point["lookahead"]), f"{point['latency_ms']:.0f}", *(_cell(point[m], COLUMNS[m][1]) for m in measures))
+        for point in result["lookahead"]
+    ]
+    heads = ("look-ahead (frames)", "latency (ms)", *(COLUMNS[measure][0] for measure in measures))
+    return Table(f"Accuracy against latency: {result['name']}, {benchmark_of(result).title}", heads, tuple(rows))
+
+
+def speed_table(results: Sequence[Result]) -> Table:
+    """Frames a second of lifter and metrics, each by itself."""
+    rows = []
+    for result in results:
+        speed = result["speed"]
+        share = speed["metrics_seconds"] / speed["lifter_seconds"] if speed["lifter_seconds"] else None
+        rows.append(
+            (
+                result["name"],
+                _cell(speed["lifter_frames_per_second"], 0),
+                _cell(speed["metrics_frames_per_second"], 0),
+                "-" if share is None else f"{100 * share:.1f} %",
+            )
+        )
+    return Table("Speed", ("", "lifter (frames/s)", "metrics (frames/s)", "metrics' time / lifter's"), tuple(rows))
+
+
+def _actions(result: Result) -> set[str]:
+    return {action for summary in result["variants"].values() for action in summary["actions"]}
+
+
+def _cell(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:,.{digits}f}"

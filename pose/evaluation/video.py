@@ -1,0 +1,107 @@
+"""A whole pipeline against given 3D: who of the people found is who of the people known, frame by frame.
+
+Only matched people have an error, so the share of known people that were found stands beside it: a pipeline that finds
+the easy half of the people must not look better than one that finds all.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.errors import PoseError
+from pose.geometry import project
+from pose.labelled import LabelledSequence
+from pose.skeletons import H36M17, Skeleton, to_h36m17
+from pose.types import F32, FrameResult, Sequence2D
+
+F64 = NDArray[np.float64]
+# Of the known person's height in the picture: joints further away than this, on average, are somebody else's.
+FURTHEST_MATCH = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """The known people as sequences, of which only found frames count; the poses and sigmas found for them.
+
+    poses: (T, 17, 3) m. sigmas: (T, 17) mm. known: how many people and frames have ground truth. found: how many of
+    these were found.
+    """
+
+    sequences: list[LabelledSequence]
+    poses: list[F32]
+    sigmas: list[F32]
+    known: int
+    found: int
+
+
+def match(
+    results: Iterable[FrameResult], skeleton: Skeleton, truth: F32, times: F64, lens: F64 | None, size: tuple[int, int]
+) -> Matched:
+    """Find the known people in what a pipeline said of a video.
+
+    truth: (T, P, 17, 3) m, camera frame, NaN where unknown. times: (T,) s. lens: (3, 3) px, with which people are told
+    apart; without it there must be one person, who is the one with the largest box. size: (width, height) px. Raises
+    PoseError for several people without a lens.
+    """
+    frames, people = truth.shape[:2]
+    if lens is None and people > 1:
+        raise PoseError(f"ground truth of {people} people needs `intrinsics` (3, 3) to tell who is who in the picture")
+    poses = np.zeros((people, frames, 17, 3), np.float32)
+    sigmas = np.ones((people, frames, 17), np.float32)
+    pixels = np.zeros((people, frames, 17, 2), np.float32)
+    scores = np.zeros((people, frames, 17), np.float32)
+    found = np.zeros((people, frames), bool)
+    for row, result in _aligned(results, times):
+        if not len(result.people):
+            continue
+        seen, seen_scores = to_h36m17(result.people.keypoints, result.people.scores, skeleton)
+        for person, index in _pairs(result, seen, truth[row], lens):
+            poses[person, row] = result.poses.joints[index] + result.poses.root[index]
+            sigmas[person, row] = result.poses.sigma[index]
+            pixels[person, row], scores[person, row] = seen[index], seen_scores[index]
+            found[person, row] = True
+    sequences = [
+        LabelledSequence(
+            f"person {person + 1}",
+            f"person {person + 1}",
+            "video",
+            "0",
+            Sequence2D(pixels[person], scores[person], times, size, H36M17.name, lens),
+            truth[:, person],
+            found[person],
+        )
+        for person in range(people)
+    ]
+    known = int(np.isfinite(truth).all(axis=(2, 3)).sum())
+    return Matched(sequences, list(poses), list(sigmas), known, int(found.sum()))
+
+
+def _aligned(results: Iterable[FrameResult], times: F64) -> Iterator[tuple[int, FrameResult]]:
+    """Each result with the row of the truth of its time, if there is one within half a frame."""
+    tolerance = float(np.median(np.diff(times))) / 2 if len(times) > 1 else 0.02
+    for result in results:
+        row = int(np.abs(times - result.time).argmin())
+        if abs(times[row] - result.time) < tolerance:
+            yield row, result
+
+
+def _pairs(result: FrameResult, seen: F32, truth: F32, lens: F64 | None) -> list[tuple[int, int]]:
+    """(known person, found person) of one frame; nobody is taken twice, the closest first."""
+    known = np.flatnonzero(np.isfinite(truth).all(axis=(1, 2)))
+    if not len(known):
+        return []
+    if lens is None:
+        boxes = result.people.boxes
+        areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+        return [(int(known[0]), int(areas.argmax()))]
+    expected = project(truth[known], lens)
+    heights = np.ptp(expected, axis=1).max(axis=-1)
+    apart = np.linalg.norm(expected[:, None] - seen[None], axis=-1).mean(axis=-1) / heights[:, None]
+    pairs = []
+    while apart.size and apart.min() < FURTHEST_MATCH:
+        a, b = (int(i) for i in np.unravel_index(apart.argmin(), apart.shape))
+        pairs.append((int(known[a]), b))
+        apart[a], apart[:, b] = np.inf, np.inf
+    return pairs
