@@ -8,6 +8,7 @@ the size of the picture do not matter.
 Axis legend: B batch, T time, J joint (17), F feature.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -49,6 +50,15 @@ class Observations:
     def frames(self, rows: Tensor | slice) -> "Observations":
         """The observations of some frames: `rows` indexes the time axis."""
         return Observations(*(getattr(self, name)[:, rows] for name in self.__slots__))
+
+    def sequences(self, rows: Tensor | slice) -> "Observations":
+        """The observations of some sequences: `rows` indexes the batch axis."""
+        return Observations(*(getattr(self, name)[rows] for name in self.__slots__))
+
+    @classmethod
+    def concatenate(cls, parts: Sequence["Observations"]) -> "Observations":
+        """One batch of several."""
+        return cls(*(torch.cat([getattr(part, name) for part in parts]) for name in cls.__slots__))
 
 
 def observe(

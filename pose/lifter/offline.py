@@ -8,12 +8,10 @@ from collections import deque
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.lifter.predict import HOP, WINDOW, Blend, Lifter, split_outputs
+from pose.lifter.pending import LONGEST_GAP_SECONDS, PendingFrame, take_finished
+from pose.lifter.predict import HOP, WINDOW, Blend, Lifter
 from pose.skeletons import Skeleton
-from pose.types import F32, FrameResult, People, Poses3D, Sequence2D
-
-# A person who was away for longer starts a new sequence: what they did meanwhile is anybody's guess.
-LONGEST_GAP_SECONDS = 1.0
+from pose.types import FrameResult, People, Sequence2D
 
 
 class OfflineLifter:
@@ -31,24 +29,24 @@ class OfflineLifter:
     ) -> None:
         self._lifter, self._skeleton, self._image_size, self._intrinsics = lifter, skeleton, image_size, intrinsics
         self._tracks: dict[int, _Track] = {}
-        self._pending: deque[_Pending] = deque()
+        self._pending: deque[PendingFrame] = deque()
 
     def push(self, people: People) -> list[FrameResult]:
         """Take the next frame; return the frames that are final now, oldest first."""
         self._end_tracks(before=people.time - LONGEST_GAP_SECONDS)
-        pending = _Pending(people)
+        pending = PendingFrame(people)
         self._pending.append(pending)
         for row, person in enumerate(people.ids.tolist()):
             track = self._tracks.setdefault(person, _Track())
             track.append(people, row, pending)
             if len(track.waiting) == WINDOW and track.fresh >= HOP:
                 self._lift(track, last=False)
-        return self._finished()
+        return take_finished(self._pending)
 
     def flush(self) -> list[FrameResult]:
         """The source has ended: return all frames not yet returned."""
         self._end_tracks(before=np.inf)
-        return self._finished()
+        return take_finished(self._pending)
 
     def _end_tracks(self, before: float) -> None:
         for person, track in list(self._tracks.items()):
@@ -75,34 +73,13 @@ class OfflineLifter:
         track.waiting = track.waiting[count:]
         track.start += count
 
-    def _finished(self) -> list[FrameResult]:
-        done = []
-        while self._pending and self._pending[0].missing == 0:
-            done.append(self._pending.popleft().result())
-        return done
-
-
-class _Pending:
-    """A frame whose people do not all have their 3D yet."""
-
-    def __init__(self, people: People) -> None:
-        self.people, self.missing = people, len(people)
-        self._answers = np.zeros((len(people), 17 * 4 + 3), np.float32)
-
-    def answer(self, row: int, answer: F32) -> None:
-        self._answers[row] = answer
-        self.missing -= 1
-
-    def result(self) -> FrameResult:
-        return FrameResult(self.people, Poses3D(*split_outputs(self._answers)))
-
 
 class _Waiting:
     """One person in one frame that is not final yet."""
 
     __slots__ = ("keypoints", "pending", "row", "scores", "time")
 
-    def __init__(self, people: People, row: int, pending: _Pending) -> None:
+    def __init__(self, people: People, row: int, pending: PendingFrame) -> None:
         self.keypoints, self.scores, self.time = people.keypoints[row], people.scores[row], people.time
         self.row, self.pending = row, pending
 
@@ -116,6 +93,6 @@ class _Track:
         self.start = 0
         self.fresh = 0
 
-    def append(self, people: People, row: int, pending: _Pending) -> None:
+    def append(self, people: People, row: int, pending: PendingFrame) -> None:
         self.waiting.append(_Waiting(people, row, pending))
         self.fresh += 1

@@ -1,0 +1,160 @@
+"""Windows are blended without seams, and the stage that works frame by frame gives what whole sequences give."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from pose.lifter.offline import OfflineLifter
+from pose.lifter.predict import HOP, WINDOW, Lifter, fade, window_spans
+from pose.skeletons import H36M17, SKELETONS
+from pose.types import People, Sequence2D
+
+
+def people_of(sequence, frame, ids=(1,)):
+    n = len(ids)
+    return People(
+        frame, float(sequence.times[frame]), np.array(ids, np.int64), np.zeros((n, 4), np.float32),
+        np.ones(n, np.float32), np.repeat(sequence.keypoints[frame : frame + 1], n, axis=0),
+        np.repeat(sequence.scores[frame : frame + 1], n, axis=0),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("length", [1, 2, 80, 81, 82, 134, 135, 136, 500])
+def test_windows_cover_every_frame_and_overlap_enough(length):
+    spans = window_spans(length)
+    covered = np.zeros(length, int)
+    for start, stop in spans:
+        assert stop - start <= WINDOW
+        covered[start:stop] += 1
+    assert covered.min() == 1
+    assert all(later[0] - earlier[0] == HOP for earlier, later in pairwise(spans))
+    assert all(stop - start > WINDOW - HOP for start, stop in spans[1:])
+
+
+def test_overlapping_fades_add_up_to_one():
+    total = np.zeros(HOP + WINDOW)
+    total[:WINDOW] += fade(WINDOW, first=True)
+    total[HOP:] += fade(WINDOW, first=False)
+    np.testing.assert_allclose(total[: HOP + HOP], 1)
+
+
+@pytest.mark.parametrize("length", [1, 60, 81, 82, 135, 300])
+def test_the_stage_gives_what_the_whole_sequence_gives(make_lifter, make_walk, length):
+    lifter, sequence = make_lifter(), make_walk(length)
+    expected = lifter.lift(sequence)
+    stage = OfflineLifter(lifter, H36M17, (640, 480))
+    results, most_waiting = [], 0
+    for frame in range(length):
+        results += stage.push(people_of(sequence, frame))
+        most_waiting = max(most_waiting, frame + 1 - len(results))
+    results += stage.flush()
+    assert most_waiting <= WINDOW
+    assert [result.index for result in results] == list(range(length))
+    np.testing.assert_allclose(np.concatenate([r.poses.joints for r in results]), expected.joints, atol=1e-5)
+    np.testing.assert_allclose(np.concatenate([r.poses.sigma for r in results]), expected.sigma, rtol=1e-4)
+
+
+def test_no_seam_where_windows_join(make_lifter, make_walk):
+    """The blend's acceleration at the joins is no larger than elsewhere, while cutting windows apart would show."""
+    lifter, sequence = make_lifter(), make_walk(4 * HOP + WINDOW)
+    sequence = replace(sequence, scores=np.ones_like(sequence.scores))
+    joins = HOP * np.arange(1, 5)
+    blended = acceleration(lifter.lift(sequence).joints)
+    cut = np.concatenate([window.joints for window in lifter.lift_many(pieces(sequence))])
+    at_joins = np.concatenate([blended[j - 2 : j + WINDOW - HOP] for j in joins])
+    assert np.median(at_joins) < 1.5 * np.median(blended)
+    assert at_joins.max() < 1.5 * blended.max()
+    assert acceleration(cut)[joins - 1].mean() > 2 * blended[joins - 1].mean()
+
+
+def pieces(sequence):
+    cuts = [slice(start, start + HOP) for start in range(0, len(sequence), HOP)]
+    return [
+        replace(sequence, keypoints=sequence.keypoints[c], scores=sequence.scores[c], times=sequence.times[c])
+        for c in cuts
+    ]
+
+
+def acceleration(joints):
+    return np.linalg.norm(np.diff(joints, 2, axis=0), axis=-1).mean(axis=-1)
+
+
+def test_people_with_other_lives_come_out_in_order(make_lifter, make_walk):
+    sequence = make_walk(200)
+    stage = OfflineLifter(make_lifter(), H36M17, (640, 480))
+    lives = {1: range(200), 2: range(20, 60), 3: range(100, 101), 4: range(0)}
+    results = []
+    for frame in range(200):
+        ids = [person for person, life in lives.items() if frame in life]
+        results += stage.push(people_of(sequence, frame, ids))
+    results += stage.flush()
+    assert [result.index for result in results] == list(range(200))
+    for result in results:
+        assert result.people.ids.tolist() == [person for person, life in lives.items() if result.index in life]
+        assert len(result.poses) == len(result.people)
+
+
+def test_a_long_absence_starts_a_new_sequence(make_lifter, make_walk):
+    lifter, sequence = make_lifter(), make_walk(100)
+    stage = OfflineLifter(lifter, H36M17, (640, 480))
+    results = []
+    for frame in [*range(20), *range(70, 100)]:
+        results += stage.push(people_of(sequence, frame))
+    results += stage.flush()
+    tail = Sequence2D(sequence.keypoints[70:], sequence.scores[70:], sequence.times[70:], (640, 480), sequence.skeleton)
+    np.testing.assert_allclose(
+        np.concatenate([result.poses.joints for result in results[20:]]), lifter.lift(tail).joints, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("skeleton", SKELETONS.values(), ids=SKELETONS)
+def test_every_skeleton_is_lifted(make_lifter, make_walk, skeleton):
+    sequence = make_walk(12, skeleton=skeleton.name, joints=len(skeleton))
+    lifted = make_lifter().lift(sequence)
+    assert lifted.joints.shape == (12, 17, 3)
+    assert np.isfinite(lifted.joints).all()
+    assert np.isfinite(lifted.root).all()
+    assert (lifted.sigma > 0).all()
+    np.testing.assert_array_equal(lifted.joints[:, 0], 0)
+
+
+def test_what_is_not_seen_has_no_influence(make_lifter, make_walk):
+    lifter, sequence = make_lifter(), make_walk(30)
+    garbage = sequence.keypoints.copy()
+    garbage[sequence.scores == 0] = np.nan
+    expected = lifter.lift(sequence)
+    got = lifter.lift(replace(sequence, keypoints=garbage))
+    np.testing.assert_array_equal(got.joints, expected.joints)
+    assert np.isfinite(got.root).all()
+
+
+def test_only_time_counts_not_when_it_began(make_lifter, make_walk):
+    lifter, sequence = make_lifter(), make_walk(100)
+    later = replace(sequence, times=sequence.times + 5000)
+    np.testing.assert_allclose(lifter.lift(later).joints, lifter.lift(sequence).joints, atol=1e-4)
+
+
+def test_exact_rays_are_reproduced(make_lifter, make_walk):
+    """Fully trusted and not corrected, the joints project onto what was seen, whatever the pose."""
+    import torch
+
+    from pose.geometry import intrinsics_from_fov, project
+
+    lifter: Lifter = make_lifter()
+    with torch.no_grad():
+        lifter.network.head.weight.zero_()
+        lifter.network.head.bias.zero_()
+        lifter.network.head.bias[1:18] = torch.linspace(-0.2, 0.2, 17)
+        lifter.network.head.bias[18:35] = 50.0
+    sequence = make_walk(5)
+    sequence = replace(sequence, scores=np.ones_like(sequence.scores), intrinsics=intrinsics_from_fov((640, 480)))
+    lifted = lifter.lift(sequence)
+    seen = project(lifted.joints + lifted.root[:, None], sequence.intrinsics)
+    np.testing.assert_allclose(seen, sequence.keypoints, atol=0.05)
+
+
+def test_lookahead_needs_a_streaming_lifter(make_lifter, make_walk):
+    with pytest.raises(ValueError, match="use a streaming one"):
+        make_lifter().lift(make_walk(5), lookahead=4)
