@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser
 
-from apps.common import INTERRUPTED, parse_arguments, run_command
+from apps.common import parse_arguments, run_command
 from apps.options import add_config_option, add_options, config_of
 from apps.outputs import FORMATS, Outputs, plan_outputs
 from pose.config import PipelineConfig, check_options, option
@@ -110,7 +110,9 @@ def run(config: RunConfig, pipeline_config: PipelineConfig) -> int:
             _print_times(pipeline.times.seconds, tally.frames)
         if source.cut_short:
             raise PoseError(f"{source.cut_short}; the results hold what comes before")
-    return INTERRUPTED if interrupted else 0
+    if interrupted:
+        raise KeyboardInterrupt
+    return 0
 
 
 def _process(source: "Source", pipeline: "Pipeline", outputs: Outputs, config: RunConfig) -> tuple[Tally, bool]:

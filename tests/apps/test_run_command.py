@@ -1,0 +1,299 @@
+"""`pose-run`, as a user calls it, on real clips."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import av
+import jsonschema
+import numpy as np
+import pytest
+
+from apps.outputs import default_folder
+from apps.run import main
+from pose.export import load_poses
+from pose.export.poses_json import SCHEMA_PATH
+from tests.apps.conftest import command_line
+
+
+@pytest.fixture(autouse=True)
+def at_hand(weights_dir, monkeypatch) -> None:
+    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+
+
+@pytest.fixture
+def dance(videos) -> str:
+    return str(videos / "dance.mp4")
+
+
+def decoded(path: Path) -> list[np.ndarray]:
+    with av.open(str(path)) as container:
+        return [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+
+
+def test_one_command_turns_a_clip_into_tracked_3d(call, dance, tmp_path):
+    done = call("run", "--video", dance, "--out", tmp_path / "out", "--end", 1.5, "--profile")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "45 frames, 1.5 s of video, 1 person" in done.stdout
+    assert "a field of view of 55 degrees was assumed" in done.stdout
+    assert str(tmp_path / "out" / "overlay.mp4") in done.stdout
+    assert {"detect", "keypoints", "lift", "write", "overlay"} <= {line.split()[0] for line in done.stdout.splitlines()}
+
+    poses = load_poses(tmp_path / "out" / "poses.npz")
+    assert len(poses) == 45 and poses.complete
+    assert set(poses.id.tolist()) == {1}
+    np.testing.assert_allclose(poses.timestamps, np.arange(45) / 30, atol=1e-6)
+    height = poses.joints3d[..., 1].max(axis=1) - poses.joints3d[..., 1].min(axis=1)
+    assert 1.0 < np.median(height) < 2.2  # m, of a dancer
+    assert (poses.root[:, 2] > 0.5).all()
+
+    document = json.loads((tmp_path / "out" / "poses.json").read_text())
+    jsonschema.validate(document, json.loads(SCHEMA_PATH.read_text()))
+    assert [frame["index"] for frame in document["frames"]] == list(range(45))
+    assert {model["role"]: model["name"] for model in document["models"]} == {
+        "detector": "blazepose",
+        "estimator": "blazepose-full",
+        "lifter": "offline",
+    }
+    assert len(decoded(tmp_path / "out" / "overlay.mp4")) == 45
+
+
+def test_same_input_twice_gives_the_same_files(dance, tmp_path, tiny_lifter, capsys):
+    for name in ("a", "b"):
+        assert (
+            main(["--video", dance, "--out", str(tmp_path / name), "--end", "0.5", "--lifter", str(tiny_lifter)]) == 0
+        )
+    files = sorted(path.name for path in (tmp_path / "a").iterdir())
+    assert files == ["overlay.mp4", "poses.json", "poses.npz"]
+    for name in files:
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
+
+
+def test_part_of_a_clip_keeps_the_clips_times(dance, tmp_path, tiny_lifter, capsys):
+    common = ["--video", dance, "--formats", "npz", "--lifter", str(tiny_lifter)]
+    assert main([*common, "--out", str(tmp_path), "--start", "1", "--end", "1.2"]) == 0
+    times = load_poses(tmp_path / "poses.npz").timestamps
+    np.testing.assert_allclose(times, 1 + np.arange(6) / 30, atol=1e-6)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["poses.npz"]
+
+
+def test_clip_without_people_succeeds_and_says_so(empty_clip, tmp_path, tiny_lifter, capsys):
+    assert main(["--video", str(empty_clip), "--out", str(tmp_path / "out"), "--lifter", str(tiny_lifter)]) == 0
+    printed = capsys.readouterr()
+    assert "nobody was found" in printed.out
+    poses = load_poses(tmp_path / "out" / "poses.npz")
+    assert (len(poses), len(poses.id)) == (12, 0)
+    assert len(decoded(tmp_path / "out" / "overlay.mp4")) == 12
+
+
+def test_pictures_in_a_folder(dance, tmp_path, tiny_lifter, capsys):
+    folder = tmp_path / "frames"
+    folder.mkdir()
+    with av.open(dance) as container:
+        for number, frame in zip(range(5), container.decode(video=0), strict=False):
+            frame.to_image().save(folder / f"{number}.png")
+    assert main(["--video", str(folder), "--image-fps", "10", "--formats", "npz", "--lifter", str(tiny_lifter)]) == 0
+    poses = load_poses(tmp_path / "frames-poses" / "poses.npz")
+    np.testing.assert_allclose(poses.timestamps, np.arange(5) / 10)
+    assert len(poses.id) == 5
+
+
+def test_max_people_and_intrinsics_reach_the_results(videos, tmp_path, tiny_lifter, capsys):
+    call = ["--video", str(videos / "street.mp4"), "--formats", "json", "--lifter", str(tiny_lifter)]
+    assert main([*call, "--out", str(tmp_path), "--max-people", "1", "--intrinsics", "900,910,480,270"]) == 0
+    document = json.loads((tmp_path / "poses.json").read_text())
+    assert document["camera"]["status"] == "known"
+    assert document["camera"]["intrinsics"] == [[900, 0, 480], [0, 910, 270], [0, 0, 1]]
+    assert max(len(frame["people"]) for frame in document["frames"]) == 1
+    assert "assumed" not in capsys.readouterr().out
+
+
+def test_existing_results_are_kept_unless_asked(dance, tmp_path, tiny_lifter, capsys):
+    call = ["--video", dance, "--out", str(tmp_path), "--end", "0.1", "--formats", "json", "--lifter", str(tiny_lifter)]
+    (tmp_path / "poses.json").write_text("mine")
+    assert main(call) == 2
+    assert f"{tmp_path / 'poses.json'} exists; give --overwrite" in capsys.readouterr().err
+    assert (tmp_path / "poses.json").read_text() == "mine"
+    assert main([*call, "--overwrite", "--quiet"]) == 0
+    assert len(json.loads((tmp_path / "poses.json").read_text())["frames"]) == 3
+    assert capsys.readouterr().out == ""
+
+
+def test_printed_config_can_be_given_back(tmp_path, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["--config", "fast", "--max-people", "3", "--end", "2", "--print_config"])
+    assert end.value.code == 0
+    first = capsys.readouterr().out
+    assert "max_people: 3\n" in first
+    (tmp_path / "mine.yaml").write_text(first)
+    with pytest.raises(SystemExit):
+        main(["--config", str(tmp_path / "mine.yaml"), "--print_config"])
+    assert capsys.readouterr().out == first
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        ([], 2, "--video is missing"),
+        (["--video", "none.mp4"], 2, "none.mp4: no such file"),
+        (["--video", "emptyfolder"], 2, "emptyfolder: the folder has no pictures"),
+        (["--video", "nothing/*.png"], 2, "no picture matches"),
+        (["--video", "text.mp4"], 1, "text.mp4: not a video"),
+        (["--video", "zero.mp4"], 1, "zero.mp4: the file is empty"),
+        (["--video", "sound.mp4"], 1, "sound.mp4: the file has only sound"),
+        (["--video", "99"], 2, "camera 99: no such device"),
+        (["--video", "http://127.0.0.1:9/clip.mp4"], 1, "http://127.0.0.1:9/clip.mp4: connection refused"),
+        (["--video", "dance.mp4", "--start", "99"], 2, "--start 99 is not before the end"),
+        (["--video", "dance.mp4", "--end", "-1"], 2, "end: -1.0 is out of range; allowed: at least 0"),
+        (["--video", "dance.mp4", "--formats", "json,xml"], 2, "'xml' is unknown; known: json, npz, overlay"),
+        (["--video", "dance.mp4", "--formats", "overlay", "--no-overlay"], 2, "nothing to write"),
+        (["--video", "dance.mp4", "--detector", "magic"], 2, "--detector: expected one of 'blazepose', got magic"),
+        (["--video", "dance.mp4", "--lifter", "magic"], 2, "magic is neither a file nor one of"),
+        (["--video", "dance.mp4", "--lifter", "text.mp4"], 1, "text.mp4: not a readable lifter checkpoint"),
+        (["--video", "dance.mp4", "--max-people", "0"], 2, "max_people: 0 is out of range; allowed: at least 1"),
+        (["--video", "dance.mp4", "--intrinsics", "500,500"], 2, "intrinsics: expected shape (3, 3)"),
+        (["--video", "dance.mp4", "--intrinsics", "text.mp4"], 2, "intrinsics: cannot read 'text.mp4'; allowed: fx"),
+        (["--video", "dance.mp4", "--intrinsics", "0,1,2,3"], 2, "fx and fy above 0"),
+        (["--vidoe", "dance.mp4"], 2, "unknown option '--vidoe': did you mean --video?"),
+        (["--config", "wrong.yaml"], 2, "unknown key 'max_peple': did you mean max"),
+        (["--config", "none.yaml"], 2, "none.yaml"),
+        (["--video", "dance.mp4", "--out", "text.mp4"], 1, "text.mp4: is not a folder"),
+        (["--video", "dance.mp4", "--out", "/proc/nowhere"], 1, "/proc/nowhere: cannot be made"),
+        (["--video", "dance.mp4", "--device", "cuda"], 1, "cuda was asked for"),
+    ],
+)
+def test_bad_input_is_one_line(arguments, status, words, desk, capsys):
+    assert main(arguments) == status
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("error: ") and printed.err.count("\n") == 1
+    assert words in printed.err
+    assert not (desk / "dance").exists()
+
+
+@pytest.fixture
+def empty_clip(tmp_path) -> Path:
+    path = tmp_path / "wall.mp4"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("libx264", rate=24)
+        stream.width, stream.height, stream.pix_fmt = 96, 64, "yuv420p"
+        for shade in range(12):
+            frame = av.VideoFrame.from_ndarray(np.full((64, 96, 3), 100 + shade, np.uint8))
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+    return path
+
+
+@pytest.fixture
+def desk(tmp_path, monkeypatch, videos) -> Path:
+    """A working folder with a good clip and many bad files."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    Path("dance.mp4").symlink_to(videos / "dance.mp4")
+    Path("emptyfolder").mkdir()
+    Path("text.mp4").write_text("not a film\n" * 100)
+    Path("zero.mp4").touch()
+    Path("wrong.yaml").write_text("max_peple: 3\n")
+    with av.open("sound.mp4", "w") as container:
+        stream = container.add_stream("aac", rate=48000, layout="mono")
+        frame = av.AudioFrame.from_ndarray(np.zeros((1, 1024), np.float32), format="fltp", layout="mono")
+        frame.rate = 48000
+        container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+    return tmp_path
+
+
+def test_damaged_weight_is_one_line(dance, tmp_path, tiny_lifter, monkeypatch, capsys):
+    (tmp_path / "blazepose-detector.tflite").write_bytes(b"damaged")
+    monkeypatch.setenv("POSE_WEIGHTS_DIR", f"{tmp_path}{os.pathsep}{os.environ['POSE_WEIGHTS_DIR']}")
+    assert main(["--video", dance, "--out", str(tmp_path / "out"), "--lifter", str(tiny_lifter)]) == 1
+    line = capsys.readouterr().err
+    assert line.startswith("error: ") and line.count("\n") == 1
+    assert f"{tmp_path / 'blazepose-detector.tflite'} is damaged" in line
+    assert not (tmp_path / "out").exists()
+
+
+def test_truncated_video_gives_what_decodes_and_reports_the_rest(dance, tmp_path, tiny_lifter, capsys):
+    whole, cut = tmp_path / "whole.mp4", tmp_path / "cut.mp4"
+    with av.open(dance) as source, av.open(str(whole), "w", options={"movflags": "faststart"}) as target:
+        stream = target.add_stream_from_template(source.streams.video[0])
+        for packet in source.demux(video=0):
+            if packet.dts is not None and packet.dts * packet.time_base < 2:
+                packet.stream = stream
+                target.mux(packet)
+    cut.write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
+    assert main(["--video", str(cut), "--out", str(tmp_path / "out"), "--lifter", str(tiny_lifter)]) == 1
+    printed = capsys.readouterr()
+    assert "cut short" in printed.err or "stopped after" in printed.err
+    assert printed.err.splitlines()[-1].startswith("error: ")
+    poses = load_poses(tmp_path / "out" / "poses.npz")
+    assert 5 < len(poses) < 58
+    assert len(decoded(tmp_path / "out" / "overlay.mp4")) == len(poses)
+
+
+def test_full_disk_is_one_line_and_leaves_nothing(call, dance, tmp_path, tiny_lifter):
+    def limit_files() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+
+    done = call(
+        "run",
+        "--video",
+        dance,
+        "--out",
+        tmp_path / "out",
+        "--end",
+        0.5,
+        "--lifter",
+        tiny_lifter,
+        preexec_fn=limit_files,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
+    assert str(tmp_path / "out") in done.stderr and "File too large" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_interrupt_keeps_what_is_finished(videos, tmp_path, tiny_lifter, weights_dir):
+    out = tmp_path / "out"
+    arguments = ("--video", videos / "walk-by.mp4", "--start", 20, "--out", out, "--lifter", tiny_lifter)
+    process = subprocess.Popen(
+        command_line("run", *arguments),
+        env={**os.environ, "POSE_WEIGHTS_DIR": str(weights_dir)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 120
+    while not any(part.stat().st_size > 8_000 for part in out.glob(".poses.json.*.part")):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    printed, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "interrupted" in errors
+    document = json.loads((out / "poses.json").read_text())
+    poses = load_poses(out / "poses.npz")
+    assert not document["complete"] and not poses.complete
+    assert len(poses) == len(document["frames"]) > 10
+    assert sorted(path.name for path in out.iterdir()) == ["poses.json", "poses.npz"]
+    assert f"{len(poses)} frames" in printed
+
+
+@pytest.mark.parametrize(
+    ("video", "folder"),
+    [
+        ("clips/dance.mp4", "clips/dance"),
+        ("clips/dance", "clips/dance-poses"),
+        ("frames/img*.png", "frames-poses"),
+        ("https://example.org/films/walk.mp4?key=1", "walk-poses"),
+        ("rtsp://example.org:554", "example.org-poses"),
+        ("0", "camera0-poses"),
+    ],
+)
+def test_default_folder_is_beside_the_video_and_named_after_it(video, folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert default_folder(video).resolve() == tmp_path / folder
