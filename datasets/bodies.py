@@ -83,7 +83,7 @@ def random_proportions(rng: np.random.Generator, batch: int, config: BodyConfig)
     logs[:, [12, 15]] += arms - forearm / 2
     logs[:, [13, 16]] += arms + forearm / 2
     logs[:, HEAD] = vary(0.06) - 0.4 * np.where(child, size, 0)
-    return np.exp(changed * (size + logs)).astype(np.float32)
+    return np.exp(changed * (size + np.clip(logs, -0.35, 0.35))).astype(np.float32)
 
 
 def on_other_legs(bones: F32, lower: F32) -> F32:

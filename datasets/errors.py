@@ -17,7 +17,9 @@ F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 # How much harder than the average each Human3.6M joint is to place: wrists and ankles move and are hidden most.
-_HARD = np.array([0.9, 1.1, 1.0, 1.2, 1.1, 1.0, 1.2, 0.7, 0.7, 0.6, 0.6, 0.9, 1.2, 1.5, 0.9, 1.2, 1.5], np.float32)
+JOINT_DIFFICULTY = np.array(
+    [0.9, 1.1, 1.0, 1.2, 1.1, 1.0, 1.2, 0.7, 0.7, 0.6, 0.6, 0.9, 1.2, 1.5, 0.9, 1.2, 1.5], np.float32
+)
 _LEGS = ((1, 4), (2, 5), (3, 6))
 _ARMS = ((14, 11), (15, 12), (16, 13))
 
@@ -56,7 +58,7 @@ def add_errors(
     steps = np.diff(times, axis=1, append=(2 * times[:, -1] - times[:, -2])[:, None]).astype(np.float32)
     motion = np.diff(pixels, axis=1, append=pixels[:, -1:])
     speed = norm(motion) / (steps * size[:, :, 0])[..., None]
-    scale = level * _HARD * (1 + 2 * hidden)
+    scale = level * JOINT_DIFFICULTY * (1 + 2 * hidden)
     sigma = scale * (config.jitter + config.speed * np.minimum(speed, 3) / 3)
     noise = correlated_noise(rng, times, (17, 2), config.jitter_seconds) * sigma[..., None]
     slow = smooth_noise(rng, times, 34, 0.7).reshape(batch, frames, 17, 2)

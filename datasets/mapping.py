@@ -137,7 +137,7 @@ def _restore_lost_bones(motion: bvh.BvhMotion, index: dict[str, int]) -> bvh.Bvh
     """The MotionBuilder conversions lose the length of every bone that has several children: the thorax and the wrists.
 
     In the original skeletons the thorax is as long as the upper back and goes on in its direction, and the wrist bone
-    is half as long as the radius and in line with it (subjects 35 and 131 are there in both formats to check).
+    is half as long as the radius and in line with it (subjects 35 and 131 are there in both formats).
     """
     offsets = motion.offsets.copy()
     for role in ("neck_root", "left_collar", "right_collar"):

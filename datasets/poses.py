@@ -30,9 +30,9 @@ class PoseConfig:
     shoulder: float = 60.0
     knee: float = 40.0
     elbow: float = 60.0
-    straightened: float = 0.4  # knees of the recordings are bent by 10 to 30 degrees too much in standing
+    straightened: float = 0.5  # knees of the recordings are bent by 10 to 30 degrees too much in standing
     folded: float = 0.25  # seated, squatting, kneeling, kicking, bent over
-    raised: float = 0.2  # of each arm, over the head
+    raised: float = 0.35  # of each arm, to where recordings hardly have it: mostly over the head
     tilted: float = 0.25  # lying, upside down, any orientation
     spun: float = 0.04  # turning over during the sequence
 
@@ -131,8 +131,8 @@ def _hinge(first: F32, second: F32, usual_axis: F32) -> tuple[F32, F32]:
 
 
 def _straighten_knees(rng: np.random.Generator, bones: F32, rows: I64) -> None:
-    """Take up to 30 degrees out of both knees; the thigh goes back by half of it, so that the foot stays below."""
-    amount = rng.uniform(0, np.radians(30), (len(rows), 1)).astype(np.float32)
+    """Take up to 45 degrees out of both knees; the thigh goes back by half of it, so that the foot stays below."""
+    amount = rng.uniform(0, np.radians(45), (len(rows), 1)).astype(np.float32)
     left = pelvis_frame(bones[rows])[..., 0]
     for leg in LEGS:
         axis, bent = _hinge(unit(bones[rows][:, :, leg[0]]), unit(bones[rows][:, :, leg[1]]), left)
@@ -167,10 +167,11 @@ def _fold(rng: np.random.Generator, bones: F32, times: F64, rows: I64) -> None:
 
 
 def _raise_arm(rng: np.random.Generator, bones: F32, times: F64, rows: I64, arm: list[int]) -> None:
-    """Lift an arm to somewhere over the head; it sways on the way."""
+    """Lift an arm to somewhere over the head, sometimes anywhere; it sways on the way."""
     now = unit(bones[rows][:, :, arm[0]].mean(axis=1))
     up = unit((bones[rows][:, :, 7] + bones[rows][:, :, 8]).mean(axis=1))
-    goal = unit(up + rng.normal(0, 0.45, up.shape).astype(np.float32))
+    spread = np.where(rng.random((len(rows), 1)) < 0.75, 0.45, 3.0)
+    goal = unit(up + (spread * rng.standard_normal(up.shape)).astype(np.float32))
     share = rng.uniform(0.6, 1, (len(rows), 1, 1)).astype(np.float32)
     sway = np.clip(np.float32(0.85) + np.float32(0.3) * smooth_noise(rng, times[rows], 1, 0.5), 0, np.float32(1.1))
     turn(bones, rows, arm, between(now, goal)[:, None] * share * sway)

@@ -55,16 +55,15 @@ class TestRealPeople:
             assert (bend * forward).sum(axis=-1).mean() > 0
 
 
-@pytest.mark.parametrize(("first", "second"), [("35_01", "35_20"), ("131_04", "131_01")])
-def test_formats_agree_on_the_same_subject(trials, first, second):
-    """One subject of each pair is ASF/AMC, the other BVH for MotionBuilder."""
-    a, b = lengths(trials[first]).mean(axis=0), lengths(trials[second]).mean(axis=0)
+def test_formats_agree_on_the_same_subject(trials):
+    """Subject 131 is there as ASF/AMC (trial 4) and as BVH for MotionBuilder."""
+    a, b = lengths(trials["131_04"]).mean(axis=0), lengths(trials["131_01"]).mean(axis=0)
     np.testing.assert_allclose(a, b, atol=0.012)
 
 
 def test_daz_figure_has_the_proportions_of_the_recorded_people(trials):
     """The Daz conversions put the motion on one figure; our points on it lie where they lie on the others."""
-    people = np.mean([lengths(trials[t]).mean(axis=0) for t in ("07_01", "26_01", "35_01", "131_04")], axis=0)
+    people = np.mean([lengths(trials[t]).mean(axis=0) for t in ("07_01", "26_01", "131_04")], axis=0)
     figure = lengths(trials["12_01"]).mean(axis=0)
     middle = [6, 7, 8, 9, 16, 17]  # trunk, neck and head
     np.testing.assert_allclose(figure[middle], people[middle], atol=0.035)

@@ -1,0 +1,140 @@
+"""Other bodies and poses: bones keep their length over time, mirrors undo themselves, hinges bend the right way."""
+
+import numpy as np
+import pytest
+from motion import waving_clip
+
+from datasets import bodies, poses
+
+LEFT_KNEE, RIGHT_ELBOW = [5, 6], [15, 16]
+
+
+def batch(count=8, frames=60, rate=30):
+    clip = waving_clip(seconds=frames / rate + 1)
+    step = round(60 / rate)
+    points = np.stack([clip.points[i : i + frames * step : step] for i in range(count)])
+    return points, np.tile(np.arange(frames) / rate, (count, 1))
+
+
+def lengths(bones):
+    return np.linalg.norm(bones[..., 1:, :], axis=-1)
+
+
+def test_bones_and_points_are_the_same_thing():
+    points, _ = batch()
+    np.testing.assert_allclose(bodies.assemble(bodies.to_bones(points)), points, atol=1e-6)
+
+
+def test_mirroring_twice_is_nothing_and_once_keeps_left_left():
+    points, _ = batch()
+    once = bodies.mirror(points)
+    np.testing.assert_array_equal(bodies.mirror(once), points)
+    # The mirrored person's left hip is still on the left of where the person faces.
+    frame = bodies.pelvis_frame(bodies.to_bones(once))
+    nose = once[..., 17, :] - once[..., 18, :]
+    assert ((frame[..., 2] * nose).sum(axis=-1) > 0).all()
+    np.testing.assert_allclose(bodies.mirror(bodies.to_bones(points)), bodies.to_bones(once), atol=1e-6)
+
+
+def test_proportions_span_people_and_match_left_to_right(rng):
+    factors = bodies.random_proportions(rng, 4000, bodies.BodyConfig())
+    thigh = factors[:, 2]
+    assert np.percentile(thigh, 3) < 0.75
+    assert np.percentile(thigh, 97) > 1.1
+    assert 0.35 < factors.min() < factors.max() < 2.0
+    assert np.abs(np.log(factors[:, 2] / factors[:, 5])).max() < 0.08
+    unchanged = bodies.random_proportions(rng, 10, bodies.BodyConfig(proportions=0))
+    np.testing.assert_array_equal(unchanged, 1)
+
+
+@pytest.mark.parametrize(
+    ("config", "seed"),
+    [
+        (poses.PoseConfig(turned=1, folded=0, raised=0, straightened=0), 0),
+        (poses.PoseConfig(turned=0, folded=1, raised=0, straightened=0), 1),
+        (poses.PoseConfig(turned=0, folded=0, raised=1, straightened=0), 2),
+        (poses.PoseConfig(turned=0, folded=0, raised=0, straightened=1), 3),
+        (poses.PoseConfig(turned=1, folded=1, raised=1, straightened=1), 4),
+    ],
+    ids=["turned", "folded", "raised", "straightened", "all"],
+)
+def test_other_poses_keep_bones_and_stay_smooth(config, seed):
+    points, times = batch(count=32)
+    bones = bodies.to_bones(points)
+    before = bones.copy()
+    poses.vary_poses(np.random.default_rng(seed), bones, times, config)
+    assert np.abs(bones - before).max() > 0.01
+    np.testing.assert_allclose(lengths(bones), lengths(before), atol=1e-5)
+    # Nothing that was added may jump: at most 60 degrees between frames at 30 a second, of a bone 0.5 m long.
+    step = np.linalg.norm(np.diff(bones[..., 1:, :], axis=1), axis=-1)
+    assert step.max() < 0.35
+
+
+def test_no_config_changes_nothing(rng):
+    points, times = batch()
+    bones = bodies.to_bones(points)
+    before = bones.copy()
+    poses.vary_poses(rng, bones, times, poses.PoseConfig(turned=0, folded=0, raised=0, straightened=0))
+    np.testing.assert_array_equal(bones, before)
+
+
+@pytest.mark.parametrize("angle", [-2.0, -0.4, 0.0, 0.5, 1.5, 4.0])
+def test_knees_bend_backwards_only(angle):
+    points, _ = batch()
+    bones = bodies.to_bones(points)
+    rows = np.arange(len(bones))
+    poses.bend_knee(bones, rows, LEFT_KNEE, np.full((len(bones), 1), angle, np.float32))
+    thigh, shin = bones[..., 5, :], bones[..., 6, :]
+    cosine = (thigh * shin).sum(axis=-1) / np.linalg.norm(thigh, axis=-1) / np.linalg.norm(shin, axis=-1)
+    bend = np.arccos(np.clip(cosine, -1, 1))
+    assert bend.max() < np.radians(156)
+    forward = bodies.pelvis_frame(bones)[..., 2]
+    if angle >= 0.5:
+        assert bend.min() > 0.4
+        assert ((shin * forward).sum(axis=-1) < 0).all()
+    if angle <= -0.4:
+        assert bend.max() < 0.05
+
+
+def test_elbows_bend_forwards():
+    points, _ = batch()
+    bones = bodies.to_bones(points)
+    # Bending from where the arm hangs still.
+    bones[..., 15, :] = np.array([0, -0.28, 0.0]) + 0 * bones[..., 15, :]
+    bones[..., 16, :] = np.array([0, -0.26, 0.001]) + 0 * bones[..., 16, :]
+    poses.bend_elbow(bones, np.arange(len(bones)), RIGHT_ELBOW, np.full((len(bones), 1), 1.2, np.float32))
+    ahead = bodies.thorax_frame(bones)[..., 2]
+    assert ((bones[..., 16, :] * ahead).sum(axis=-1) > 0.1).all()
+
+
+def test_other_legs_are_the_donors_and_the_trunk_follows_the_pelvis():
+    points, _ = batch(16)
+    bones, lower = bodies.to_bones(points[:8]), bodies.to_bones(points[8:] * 1.2)
+    mixed = bodies.on_other_legs(bones, lower)
+    np.testing.assert_array_equal(mixed[..., :7, :], lower[..., :7, :])
+    frame_before, frame_after = bodies.pelvis_frame(bones), bodies.pelvis_frame(lower)
+    for joint in (8, 12, 16, 10):
+        local_before = (np.swapaxes(frame_before, -1, -2) @ bones[..., joint, :, None])[..., 0]
+        local_after = (np.swapaxes(frame_after, -1, -2) @ mixed[..., joint, :, None])[..., 0]
+        np.testing.assert_allclose(local_after, 1.2 * local_before, atol=1e-4)
+
+
+def test_other_arms_move_in_the_chest_as_the_donors():
+    points, _ = batch(16)
+    bones, donor = bodies.to_bones(points[:8]), bodies.to_bones(bodies.mirror(points[8:]))
+    mixed = bodies.with_other_arms(bones, donor)
+    keep = [*range(11), 17, 18]
+    np.testing.assert_array_equal(mixed[..., keep, :], bones[..., keep, :])
+    local = (np.swapaxes(bodies.thorax_frame(donor), -1, -2) @ donor[..., 13, :, None])[..., 0]
+    local_mixed = (np.swapaxes(bodies.thorax_frame(bones), -1, -2) @ mixed[..., 13, :, None])[..., 0]
+    np.testing.assert_allclose(local_mixed, local, atol=1e-5)
+
+
+def test_tilts_are_rotations_that_cover_all_orientations(rng):
+    times = np.tile(np.arange(20) / 30, (500, 1))
+    tilt = poses.random_tilts(rng, times, poses.PoseConfig())
+    np.testing.assert_allclose(np.linalg.det(tilt), 1, atol=1e-4)
+    upright = tilt[:, 0, 1, 1]
+    assert 0.6 < (upright > 0.95).mean() < 0.9
+    assert (upright < -0.5).any()
+    assert (np.abs(upright) < 0.3).mean() > 0.01

@@ -1,0 +1,90 @@
+"""Virtual cameras: proper rotations, people in front of them and mostly in the picture, projection equal to pose's."""
+
+import numpy as np
+import pytest
+from motion import waving_clip
+
+from datasets import cameras
+from pose.geometry import intrinsics_from_fov, project
+
+
+@pytest.fixture(scope="module")
+def scene():
+    """64 copies of a walk and cameras that film it: points, times, cameras."""
+    clip = waving_clip()
+    points = np.tile(clip.points[:240:3], (64, 1, 1, 1))
+    times = np.tile(clip.times[:240:3], (64, 1))
+    return points, times, cameras.random_cameras(np.random.default_rng(3), points, times)
+
+
+def test_rotations_are_proper(scene):
+    _, _, view = scene
+    identity = np.broadcast_to(np.eye(3), view.rotation.shape)
+    np.testing.assert_allclose(view.rotation @ np.swapaxes(view.rotation, -1, -2), identity, atol=1e-5)
+    np.testing.assert_allclose(np.linalg.det(view.rotation), 1, atol=1e-5)
+
+
+def test_nobody_is_behind_or_on_the_lens(scene):
+    points, _, view = scene
+    assert view.to_camera(points)[..., 2].min() > 0.34
+
+
+def test_the_picture_is_upright_and_not_mirrored(scene):
+    """Of someone who faces the camera, the left hand is at the right; heads are above feet when the camera is level."""
+    points, _, view = scene
+    seen = view.to_camera(points)
+    level = np.abs(view.rotation[:, 0, 1, 1] + 1) < 0.05  # the camera's down is the world's
+    assert level.sum() > 10
+    assert (seen[level, 0, 10, 1] < seen[level, 0, 3, 1]).all()
+    facing = seen[:, 0, 17, 2] < seen[:, 0, 18, 2] - 0.08  # the nose is nearer than the ears
+    assert facing.sum() > 5
+    assert (seen[facing & level, 0, 11, 0] > seen[facing & level, 0, 14, 0]).all()
+
+
+def test_batch_projection_is_the_projects_own(scene):
+    points, _, view = scene
+    seen = view.to_camera(points)
+    pixels = cameras.project_batch(seen, view.intrinsics)
+    for b in range(0, 64, 9):
+        np.testing.assert_allclose(pixels[b], project(seen[b], view.intrinsics[b]), atol=2e-3)
+
+
+def test_people_are_in_the_picture_at_many_sizes(scene):
+    points, _, view = scene
+    pixels = cameras.project_batch(view.to_camera(points), view.intrinsics)
+    size = view.image_size[:, None, None]
+    inside = ((pixels >= 0) & (pixels < size)).all(axis=-1)
+    assert inside.mean() > 0.85
+    height = np.ptp(pixels[:, 0, :, 1], axis=-1) / view.image_size[:, 1]
+    assert np.percentile(height, 10) < 0.35
+    assert np.percentile(height, 90) > 0.6
+
+
+def test_variety_of_lenses_and_places(scene):
+    _, _, view = scene
+    half = view.image_size.max(axis=1) / 2
+    angle = np.degrees(2 * np.arctan(half / view.intrinsics[:, 0, 0]))
+    assert angle.min() >= 34.9
+    assert angle.max() <= 90.1
+    assert np.ptp(angle) > 40
+    assert {"landscape", "portrait", "square"} == {
+        "landscape" if w > h else "portrait" if h > w else "square" for w, h in view.image_size
+    }
+    looking_down = np.degrees(np.arcsin(-view.rotation[:, 0, 2, 1]))
+    assert looking_down.min() < -15
+    assert looking_down.max() > 30
+
+
+def test_some_cameras_stand_and_some_move(scene):
+    _, _, view = scene
+    moved = np.abs(view.centre - view.centre[:, :1]).max(axis=(1, 2))
+    turned = np.abs(view.rotation - view.rotation[:, :1]).max(axis=(1, 2, 3))
+    still = (moved < 1e-5) & (turned < 1e-5)
+    assert 0.1 < still.mean() < 0.5
+    assert (moved > 0.3).any()
+
+
+def test_assumed_intrinsics_are_those_of_inference():
+    sizes = np.array([[1920, 1080], [720, 1280]], np.float32)
+    expected = [intrinsics_from_fov((1920, 1080)), intrinsics_from_fov((720, 1280))]
+    np.testing.assert_array_equal(cameras.assumed_intrinsics(sizes), expected)

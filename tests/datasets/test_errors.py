@@ -1,0 +1,141 @@
+"""Detector errors: each kind has the size and frequency it is configured to have, and scores tell about it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from motion import waving_clip
+
+from datasets import errors
+from datasets.smooth import correlated_noise, smooth_noise
+
+NONE = errors.ErrorConfig(
+    jitter=0, bias=0, spread=0, speed=0, outlier_rate=0, swap_rate=0, drop_rate=0, frame_drop_rate=0
+)
+SIZE = np.array([1280, 720], np.float32)
+
+
+def scene(count=200, frames=60):
+    """A person about 340 px tall in the middle of the picture."""
+    clip = waving_clip(speed=0.2)
+    points = np.tile(clip.points[: frames * 2 : 2, :17], (count, 1, 1, 1))
+    pixels = points[..., :2] * [200, -200] + [640, 500]
+    times = np.tile(np.arange(frames) / 30, (count, 1))
+    return pixels.astype(np.float32), times, np.tile(SIZE, (count, 1)), np.full(points.shape[:3], -1, np.float32)
+
+
+def detect(rng, **config):
+    pixels, times, size, depth = scene()
+    keypoints, scores = errors.add_errors(rng, pixels, times, size, depth, replace(NONE, **config))
+    return (keypoints - pixels) / errors.person_size(pixels)[..., None], scores
+
+
+def test_without_errors_the_truth_comes_out(rng):
+    error, scores = detect(rng)
+    assert np.abs(error).max() == 0
+    assert scores.min() > 0
+
+
+def test_jitter_has_the_configured_size_and_is_fast(rng):
+    error, _ = detect(rng, jitter=0.01, jitter_seconds=0.02)
+    spread = error.std(axis=(0, 1, 3)) / errors.JOINT_DIFFICULTY
+    np.testing.assert_allclose(spread, 0.01, rtol=0.35)
+    wrist = error[:, :, 13, 0]
+    assert np.corrcoef(wrist[:, :-1].ravel(), wrist[:, 1:].ravel())[0, 1] < 0.4
+
+
+def test_bias_is_slow(rng):
+    error, _ = detect(rng, bias=0.01)
+    assert error.std() == pytest.approx(0.01 * np.sqrt((errors.JOINT_DIFFICULTY**2).mean()), rel=0.35)
+    step = np.diff(error, axis=1).std()
+    assert step < 0.2 * error.std()
+
+
+def test_noise_grows_with_speed(rng):
+    error, _ = detect(rng, speed=0.05)
+    moving, still = error[:, :, 13].std(), error[:, :, 0].std()
+    assert moving > 2 * still * errors.JOINT_DIFFICULTY[13] / errors.JOINT_DIFFICULTY[0]
+
+
+def test_outliers_are_rare_and_far(rng):
+    error, scores = detect(rng, outlier_rate=0.01, outlier=0.1)
+    far = np.abs(error).max(axis=-1) > 1e-4
+    assert 0.007 < far.mean() < 0.03
+    assert np.abs(error[far]).mean() > 0.05
+    assert scores[far].mean() < 0.6 * scores[~far].mean()
+
+
+def test_swaps_exchange_whole_limbs_in_bursts(rng):
+    pixels, times, size, depth = scene(400)
+    keypoints, _ = errors.add_errors(rng, pixels, times, size, depth, replace(NONE, swap_rate=0.05))
+    swapped = (keypoints[:, :, [1, 2, 3]] == pixels[:, :, [4, 5, 6]]).all(axis=(2, 3))
+    changed = (keypoints != pixels).any(axis=-1)
+    np.testing.assert_array_equal(swapped, changed[:, :, 1:7].any(axis=-1))
+    assert 0.015 < swapped.mean() < 0.08
+    assert not changed[:, :, [0, 7, 8, 9, 10]].any()
+    arms = changed[:, :, 11]
+    assert (arms & ~swapped).sum() > 0  # arms and legs separately
+    starts = (swapped[:, 1:] & ~swapped[:, :-1]).sum()
+    assert swapped.sum() / starts > 1.7  # frames a burst
+
+
+def test_dropped_joints_come_in_bursts_with_score_zero_exactly(rng):
+    error, scores = detect(rng, drop_rate=0.05)
+    gone = scores == 0
+    assert 0.01 < gone.mean() < 0.1
+    assert ((scores == 0) | (scores >= 0.02)).all()
+    starts = (gone[:, 1:] & ~gone[:, :-1]).sum()
+    assert gone.sum() / starts > 2
+    assert np.abs(error[~gone]).max() == 0
+
+
+def test_dropped_frames_lose_every_joint(rng):
+    _, scores = detect(rng, frame_drop_rate=0.03)
+    gone = scores == 0
+    np.testing.assert_array_equal(gone.any(axis=-1), gone.all(axis=-1))
+    assert 0.005 < gone.all(axis=-1).mean() < 0.08
+
+
+def test_outside_the_picture_nothing_is_sure(rng):
+    pixels, times, size, depth = scene()
+    pixels[..., 0] += 620  # half of the person is beyond the right border
+    keypoints, scores = errors.add_errors(rng, pixels, times, size, depth, NONE)
+    outside = pixels[..., 0] > SIZE[0] - 1
+    assert 0.2 < outside.mean() < 0.8
+    assert scores[outside].max() <= 0.4
+    silent = (scores[outside] == 0).mean()
+    assert 0.45 < silent < 0.75
+    invented = outside & (scores > 0)
+    assert (np.abs(keypoints[invented][:, 0] - SIZE[0]) < 60).all()
+
+
+def test_scores_tell_about_errors(rng):
+    error, scores = detect(rng, jitter=0.01, bias=0.01, spread=0.5, outlier_rate=0.01)
+    size = np.linalg.norm(error, axis=-1)
+    assert size[scores < 0.4].mean() > 2 * size[scores > 0.8].mean()
+    assert scores.max() <= 1
+
+
+@pytest.mark.parametrize("rate", [0.002, 0.02, 0.2])
+def test_bursts_take_their_share_of_time(rng, rate):
+    times = np.tile(np.arange(100) / 30, (2000, 1))
+    share = errors.bursts(rng, times, 3, rate, 0.15).mean()
+    assert share == pytest.approx(rate, rel=0.25)
+
+
+@pytest.mark.parametrize("fps", [10, 30, 120])
+def test_correlated_noise_does_not_depend_on_the_frame_rate(rng, fps):
+    times = np.tile(np.arange(fps * 2) / fps, (3000, 1))
+    noise = correlated_noise(rng, times, (2,), 0.1)
+    np.testing.assert_allclose(noise.std(axis=(0, 2)), 1, atol=0.1)
+    lag = round(0.1 * fps)
+    kept = (noise[:, lag:] * noise[:, :-lag]).mean()
+    assert kept == pytest.approx(np.exp(-lag / fps / 0.1), abs=0.04)
+
+
+def test_smooth_noise_is_slow_and_of_unit_size(rng):
+    times = np.tile(np.arange(300) / 60, (500, 1))
+    noise = smooth_noise(rng, times, 2, 1.0)
+    assert noise.std() == pytest.approx(1, abs=0.05)
+    speed = np.diff(noise, axis=1) * 60
+    assert np.abs(speed).max() < 2 * np.pi * np.abs(noise).max()
