@@ -1,7 +1,12 @@
 """Sliding-window attention (Longformer, Beltagy et al., 2020), dilated and with pinned first frames if wanted."""
 
-from pose.attention.base import Capabilities
+from torch import Tensor
+
+from pose.attention.band import banded_attention
+from pose.attention.base import Capabilities, Context
 from pose.attention.softmax import SoftmaxAttention, Window
+
+DENSE_UP_TO = 256  # frames; beyond, blocks are faster than the mask of all pairs (docs/attention.md)
 
 
 class LocalAttention(SoftmaxAttention):
@@ -31,3 +36,9 @@ class LocalAttention(SoftmaxAttention):
                 f"got {window}, {dilation} and {global_tokens}"
             )
         self.window = Window(window, causal, dilation, global_tokens)
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
+        assert self.window is not None
+        if q.shape[2] <= DENSE_UP_TO:
+            return super().attend(q, k, v, context)
+        return banded_attention(q, k, v, self.window, context.valid)

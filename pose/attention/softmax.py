@@ -45,12 +45,14 @@ class Window:
     def mask(self, length: int, valid_BT: Tensor | None, device: torch.device) -> Tensor:
         """(T, T), or (B, 1, T, T) with `valid_BT`: True where query (row) sees key (column). Nobody sees a frame that
         is not valid except itself, so that no row is empty."""
+        return self.mask_rows(slice(length), length, valid_BT, device)
+
+    def mask_rows(self, rows: slice, length: int, valid_BT: Tensor | None, device: torch.device) -> Tensor:
+        """Some rows of `mask`."""
         frame = torch.arange(length, device=device)
-        allowed_TT = self.allows(frame[:, None], frame)
-        if valid_BT is None:
-            return allowed_TT
-        itself_TT = frame[:, None] == frame
-        return allowed_TT & (valid_BT[:, None, None, :] | itself_TT)
+        query = frame[rows, None]
+        allowed = self.allows(query, frame)
+        return allowed if valid_BT is None else allowed & (valid_BT[:, None, None, :] | (query == frame))
 
 
 class SoftmaxAttention(Attention):
@@ -81,14 +83,15 @@ class SoftmaxAttention(Attention):
         return q_BHTK, k_BHTK, self.split(self.v_proj(x_BTD))
 
     def mix(self, x_BTD: Tensor, context: Context) -> Tensor:
-        q, k, v = self.project(x_BTD, context)
-        length = x_BTD.shape[1]
+        return self.out_proj(self.merge(self.attend(*self.project(x_BTD, context), context)))
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
+        """The answer of every head, all (B, H, T, K)."""
+        length = q.shape[2]
         if context.valid is None and self.window is not None and self.window.is_triangle(length):
-            y_BHTK = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        else:
-            mask = context.shared_mask(("dense", self.window), lambda: self._mask(length, context.valid, x_BTD.device))
-            y_BHTK = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-        return self.out_proj(self.merge(y_BHTK))
+            return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        mask = context.shared_mask(self.window, lambda: self._mask(length, context.valid, q.device))
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
     def _mask(self, length: int, valid_BT: Tensor | None, device: torch.device) -> Tensor | None:
         if self.window is not None:

@@ -196,13 +196,10 @@ def test_saved_state_restores_the_layer(form: Form) -> None:
     torch.testing.assert_close(other(batch.x, batch.context()), layer(batch.x, batch.context()), rtol=0, atol=0)
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # torch's own, from its compiler
-@every_form
-def test_compiled_equals_eager(form: Form) -> None:
+def check_compiled(form: Form, backend: str) -> None:
     torch.compiler.reset()
     layer, batch = form.build(torch.float32), make_batch(dtype=torch.float32)
-    compiled = torch.compile(layer, fullgraph=True)
+    compiled = torch.compile(layer, fullgraph=True, backend=backend)
 
     def gradients(run: Attention) -> list[Tensor]:
         x = batch.x.clone().requires_grad_()
@@ -211,6 +208,19 @@ def test_compiled_equals_eager(form: Form) -> None:
 
     for got, want in zip(gradients(compiled), gradients(layer), strict=True):
         torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
+
+
+@every_form
+def test_captured_in_one_graph_equals_eager(form: Form) -> None:
+    check_compiled(form, "aot_eager")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # torch's own, from its compiler
+@pytest.mark.filterwarnings("ignore:.*code generation for complex:UserWarning")  # FNet's transform stays eager
+@pytest.mark.parametrize("form", [form for form in FORMS if not form.options], ids=str)
+def test_compiled_equals_eager(form: Form) -> None:
+    check_compiled(form, "inductor")
 
 
 @streaming_forms

@@ -1,0 +1,91 @@
+"""What `build_attention` accepts, shares and refuses."""
+
+from typing import Any
+
+import pytest
+import torch
+from attention_forms import DIM, HEADS, make_batch
+
+from pose.attention import ATTENTIONS, build_attention, build_attentions
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "why"),
+    [
+        ("soft", {}, "'soft' is not one of softmax, local"),
+        ("linformer", {"causal": True}, "no causal form"),
+        ("fnet", {"causal": True}, "no causal form"),
+        ("fastformer", {"causal": True}, "no causal form"),
+        ("fastformer-cumulative", {}, "only a causal form"),
+        ("fnet", {"streaming": True}, "fnet attention cannot stream; those that can: softmax, local"),
+        ("linformer", {"streaming": True, "causal": True}, "cannot stream"),
+        ("local", {"streaming": True}, "needs causal=True"),
+        ("linformer", {"length": 244}, "at most 243 frames, the model would give it 244"),
+        ("linformer", {"length": 28, "max_length": 27}, "at most 27 frames"),
+        ("linformer", {"sharing": "all"}, "sharing must be one of none, headwise, kv, layer, got 'all'"),
+        ("linformer", {"compression": 0}, "compression must be from 1"),
+        ("local", {"windows": 3}, "no option 'windows'; it has window, dilation, global_tokens"),
+        ("fnet", {"window": 3}, "no option 'window'; it has none"),
+        ("local", {"window": 0}, "at least 1"),
+        ("local", {"dilation": 0}, "at least 1"),
+        ("local", {"global_tokens": -1}, "at least 0"),
+        ("softmax", {"memory": 27}, "memory bounds what a causal attention sees"),
+        ("softmax", {"causal": True, "memory": 0}, "at least 1 frame"),
+        ("performer", {"blocks": 0}, "at least 1"),
+    ],
+)
+def test_what_cannot_work_is_refused_with_the_reason(name: str, options: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        build_attention(name, DIM, HEADS, **options)
+
+
+@pytest.mark.parametrize(("dim", "heads"), [(16, 3), (16, 0), (4, 8), (12, 4)])
+def test_dimensions_that_do_not_divide_are_refused(dim: int, heads: int) -> None:
+    with pytest.raises(ValueError, match=r"dim must be a multiple of heads|even number of features"):
+        build_attention("softmax", dim, heads)
+
+
+@pytest.mark.parametrize("name", ATTENTIONS)
+def test_a_longer_sequence_than_declared_is_refused(name: str) -> None:
+    kind = ATTENTIONS[name]
+    layer = build_attention(name, DIM, HEADS, causal=not kind.capabilities.bidirectional)
+    batch = make_batch(rows=1, length=300, dtype=torch.float32)
+    if layer.capabilities.max_length is None:
+        assert layer(batch.x, batch.context()).isfinite().all()
+    else:
+        with pytest.raises(ValueError, match="at most 243 frames, got 300"):
+            layer(batch.x, batch.context())
+
+
+@pytest.mark.parametrize("name", [name for name, kind in ATTENTIONS.items() if kind.capabilities.bidirectional])
+def test_only_the_causal_form_has_a_cache(name: str) -> None:
+    with pytest.raises(ValueError, match="causal=False cannot stream"):
+        build_attention(name, DIM, HEADS).init_cache(1, device="cpu", dtype=torch.float32)
+
+
+@pytest.mark.parametrize("name", [name for name, kind in ATTENTIONS.items() if kind.capabilities.streaming])
+def test_what_streams_can_be_built_for_it(name: str) -> None:
+    layer = build_attention(name, DIM, HEADS, causal=True, streaming=True, length=10_000)
+    assert layer.init_cache(3, device="cpu", dtype=torch.float32)[0].shape[0] == 3
+
+
+@pytest.mark.parametrize(
+    ("sharing", "shapes", "across_layers"),
+    [
+        ("none", {(HEADS, 60, 243): 2}, False),
+        ("headwise", {(60, 243): 2}, False),
+        ("kv", {(60, 243): 1}, False),
+        ("layer", {(60, 243): 1}, True),
+    ],
+)
+def test_linformer_shares_what_it_says(sharing: str, shapes: dict[tuple[int, ...], int], across_layers: bool) -> None:
+    layers = build_attentions("linformer", 3, DIM, HEADS, sharing=sharing)
+
+    def rows(module: torch.nn.Module) -> list[torch.nn.Parameter]:
+        return [p for name, p in module.named_parameters() if name.endswith("_rows")]
+
+    for layer in layers:
+        assert {shape: [tuple(p.shape) for p in rows(layer)].count(shape) for shape in shapes} == shapes
+        assert len(rows(layer)) == sum(shapes.values())
+    assert (layers[0].key_rows is layers[2].key_rows) == across_layers
+    assert len(rows(torch.nn.ModuleList(layers))) == (1 if across_layers else 3 * sum(shapes.values()))
