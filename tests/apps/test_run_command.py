@@ -44,7 +44,8 @@ def test_one_command_turns_a_clip_into_tracked_3d(call, dance, tmp_path):
     assert {"detect", "keypoints", "lift", "write", "overlay"} <= {line.split()[0] for line in done.stdout.splitlines()}
 
     poses = load_poses(tmp_path / "out" / "poses.npz")
-    assert len(poses) == 45 and poses.complete
+    assert len(poses) == 45
+    assert poses.complete
     assert set(poses.id.tolist()) == {1}
     np.testing.assert_allclose(poses.timestamps, np.arange(45) / 30, atol=1e-6)
     height = poses.joints3d[..., 1].max(axis=1) - poses.joints3d[..., 1].min(axis=1)
@@ -170,7 +171,8 @@ def test_bad_input_is_one_line(arguments, status, words, desk, capsys):
     assert main(arguments) == status
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert printed.err.startswith("error: ") and printed.err.count("\n") == 1
+    assert printed.err.startswith("error: ")
+    assert printed.err.count("\n") == 1
     assert words in printed.err
     assert not (desk / "dance").exists()
 
@@ -212,7 +214,8 @@ def test_damaged_weight_is_one_line(dance, tmp_path, tiny_lifter, monkeypatch, c
     monkeypatch.setenv("POSE_WEIGHTS_DIR", f"{tmp_path}{os.pathsep}{os.environ['POSE_WEIGHTS_DIR']}")
     assert main(["--video", dance, "--out", str(tmp_path / "out"), "--lifter", str(tiny_lifter)]) == 1
     line = capsys.readouterr().err
-    assert line.startswith("error: ") and line.count("\n") == 1
+    assert line.startswith("error: ")
+    assert line.count("\n") == 1
     assert f"{tmp_path / 'blazepose-detector.tflite'} is damaged" in line
     assert not (tmp_path / "out").exists()
 
@@ -252,14 +255,16 @@ def test_full_disk_is_one_line_and_leaves_nothing(call, dance, tmp_path, tiny_li
         preexec_fn=limit_files,
     )
     assert done.returncode == 1
-    assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
-    assert str(tmp_path / "out") in done.stderr and "File too large" in done.stderr
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+    assert str(tmp_path / "out") in done.stderr
+    assert "File too large" in done.stderr
     assert not (tmp_path / "out").exists()
 
 
-def test_interrupt_keeps_what_is_finished(videos, tmp_path, tiny_lifter, weights_dir):
+def test_interrupt_keeps_what_is_finished(dance, tmp_path, tiny_lifter, weights_dir):
     out = tmp_path / "out"
-    arguments = ("--video", videos / "walk-by.mp4", "--start", 20, "--out", out, "--lifter", tiny_lifter)
+    arguments = ("--video", dance, "--out", out, "--lifter", tiny_lifter)
     process = subprocess.Popen(
         command_line("run", *arguments),
         env={**os.environ, "POSE_WEIGHTS_DIR": str(weights_dir)},
@@ -269,7 +274,8 @@ def test_interrupt_keeps_what_is_finished(videos, tmp_path, tiny_lifter, weights
     )
     deadline = time.monotonic() + 120
     while not any(part.stat().st_size > 8_000 for part in out.glob(".poses.json.*.part")):
-        assert process.poll() is None and time.monotonic() < deadline
+        assert process.poll() is None
+        assert time.monotonic() < deadline
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     printed, errors = process.communicate(timeout=60)
@@ -277,7 +283,8 @@ def test_interrupt_keeps_what_is_finished(videos, tmp_path, tiny_lifter, weights
     assert "interrupted" in errors
     document = json.loads((out / "poses.json").read_text())
     poses = load_poses(out / "poses.npz")
-    assert not document["complete"] and not poses.complete
+    assert not document["complete"]
+    assert not poses.complete
     assert len(poses) == len(document["frames"]) > 10
     assert sorted(path.name for path in out.iterdir()) == ["poses.json", "poses.npz"]
     assert f"{len(poses)} frames" in printed

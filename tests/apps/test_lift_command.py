@@ -1,0 +1,176 @@
+"""`pose-lift`, as a user calls it."""
+
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from apps.lift import main
+from pose.geometry import project
+from pose.skeletons import SKELETONS
+
+FRAMES = 20
+
+
+def keypoints(skeleton: str = "coco17", **changes: object) -> dict[str, object]:
+    """A valid file's arrays: a person who drifts to the right."""
+    joints = len(SKELETONS[skeleton])
+    drift = np.linspace(0, 60, FRAMES)[:, None, None] * [1, 0]
+    arrays: dict[str, object] = {
+        "keypoints": (np.random.default_rng(0).uniform(100, 300, (joints, 2)) + drift).astype(np.float32),
+        "scores": np.ones((FRAMES, joints), np.float32),
+        "timestamps": np.arange(FRAMES) / 30,
+        "image_size": np.array([640, 480]),
+        "skeleton": skeleton,
+    }
+    return arrays | changes
+
+
+@pytest.fixture
+def desk(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("skeleton", sorted(SKELETONS))
+def test_answer_holds_3d_for_every_frame(skeleton, desk, tiny_lifter, capsys):
+    np.savez("in.npz", **keypoints(skeleton))
+    assert main(["in.npz", "--out", "out.npz", "--lifter", str(tiny_lifter)]) == 0
+    with np.load("out.npz", allow_pickle=False) as answer:
+        assert {name: answer[name].shape for name in answer.files} == {
+            "joints3d": (FRAMES, 17, 3),
+            "root": (FRAMES, 3),
+            "sigma": (FRAMES, 17),
+            "timestamps": (FRAMES,),
+        }
+        assert all(np.isfinite(answer[name]).all() for name in answer.files)
+        np.testing.assert_array_equal(answer["timestamps"], np.arange(FRAMES) / 30)
+        assert (answer["sigma"] > 0).all()
+    assert capsys.readouterr().out == "out.npz: 20 frames\n"
+
+
+def test_shipped_lifter_puts_a_person_where_the_camera_sees_them(desk, capsys):
+    """A standing figure of known size, filmed by a known camera."""
+    camera = np.array([[800.0, 0, 320], [0, 800, 240], [0, 0, 1]])
+    root = np.array([0.3, 0.1, 4.0])
+    pixels = project(standing_body() + root, camera).astype(np.float32)
+    np.savez("in.npz", **keypoints("h36m17", keypoints=np.tile(pixels, (FRAMES, 1, 1)), intrinsics=camera))
+    assert main(["in.npz", "--out", "out.npz", "--quiet"]) == 0
+    with np.load("out.npz") as answer:
+        np.testing.assert_allclose(np.median(answer["root"], axis=0), root, atol=0.5)
+        error = np.linalg.norm(np.median(answer["joints3d"], axis=0) - standing_body(), axis=1).mean()
+    assert error < 0.15  # m
+    assert capsys.readouterr().out == ""
+
+
+def standing_body() -> np.ndarray:
+    """(17, 3) m, Human3.6M-17, root-relative in the camera frame, facing the camera: the person's right is at -x."""
+    return np.array(
+        [
+            [0, 0, 0], [-0.13, 0, 0], [-0.13, 0.44, 0], [-0.13, 0.87, 0.03], [0.13, 0, 0], [0.13, 0.44, 0],
+            [0.13, 0.87, 0.03], [0, -0.24, 0], [0, -0.49, 0], [0, -0.58, -0.06], [0, -0.71, 0],
+            [0.16, -0.44, 0], [0.2, -0.16, 0.02], [0.2, 0.08, -0.03], [-0.16, -0.44, 0], [-0.2, -0.16, 0.02],
+            [-0.2, 0.08, -0.03],
+        ]
+    )  # fmt: skip
+
+
+def test_keypoints_that_were_not_seen_may_be_anything(desk, tiny_lifter, capsys):
+    scores = np.ones((FRAMES, 17), np.float32)
+    scores[5], scores[9, 3] = 0, 0
+    answers = []
+    for rubbish in (np.nan, 1e6):
+        points = keypoints()["keypoints"].copy()
+        points[scores == 0] = rubbish
+        np.savez("in.npz", **keypoints(keypoints=points, scores=scores))
+        assert main(["in.npz", "--out", "out.npz", "--lifter", str(tiny_lifter), "--overwrite"]) == 0
+        with np.load("out.npz") as answer:
+            answers.append(answer["joints3d"])
+    assert np.isfinite(answers[0]).all()
+    np.testing.assert_array_equal(*answers)
+
+
+def test_several_files_go_into_a_folder(desk, tiny_lifter, capsys):
+    for name in ("a.npz", "b.npz"):
+        np.savez(name, **keypoints())
+    Path("gaps.npz").touch()
+    np.savez("gaps.npz", **keypoints(timestamps=np.arange(FRAMES) / 30 + (np.arange(FRAMES) > 9) * 5.0))
+    assert main(["a.npz", "b.npz", "gaps.npz", "--out", "answers", "--lifter", str(tiny_lifter)]) == 0
+    assert sorted(path.name for path in Path("answers").iterdir()) == ["a.npz", "b.npz", "gaps.npz"]
+    assert Path("answers/a.npz").read_bytes() == Path("answers/b.npz").read_bytes()
+
+
+def with_nan() -> np.ndarray:
+    points = keypoints()["keypoints"].copy()
+    points[3, 5] = np.nan
+    return points
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"scores": None}, "key 'scores' is missing; needed: keypoints, scores, timestamps, image_size, skeleton"),
+        ({"keypoints": np.zeros((FRAMES, 16, 2))}, "keypoints: expected shape (20, 17, 2), got (20, 16, 2)"),
+        ({"scores": np.ones((FRAMES - 1, 17))}, "scores: expected shape (20, 17), got (19, 17)"),
+        ({"keypoints": with_nan()}, "keypoints: not a number in frame 3, joint 5"),
+        ({"scores": np.full((FRAMES, 17), np.nan)}, "scores: must lie in 0 to 1, got nan"),
+        ({"scores": np.full((FRAMES, 17), 87.0)}, "scores: must lie in 0 to 1, got 87"),
+        ({"timestamps": np.arange(FRAMES)[::-1] / 30}, "timestamps: must increase, but frame 1 is at 0.6 s"),
+        ({"timestamps": np.zeros(FRAMES)}, "timestamps: must increase"),
+        ({"timestamps": np.full(FRAMES, np.inf)}, "timestamps: not a number at frame 0"),
+        ({"timestamps": np.zeros(0)}, "timestamps: no frame at all"),
+        ({"skeleton": "coco18"}, "unknown name 'coco18'; known: h36m17, coco17, halpe26, blazepose33"),
+        ({"skeleton": 17}, "skeleton: expected one name"),
+        ({"image_size": np.array([640, -1])}, "image_size: expected width and height"),
+        ({"intrinsics": np.eye(4)}, "intrinsics: expected shape (3, 3), got (4, 4)"),
+        ({"intrinsics": np.zeros((3, 3))}, "intrinsics: expected [[fx, 0, cx]"),
+        ({"keypoints": np.array([None, {}])}, "holds pickled objects"),
+        ({"keypoints": np.array(["a"])}, "keypoints: expected numbers"),
+    ],
+)
+def test_bad_keypoints_are_one_line(changes, words, desk, tiny_lifter, capsys):
+    arrays = keypoints() | changes
+    np.savez("in.npz", **{name: value for name, value in arrays.items() if value is not None})
+    assert main(["in.npz", "--out", "out.npz", "--lifter", str(tiny_lifter)]) == 1
+    line = capsys.readouterr().err
+    assert line.startswith("error: in.npz: ")
+    assert line.count("\n") == 1
+    assert words in line
+    assert not Path("out.npz").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        ([], 2, "no keypoints"),
+        (["none.npz"], 2, "none.npz: no such file"),
+        (["text.npz"], 1, "text.npz: not an .npz file"),
+        (["cut.npz"], 1, "cut.npz: not a"),
+        (["crc.npz"], 1, "crc.npz: not a readable .npz file"),
+        (["in.npz", "--out", "in.npz", "--overwrite"], 2, "would replace an input"),
+        (["in.npz", "--out", "text.npz"], 2, "text.npz exists; give --overwrite"),
+        (["in.npz", "sub/in.npz", "--out", "folder"], 2, "two inputs would both be answered in folder/in.npz"),
+        (["in.npz", "--lifter", "magic"], 2, "magic is neither a file nor one of offline, stream"),
+        (["in.npz", "--lifter", "TINY", "--lookahead", "4"], 2, "lookahead"),
+        (["in.npz", "--lookahead", "-1"], 2, "lookahead: -1 is out of range; allowed: at least 0"),
+        (["in.npz", "--device", "tpu"], 2, "--device: expected one of 'auto', 'cpu', 'cuda', got tpu"),
+        (["in.npz", "--lifter", "TINY", "--out", "/proc/nowhere/out.npz"], 1, "/proc/nowhere/out.npz: "),
+    ],
+)
+def test_bad_call_is_one_line(arguments, status, words, desk, tiny_lifter, capsys):
+    np.savez("in.npz", **keypoints())
+    Path("text.npz").write_text("hello")
+    whole = Path("in.npz").read_bytes()
+    Path("cut.npz").write_bytes(whole[: len(whole) // 2])
+    with zipfile.ZipFile("in.npz") as archive:
+        place = archive.getinfo("keypoints.npy").header_offset + 300
+    Path("crc.npz").write_bytes(whole[:place] + b"\xff\xff" + whole[place + 2 :])
+    before = sorted(os.listdir())
+    assert main([str(tiny_lifter) if word == "TINY" else word for word in arguments]) == status
+    line = capsys.readouterr().err
+    assert line.startswith("error: ")
+    assert line.count("\n") == 1
+    assert words in line
+    assert sorted(os.listdir()) == before
