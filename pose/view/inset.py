@@ -32,6 +32,8 @@ _SWAY_SECONDS = 12.0
 _HALF_FOV = math.radians(16)
 _FILL = 0.94  # how much of the picture the people may take
 _FOLLOW_SECONDS = 0.7
+_BACK_OFF_SECONDS = 0.15  # the view makes room quickly
+_COME_NEAR_SECONDS = 2.0
 _TRAIL_SECONDS = 2.5
 _TRAIL_STEP = 0.1  # s
 _MOST_PEOPLE = 6
@@ -116,16 +118,20 @@ class Inset:
     def _follow(self, placed: F32, time: float) -> _View:
         """The view of this moment: it moves smoothly towards what would show everybody."""
         elapsed, self._time = max(0.0, time - self._time), time
-        share = 1 - math.exp(-elapsed / _FOLLOW_SECONDS) if self._distance else 1.0
+        first = self._distance == 0
         azimuth = _AZIMUTH + _SWAY * math.sin(2 * math.pi * time / _SWAY_SECONDS)
         if len(placed):
             roots = placed[:, 0, :2]
             wanted = (roots.min(axis=0) + roots.max(axis=0)) / 2
-            self._middle[:2] += (wanted - self._middle[:2]) * np.float32(share)
+            self._middle[:2] += (wanted - self._middle[:2]) * np.float32(
+                1 if first else _share(elapsed, _FOLLOW_SECONDS)
+            )
         view = _View(self.size, self._middle.copy(), azimuth)
         if len(placed):
             room = np.concatenate([_ROOM + body[0] * np.array([1, 1, 0], np.float32) for body in placed] + list(placed))
-            self._distance += (view.fitting_distance(room) - self._distance) * share
+            change = view.fitting_distance(room) - self._distance
+            seconds = _BACK_OFF_SECONDS if change > 0 else _COME_NEAR_SECONDS
+            self._distance += change * (1 if first else _share(elapsed, seconds))
         view.distance = self._distance or view.fitting_distance(_ROOM)
         return view
 
@@ -147,6 +153,11 @@ class Inset:
                 age = (self._time - trail[i][0]) / _TRAIL_SECONDS
                 faded = mix(person_colour(person), _FLOOR, 0.25 + 0.75 * min(1.0, age))
                 draw.strokes(image, pixels[None, i - 1 : i + 1], faded, 1.6 * unit)
+
+
+def _share(elapsed: float, seconds: float) -> float:
+    """How much of the way to its goal something goes in `elapsed` s, with a time constant of `seconds`."""
+    return 1 - math.exp(-elapsed / seconds)
 
 
 def _background(size: tuple[int, int]) -> U8:

@@ -39,6 +39,12 @@ def body_axes(joints: F32) -> F64:
     return axes[cosine > np.cos(np.radians(_MOST_TILT_DEGREES))]
 
 
+def mean_up(joints: F32) -> F64:
+    """The vertical (3,) in the camera frame that many bodies (N, 17, 3) show together; the camera's own without any."""
+    axes = body_axes(joints)
+    return axes.mean(axis=0) if len(axes) else LEVEL
+
+
 class Upright:
     """Sets the people of frame after frame on a level floor, causally.
 
@@ -46,8 +52,10 @@ class Upright:
     depth, and with a tilted camera the height, is off.
     """
 
-    def __init__(self) -> None:
-        self._up = LEVEL * _PRIOR_SECONDS
+    def __init__(self, up: F64 | None = None) -> None:
+        """up: the vertical (3,) in the camera frame where it is known, say from `mean_up`; else it is learnt."""
+        self._learn = up is None
+        self._up = LEVEL * _PRIOR_SECONDS if up is None else up
         self._time: float | None = None
         self._floors: dict[int, tuple[float, float]] = {}  # id: height of the floor, when it was last seen
 
@@ -55,8 +63,10 @@ class Upright:
         """(P, 17, 3) stage coordinates of people with joints (P, 17, 3) m and root (P, 3) m in the camera frame."""
         elapsed = 0.0 if self._time is None else max(0.0, time - self._time)
         self._time = time
-        memory = np.exp(-elapsed / _MEMORY_SECONDS)
-        self._up = self._up * memory + LEVEL * _PRIOR_SECONDS * (1 - memory) + body_axes(joints).sum(axis=0) * elapsed
+        if self._learn:
+            memory = np.exp(-elapsed / _MEMORY_SECONDS)
+            prior = LEVEL * _PRIOR_SECONDS
+            self._up = (self._up - prior) * memory + prior + body_axes(joints).sum(axis=0) * elapsed
         placed = (joints + root[:, None]) @ stage_rotation(self._up).T
         lowest = placed[:, ANKLES, 2].min(axis=1) - ANKLE_HEIGHT
         for row, (person, low) in enumerate(zip(ids, lowest.tolist(), strict=True)):

@@ -1,0 +1,198 @@
+"""The stage drawn by Open3D: into pictures without a window, and thereby into a video.
+
+Open3D is the extra `[view3d]`. Its lights, shadows and post-processing take seconds a picture on a processor without
+graphics, so they are off and the shading is part of the colours.
+"""
+
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.errors import PoseError
+from pose.types import F32, U8
+from pose.view import draw
+from pose.view.colours import person_colour
+from pose.view.scene import HEAD, Mesh, Stage, body_mesh, grid_lines, mark_mesh, orbit_eye
+
+INSTALL = 'pip install "pose-pipeline[view3d]"'
+SYSTEM = "apt-get install libusb-1.0-0 libgl1 libegl1 libgomp1 libvulkan1 mesa-vulkan-drivers"
+OFF_SCREEN_DRIVER = f"Open3D finds no driver to render without a window; install one: {SYSTEM}"
+FOV_DEGREES = 38.0
+ELEVATION_DEGREES = 16.0
+AZIMUTH_DEGREES = 32.0
+BACKGROUND = (0.38, 0.40, 0.44, 1.0)  # without post-processing Open3D shows the power 2.2 of these two
+_LIGHT = np.array([-0.36, -0.55, 0.75], np.float32)  # from where it comes: left, behind the camera, above
+_GRID_COLOUR = (0.60, 0.63, 0.68, 1.0)
+_PROBE = "import open3d as o; o.visualization.rendering.OffscreenRenderer(16, 16).render_to_image()"
+
+
+def import_open3d() -> Any:
+    """The module. Raises PoseError, in one line, when it or a library it needs is not installed."""
+    os.environ.setdefault("EGL_PLATFORM", "surfaceless" if not _has_display() else "")
+    try:
+        import open3d
+    except ModuleNotFoundError as error:
+        raise PoseError(f"the 3D view needs Open3D ({error}); install it: {INSTALL}") from error
+    except (ImportError, OSError) as error:  # OSError: a shared library that it loads itself
+        raise PoseError(f"Open3D does not start ({error}); install its system libraries: {SYSTEM}") from error
+    return open3d
+
+
+def _has_display() -> bool:
+    return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+class Scene3D:
+    """Shows frames of a stage in an Open3D scene, that of a window or of an off-screen renderer."""
+
+    def __init__(self, stage: Stage, scene: Any) -> None:
+        self._stage = stage
+        self._scene = scene
+        self._shown: list[str] = []
+        self._o3d = import_open3d()
+        scene.set_background(np.array(BACKGROUND, np.float32))
+        scene.set_lighting(scene.LightingProfile.NO_SHADOWS, -_LIGHT)
+        scene.view.set_post_processing(False)
+        scene.view.set_shadowing(False)
+        scene.view.set_ambient_occlusion(False)
+        scene.view.set_sample_count(4)
+        points, pairs = grid_lines(stage.middle, stage.radius)
+        lines = self._o3d.geometry.LineSet(
+            self._o3d.utility.Vector3dVector(points.astype(np.float64)), self._o3d.utility.Vector2iVector(pairs)
+        )
+        scene.add_geometry("floor", lines, self._material("unlitLine", _GRID_COLOUR, line_width=1.2))
+
+    def show(self, position: int) -> None:
+        """Replace the people by those of the frame at `position`."""
+        for name in self._shown:
+            self._scene.remove_geometry(name)
+        ids, placed = self._stage.people(position)
+        self._shown = [f"person {person}" for person in ids]
+        for name, person, joints in zip(self._shown, ids, placed, strict=True):
+            mesh = Mesh.join([body_mesh(joints), mark_mesh(joints, person)])
+            self._scene.add_geometry(name, self._surface(mesh), self._material("defaultUnlit"))
+
+    def _surface(self, mesh: Mesh) -> Any:
+        utility = self._o3d.utility
+        surface = self._o3d.geometry.TriangleMesh(
+            utility.Vector3dVector(mesh.vertices.astype(np.float64)), utility.Vector3iVector(mesh.triangles)
+        )
+        surface.vertex_colors = utility.Vector3dVector(shaded(mesh).astype(np.float64))
+        return surface
+
+    def _material(self, shader: str, colour: tuple[float, ...] = (1, 1, 1, 1), line_width: float = 1.0) -> Any:
+        material = self._o3d.visualization.rendering.MaterialRecord()
+        material.shader = shader
+        material.base_color = colour
+        material.line_width = line_width
+        return material
+
+
+def shaded(mesh: Mesh) -> F32:
+    """The colours (V, 3) of a mesh under a lamp and some light from all around."""
+    lit = np.clip(mesh.normals @ _LIGHT, 0, None)
+    return mesh.colours * (0.5 + 0.5 * lit)[:, None]
+
+
+def labels(stage: Stage, position: int) -> list[tuple[int, NDArray[np.floating]]]:
+    """Ids and the places (3,) m of their labels, above the heads."""
+    ids, placed = stage.people(position)
+    tops = [np.array([*joints[HEAD, :2], joints[:, 2].max() + 0.2]) for joints in placed]
+    return list(zip(ids, tops, strict=True))
+
+
+def check_off_screen() -> None:
+    """Raises PoseError where Open3D cannot render without a window: without a driver it ends the whole process."""
+    import_open3d()
+    probe = subprocess.run([sys.executable, "-c", _PROBE], capture_output=True, text=True, check=False)
+    if probe.returncode != 0:
+        raise PoseError(OFF_SCREEN_DRIVER)
+
+
+def check_window() -> None:
+    """Raises PoseError where no window can be opened."""
+    if not _has_display():
+        raise PoseError("there is no display to open a window on; render without one: --save clip.mp4")
+    import_open3d()
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Keep what Open3D's engine prints about itself off the standard output."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def render(stage: Stage, size: tuple[int, int], positions: Iterable[int]) -> Iterator[U8]:
+    """(H, W, 3) uint8 RGB of the frames at `positions`, ids included. Call `check_off_screen` before."""
+    rendering = import_open3d().visualization.rendering
+    with _silence():
+        renderer = rendering.OffscreenRenderer(*size)
+    scene = Scene3D(stage, renderer.scene)
+    fov = math.radians(FOV_DEGREES)
+    eye = orbit_eye(stage.middle, stage.radius, math.radians(AZIMUTH_DEGREES), math.radians(ELEVATION_DEGREES), fov)
+    renderer.setup_camera(FOV_DEGREES, stage.middle, eye.astype(np.float32), np.array([0, 0, 1], np.float32))
+    camera = renderer.scene.camera
+    matrix = np.asarray(camera.get_projection_matrix()) @ np.asarray(camera.get_view_matrix())
+    unit = min(size) / 300
+    for position in positions:
+        scene.show(position)
+        image = np.array(renderer.render_to_image())
+        for person, place in labels(stage, position):
+            x, y, _, w = matrix @ np.append(place, 1)
+            spot = ((x / w + 1) / 2 * size[0], (1 - y / w) / 2 * size[1])
+            draw.label(image, str(person), spot, 6 * unit, person_colour(person))
+        yield image
+
+
+def save_video(
+    stage: Stage,
+    path: Path,
+    size: tuple[int, int],
+    *,
+    fps: float | None = None,
+    speed: float = 1.0,
+    progress: Callable[[list[tuple[int, float]]], Iterable[tuple[int, float]]] = iter,
+) -> None:
+    """Render all frames into an MP4. size: (width, height) px.
+
+    fps: of the new video; None keeps the time stamps of the run. speed: 2 plays twice as fast. progress: wraps the
+    list of (frame, time) to be written, as tqdm does. Call `check_off_screen` before. Raises PoseError if the
+    file cannot be written.
+    """
+    from pose.video import VideoWriter
+
+    shots = shot_list(stage, fps, speed)
+    rate = fps or _mean_rate(shots)
+    with VideoWriter(path, size, fps=rate) as writer:
+        pictures = render(stage, size, (position for position, _ in shots))
+        for (_, time), picture in zip(progress(shots), pictures, strict=True):
+            writer.write(picture, time)
+
+
+def shot_list(stage: Stage, fps: float | None, speed: float) -> list[tuple[int, float]]:
+    """(frame, time s in the new video) of every picture of a video of `stage`."""
+    start = float(stage.times[0])
+    if fps is None:
+        return [(position, (float(time) - start) / speed) for position, time in enumerate(stage.times)]
+    count = int((float(stage.times[-1]) - start) / speed * fps + 1e-6) + 1
+    return [(stage.position_at(start + k / fps * speed + 1e-6), k / fps) for k in range(count)]
+
+
+def _mean_rate(shots: list[tuple[int, float]]) -> float:
+    return (len(shots) - 1) / shots[-1][1] if len(shots) > 1 else 25.0

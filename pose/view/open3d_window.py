@@ -1,0 +1,177 @@
+"""The window of `pose-view`: play, scrub and orbit a run in 3D."""
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+
+from pose.errors import PoseError
+from pose.view.open3d_scene import (
+    AZIMUTH_DEGREES,
+    ELEVATION_DEGREES,
+    FOV_DEGREES,
+    Scene3D,
+    import_open3d,
+    labels,
+)
+from pose.view.scene import Stage, orbit_eye
+
+SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
+HELP = "space: play or pause   left, right: one frame   up, down: speed   home: start   mouse: orbit, pan, zoom"
+
+
+class Player:
+    """Which frame is to be seen when. Knows no window; `now` is any steady clock in seconds."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self.position = 0
+        self.playing = True
+        self.speed = 1.0
+        self._time = float(stage.times[0])
+        self._now: float | None = None
+
+    def tick(self, now: float) -> bool:
+        """Move on to the moment `now`; True when another frame is to be shown. Starts again after the end."""
+        elapsed = 0.0 if self._now is None else now - self._now
+        self._now = now
+        if not self.playing:
+            return False
+        self._time += elapsed * self.speed
+        if self._time > self._stage.times[-1]:
+            self._time = float(self._stage.times[0])
+        return self._go(self._stage.position_at(self._time))
+
+    def seek(self, position: int) -> bool:
+        """Show the frame at `position`, or the nearest there is."""
+        position = min(max(position, 0), len(self._stage) - 1)
+        self._time = float(self._stage.times[position])
+        return self._go(position)
+
+    def step(self, frames: int) -> bool:
+        """Pause, and go some frames on or back."""
+        self.playing = False
+        return self.seek(self.position + frames)
+
+    def change_speed(self, steps: int) -> None:
+        self.speed = SPEEDS[min(max(SPEEDS.index(self.speed) + steps, 0), len(SPEEDS) - 1)]
+
+    def _go(self, position: int) -> bool:
+        changed = position != self.position
+        self.position = position
+        return changed
+
+
+class Window:
+    """An Open3D window with the scene, a slider and a line of help."""
+
+    def __init__(self, stage: Stage, title: str) -> None:
+        o3d = import_open3d()
+        self._gui = o3d.visualization.gui
+        self._stage = stage
+        self._player = Player(stage)
+        self._labels: list[Any] = []
+        self._window = self._gui.Application.instance.create_window(f"pose-view: {title}", 1280, 800)
+        self._view = self._gui.SceneWidget()
+        self._view.scene = o3d.visualization.rendering.Open3DScene(self._window.renderer)
+        self._scene = Scene3D(stage, self._view.scene)
+        self._bar = self._make_bar()
+        self._window.add_child(self._view)
+        self._window.add_child(self._bar)
+        self._window.set_on_layout(self._layout)
+        self._window.set_on_tick_event(self._tick)
+        self._window.set_on_key(self._key)
+        self._look()
+        self._show()
+
+    def _make_bar(self) -> Any:
+        gui, em = self._gui, self._window.theme.font_size
+        bar = gui.Vert(0.3 * em, gui.Margins(em, 0.4 * em, em, 0.4 * em))
+        row = gui.Horiz(0.6 * em)
+        self._button = gui.Button("Pause")
+        self._button.set_on_clicked(self._toggle)
+        self._slider = gui.Slider(gui.Slider.INT)
+        self._slider.set_limits(0, max(len(self._stage) - 1, 1))
+        self._slider.set_on_value_changed(self._scrub)
+        self._clock = gui.Label("0000.00 s   frame 000000   speed x0.25")
+        for widget in (self._button, self._slider, self._clock):
+            row.add_child(widget)
+        bar.add_child(row)
+        bar.add_child(gui.Label(HELP))
+        return bar
+
+    def _look(self) -> None:
+        middle, radius = self._stage.middle, self._stage.radius
+        reach = np.full(3, 4 * radius)
+        bounds = import_open3d().geometry.AxisAlignedBoundingBox(middle - reach, middle + reach)
+        self._view.setup_camera(FOV_DEGREES, bounds, middle)
+        azimuth, elevation, fov = map(math.radians, (AZIMUTH_DEGREES, ELEVATION_DEGREES, FOV_DEGREES))
+        eye = orbit_eye(middle, radius, azimuth, elevation, fov)
+        self._view.look_at(middle, eye.astype(np.float32), np.array([0, 0, 1], np.float32))
+
+    def _layout(self, context: Any) -> None:
+        area = self._window.content_rect
+        height = self._bar.calc_preferred_size(context, self._gui.Widget.Constraints()).height
+        self._view.frame = self._gui.Rect(area.x, area.y, area.width, area.height - height)
+        self._bar.frame = self._gui.Rect(area.x, area.get_bottom() - height, area.width, height)
+
+    def _tick(self) -> bool:
+        return self._player.tick(time.monotonic()) and self._show()
+
+    def _show(self) -> bool:
+        position = self._player.position
+        self._scene.show(position)
+        for label in self._labels:
+            self._view.remove_3d_label(label)
+        self._labels = [
+            self._view.add_3d_label(place.astype(np.float32), str(person))
+            for person, place in labels(self._stage, position)
+        ]
+        self._slider.int_value = position
+        self._say()
+        return True
+
+    def _say(self) -> None:
+        seconds = self._stage.times[self._player.position]
+        self._clock.text = f"{seconds:.2f} s   frame {self._player.position}   speed x{self._player.speed:g}"
+        self._button.text = "Pause" if self._player.playing else "Play"
+        self._view.force_redraw()
+
+    def _toggle(self) -> None:
+        self._player.playing = not self._player.playing
+        self._say()
+
+    def _scrub(self, value: float) -> None:
+        self._player.playing = False
+        if self._player.seek(int(value)):
+            self._show()
+
+    def _key(self, event: Any) -> bool:
+        """True when the key was one of ours."""
+        key = self._gui.KeyName
+        actions = {
+            key.SPACE: self._toggle,
+            key.LEFT: lambda: self._player.step(-1) and self._show(),
+            key.RIGHT: lambda: self._player.step(1) and self._show(),
+            key.HOME: lambda: self._player.seek(0) and self._show(),
+            key.UP: lambda: self._player.change_speed(1),
+            key.DOWN: lambda: self._player.change_speed(-1),
+        }
+        if event.key not in actions:
+            return False
+        if event.type == self._gui.KeyEvent.DOWN:
+            actions[event.key]()
+            self._say()
+        return True
+
+
+def open_window(stage: Stage, title: str) -> None:
+    """Show `stage` until the user closes the window. Call `check_window` before. Raises PoseError if it fails."""
+    application = import_open3d().visualization.gui.Application.instance
+    try:
+        application.initialize()
+        Window(stage, title)
+    except RuntimeError as error:
+        raise PoseError(f"Open3D cannot open a window ({error}); use --save clip.mp4 to render without one") from error
+    application.run()

@@ -1,0 +1,159 @@
+"""The 3D scene of a whole run as plain arrays: where everybody stands, and the surfaces to show. No window, no Open3D.
+
+Everything is on the stage of `pose.view.upright`: x right, y away from the camera, z up, metres, floor at z = 0.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.export import PoseTable
+from pose.skeletons import H36M17
+from pose.types import F32, I64
+from pose.view.colours import RGB, SIDE_COLOURS, edge_side, person_colour
+from pose.view.upright import Upright, mean_up
+
+_SIDES = 14  # of a tube
+_RINGS = 8  # of a ball, from pole to pole
+_TUBE_RADIUS = 0.032  # m
+_BALL_RADIUS = 0.042
+_HEAD_RADIUS = 0.095
+_MARK_RADII = (0.33, 0.36)
+HEAD = H36M17.index("head")
+
+
+@dataclass(frozen=True, slots=True)
+class Mesh:
+    """A coloured surface. vertices, normals: (V, 3) m. triangles: (F, 3) rows of vertices. colours: (V, 3), 0 to 1."""
+
+    vertices: F32
+    normals: F32
+    triangles: I64
+    colours: F32
+
+    @classmethod
+    def join(cls, parts: list["Mesh"]) -> "Mesh":
+        starts = np.cumsum([0] + [len(part.vertices) for part in parts])
+        return cls(
+            np.concatenate([part.vertices for part in parts]),
+            np.concatenate([part.normals for part in parts]),
+            np.concatenate([part.triangles + start for part, start in zip(parts, starts, strict=False)]),
+            np.concatenate([part.colours for part in parts]),
+        )
+
+
+class Stage:
+    """A run set upright on a floor.
+
+    times: (F,) s of its frames. middle: (3,) m and radius: m, a ball that holds nearly everything that happens.
+    """
+
+    def __init__(self, table: PoseTable) -> None:
+        known = np.isfinite(table.joints3d.sum(axis=(1, 2)) + table.root.sum(axis=1))
+        upright = Upright(mean_up(table.joints3d[known]))
+        self.times = table.timestamps
+        self._people: list[tuple[list[int], F32]] = []
+        for result in table:
+            rows = np.isfinite(result.poses.joints.sum(axis=(1, 2)) + result.poses.root.sum(axis=1))
+            ids = result.people.ids[rows].tolist()
+            placed = upright.place(ids, result.poses.joints[rows], result.poses.root[rows], result.time)
+            self._people.append((ids, placed))
+        self.middle, self.radius = self._extent()
+
+    def __len__(self) -> int:
+        """The number of frames."""
+        return len(self._people)
+
+    def people(self, position: int) -> tuple[list[int], F32]:
+        """Ids, and joints (P, 17, 3) m on the stage, of the frame at `position`."""
+        return self._people[position]
+
+    def position_at(self, time: float) -> int:
+        """The frame shown at `time` s: the last one that has begun."""
+        return int(np.clip(np.searchsorted(self.times, time, side="right") - 1, 0, len(self) - 1))
+
+    def _extent(self) -> tuple[F32, float]:
+        roots = np.concatenate([placed[:, 0, :2] for _, placed in self._people] + [np.zeros((0, 2), np.float32)])
+        if len(roots) == 0:
+            return np.array([0, 3, 0.9], np.float32), 1.5
+        low, high = np.percentile(roots, [2, 98], axis=0)  # one wild frame must not make everybody small
+        middle = np.append((low + high) / 2, 0.9).astype(np.float32)
+        return middle, max(1.3, 0.8 * float(np.linalg.norm(high - low)) / 2 + 0.8)
+
+
+def body_mesh(joints: F32) -> Mesh:
+    """Tubes and balls of a body (17, 3) m, coloured by side."""
+    parts = [_balls(joints)]
+    for a, b in H36M17.edges:
+        parts.append(_tube(joints[a], joints[b], SIDE_COLOURS[edge_side(H36M17, a, b)]))
+    return Mesh.join(parts)
+
+
+def mark_mesh(joints: F32, person: int) -> Mesh:
+    """The flat ring in the person's colour on the floor below the pelvis of `joints` (17, 3) m."""
+    turn = np.linspace(0, 2 * math.pi, 40, endpoint=False)
+    circle = np.stack([np.cos(turn), np.sin(turn), np.zeros(40)], axis=1)
+    ground = np.array([joints[0, 0], joints[0, 1], 0.004])
+    vertices = np.concatenate([circle * radius + ground for radius in _MARK_RADII]).astype(np.float32)
+    normals = np.broadcast_to(np.array([0, 0, 1], np.float32), vertices.shape)
+    return Mesh(vertices, normals, _bands(2, 40), _colours(person_colour(person), len(vertices)))
+
+
+def grid_lines(middle: F32, radius: float) -> tuple[F32, I64]:
+    """Points (N, 3) m and pairs (M, 2) of them: the floor's lines, one a metre, in a square around `middle`."""
+    reach = math.ceil(1.6 * radius) + 1
+    x0, y0 = round(float(middle[0])) - reach, round(float(middle[1])) - reach
+    steps = np.arange(2 * reach + 1)
+    ends = []
+    for step in steps:
+        ends += [(x0 + step, y0, 0), (x0 + step, y0 + 2 * reach, 0), (x0, y0 + step, 0), (x0 + 2 * reach, y0 + step, 0)]
+    return np.array(ends, np.float32), np.arange(len(ends)).reshape(-1, 2)
+
+
+def orbit_eye(middle: F32, radius: float, azimuth: float, elevation: float, fov: float) -> NDArray[np.float64]:
+    """Where a camera stands, (3,) m, that sees a ball of `radius` m around `middle` under a full angle of `fov`.
+
+    Angles in radians. azimuth 0 looks the way the real camera did.
+    """
+    away = np.array([-math.sin(azimuth), math.cos(azimuth), 0]) * math.cos(elevation)
+    return middle - (away - np.array([0, 0, math.sin(elevation)])) * radius / math.sin(fov / 2)
+
+
+def _tube(start: F32, end: F32, colour: RGB) -> Mesh:
+    along = end - start
+    along = along / max(float(np.linalg.norm(along)), 1e-6)
+    other = np.eye(3)[np.argmin(np.abs(along))]
+    u = np.cross(along, other)
+    u /= np.linalg.norm(u)
+    turn = np.linspace(0, 2 * math.pi, _SIDES, endpoint=False)[:, None]
+    around = (np.cos(turn) * u + np.sin(turn) * np.cross(along, u)).astype(np.float32)
+    vertices = np.concatenate([start + around * _TUBE_RADIUS, end + around * _TUBE_RADIUS])
+    return Mesh(vertices, np.concatenate([around, around]), _bands(2, _SIDES), _colours(colour, 2 * _SIDES))
+
+
+def _balls(joints: F32) -> Mesh:
+    polar = np.linspace(0, math.pi, _RINGS)[:, None]
+    turn = np.linspace(0, 2 * math.pi, _SIDES, endpoint=False)[None]
+    unit = np.stack([np.sin(polar) * np.cos(turn), np.sin(polar) * np.sin(turn), np.cos(polar) + 0 * turn], axis=-1)
+    unit = unit.reshape(-1, 3).astype(np.float32)
+    bands = _bands(_RINGS, _SIDES)
+    parts = []
+    for joint, centre in enumerate(joints):
+        radius = np.float32(_HEAD_RADIUS if joint == HEAD else _BALL_RADIUS)
+        colours = _colours(SIDE_COLOURS[H36M17.side(joint)], len(unit))
+        parts.append(Mesh(centre + unit * radius, unit, bands, colours))
+    return Mesh.join(parts)
+
+
+def _bands(rings: int, sides: int) -> I64:
+    """The triangles between `rings` rings of `sides` vertices each, facing outwards for rings from bottom to top."""
+    ring, side = np.meshgrid(np.arange(rings - 1), np.arange(sides), indexing="ij")
+    a = (ring * sides + side).ravel()
+    b = (ring * sides + (side + 1) % sides).ravel()
+    return np.concatenate([np.stack([a, b, a + sides], axis=1), np.stack([b, b + sides, a + sides], axis=1)])
+
+
+def _colours(colour: RGB, count: int) -> F32:
+    return np.broadcast_to(np.array(colour, np.float32) / np.float32(255), (count, 3)).copy()
