@@ -16,9 +16,9 @@ from pose.tracking import NOT_SEEN_BEFORE, Identities
 from pose.types import F32, U8, Boxes, Keypoints2D, People, Regions
 
 # A detection is a person already followed where their regions overlap this much (IoU).
-SAME_REGION = 0.4
+SAME_REGION = 0.6
 # Two poses are one person where half of their joints are closer than this part of the larger body.
-SAME_POSE = 0.1
+SAME_POSE = 0.15
 
 
 @dataclass(slots=True)
@@ -123,7 +123,8 @@ class PeopleTracker:
         """Drop what is seen twice, name the people, and remember where to look for them next."""
         seen = _select(seen, ~_repeated(seen))
         ids = np.array([track.id for track in seen.tracks], np.int64)
-        ids = self._identities.assign(seen.boxes, seen.keypoints.presence, ids, time, image)
+        reach = imaging.region_boxes(seen.keypoints.next_regions)
+        ids = self._identities.assign(reach, seen.keypoints.presence, ids, time, image)
         for row, track in enumerate(seen.tracks):
             track.id = int(ids[row])
             track.region = track.filter(seen.keypoints.next_regions[[row]], time)

@@ -47,10 +47,9 @@ class BlazePose:
         if boxes.regions is not None:
             return boxes.regions
         low, high = boxes.xyxy[:, :2], boxes.xyxy[:, 2:]
-        sides = (high - low).max(axis=1, keepdims=True) * np.float32(BOX_TO_REGION)
-        return Regions(
-            (low + high) / 2, np.repeat(sides, 2, axis=1).astype(np.float32), np.zeros(len(boxes), np.float32)
-        )
+        centers = np.asarray((low + high) / 2, np.float32)
+        sides = np.asarray((high - low).max(axis=1, keepdims=True) * BOX_TO_REGION, np.float32)
+        return Regions(centers, np.repeat(sides, 2, axis=1), np.zeros(len(boxes), np.float32))
 
     def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
         """Landmarks in every region of every image.
