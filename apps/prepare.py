@@ -85,7 +85,7 @@ def _parser() -> ArgumentParser:
     add("human36m-m", "Human3.6M, protocol M: MotionBERT's pickle, checked, as plain arrays.", "the .pkl", folder)
     test_set = "mpi_inf_3dhp_test_set, as a folder or as the .zip it comes in"
     add("mpi-inf-3dhp", "The annotations of the MPI-INF-3DHP test set, without its images.", test_set, folder)
-    clips = "a folder or archive of ASF/AMC or BVH files"
+    clips = "a folder with a sub-folder or .zip of ASF/AMC or BVH files for each subject"
     add("mocap", "Motion capture for training the lifter.", clips, "the file of prepared clips")
     person = add(
         "sequence", "One person's 2D out of a run of pose-run.", "its poses.npz", "the .npz that pose-lift takes"
