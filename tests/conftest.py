@@ -29,3 +29,17 @@ def weights_dir(shared) -> Path:
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)
+
+
+@pytest.fixture(scope="session")
+def tiny_lifter(tmp_path_factory) -> Path:
+    """A checkpoint of the real form with untrained weights: what comes out is no pose, but finite and repeatable."""
+    import torch
+
+    from pose.lifter.checkpoint import save_checkpoint
+    from pose.lifter.model import LifterConfig, LifterNetwork
+
+    path = tmp_path_factory.mktemp("lifter") / "tiny.safetensors"
+    torch.manual_seed(0)
+    save_checkpoint(LifterNetwork(LifterConfig(dim=16, depth=1, heads=2)), path)
+    return path

@@ -1,32 +1,29 @@
-"""What the commands' tests share: a lifter small enough to load in no time, and a way to call a command as a user."""
+"""What the commands' tests share: a way to call a command as a user."""
 
 import os
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 Command = Callable[..., subprocess.CompletedProcess]
-
-
-@pytest.fixture(scope="session")
-def tiny_lifter(tmp_path_factory) -> Path:
-    """A checkpoint of the real form with untrained weights: what comes out is no pose, but finite and repeatable."""
-    import torch
-
-    from pose.lifter.checkpoint import save_checkpoint
-    from pose.lifter.model import LifterConfig, LifterNetwork
-
-    path = tmp_path_factory.mktemp("lifter") / "tiny.safetensors"
-    torch.manual_seed(0)
-    save_checkpoint(LifterNetwork(LifterConfig(dim=16, depth=1, heads=2)), path)
-    return path
+CommandLine = Callable[..., list[str]]
 
 
 @pytest.fixture
-def call(weights_dir) -> Command:
+def command_line() -> CommandLine:
+    """What the entry point of `apps.<module>` does, as words for a new process."""
+
+    def words(module: str, *arguments: object) -> list[str]:
+        start = f"import sys; from apps.{module} import main; sys.exit(main())"
+        return [sys.executable, "-c", start, *map(str, arguments)]
+
+    return words
+
+
+@pytest.fixture
+def call(weights_dir, command_line) -> Command:
     """Runs a command of the project in a process of its own."""
 
     def run(module: str, *arguments: object, **options: object) -> subprocess.CompletedProcess:
@@ -41,9 +38,3 @@ def call(weights_dir) -> Command:
         )
 
     return run
-
-
-def command_line(module: str, *arguments: object) -> list[str]:
-    """What the entry point of `apps.<module>` does."""
-    start = f"import sys; from apps.{module} import main; sys.exit(main())"
-    return [sys.executable, "-c", start, *map(str, arguments)]

@@ -17,7 +17,6 @@ from apps.outputs import default_folder
 from apps.run import main
 from pose.export import load_poses
 from pose.export.poses_json import SCHEMA_PATH
-from tests.apps.conftest import command_line
 
 
 @pytest.fixture(autouse=True)
@@ -262,7 +261,7 @@ def test_full_disk_is_one_line_and_leaves_nothing(call, dance, tmp_path, tiny_li
     assert not (tmp_path / "out").exists()
 
 
-def test_interrupt_keeps_what_is_finished(dance, tmp_path, tiny_lifter, weights_dir):
+def test_interrupt_keeps_what_is_finished(dance, tmp_path, tiny_lifter, weights_dir, command_line):
     out = tmp_path / "out"
     arguments = ("--video", dance, "--out", out, "--lifter", tiny_lifter)
     process = subprocess.Popen(

@@ -1,0 +1,163 @@
+"""The driver: order, bounded read-ahead, early ends, stage times, and the Python API."""
+
+import threading
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from pose.config import PipelineConfig, load_preset, preset_names
+from pose.device import resolve_device
+from pose.errors import PoseError, UsageError
+from pose.pipeline import PREFETCHED_FRAMES, Pipeline, StageTimes, prefetch
+from pose.types import Frame
+from pose.video import open_source
+
+
+def frames(count: int, made: list[int] | None = None) -> Iterator[Frame]:
+    for index in range(count):
+        if made is not None:
+            made.append(index)
+        yield Frame(np.zeros((2, 2, 3), np.uint8), index, index / 30)
+
+
+def decoding_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "decode"]
+
+
+def test_prefetch_gives_every_frame_in_order():
+    given = list(prefetch(frames(50), StageTimes(), threading.Event()))
+    assert [frame.index for frame in given] == list(range(50))
+
+
+def test_prefetch_reads_ahead_no_further_than_its_depth():
+    made: list[int] = []
+    ahead = prefetch(frames(1000, made), StageTimes(), threading.Event())
+    next(ahead)
+    deadline = time.monotonic() + 5
+    while len(made) < PREFETCHED_FRAMES + 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.1)
+    assert len(made) == PREFETCHED_FRAMES + 2  # one given, a full queue, and one that waits for its place
+    ahead.close()
+    assert not decoding_threads()
+
+
+def test_prefetch_raises_what_the_source_raises_after_the_frames_before():
+    def broken() -> Iterator[Frame]:
+        yield from frames(3)
+        raise PoseError("the cable was pulled")
+
+    given = prefetch(broken(), StageTimes(), threading.Event())
+    assert [next(given).index for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(PoseError, match="the cable was pulled"):
+        next(given)
+    assert not decoding_threads()
+
+
+def test_prefetch_ends_when_it_is_told_to_stop():
+    stop = threading.Event()
+    given = []
+    for frame in prefetch(frames(100_000), StageTimes(), stop):
+        given.append(frame.index)
+        if frame.index == 10:
+            stop.set()
+    assert 11 <= len(given) <= 11 + PREFETCHED_FRAMES + 2
+    assert given == list(range(len(given)))
+
+
+def test_time_in_an_inner_stage_counts_once():
+    times = StageTimes()
+    with times.measure("outer"):
+        time.sleep(0.02)
+        with times.measure("inner"):
+            time.sleep(0.05)
+        with times.measure("inner"):
+            time.sleep(0.05)
+    assert 0.1 <= times.seconds["inner"] < 0.3
+    assert 0.02 <= times.seconds["outer"] < 0.1
+
+
+def test_fast_is_the_default():
+    assert load_preset("fast") == PipelineConfig()
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_every_preset_is_valid_and_can_be_changed(name):
+    assert load_preset(name, max_people=3).max_people == 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"detector": "magic"}, "detector: 'magic' is unknown; known: blazepose"),
+        ({"max_people": 0}, "max_people: 0 is out of range; allowed: at least 1"),
+        ({"presence_score": 1.5}, "presence_score: 1.5 is out of range; allowed: 0 to 1"),
+        ({"presence_score": float("nan")}, "presence_score: nan is out of range"),
+        ({"max_peple": 3}, "unknown key 'max_peple'; known: detector, estimator"),
+    ],
+)
+def test_config_names_the_key_and_what_is_allowed(changes, message):
+    with pytest.raises(UsageError) as error:
+        load_preset("fast", **changes)
+    assert message in str(error.value)
+
+
+def test_unknown_preset_lists_the_known():
+    with pytest.raises(UsageError, match=r"preset 'quick' is unknown; known: .*fast"):
+        load_preset("quick")
+
+
+def test_device_is_honoured_or_refused(monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert resolve_device("cpu") == resolve_device("auto") == "cpu"
+    with pytest.raises(PoseError, match="device: cuda was asked for"):
+        resolve_device("cuda")
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    assert resolve_device("cuda") == "cuda"
+
+
+@pytest.fixture
+def pipeline(weights_dir, tiny_lifter, monkeypatch) -> Pipeline:
+    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+    return Pipeline.from_preset("fast", lifter=str(tiny_lifter))
+
+
+def test_results_come_in_order_with_bounded_delay(pipeline, videos):
+    session_delay = []
+    with open_source(str(videos / "dance.mp4"), end=6.0) as source:
+        session = pipeline.session(source.info.size)
+        read = given = 0
+        for frame in source:
+            read += 1
+            for result in session.push(frame):
+                assert result.index == given
+                given += 1
+            session_delay.append(read - given)
+        given += len(session.flush())
+    assert given == read == 180
+    assert max(session_delay) < 90  # three seconds: a window of the lifter, however long the film is
+
+
+def test_every_run_starts_with_new_identities(pipeline, videos):
+    for _ in range(2):
+        with open_source(str(videos / "dance.mp4"), end=0.3) as source:
+            results = list(pipeline.run(source))
+        assert [result.people.ids.tolist() for result in results] == [[1]] * 9
+        assert [len(result.poses) for result in results] == [1] * 9
+    assert pipeline.times.seconds.keys() >= {"detect", "keypoints", "track", "lift"}
+
+
+def test_models_are_named_with_their_hashes(pipeline, weights_dir):
+    from pose.weights import sha256_of
+
+    hashes = {model.role: model.sha256 for model in pipeline.models}
+    assert hashes["detector"] == sha256_of(weights_dir / "blazepose-detector.tflite")
+    assert hashes["estimator"] == sha256_of(weights_dir / "blazepose-landmark-full.tflite")
+    assert len(hashes["lifter"]) == 64
+
+
+def test_unknown_camera_is_said(pipeline):
+    assert not pipeline.camera((640, 480)).known
+    assert pipeline.camera((640, 480)).fov_degrees((640, 480)) == pytest.approx(55)
