@@ -47,7 +47,7 @@ DETECTORS: dict[str, Choice[Detector]] = {
 }
 
 ESTIMATORS: dict[str, Choice[Estimator]] = {
-    "blazepose-full": Choice("blazepose-landmark-full", _blazepose_full),
+    "blazepose": Choice("blazepose-landmark-full", _blazepose_full),
     "blazepose-lite": Choice("blazepose-landmark-lite", _blazepose_lite),
 }
 

@@ -38,7 +38,7 @@ class PipelineConfig:
     """Which stages run, and how. Raises UsageError for a value that is not allowed."""
 
     detector: str = option("blazepose", "what finds people", choices=tuple(DETECTORS))
-    estimator: str = option("blazepose-full", "what finds the joints of a person", choices=tuple(ESTIMATORS))
+    estimator: str = option("blazepose", "what finds the joints of a person", choices=tuple(ESTIMATORS))
     tracker: str = option("bytetrack", "what recognises people who come back", choices=tuple(TRACKERS))
     lifter: str = option("offline", "what lifts 2D to 3D: the name of a shipped model, or a checkpoint file")
     device: str = option("auto", "where networks run; auto: cuda where there is one", choices=DEVICES)
@@ -47,6 +47,7 @@ class PipelineConfig:
     detect_every: float = option(0.3, "seconds between looks for newcomers while people are in view", least=0.0)
     detection_score: float = option(0.5, "least score of a detection", least=0.0, most=1.0)
     presence_score: float = option(0.5, "below this probability of a person in its crop a track ends", least=0, most=1)
+    seed: int = option(0, "of what a network may draw at random", least=0)
 
     def __post_init__(self) -> None:
         check_options(self)

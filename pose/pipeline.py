@@ -64,12 +64,15 @@ class Pipeline:
 
         Raises PoseError when a weight cannot be had or the device is not there.
         """
+        import torch
+
         from pose.lifter.predict import Lifter
 
         self.config = config or PipelineConfig()
         self.intrinsics = intrinsics
         self.times = StageTimes()
         self._device = resolve_device(self.config.device)
+        torch.manual_seed(self.config.seed)
         self._detector: Detector = _TimedDetector(build(DETECTORS, self.config.detector, self.config), self.times)
         self._estimator: Estimator = _TimedEstimator(build(ESTIMATORS, self.config.estimator, self.config), self.times)
         self._lifter = Lifter.load(self.config.lifter, self._device)

@@ -56,7 +56,7 @@ def test_one_command_turns_a_clip_into_tracked_3d(call, dance, tmp_path):
     assert [frame["index"] for frame in document["frames"]] == list(range(45))
     assert {model["role"]: model["name"] for model in document["models"]} == {
         "detector": "blazepose",
-        "estimator": "blazepose-full",
+        "estimator": "blazepose",
         "lifter": "offline",
     }
     assert len(decoded(tmp_path / "out" / "overlay.mp4")) == 45
