@@ -1,5 +1,6 @@
 """What `pose-train` feeds a lifter with: motion capture seen by virtual cameras."""
 
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,16 +12,20 @@ from pose.types import LiftBatch
 
 @dataclass(frozen=True, kw_only=True)
 class MocapConfig:
-    """mocap: the file that `pose-prepare mocap` wrote. batch: sequences a step. frames: of each sequence."""
+    """mocap: the file that `pose-prepare mocap` wrote. frames: of each sequence; one of these numbers is drawn for each
+    step, repeat one to draw it more often. batch_frames: frames of all sequences of a step together.
+
+    Short sequences show more different people, poses and cameras for the same work; long ones teach the long view.
+    """
 
     mocap: str = ""
-    batch: int = 64
-    frames: int = 81
+    frames: tuple[int, ...] = (27, 27, 81)
+    batch_frames: int = 1728
     synthesis: SynthesisConfig = field(default_factory=SynthesisConfig)
 
     def __post_init__(self) -> None:
-        if self.batch < 1 or self.frames < 3:
-            raise ValueError(f"data: batch must be at least 1, frames at least 3, got {self.batch} and {self.frames}")
+        if not self.frames or min(self.frames) < 3 or max(self.frames) > self.batch_frames:
+            raise ValueError(f"data.frames: must be from 3 to batch_frames ({self.batch_frames}), got {self.frames}")
 
 
 class MocapSource:
@@ -37,7 +42,8 @@ class MocapSource:
 
     def batch(self, step: int) -> LiftBatch:
         """The training batch of one step; the same number gives the same batch."""
-        return self._synthesis.batch(self._config.batch, self._config.frames, step)
+        frames = random.Random(f"{self._seed}/{step}").choice(self._config.frames)
+        return self._synthesis.batch(self._config.batch_frames // frames, frames, step)
 
     def evaluation(self, part: str) -> dict[str, Iterator[LiftBatch]]:
         """Fixed sets by name: `gt` (exact 2D), `detector` (a detector's skeleton and errors)."""

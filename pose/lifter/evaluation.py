@@ -48,7 +48,7 @@ def lift_batch(network: LifterNetwork, batch: LiftBatch, lookahead: int = 0) -> 
     tensors = [torch.from_numpy(array) for array in (keypoints, scores, times)]
     flags = [torch.from_numpy(array) for array in (batch.intrinsics, batch.derived, batch.intrinsics_known)]
     with torch.inference_mode():
-        return network(observe(*tensors, *flags), tensors[2], None, lookahead)
+        return network(observe(*tensors, *flags), tensors[2], lookahead)
 
 
 def measure(network: LifterNetwork, batches: Iterable[LiftBatch], lookahead: int = 0) -> Figures:

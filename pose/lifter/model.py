@@ -125,21 +125,17 @@ class LifterNetwork(nn.Module):
         nn.init.normal_(self.head.weight, std=0.01 / config.dim**0.5)
         nn.init.zeros_(self.head.bias)
 
-    def forward(
-        self, observations: Observations, times: Tensor, valid: Tensor | None = None, lookahead: int = 0
-    ) -> Lifted:
-        """Lift (B, T) frames at `times` (B, T) float64 s. valid: (B, T), False for padding after a sequence's end.
+    def forward(self, observations: Observations, times: Tensor, lookahead: int = 0) -> Lifted:
+        """Lift (B, T) frames at `times` (B, T) float64 s.
 
-        A frame that sees nothing is a token like any other, one that only knows its time. When streaming, the answer
-        has T - lookahead frames: frame t is answered from what was seen up to frame t + lookahead.
+        A frame that sees nothing, padding included, is a token like any other, one that only knows its time. When
+        streaming, the answer has T - lookahead frames: frame t is answered from what was seen up to t + lookahead.
         """
         if lookahead and not self.config.streaming:
             raise ValueError("lookahead: an offline lifter sees the whole window; use a streaming one")
         x = self.embed(self.features(observations, times, lookahead))
         target = observations.frames(slice(0, x.shape[1]))
-        context = Context.from_times(
-            times[:, lookahead:], self.head_dim, None if valid is None else valid[:, lookahead:]
-        )
+        context = Context.from_times(times[:, lookahead:], self.head_dim)
         for block in self.blocks:
             x = block(x, context)
         return decode(self.head(self.norm(x)), target, self.sigma_scale)

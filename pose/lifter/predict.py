@@ -75,7 +75,7 @@ class Lifter:
         """One pass of the network over sequences of one length T: (T - lookahead, 71) each, see `split_outputs`."""
         observations, times = self._observe(windows)
         with torch.inference_mode():
-            lifted = self.network(observations, times, None, lookahead)
+            lifted = self.network(observations, times, lookahead)
         return list(join_outputs(lifted))
 
     def _observe(self, windows: list[Sequence2D]) -> tuple[Observations, Tensor]:
