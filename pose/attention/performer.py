@@ -10,8 +10,13 @@ EPSILON = 1e-6
 
 
 def orthogonal_features(blocks: int, size: int, generator: torch.Generator | None = None) -> Tensor:
-    """(blocks * size, size) rows that are orthogonal within each block and as long as Gaussian vectors."""
-    directions = torch.linalg.qr(torch.randn(blocks, size, size, generator=generator, dtype=torch.float64)).Q.mT
+    """(blocks * size, size) rows that are orthogonal within each block and as long as Gaussian vectors.
+
+    The signs that the QR decomposition chooses are not random (the first row would mostly point one way, which biases
+    the estimate), so they are replaced by those of R's diagonal (Mezzadri, 2007).
+    """
+    q, r = torch.linalg.qr(torch.randn(blocks, size, size, generator=generator, dtype=torch.float64))
+    directions = (q * r.diagonal(dim1=1, dim2=2).sign()[:, None]).mT
     lengths = torch.randn(blocks, size, size, generator=generator, dtype=torch.float64).norm(dim=-1, keepdim=True)
     return (directions * lengths).flatten(0, 1)
 
