@@ -34,15 +34,15 @@ def test_commands_exist_and_explain_themselves(capsys):
 
 
 def test_options_of_the_main_command_exist(capsys):
-    known = set(re.findall(r"--[a-z_-]+", help_of("pose-run", capsys)))
+    known = set(re.findall(r"--[a-z][a-z_-]+", help_of("pose-run", capsys)))
     section = README.split("## Options")[1].split("| other command")[0]
-    promised = set(re.findall(r"--[a-z_-]+", section))
+    promised = set(re.findall(r"--[a-z][a-z_-]+", section))
     assert len(promised) > 15
     assert promised <= known
 
 
 def test_every_option_of_the_issue_is_there(capsys):
-    known = set(re.findall(r"--[a-z_-]+", help_of("pose-run", capsys)))
+    known = set(re.findall(r"--[a-z][a-z_-]+", help_of("pose-run", capsys)))
     assert known >= {
         "--video", "--out", "--formats", "--no-overlay", "--start", "--end", "--max-people", "--device", "--detector",
         "--estimator", "--lifter", "--intrinsics", "--config", "--print_config", "--seed", "--quiet", "--overwrite",
@@ -56,7 +56,7 @@ def test_links_and_named_files_exist(name):
     links = re.findall(r"\]\((?!https?:)([^)#]+)", text)
     named = re.findall(r"`((?:pose|detectors|datasets|apps|tests|docs|configs)/[\w/]+\.\w+)`", text)
     missing = [path for path in (*links, *named) if not (ROOT / path).exists()]
-    assert links
+    assert links or named
     assert missing == []
 
 
