@@ -55,7 +55,7 @@ def test_links_and_named_files_exist(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     links = re.findall(r"\]\((?!https?:)([^)#]+)", text)
     named = re.findall(r"`((?:pose|detectors|datasets|apps|tests|docs|configs)/[\w/]+\.\w+)`", text)
-    missing = [path for path in (*links, *named) if not (ROOT / path).exists()]
+    missing = [path for path in (*links, *named) if "NAME" not in path and not (ROOT / path).exists()]
     assert links or named
     assert missing == []
 
