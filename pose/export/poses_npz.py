@@ -22,7 +22,7 @@ from pose.skeletons import H36M17
 from pose.types import FrameResult
 
 FORMAT_VERSION = 1
-_CHUNK_BYTES = 1 << 20
+_CHUNK_BYTES = 1 << 18
 _PER_FRAME = ("timestamps", "frames")
 
 

@@ -87,7 +87,8 @@ def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     if not path.is_file():
         raise UsageError(f"{path}: no such file")
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as stream:
+            archive = np.load(stream, allow_pickle=False)
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise PoseError(f"{path}: is a single array, not a poses.npz of pose-run or pose-lift")
             return {name: archive[name] for name in archive.files}

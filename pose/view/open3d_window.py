@@ -39,7 +39,7 @@ class Player:
         if not self.playing:
             return False
         self._time += elapsed * self.speed
-        if self._time > self._stage.times[-1]:
+        if self._time > self._stage.end:
             self._time = float(self._stage.times[0])
         return self._go(self._stage.position_at(self._time))
 

@@ -16,11 +16,11 @@ from pose.view.colours import RGB, SIDE_COLOURS, edge_side, person_colour
 from pose.view.upright import Upright, mean_up
 
 _SIDES = 14  # of a tube
-_RINGS = 8  # of a ball, from pole to pole
+_RINGS = 8  # of a ball, from the lower pole to the upper
 _TUBE_RADIUS = 0.032  # m
 _BALL_RADIUS = 0.042
 _HEAD_RADIUS = 0.095
-_MARK_RADII = (0.33, 0.36)
+_MARK_RADII = (0.36, 0.33)
 HEAD = H36M17.index("head")
 
 
@@ -47,13 +47,14 @@ class Mesh:
 class Stage:
     """A run set upright on a floor.
 
-    times: (F,) s of its frames. middle: (3,) m and radius: m, a ball that holds nearly everything that happens.
+    times: (F,) s of its frames. end: s, when the last frame has been shown. middle: (3,) m and radius: m, a ball that holds nearly everything that happens.
     """
 
     def __init__(self, table: PoseTable) -> None:
         known = np.isfinite(table.joints3d.sum(axis=(1, 2)) + table.root.sum(axis=1))
         upright = Upright(mean_up(table.joints3d[known]))
         self.times = table.timestamps
+        self.end = float(self.times[-1] + (self.times[-1] - self.times[0]) / max(len(table) - 1, 1))
         self._people: list[tuple[list[int], F32]] = []
         for result in table:
             rows = np.isfinite(result.poses.joints.sum(axis=(1, 2)) + result.poses.root.sum(axis=1))
@@ -123,7 +124,8 @@ def orbit_eye(middle: F32, radius: float, azimuth: float, elevation: float, fov:
 
 def _tube(start: F32, end: F32, colour: RGB) -> Mesh:
     along = end - start
-    along = along / max(float(np.linalg.norm(along)), 1e-6)
+    length = float(np.linalg.norm(along))
+    along = along / length if length > 1e-6 else np.array([0, 0, 1], np.float32)
     other = np.eye(3)[np.argmin(np.abs(along))]
     u = np.cross(along, other)
     u /= np.linalg.norm(u)
@@ -134,7 +136,7 @@ def _tube(start: F32, end: F32, colour: RGB) -> Mesh:
 
 
 def _balls(joints: F32) -> Mesh:
-    polar = np.linspace(0, math.pi, _RINGS)[:, None]
+    polar = np.linspace(math.pi, 0, _RINGS)[:, None]
     turn = np.linspace(0, 2 * math.pi, _SIDES, endpoint=False)[None]
     unit = np.stack([np.sin(polar) * np.cos(turn), np.sin(polar) * np.sin(turn), np.cos(polar) + 0 * turn], axis=-1)
     unit = unit.reshape(-1, 3).astype(np.float32)

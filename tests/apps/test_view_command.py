@@ -1,0 +1,141 @@
+"""`pose-view` as a user calls it."""
+
+import importlib.util
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from pose_fakes import run_info, seen_result
+
+from apps.view import main
+from pose.export import NpzWriter
+from pose.skeletons import H36M17
+from pose.video import open_source
+from pose.view.colours import SIDE_COLOURS
+
+BLOCKER = """
+import sys
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "open3d":
+            raise {error}
+sys.meta_path.insert(0, Blocker())
+from apps.view import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.fixture
+def poses(tmp_path):
+    path = tmp_path / "poses.npz"
+    with NpzWriter(path, run_info(H36M17)) as writer:
+        for i in range(3):
+            writer.write(seen_result([(i / 4, 0, 4.0)], index=i, time=i / 10))
+    return path
+
+
+def _refusal(capsys, *arguments):
+    status = main([str(argument) for argument in arguments])
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert error.count("\n") == 1
+    return status, error
+
+
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        ("ModuleNotFoundError('No module named open3d')", 'pip install "pose-pipeline[view3d]"'),
+        ("ImportError('libusb-1.0.so.0: cannot open shared object file')", "apt-get install libusb-1.0-0"),
+        ("OSError('libGL.so.1: cannot open shared object file')", "apt-get install libusb-1.0-0 libgl1"),
+    ],
+)
+def test_without_open3d_one_line_says_what_to_install(poses, tmp_path, error, advice):
+    target = tmp_path / "clip.mp4"
+    done = subprocess.run(
+        [sys.executable, "-c", BLOCKER.format(error=error), str(poses), "--save", str(target)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert advice in done.stderr
+    assert list(tmp_path.iterdir()) == [poses]
+
+
+def test_without_a_display_the_window_points_to_save(poses, capsys, monkeypatch):
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    status, error = _refusal(capsys, poses)
+    assert status == 1
+    assert "--save" in error
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--save", "clip.avi"], "must end in .mp4"),
+        (["--save", "nowhere/clip.mp4"], "there is no folder nowhere"),
+        (["--save", "clip.mp4", "--size", "big"], "--size 'big'"),
+        (["--save", "clip.mp4", "--fps", "0"], "--fps"),
+        (["--save", "clip.mp4", "--speed", "-1"], "--speed"),
+        (["--fps", "25"], "--fps is for the video of --save"),
+        (["--colour"], "--colour"),
+    ],
+)
+def test_a_wrong_call_is_one_line_and_status_2(poses, capsys, monkeypatch, tmp_path, options, message):
+    monkeypatch.chdir(tmp_path)
+    status, error = _refusal(capsys, poses, *options)
+    assert status == 2
+    assert message in error
+    assert list(tmp_path.iterdir()) == [poses]
+
+
+def test_an_existing_video_is_not_overwritten_unless_asked(poses, capsys, tmp_path):
+    target = tmp_path / "clip.mp4"
+    target.write_text("mine")
+    status, error = _refusal(capsys, poses, "--save", target)
+    assert (status, target.read_text()) == (2, "mine")
+    assert "--overwrite" in error
+
+
+def test_a_missing_and_a_wrong_file_are_one_line(capsys, tmp_path):
+    assert _refusal(capsys, tmp_path / "none.npz", "--save", tmp_path / "a.mp4")[0] == 2
+    (tmp_path / "text.npz").write_text("text")
+    assert _refusal(capsys, tmp_path / "text.npz", "--save", tmp_path / "a.mp4")[0] == 1
+
+
+def test_a_run_without_frames_is_one_line(capsys, tmp_path):
+    with NpzWriter(tmp_path / "poses.npz", run_info()):
+        pass
+    status, error = _refusal(capsys, tmp_path / "poses.npz", "--save", tmp_path / "a.mp4")
+    assert status == 1
+    assert "holds no frame" in error
+
+
+@pytest.mark.slow
+def test_the_video_shows_the_people(poses, tmp_path):
+    """Runs wherever the extra is installed; elsewhere it checks that the command says so and leaves no file."""
+    target = tmp_path / "clip.mp4"
+    code = "import sys; from apps.view import main; sys.exit(main(sys.argv[1:]))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(poses), "--save", str(target), "--size", "320x240"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        assert importlib.util.find_spec("open3d") is None or "install" in done.stderr
+        assert not target.exists()
+        return
+    assert done.stdout.strip() == str(target)
+    with open_source(str(target)) as source:
+        frames = list(source)
+    assert [frame.time for frame in frames] == pytest.approx([0.0, 0.1, 0.2], abs=1e-3)
+    for side in ("left", "right"):
+        distance = np.abs(frames[0].image.astype(int) - SIDE_COLOURS[side]).max(axis=2)
+        assert (distance < 60).sum() > 20
+    assert (frames[0].image != frames[2].image).any()

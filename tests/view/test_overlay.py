@@ -1,0 +1,197 @@
+"""The overlay's pixels."""
+
+import time
+
+import numpy as np
+import pytest
+from pose_fakes import STANDING, random_result, seen_result
+
+from pose.skeletons import BLAZEPOSE33, H36M17
+from pose.types import FrameResult, People, Poses3D
+from pose.view.colours import PERSON_COLOURS, SIDE_COLOURS, person_colour
+from pose.view.overlay import Overlay
+
+GREY = 110
+
+
+def _picture(size):
+    return np.full((size[1], size[0], 3), GREY, np.uint8)
+
+
+def _nearest_side(pixel):
+    distances = {side: np.abs(np.array(colour, int) - pixel).sum() for side, colour in SIDE_COLOURS.items()}
+    return min(distances, key=distances.get)
+
+
+def _middle_of(result, limb, image, person=0):
+    a, b = (H36M17.index(name) for name in limb)
+    x, y = np.rint(result.people.keypoints[person, [a, b]].mean(axis=0)).astype(int)
+    return image[y, x].astype(int)
+
+
+def _with_scores(result, scores):
+    people = result.people
+    changed = People(0, 0.0, people.ids, people.boxes, people.box_scores, people.keypoints, scores.astype(np.float32))
+    return FrameResult(changed, result.poses)
+
+
+@pytest.mark.parametrize(
+    ("limb", "side"),
+    [
+        (("left_knee", "left_ankle"), "left"),
+        (("left_elbow", "left_wrist"), "left"),
+        (("right_knee", "right_ankle"), "right"),
+        (("right_shoulder", "right_elbow"), "right"),
+        (("spine", "thorax"), "centre"),
+    ],
+)
+def test_limbs_have_the_colour_of_their_side_where_they_are(limb, side):
+    result = seen_result([(0, 0, 3.0)])
+    image = Overlay((640, 480), H36M17, inset=False).draw(_picture((640, 480)), result)
+    pixel = _middle_of(result, limb, image)
+    assert np.abs(pixel - SIDE_COLOURS[side]).max() < 25
+
+
+def test_the_same_body_mirrored_swaps_the_colours():
+    mirrored = STANDING[list(H36M17.flip_order)]
+    result = seen_result([(0, 0, 3.0)], mirrored)
+    image = Overlay((640, 480), H36M17, inset=False).draw(_picture((640, 480)), result)
+    left_knee = result.people.keypoints[0, H36M17.index("left_knee")]
+    assert left_knee[0] < 320  # on the left of the picture now
+    assert _nearest_side(_middle_of(result, ("left_knee", "left_ankle"), image)) == "left"
+
+
+def test_joints_not_seen_are_not_drawn():
+    result = seen_result([(0, 0, 3.0)])
+    scores = np.ones((1, 17))
+    scores[0, [H36M17.index("left_knee"), H36M17.index("left_ankle")]] = 0
+    image = Overlay((640, 480), H36M17, inset=False).draw(_picture((640, 480)), _with_scores(result, scores))
+    assert (_middle_of(result, ("left_knee", "left_ankle"), image) == GREY).all()
+    assert not (_middle_of(result, ("right_knee", "right_ankle"), image) == GREY).all()
+
+
+def test_a_coordinate_that_is_no_number_is_not_drawn():
+    result = seen_result([(0, 0, 3.0)])
+    knee = H36M17.index("left_knee")
+    before = _middle_of(result, ("left_knee", "left_ankle"), _picture((640, 480)))
+    spot = np.rint(result.people.keypoints[0, knee]).astype(int)
+    result.people.keypoints[0, knee] = np.nan
+    image = Overlay((640, 480), H36M17, inset=False).draw(_picture((640, 480)), result)
+    assert (image[spot[1], spot[0]] == before).all()
+
+
+def test_a_doubtful_joint_is_fainter():
+    result = seen_result([(0, 0, 3.0)])
+    overlay = Overlay((640, 480), H36M17, inset=False)
+    strength = []
+    for score in (0.2, 0.4, 1.0):
+        image = overlay.draw(_picture((640, 480)), _with_scores(result, np.full((1, 17), score)))
+        strength.append(np.abs(_middle_of(result, ("left_knee", "left_ankle"), image) - GREY).max())
+    assert 0 < strength[0] < strength[1] < strength[2]
+
+
+def test_each_person_is_labelled_in_its_colour_above_the_box():
+    result = seen_result([(-0.8, 0, 4.0), (0.8, 0, 4.0)])
+    image = Overlay((640, 480), H36M17, inset=False).draw(_picture((640, 480)), result)
+    for person, box in zip(result.people.ids, result.people.boxes, strict=True):
+        middle = int(box[[0, 2]].mean())
+        area = image[int(box[1]) - 20 : int(box[1]), middle - 12 : middle + 12].reshape(-1, 3)
+        assert (area == person_colour(int(person))).all(axis=1).mean() > 0.08
+
+
+def test_person_colours_are_not_side_colours():
+    for colour in PERSON_COLOURS:
+        for side in SIDE_COLOURS.values():
+            assert np.abs(np.subtract(colour, side)).sum() > 90
+
+
+def test_nobody_leaves_the_picture_as_it_is_apart_from_the_inset(rng):
+    size = (640, 360)
+    picture = rng.integers(0, 255, (360, 640, 3), np.uint8)
+    nobody = random_result(rng, 0, 0)
+    assert np.array_equal(Overlay(size, BLAZEPOSE33, inset=False).draw(picture, nobody), picture)
+    with_inset = Overlay(size, BLAZEPOSE33).draw(picture, nobody)
+    changed = (with_inset != picture).any(axis=2)
+    assert 0.05 < changed.mean() < 0.2
+    assert not changed[:, :400].any()
+
+
+def test_the_input_is_not_drawn_on(rng):
+    picture = _picture((320, 240))
+    Overlay((320, 240), BLAZEPOSE33).draw(picture, random_result(rng, 0, 2))
+    assert (picture == GREY).all()
+
+
+@pytest.mark.parametrize("size", [(641, 361), (33, 57), (17, 16), (16, 17), (1, 1), (200, 31), (1921, 1081)])
+@pytest.mark.parametrize("people", [0, 3])
+def test_any_size(rng, size, people):
+    overlay = Overlay(size, BLAZEPOSE33)
+    image = overlay.draw(_picture(size), random_result(rng, 0, people))
+    assert image.shape == (overlay.output_size[1], overlay.output_size[0], 3)
+    assert image.dtype == np.uint8
+
+
+def test_a_portrait_keeps_its_picture_whole_beside_the_panel(rng):
+    size = (360, 640)
+    overlay = Overlay(size, BLAZEPOSE33)
+    picture = rng.integers(0, 255, (640, 360, 3), np.uint8)
+    image = overlay.draw(picture, random_result(rng, 0, 0))
+    assert overlay.output_size == (720, 640)
+    assert np.array_equal(image[:, :360], picture)
+
+
+def test_a_picture_of_another_size_is_refused(rng):
+    with pytest.raises(ValueError, match=r"expected shape \(240, 320, 3\)"):
+        Overlay((320, 240), BLAZEPOSE33).draw(_picture((321, 240)), random_result(rng, 0, 0))
+
+
+def _changed_corner(overlay, result, size):
+    changed = (overlay.draw(_picture(size), result) != GREY).any(axis=2)
+    width, height = size
+    corners = {
+        (side, level): changed[
+            slice(0, height // 8) if level == "top" else slice(-height // 8, None),
+            slice(0, width // 8) if side == "left" else slice(-width // 8, None),
+        ].mean()
+        for side in ("left", "right")
+        for level in ("top", "bottom")
+    }
+    return max(corners, key=corners.get)
+
+
+def _boxed(box, time):
+    nothing = np.zeros((1, 17), np.float32)
+    people = People(
+        0,
+        time,
+        np.array([1]),
+        np.array([box], np.float32),
+        np.ones(1, np.float32),
+        np.zeros((1, 17, 2), np.float32),
+        nothing,
+    )
+    poses = Poses3D(np.full((1, 17, 3), np.nan, np.float32), np.full((1, 3), np.nan, np.float32), nothing)
+    return FrameResult(people, poses)
+
+
+def test_the_inset_goes_where_it_hides_least_and_does_not_flicker():
+    size = (640, 360)
+    overlay = Overlay(size, H36M17)
+    right, left = (400, 40, 639, 320), (0, 40, 240, 320)
+    assert _changed_corner(overlay, _boxed(right, 0.0), size) == ("left", "top")
+    assert _changed_corner(overlay, _boxed(left, 0.5), size) == ("left", "top")
+    assert _changed_corner(overlay, _boxed(right, 1.0), size) == ("left", "top")
+    assert _changed_corner(overlay, _boxed(left, 2.0), size) == ("left", "top")
+    assert _changed_corner(overlay, _boxed(left, 4.0), size) == ("right", "top")
+
+
+def test_a_frame_at_720p_is_drawn_in_time():
+    result = seen_result([(0, 0, 4.0)], size=(1280, 720))
+    overlay = Overlay((1280, 720), H36M17)
+    picture = _picture((1280, 720))
+    spent = []
+    for _ in range(15):
+        start = time.thread_time()
+        overlay.draw(picture, result)
+        spent.append(time.thread_time() - start)
+    assert min(spent) < 6e-3
