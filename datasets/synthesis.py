@@ -33,6 +33,7 @@ _HARD = PoseConfig(turned=0.9, folded=0.5, raised=0.3, tilted=0.4, spun=0.08)
 class SynthesisConfig:
     """How motion capture becomes training sequences."""
 
+    natural: float = 0.5  # share of sequences with the poses as they were recorded; the others are varied
     variable_rate: float = 0.1  # share of sequences with uneven time stamps
     speed: float = 0.35  # spread of the log of the playing speed, which stays within 0.5 to 2
     bodies: BodyConfig = field(default_factory=BodyConfig)
@@ -60,16 +61,18 @@ class Synthesis:
         config = self.config
         speed = np.exp(np.clip(rng.normal(0, config.speed, len(times)), np.log(0.5), np.log(2)))
         points, valid = self._pool.windows(rng, times, speed)
-        bones = self._spliced(rng, bodies.to_bones(points), times)
+        bones = bodies.to_bones(points)
         flipped = rng.random(len(bones)) < config.bodies.mirror
         bones[flipped] = bodies.mirror(bones[flipped])
+        varied = rng.random(len(bones)) >= config.natural
+        bones[varied] = self._spliced(rng, bones[varied], times[varied])
         bones *= bodies.random_proportions(rng, len(bones), config.bodies)[:, None, :, None]
-        poses.vary_poses(rng, bones, times, config.poses)
+        bones[varied] = _varied(rng, bones[varied], times[varied], config.poses)
         # Tilted about the middle of the walk, so that the person does not swing far out.
         middle = bones[:, :, 0].mean(axis=1)
         bones[:, :, 0] -= middle[:, None]
-        tilt = poses.random_tilts(rng, times, config.poses)
-        world = bodies.assemble(bones) @ np.swapaxes(tilt, -1, -2)
+        world = bodies.assemble(bones)
+        world[varied] @= np.swapaxes(poses.random_tilts(rng, times[varied], config.poses), -1, -2)
         return world + middle[:, None, None], valid
 
     def _spliced(self, rng: np.random.Generator, bones: F32, times: F64) -> F32:
@@ -81,6 +84,11 @@ class Synthesis:
                 donor, _ = self._pool.windows(rng, times[rows], np.ones(int(rows.sum())))
                 bones[rows] = splice(bones[rows], bodies.to_bones(donor))
         return bones
+
+
+def _varied(rng: np.random.Generator, bones: F32, times: F64, config: PoseConfig) -> F32:
+    poses.vary_poses(rng, bones, times, config)
+    return bones
 
 
 def evaluation_batches(
@@ -114,7 +122,7 @@ def hard_batches(
 
     Most sequences are turned, folded, lifted or tilted; otherwise as `evaluation_batches`.
     """
-    settings = SynthesisConfig(poses=_HARD, film=_film_settings(condition, config))
+    settings = SynthesisConfig(natural=0.0, poses=_HARD, film=_film_settings(condition, config))
     synthesis = Synthesis(clips, config=settings, seed=seed)
     times = np.tile(np.arange(frames) / fps, (_EVALUATION_BATCH, 1))
     for number in range(count):
