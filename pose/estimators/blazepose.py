@@ -17,11 +17,17 @@ from pose.skeletons import BLAZEPOSE33
 from pose.types import F32, U8, Boxes, Keypoints2D, Regions
 
 SIDE = 256
+OUTPUTS = (
+    0,
+    1,
+    3,
+)  # landmarks, presence, heat maps; not the segmentation and the metric landmarks, a third of the time
 REGION_SCALE = 1.25
 LANDMARKS = 39  # 33 of the body, two that span the next region, four unused
 REGION_ROWS = (33, 34)
 REFINE_KERNEL = 7
 REFINE_MIN_CONFIDENCE = 0.5
+_OFFSETS = np.arange(REFINE_KERNEL) - REFINE_KERNEL // 2
 # A detector that only knows boxes: the circle around the body reaches a little beyond the box's longer side.
 BOX_TO_REGION = 1.25
 
@@ -40,7 +46,7 @@ class BlazePose:
             from pose import weights
 
             model = weights.locate(f"blazepose-landmark-{variant}")
-        self._network = LiteRTModel(model, threads)
+        self._network = LiteRTModel(model, threads, OUTPUTS)
 
     def regions(self, boxes: Boxes) -> Regions:
         """The detector's own regions where it has them, else an upright square around each box."""
@@ -66,11 +72,11 @@ class BlazePose:
         for row, matrix in enumerate(matrices):
             crop = imaging.crop(image, matrix, (SIDE, SIDE))
             np.multiply(crop, np.float32(1 / 255), out=self._network.input()[0])
-            raw, present, _, heat, _ = self._network.run()
+            raw, present, heat = self._network.run()
             landmarks[row] = raw.reshape(LANDMARKS, 5)
             landmarks[row, :, :2] = refine(landmarks[row, :, :2] / np.float32(SIDE), heat[0]) * SIDE
             presence[row] = present[0, 0]
-            del raw, present, heat, _
+            del raw, present, heat
         xy = imaging.apply_affine(matrices, landmarks[:, :, :2])
         body = len(BLAZEPOSE33)
         scores = sigmoid(landmarks[:, :body, 3:]).min(axis=2)
@@ -92,16 +98,14 @@ def refine(points: F32, heat: F32) -> F32:
     The weights are probabilities. A point outside the map, or where no probability in its window reaches 0.5, stays.
     """
     side = heat.shape[0]
-    cells = np.trunc(points * side).astype(np.int64)
-    offsets = np.arange(REFINE_KERNEL) - REFINE_KERNEL // 2
-    columns, rows = (cells[:, axis, None] + offsets for axis in (0, 1))
-    inside = ((rows >= 0) & (rows < side))[:, :, None] & ((columns >= 0) & (columns < side))[:, None, :]
-    window = heat[
-        rows.clip(0, side - 1)[:, :, None], columns.clip(0, side - 1)[:, None, :], np.arange(len(points))[:, None, None]
-    ]
-    weights = np.where(inside, sigmoid(window), 0)
-    total = weights.sum(axis=(1, 2))
-    centre = (cells >= 0).all(axis=1) & (cells < side).all(axis=1)
-    sure = centre & (weights.max(axis=(1, 2)) >= REFINE_MIN_CONFIDENCE)
-    mean = np.stack([(weights.sum(axis=1) * columns).sum(axis=1), (weights.sum(axis=2) * rows).sum(axis=1)], axis=1)
-    return np.where(sure[:, None], mean / np.where(sure, total, 1)[:, None] / side, points).astype(np.float32)
+    cells = (points * side).astype(np.int64)  # towards zero
+    around = cells[:, :, None] + _OFFSETS
+    valid = (around >= 0) & (around < side)
+    columns, rows = around.clip(0, side - 1).transpose(1, 0, 2)
+    window = heat[rows[:, :, None], columns[:, None, :], np.arange(len(points))[:, None, None]]
+    weights = sigmoid(window) * (valid[:, 1, :, None] & valid[:, 0, None, :])
+    sure = ((cells >= 0) & (cells < side)).all(axis=1) & (weights.max(axis=(1, 2)) >= REFINE_MIN_CONFIDENCE)
+    by_column, by_row = weights.sum(axis=1), weights.sum(axis=2)
+    moment = np.stack([(by_column * columns).sum(axis=1), (by_row * rows).sum(axis=1)], axis=1)
+    total = np.where(sure, by_row.sum(axis=1), 1)[:, None] * side
+    return np.where(sure[:, None], moment / total, points).astype(np.float32)

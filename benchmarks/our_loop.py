@@ -1,0 +1,75 @@
+"""Our side of `mediapipe_speed.py`: one clip in a process of its own.
+
+    python our_loop.py 2d|all CLIP.mp4 OUT.json
+
+2d: decode, find and track people. all: also 3D, and OUT.json written. Prints the seconds of the loop, loading excluded.
+"""
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pose.config import load_preset
+from pose.export import JsonWriter, RunInfo
+from pose.pipeline import Pipeline, StageTimes, prefetch
+from pose.video import open_source
+
+
+def loop_2d(clip: str, _: Path) -> Callable[[], None]:
+    """Load the 2D stages; the loop to time."""
+    from detectors.blazepose import BlazePoseDetector
+    from pose.estimators.blazepose import BlazePose
+    from pose.people import PeopleTracker
+
+    config = load_preset("fast")
+    stage = PeopleTracker(
+        BlazePoseDetector(),
+        BlazePose(),
+        tracker=config.tracker,
+        max_people=config.max_people,
+        detect_every=config.detect_every,
+    )
+
+    def loop() -> None:
+        with open_source(clip) as source:
+            for frame in prefetch(source, StageTimes(), threading.Event()):
+                stage.step(frame.image, frame.index, frame.time)
+
+    return loop
+
+
+def loop_all(clip: str, out: Path) -> Callable[[], None]:
+    """Load the whole pipeline; the loop to time."""
+    pipeline = Pipeline.from_preset("fast")
+
+    def loop() -> None:
+        with open_source(clip) as source:
+            size = source.info.size
+            info = RunInfo(
+                source=source.name,
+                image_size=size,
+                fps=source.info.fps,
+                camera=pipeline.camera(size),
+                skeleton=pipeline.skeleton,
+                models=pipeline.models,
+                settings={},
+            )
+            with JsonWriter(out, info) as writer:
+                for result in pipeline.run(source):
+                    writer.write(result)
+                writer.close()
+
+    return loop
+
+
+def main(stages: str, clip: str, out: str) -> None:
+    loop = {"2d": loop_2d, "all": loop_all}[stages](clip, Path(out))
+    start = time.perf_counter()
+    loop()
+    print(time.perf_counter() - start)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
