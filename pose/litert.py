@@ -1,7 +1,10 @@
 """LiteRT (TensorFlow Lite) networks with float or integer input, on the CPU with XNNPACK."""
 
+import os
 import struct
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +37,9 @@ class LiteRTModel:
             content = bytearray(path.read_bytes())
             if outputs is not None:
                 keep_outputs(content, outputs)
-            self._interpreter = Interpreter(model_content=bytes(content), num_threads=threads)
-            self._interpreter.allocate_tensors()
+            with _silent():
+                self._interpreter = Interpreter(model_content=bytes(content), num_threads=threads)
+                self._interpreter.allocate_tensors()
         except OSError as error:
             raise PoseError(f"{path}: {error.strerror}") from error
         except (ValueError, RuntimeError, struct.error, TypeError) as error:
@@ -85,6 +89,20 @@ def _write_vector(content: bytearray, table: Any, entry: int, values: Callable[[
     start = table._tab.Vector(table._tab.Offset(entry))
     numbers = values(start)
     struct.pack_into(f"<{1 + len(numbers)}i", content, start - 4, len(numbers), *numbers)
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Without the lines that the native library writes to stderr while it loads; what matters it raises as well."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def sigmoid(x: NDArray[np.floating]) -> NDArray[np.float32]:
