@@ -47,6 +47,9 @@ def film(rng: np.random.Generator, world: F32, times: F64, valid: Mask, config: 
         keypoints[wrong], scores[wrong] = errors.add_errors(
             rng, keypoints[wrong], times[wrong], view.image_size[wrong], depth, config.errors
         )
+        found, sure = keypoints[wrong & derived], scores[wrong & derived]
+        errors.rederive(found, sure)
+        keypoints[wrong & derived], scores[wrong & derived] = found, sure
     known = rng.random(size) < config.intrinsics_known
     told = np.where(known[:, None, None], view.intrinsics, cameras.assumed_intrinsics(view.image_size))
     return LiftBatch(

@@ -10,7 +10,7 @@ from datasets import errors
 from datasets.smooth import correlated_noise, smooth_noise
 
 NONE = errors.ErrorConfig(
-    jitter=0, bias=0, spread=0, speed=0, outlier_rate=0, swap_rate=0, drop_rate=0, frame_drop_rate=0
+    jitter=0, drift=0, bias=0, spread=0, speed=0, outlier_rate=0, swap_rate=0, drop_rate=0, frame_drop_rate=0
 )
 SIZE = np.array([1280, 720], np.float32)
 
@@ -110,7 +110,7 @@ def test_outside_the_picture_nothing_is_sure(rng):
 
 
 def test_scores_tell_about_errors(rng):
-    error, scores = detect(rng, jitter=0.01, bias=0.01, spread=0.5, outlier_rate=0.01)
+    error, scores = detect(rng, jitter=0.01, bias=0.01, spread=0.5, outlier_rate=0.02)
     size = np.linalg.norm(error, axis=-1)
     assert size[scores < 0.4].mean() > 2 * size[scores > 0.8].mean()
     assert scores.max() <= 1
@@ -139,3 +139,37 @@ def test_smooth_noise_is_slow_and_of_unit_size(rng):
     assert noise.std() == pytest.approx(1, abs=0.05)
     speed = np.diff(noise, axis=1) * 60
     assert np.abs(speed).max() < 2 * np.pi * np.abs(noise).max()
+
+
+def test_the_usual_errors_are_those_measured_on_real_clips(rng):
+    """The figures of docs/detector-errors.md, by the same statistics, at 30 frames a second."""
+    pixels, times, size, depth = scene(400, 120)
+    keypoints, scores = errors.add_errors(rng, pixels, times, size, depth, errors.ErrorConfig())
+    error = (keypoints - pixels) / errors.person_size(pixels)[..., None]
+    seen = scores >= 0.3
+    length = np.linalg.norm(error, axis=-1)
+    assert 0.014 < np.median(length[seen]) < 0.027
+    assert 0.0115 < np.median(np.abs(error[seen])) / 0.6745 < 0.023
+    jitter = np.diff(error, n=2, axis=1)[seen[:, 2:] & seen[:, :-2]] / np.sqrt(6)
+    assert 0.0055 < np.median(np.abs(jitter)) / 0.6745 < 0.0095
+    assert 0.008 < (length[seen] > 0.1).mean() < 0.04
+    assert 0.03 < (~seen).mean() < 0.13
+    clipped = np.where(seen[..., None], error, 0).clip(-0.1, 0.1)
+    for lag, kept in ((1, 0.70), (4, 0.50), (15, 0.28), (30, 0.18)):
+        now, before = clipped[:, lag:], clipped[:, :-lag]
+        assert (now * before).mean() / (clipped**2).mean() == pytest.approx(kept, abs=0.13)
+
+
+def test_derived_joints_follow_their_sources(rng):
+    from pose.skeletons import COCO17, to_h36m17
+
+    coco, seen = rng.normal(300, 50, (2, 5, 17, 2)).astype(np.float32), rng.random((2, 5, 17)).astype(np.float32)
+    seen[seen < 0.2] = 0
+    coco[seen == 0] = 0
+    expected, expected_scores = to_h36m17(coco, seen, COCO17)
+    keypoints, scores = expected.copy(), expected_scores.copy()
+    keypoints[..., [0, 7, 8], :], scores[..., [0, 7, 8]] = -1, 1
+    errors.rederive(keypoints, scores)
+    np.testing.assert_array_equal(scores, expected_scores)
+    known = scores > 0
+    np.testing.assert_allclose(keypoints[known], expected[known], atol=1e-4)
