@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 Main = Callable[[Sequence[str] | None], int | None]
 INTERRUPTED = 130
+# Another installer than pip may let the cv2 win that needs libraries of a desktop (see pyproject.toml).
+HEADLESS_CV2 = "if it is cv2's: python -m pip install --force-reinstall --no-deps opencv-contrib-python-headless"
 CLOSED_PIPE = 141  # what a shell reports for a program that a closed pipe ended
 
 
@@ -51,6 +53,10 @@ def run_command(function: Main) -> Callable[..., int]:
             if error.strerror is None:
                 raise
             return _fail(f"{error.filename}: {error.strerror}" if error.filename else error.strerror, 1)
+        except ImportError as error:
+            if "cannot open shared object" not in str(error):
+                raise
+            return _fail(f"{error}; {HEADLESS_CV2}", 1)
 
     return command
 

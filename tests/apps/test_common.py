@@ -27,6 +27,12 @@ def raising(error: BaseException):
         (KeyboardInterrupt(), 130, "interrupted"),
         (OSError(errno.ENOSPC, "No space left on device", "out.json"), 1, "out.json: No space left on device"),
         (OSError(errno.EIO, "Input/output error"), 1, "Input/output error"),
+        (
+            ImportError("libGL.so.1: cannot open shared object file: No such file or directory"),
+            1,
+            "libGL.so.1: cannot open shared object file: No such file or directory; "
+            "if it is cv2's: python -m pip install --force-reinstall --no-deps opencv-contrib-python-headless",
+        ),
     ],
 )
 def test_an_error_is_one_line_and_a_status(error, status, line, capsys):
