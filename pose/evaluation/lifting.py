@@ -67,7 +67,7 @@ def evaluate_lifter(
         evaluation.lifter_seconds += time.perf_counter() - start
         for index, sequence in enumerate(batch):
             evaluation.frames_lifted += len(sequence) * (1 + flip)
-            evaluation.measure(PLAIN, sequence, _poses(plain[index], sequence), plain[index].sigma)
+            evaluation.measure(PLAIN, sequence, _poses(plain[index], sequence), None if flip else plain[index].sigma)
             if flip:
                 both = _mean(plain[index], turned[index])
                 evaluation.measure(FLIPPED, sequence, _poses(both, sequence), both.sigma)

@@ -34,7 +34,8 @@ def html_report(results: Sequence[Result]) -> str:
 
 def _section(results: list[Result]) -> str:
     benchmark = benchmark_of(results[0])
-    parts = [f"<h2>{escape(benchmark.title)}</h2>", *(_table(measure_table(results, name)) for name in benchmark.measures)]
+    parts = [f"<h2>{escape(benchmark.title)}</h2>"]
+    parts.extend(_table(measure_table(results, name)) for name in benchmark.measures)
     parts.append(_figure("Error of each action", plots.by_action(results)))
     parts.append(_figure("Error of each joint", plots.by_joint(results)))
     if curves := [result for result in results if result["lookahead"]]:

@@ -4,7 +4,7 @@ A sequence is kept as sums of errors over its frames, one for each joint, so tha
 is a mean over frames, exactly, whatever the order of the groups.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -26,6 +26,9 @@ MEASURES: dict[str, tuple[int, Callable[..., F64]]] = {
     "mpjve": (2, metrics.velocity_errors),
     "accel": (3, metrics.acceleration_errors),
 }
+_LONGEST_RUN = max(needed for needed, _ in MEASURES.values())
+# Frames measured at a time, so that all arrays in between stay in the processor's cache.
+_BLOCK = 1024
 # The joints of the test script of MPI-INF-3DHP: without pelvis, spine and neck / nose.
 PCK_JOINTS = [joint for joint, name in enumerate(H36M_NAMES) if name not in ("pelvis", "spine", "neck")]
 # "actions": the mean inside each action first, then over the actions. "frames": one mean over all frames.
@@ -57,29 +60,47 @@ def score(sequence: LabelledSequence, poses: NDArray[np.floating], sigma: F32 | 
     """Measure one sequence: (T, 17, 3) m `poses`, root-relative or not, in the space of its truth, and `sigma`
     (T, 17) mm.
     """
-    pred: F64 = metrics.root_relative(poses.astype(np.float64))
-    true: F64 = metrics.root_relative(sequence.truth.astype(np.float64))
-    counted = sequence.counted
-    sums, counts = {}, {}
-    for name, (needed, measure) in MEASURES.items():
-        errors = _errors(measure, needed, pred, true, counted)
-        sums[name], counts[name] = errors.sum(axis=0), len(errors)
-        if name == "mpjpe":
-            position = errors
+    joints = len(H36M_NAMES)
+    sums = {name: np.zeros(joints) for name in MEASURES}
+    counts = dict.fromkeys(MEASURES, 0)
+    below = np.zeros(len(metrics.AUC_THRESHOLDS_MM), np.int64)
     over_time = np.full(len(sequence), np.nan, np.float32)
-    over_time[counted] = position.mean(axis=1)
+    calibrated = calibration.count(np.zeros(0), np.zeros(0))
+    for start in range(0, len(sequence), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        for name, errors in _block_errors(sequence, poses, start):
+            sums[name] += errors.sum(axis=0)
+            counts[name] += len(errors)
+            if name == "mpjpe":
+                counted = sequence.counted[block]
+                over_time[block][counted] = errors.mean(axis=1)
+                below += _below(errors[:, PCK_JOINTS])
+                if sigma is not None:
+                    calibrated += calibration.count(errors, sigma[block][counted])
     return SequenceScores(
         sequence.key,
         sequence.subject,
         sequence.action,
         sequence.camera,
-        len(position),
+        counts["mpjpe"],
         sums,
         counts,
-        _below(position[:, PCK_JOINTS]),
+        below,
         over_time,
-        None if sigma is None else calibration.count(position, sigma[counted]),
+        None if sigma is None else calibrated,
     )
+
+
+def _block_errors(sequence: LabelledSequence, poses: NDArray[np.floating], start: int) -> Iterator[tuple[str, F64]]:
+    """Each measure's errors of the frames of a block, and of the runs of frames that end in it."""
+    first = max(start - _LONGEST_RUN + 1, 0)
+    rows = slice(first, start + _BLOCK)
+    pred: F64 = metrics.root_relative(poses[rows].astype(np.float64))
+    true: F64 = metrics.root_relative(sequence.truth[rows].astype(np.float64))
+    counted = sequence.counted[rows]
+    for name, (needed, measure) in MEASURES.items():
+        skip = max(start - first - needed + 1, 0)
+        yield name, _errors(measure, needed, pred[skip:], true[skip:], counted[skip:])
 
 
 def _errors(measure: Callable[..., F64], needed: int, pred: F64, true: F64, counted: NDArray[np.bool_]) -> F64:
