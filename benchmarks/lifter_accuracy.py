@@ -1,0 +1,120 @@
+"""Accuracy of the shipped lifters on the test subjects, beside a mean pose and a single-frame MLP of the same data.
+
+    python benchmarks/lifter_accuracy.py --mocap mocap.npz --out accuracy.json
+
+The test subjects were in no training batch; cameras are random but fixed, 30 frames a second. `gt`: the exact 2D of the
+17 joints. `noisy`: the same with a detector's errors. `detector`: a detector's skeleton with its errors. `hard`: exact
+2D of the test people in strongly changed poses. The MLP sees one frame through the same features, is trained on the
+same batches with the same loss, and answers through the same geometry: what it lacks is time.
+"""
+
+import argparse
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from tqdm import tqdm
+
+from datasets.synthesis import SynthesisConfig, evaluation_batches, hard_batches
+from datasets.training import MocapConfig, MocapSource
+from pose.lifter.evaluation import Figures, measure
+from pose.lifter.features import FEATURES, OUTPUTS, Lifted, Observations, decode
+from pose.lifter.losses import LossWeights
+from pose.lifter.predict import Lifter
+from pose.lifter.training import batch_loss
+from pose.types import LiftBatch
+
+CONDITIONS = ("gt", "noisy", "detector")
+LOOKAHEADS = (0, 4, 13, 40)
+MLP_STEPS = 3000
+
+
+class MeanPose(nn.Module):
+    """The mean of all training poses, whatever is seen."""
+
+    def __init__(self, source: MocapSource) -> None:
+        super().__init__()
+        joints = torch.cat([torch.from_numpy(source.batch(step).joints).flatten(0, 1) for step in range(20)])
+        self.pose = joints.mean(dim=0)
+
+    def forward(self, observations: Observations, times: Tensor, lookahead: int = 0) -> Lifted:
+        b, t = times.shape
+        return Lifted(self.pose.expand(b, t, 17, 3), torch.zeros(b, t, 3), torch.ones(b, t, 17))
+
+
+class FrameMLP(nn.Module):
+    """A residual MLP (Martinez et al., 2017) on one frame, with the features and the geometry of the lifter."""
+
+    def __init__(self, dim: int = 512, depth: int = 3) -> None:
+        super().__init__()
+        self.embed = nn.Linear(FEATURES, dim)
+        self.blocks = nn.ModuleList(
+            nn.Sequential(nn.Linear(dim, dim), nn.GELU(), nn.Linear(dim, dim)) for _ in range(depth)
+        )
+        self.head = nn.Linear(dim, OUTPUTS)
+        nn.init.normal_(self.head.weight, std=0.01 / dim**0.5)
+
+    def forward(self, observations: Observations, times: Tensor, lookahead: int = 0) -> Lifted:
+        x = self.embed(observations.features)
+        for block in self.blocks:
+            x = x + block(F.layer_norm(x, x.shape[-1:]))
+        return decode(self.head(x), observations)
+
+
+def train_mlp(source: MocapSource, steps: int) -> FrameMLP:
+    """With the loss of the lifter, AdamW and a cosine schedule."""
+    torch.manual_seed(0)
+    network = FrameMLP()
+    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-3, weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    for step in tqdm(range(steps), desc="single-frame MLP", disable=None):
+        loss, _ = batch_loss(network, source.batch(step), 0, LossWeights(), torch.device("cpu"))
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+    return network.eval()
+
+
+def test_sets(source: MocapSource) -> Iterator[tuple[str, Iterable[LiftBatch]]]:
+    clips = source.clips("test")
+    for condition in CONDITIONS:
+        yield condition, evaluation_batches(clips, condition=condition)
+    yield "hard", hard_batches(clips, condition="gt", count=4)
+
+
+def measured(name: str, network: nn.Module, source: MocapSource, lookahead: int = 0) -> dict[str, Figures]:
+    rows = {}
+    for condition, batches in test_sets(source):
+        rows[condition] = measure(network, batches, lookahead)
+        print(f"{name:24s} {condition:9s} {rows[condition]}", flush=True)
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--mocap", required=True, help="the file that pose-prepare mocap wrote")
+    parser.add_argument("--out", required=True, type=Path)
+    parser.add_argument("--offline", default="offline", help="offline lifter: a name or a checkpoint")
+    parser.add_argument("--stream", default="stream", help="streaming lifter: a name or a checkpoint")
+    parser.add_argument("--mlp-steps", type=int, default=MLP_STEPS)
+    options = parser.parse_args()
+    source = MocapSource(MocapConfig(mocap=options.mocap, synthesis=SynthesisConfig()), seed=0)
+    results = {"mean pose": measured("mean pose", MeanPose(source), source)}
+    results["offline"] = measured("offline", Lifter.load(options.offline).network, source)
+    stream = Lifter.load(options.stream).network
+    for lookahead in LOOKAHEADS:
+        name = f"stream, look-ahead {lookahead}"
+        results[name] = measured(name, stream, source, lookahead)
+    results["single-frame MLP"] = measured("single-frame MLP", train_mlp(source, options.mlp_steps), source)
+    table = {name: {condition: asdict(row) for condition, row in rows.items()} for name, rows in results.items()}
+    options.out.write_text(json.dumps(table, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
