@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from motion import waving_clip
 
+from datasets.bodies import BodyConfig
 from datasets.cameras import project_batch
 from datasets.definitions import CANONICAL
 from datasets.filming import FilmConfig
@@ -100,7 +101,8 @@ def test_bones_are_constant_over_time(batch):
         assert 0.08 < length.min() < length.max() < 0.8
 
 
-def test_poses_are_diverse(batch):
+def test_varied_poses_are_diverse(clips):
+    batch = Synthesis(clips, config=SynthesisConfig(natural=0.0), seed=4).batch(256, 41, 0)
     up = batch.joints[:, 20, 10, 1] < -0.3  # the camera's y points down
     raised = (batch.joints[:, 20, 13, 1] < batch.joints[:, 20, 11, 1])[up]
     assert 0.15 < raised.mean() < 0.6
@@ -110,6 +112,17 @@ def test_poses_are_diverse(batch):
     cosine = (thigh * shin).sum(-1) / np.linalg.norm(thigh, axis=-1) / np.linalg.norm(shin, axis=-1)
     assert (cosine < 0).mean() > 0.05  # knees bent beyond a right angle
     assert (cosine > np.cos(np.radians(8))).mean() > 0.1  # straight ones
+
+
+def test_natural_sequences_are_people_as_they_were_recorded(clips):
+    """Without other bodies: every sequence has the bone lengths of one of the clips."""
+    config = SynthesisConfig(
+        natural=1.0, bodies=BodyConfig(proportions=0, mirror=0), film=replace(CLEAN.film, definitions=CANONICAL)
+    )
+    joints = Synthesis(clips, config=config, seed=5).batch(32, 5, 0).joints
+    recorded = np.array([np.linalg.norm(clip.points[0, 3] - clip.points[0, 2]) for clip in clips])
+    shins = np.linalg.norm(joints[:, :, 3] - joints[:, :, 2], axis=-1)
+    assert np.abs(shins[..., None] - recorded).min(axis=-1).max() < 2e-3
 
 
 def test_too_short_clips_are_padded_and_marked(rng):
