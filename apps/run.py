@@ -130,16 +130,21 @@ def _process(source: "Source", pipeline: "Pipeline", outputs: Outputs, config: R
             spool = ResultSpool(outputs.folder, pipeline.skeleton)
             stack.callback(spool.close)
         sinks: list[ResultWriter | ResultSpool] = [*writers, spool] if spool else [*writers]
-        with _first_interrupt_sets(stop):
-            for result in _shown(pipeline.run(source, stop=stop), source, "poses", config.quiet):
-                with pipeline.times.measure("write"):
-                    for sink in sinks:
-                        sink.write(result)
-                tally.add(result)
+        try:
+            with _first_interrupt_sets(stop):
+                for result in _shown(pipeline.run(source, stop=stop), source, "poses", config.quiet):
+                    with pipeline.times.measure("write"):
+                        for sink in sinks:
+                            sink.write(result)
+                    tally.add(result)
+        finally:
+            if tally.frames == 0:
+                for writer in writers:
+                    writer.abort()
         for writer in writers:
             writer.close(complete=not stop.is_set())
         _warn(problem for problem in source.problems if problem != source.cut_short)
-        if spool is not None and not stop.is_set():
+        if spool is not None and (source.info.is_live or not stop.is_set()):  # Ctrl-C is how one ends a live source
             with pipeline.times.measure("overlay"):
                 _draw_overlay(source, spool, info, outputs.files["overlay"], config.quiet)
     return tally, stop.is_set()
