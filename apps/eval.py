@@ -1,5 +1,6 @@
 """`pose-eval`: how good is a lifter, a whole pipeline, or anybody's predictions, by the book."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,6 +114,8 @@ def _parser() -> ArgumentParser:
     command.add_argument("--video", type=str, required=True, help="the video file")
     command.add_argument("--gt", type=str, required=True, help="its ground truth: an .npz, see docs/evaluation.md")
     command.add_argument("--name", type=str, help="what the table calls this pipeline")
+    command.add_argument("--start", type=float, default=0.0, help="evaluate from this second of the video on")
+    command.add_argument("--end", type=float, default=math.inf, help="evaluate up to this second of the video")
     add_options(command, PipelineConfig)
     _add_output(command)
     command = add("compare", "Put earlier results side by side.")

@@ -1,14 +1,22 @@
 """`pose-eval video`: the whole pipeline from pixels, against given 3D."""
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jsonargparse import Namespace
+from numpy.typing import NDArray
 
 from apps.evaluation import finish, plan_output
 from datasets.sequences import Truth, load_truth
 from pose.config import PipelineConfig
 from pose.errors import PoseError
+
+if TYPE_CHECKING:
+    from pose.types import FrameResult
+    from pose.video import Source
 
 
 def evaluate_video(options: Namespace, config: PipelineConfig) -> None:
@@ -23,12 +31,10 @@ def evaluate_video(options: Namespace, config: PipelineConfig) -> None:
     from pose.video import open_source
 
     pipeline = Pipeline(config, intrinsics=truth.intrinsics)
-    with open_source(options.video) as source:
-        times = _times(truth, source.info.fps, options.gt)
-        matched = match(
-            pipeline.run(source), pipeline.skeleton, truth.joints, times, truth.intrinsics, source.info.size
-        )
-        fps = source.info.fps
+    with open_source(options.video, start=options.start, end=options.end) as source:
+        fps, size = source.info.fps, source.info.size
+        results = _shown(pipeline.run(source), source, output.quiet)
+        matched = match(results, pipeline.skeleton, truth.joints, _times(truth, fps), truth.intrinsics, size)
     if not matched.found:
         raise PoseError(f"{options.video}: the pipeline found none of the people of {options.gt}")
     evaluation = Evaluation()
@@ -44,7 +50,14 @@ def evaluate_video(options: Namespace, config: PipelineConfig) -> None:
     finish([result], output)
 
 
-def _times(truth: Truth, fps: float, name: str) -> np.ndarray:
+def _shown(results: Iterator["FrameResult"], source: "Source", quiet: bool) -> Iterator["FrameResult"]:
+    from tqdm import tqdm
+
+    hidden = quiet or not sys.stderr.isatty()
+    yield from tqdm(results, total=source.info.frame_count, unit=" frames", disable=hidden, dynamic_ncols=True)
+
+
+def _times(truth: Truth, fps: float) -> NDArray[np.float64]:
     """The truth's own time stamps; without them its frames are those of the video, one by one."""
     if truth.times is not None:
         return truth.times
