@@ -6,12 +6,12 @@ arXiv:1704.04861; Howard et al., Searching for MobileNetV3, 2019, arXiv:1905.022
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import cv2
 import numpy as np
 
-from pose.device import resolve_device
+from pose.device import Device, Precision, resolve_device
 from pose.errors import PoseError
 from pose.litert import LiteRTModel
 from pose.types import F32, U8, Boxes
@@ -67,8 +67,8 @@ class SSDLiteDetector:
         self,
         *,
         model: Path | None = None,
-        device: Literal["auto", "cpu", "cuda"] = "auto",
-        precision: Literal["auto", "float32", "float16"] = "auto",
+        device: Device = "auto",
+        precision: Precision = "auto",
         score_threshold: float = SCORE_THRESHOLD,
         classes: Sequence[int] = (1,),
     ) -> None:

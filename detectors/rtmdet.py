@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from pose.device import Device, Precision
 from pose.letterbox import letterbox
-from pose.onnx_session import Device, OnnxNetwork, Precision
+from pose.onnx_session import OnnxNetwork
 from pose.types import U8, Boxes
 
 SIDE = 320  # the published person model's; files with a fixed size use their own

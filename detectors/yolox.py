@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from pose.device import Device, Precision
 from pose.letterbox import Fit, letterbox, suppress
-from pose.onnx_session import Device, OnnxNetwork, Precision
+from pose.onnx_session import OnnxNetwork
 from pose.types import F32, U8, Boxes
 
 SIDE = 416  # of the small models; files with a fixed size use their own

@@ -6,55 +6,206 @@ To add a detector or an estimator, write its file and add one line here (CONTRIB
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pose.stages import Detector, Estimator
+from pose.errors import PoseError, UsageError
+from pose.stages import Detector, Estimator, OnePass
 
 if TYPE_CHECKING:
     from pose.config import PipelineConfig
+    from pose.yolo import YoloOptions
 
 Stage = TypeVar("Stage")
 
 
 @dataclass(frozen=True, slots=True)
 class Choice(Generic[Stage]):
-    """One entry of a table. weight: its name in the catalogue. build: makes the stage from that weight's file."""
+    """One entry of a table.
 
-    weight: str
-    build: Callable[["PipelineConfig", Path], Stage]
+    weight: its name in the catalogue; None for a stage without a network. build: makes the stage from that weight's
+    file. cpu_only: its runtime knows neither another device nor another precision than the file's. sized: its input's
+    size can be chosen.
+    """
+
+    weight: str | None
+    build: Callable[["PipelineConfig", Path | None], Stage]
+    cpu_only: bool = False
+    sized: bool = False
 
 
-def _blazepose_detector(config: "PipelineConfig", weight: Path) -> Detector:
+def _blazepose_detector(config: "PipelineConfig", weight: Path | None) -> Detector:
     from detectors.blazepose import BlazePoseDetector
 
-    return BlazePoseDetector(model=weight, threads=config.threads, score_threshold=config.detection_score)
+    return BlazePoseDetector(model=weight, threads=config.threads, **_score(config))
 
 
-def _blazepose_full(config: "PipelineConfig", weight: Path) -> Estimator:
+def _mobilenet(config: "PipelineConfig", weight: Path | None) -> Detector:
+    from detectors.mobilenet import MobileNetDetector
+
+    return MobileNetDetector(model=weight, threads=config.threads, **_score(config))
+
+
+def _ssdlite(config: "PipelineConfig", weight: Path | None) -> Detector:
+    from detectors.mobilenet import SSDLiteDetector
+
+    return SSDLiteDetector(model=weight, **_device(config), **_score(config))
+
+
+def _rtmdet(config: "PipelineConfig", weight: Path | None) -> Detector:
+    from detectors.rtmdet import RTMDetDetector
+
+    return RTMDetDetector(model=weight, **_hardware(config), **_score(config), **_size(config))
+
+
+def _yolox(config: "PipelineConfig", weight: Path | None) -> Detector:
+    from detectors.yolox import YoloXDetector
+
+    return YoloXDetector(model=weight, **_hardware(config), **_score(config), **_size(config))
+
+
+def _yolo(config: "PipelineConfig", weight: Path | None) -> Detector:
+    from detectors.yolo import YoloDetector
+
+    return YoloDetector(model=weight, options=_yolo_options(config))
+
+
+def _yolo_with_pose_network(config: "PipelineConfig", weight: Path | None) -> Detector:
+    from detectors.yolo import YoloDetector
+
+    return YoloDetector(model=weight, task="pose", options=_yolo_options(config))
+
+
+def _full_frame(config: "PipelineConfig", weight: Path | None) -> Detector:
+    from detectors.full_frame import FullFrameDetector
+
+    return FullFrameDetector()
+
+
+def _blazepose_full(config: "PipelineConfig", weight: Path | None) -> Estimator:
     from pose.estimators.blazepose import BlazePose
 
     return BlazePose(model=weight, variant="full", threads=config.threads)
 
 
-def _blazepose_lite(config: "PipelineConfig", weight: Path) -> Estimator:
+def _blazepose_lite(config: "PipelineConfig", weight: Path | None) -> Estimator:
     from pose.estimators.blazepose import BlazePose
 
     return BlazePose(model=weight, variant="lite", threads=config.threads)
 
 
+def _movenet(config: "PipelineConfig", weight: Path | None) -> Estimator:
+    from pose.estimators.movenet import MoveNet
+
+    return MoveNet(model=weight, threads=config.threads)
+
+
+def _yolo_pose_on_crops(config: "PipelineConfig", weight: Path | None) -> Estimator:
+    from pose.estimators.yolo_pose import YoloPose
+    from pose.yolo import YoloOptions
+
+    return YoloPose(model=weight, options=YoloOptions(**_hardware(config)))
+
+
+def _yolo_pose(config: "PipelineConfig", weight: Path | None) -> OnePass:
+    from pose.estimators.yolo_pose import YoloPose
+
+    return YoloPose(model=weight, options=_yolo_options(config))
+
+
 DETECTORS: dict[str, Choice[Detector]] = {
-    "blazepose": Choice("blazepose-detector", _blazepose_detector),
+    "blazepose": Choice("blazepose-detector", _blazepose_detector, cpu_only=True),
+    "rtmdet": Choice("rtmdet-nano-person-320", _rtmdet, sized=True),
+    "yolox": Choice("yolox-nano-coco-416", _yolox, sized=True),
+    "mobilenet": Choice("ssd-mobilenet-v1-coco-300-int8", _mobilenet, cpu_only=True),
+    "ssdlite": Choice("ssdlite320-mobilenet-v3", _ssdlite),
+    "yolo": Choice("yolo26n", _yolo, sized=True),
+    "yolo-pose": Choice("yolo26n-pose", _yolo_with_pose_network, sized=True),
+    "full-frame": Choice(None, _full_frame),
 }
 
 ESTIMATORS: dict[str, Choice[Estimator]] = {
-    "blazepose": Choice("blazepose-landmark-full", _blazepose_full),
-    "blazepose-lite": Choice("blazepose-landmark-lite", _blazepose_lite),
+    "blazepose": Choice("blazepose-landmark-full", _blazepose_full, cpu_only=True),
+    "blazepose-lite": Choice("blazepose-landmark-lite", _blazepose_lite, cpu_only=True),
+    "movenet": Choice("movenet-lightning-int8", _movenet, cpu_only=True),
+    "yolo-pose": Choice("yolo26n-pose", _yolo_pose_on_crops),
+}
+
+# Chosen as detector and as estimator, these do both in one pass.
+ONE_PASS: dict[str, Choice[OnePass]] = {
+    "yolo-pose": Choice("yolo26n-pose", _yolo_pose),
 }
 
 
-def build(table: dict[str, Choice[Stage]], name: str, config: "PipelineConfig") -> Stage:
-    """The stage that `table` calls `name`. Raises PoseError when its weight cannot be had."""
-    from pose.weights import locate
+def build(table: dict[str, Choice[Stage]], name: str, config: "PipelineConfig", model: str | None = None) -> Stage:
+    """The stage that `table` calls `name`, with the weights in `model` (None: the usual ones).
 
+    Raises PoseError when a weight cannot be had, or the stage cannot run on the device or in the precision of `config`.
+    """
     choice = table[name]
-    return choice.build(config, locate(choice.weight))
+    if choice.cpu_only and config.device == "cuda":
+        raise PoseError(f"device: {name} runs on the CPU only; use device auto or cpu, or another stage than {name}")
+    if choice.cpu_only and config.precision != "auto":
+        raise PoseError(f"precision: {name} computes in its file's own; use precision auto")
+    return choice.build(config, weight_file(choice, model))
+
+
+def is_one_pass(config: "PipelineConfig") -> bool:
+    """Whether detector and estimator are one network, run once a frame."""
+    models = {model for model in (config.detector_model, config.estimator_model) if model is not None}
+    return config.detector == config.estimator and config.detector in ONE_PASS and len(models) <= 1
+
+
+def model_files(config: "PipelineConfig") -> list[tuple[str, str, Path]]:
+    """Role, name and file of the networks that find people and joints. Raises what `weight_file` raises."""
+    detector, estimator = config.detector_model, config.estimator_model
+    if is_one_pass(config):
+        detector = estimator = detector or estimator
+    files = (
+        ("detector", config.detector, weight_file(DETECTORS[config.detector], detector)),
+        ("estimator", config.estimator, weight_file(ESTIMATORS[config.estimator], estimator)),
+    )
+    return [(role, name, file) for role, name, file in files if file is not None]
+
+
+def weight_file(choice: Choice[Stage], model: str | None) -> Path | None:
+    """The file of a stage's weights; None for a stage without a network.
+
+    model: a catalogue name, or the user's own file; None takes the usual weights. Raises UsageError when it is neither,
+    and what `pose.weights.locate` raises.
+    """
+    from pose.weights import WEIGHTS, locate
+
+    if choice.weight is None:
+        if model is not None:
+            raise UsageError(f"model: {model} was given for a stage that has no network")
+        return None
+    if model is None or model in WEIGHTS:
+        return locate(model or choice.weight)
+    path = Path(model).expanduser()
+    if not path.is_file():
+        raise UsageError(f"model: {model} is neither a file nor a name that `pose-weights list` shows")
+    return path
+
+
+def _hardware(config: "PipelineConfig") -> dict[str, Any]:
+    return {**_device(config), "threads": config.threads}
+
+
+def _device(config: "PipelineConfig") -> dict[str, Any]:
+    return {"device": config.device, "precision": config.precision}
+
+
+def _score(config: "PipelineConfig") -> dict[str, Any]:
+    """The threshold, where it is not the detector's own."""
+    return {} if config.detection_score is None else {"score_threshold": config.detection_score}
+
+
+def _size(config: "PipelineConfig") -> dict[str, Any]:
+    """The input's side, where it is not the detector's own."""
+    return {} if config.detector_size is None else {"image_size": config.detector_size}
+
+
+def _yolo_options(config: "PipelineConfig") -> "YoloOptions":
+    from pose.yolo import YoloOptions
+
+    return YoloOptions(**_hardware(config), **_score(config), **_size(config))

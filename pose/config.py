@@ -5,13 +5,15 @@ This module imports nothing heavy, so that a command can parse its options befor
 
 from dataclasses import dataclass, field, fields
 from importlib.resources import files
-from typing import Any
+from typing import Any, get_args
 
 from pose.builders import DETECTORS, ESTIMATORS
+from pose.device import Device, Precision
 from pose.errors import UsageError
 from pose.tracking import TRACKERS
 
-DEVICES = ("auto", "cpu", "cuda")
+DEVICES: tuple[str, ...] = get_args(Device)
+PRECISIONS: tuple[str, ...] = get_args(Precision)
 
 
 def option(
@@ -25,6 +27,8 @@ def check_options(config: Any) -> None:
     """Hold every field made by `option` to its choices or range. Raises UsageError that names key and range."""
     for entry in fields(config):
         value, rules = getattr(config, entry.name), entry.metadata
+        if value is None and entry.default is None:
+            continue
         if rules["choices"] and value not in rules["choices"]:
             raise UsageError(f"{entry.name}: {value!r} is unknown; known: {', '.join(rules['choices'])}")
         least, most = rules["least"], rules["most"]
@@ -35,22 +39,33 @@ def check_options(config: Any) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineConfig:
-    """Which stages run, and how. Raises UsageError for a value that is not allowed."""
+    """Which stages run, and how. Raises UsageError for a value that is not allowed.
+
+    A detector and an estimator of the same name in `pose.builders.ONE_PASS` are one network, run once a frame.
+    """
 
     detector: str = option("blazepose", "what finds people", choices=tuple(DETECTORS))
     estimator: str = option("blazepose", "what finds the joints of a person", choices=tuple(ESTIMATORS))
+    detector_model: str | None = option(None, "weights of the detector: a file, or a name; by default the usual ones")
+    estimator_model: str | None = option(None, "weights of the estimator: a file, or a name; by default the usual ones")
     tracker: str = option("bytetrack", "what recognises people who come back", choices=tuple(TRACKERS))
     lifter: str = option("offline", "what lifts 2D to 3D: the name of a shipped model, or a checkpoint file")
     device: str = option("auto", "where networks run; auto: cuda where there is one", choices=DEVICES)
+    precision: str = option("auto", "what networks compute in; auto: the file's, or half on cuda", choices=PRECISIONS)
     threads: int = option(2, "CPU threads of each network", least=1)
     max_people: int = option(10, "follow at most this many people at a time", least=1)
     detect_every: float = option(0.3, "seconds between looks for newcomers while people are in view", least=0.0)
-    detection_score: float = option(0.5, "least score of a detection", least=0.0, most=1.0)
+    detection_score: float | None = option(
+        None, "least score of a detection; by default the detector's own", least=0.0, most=1.0
+    )
+    detector_size: int | None = option(None, "side of the detector's input, px; by default the file's own", least=32)
     presence_score: float = option(0.5, "below this probability of a person in its crop a track ends", least=0, most=1)
     seed: int = option(0, "of what a network may draw at random", least=0)
 
     def __post_init__(self) -> None:
         check_options(self)
+        if self.detector_size is not None and not DETECTORS[self.detector].sized:
+            raise UsageError(f"detector_size: {self.detector} knows one size only")
 
 
 def preset_names() -> list[str]:

@@ -2,8 +2,12 @@
 
 import ctypes
 import sys
+from typing import Literal
 
 from pose.errors import PoseError
+
+Device = Literal["auto", "cpu", "cuda"]
+Precision = Literal["auto", "float32", "float16"]
 
 
 def resolve_device(name: str) -> str:

@@ -59,6 +59,20 @@ def regions_from_vectors(starts: F32, ends: F32, scale: float) -> Regions:
     return Regions(starts, np.repeat(sides[:, None], 2, axis=1), angles.astype(np.float32))
 
 
+def square_regions(xyxy: F32, scale: float) -> Regions:
+    """Upright squares around boxes (P, 4), their sides `scale` times the box's longer one."""
+    low, high = xyxy[:, :2], xyxy[:, 2:]
+    sides = (high - low).max(axis=1, keepdims=True) * np.float32(scale)
+    return Regions((low + high) * np.float32(0.5), np.repeat(sides, 2, axis=1), np.zeros(len(xyxy), np.float32))
+
+
+def outside(points: NDArray[np.floating], image: U8) -> NDArray[np.bool_]:
+    """For points (..., 2) whether they lie outside the picture."""
+    height, width = image.shape[:2]
+    beyond = (points < -0.5) | (points > np.array([width, height], np.float32) - 0.5)
+    return np.asarray(beyond.any(axis=-1))
+
+
 def bounds(points: F32, valid: NDArray[np.bool_]) -> F32:
     """(P, 4) xyxy boxes around the valid ones of (P, J, 2) points; all points count where none is valid."""
     keep = (valid | ~valid.any(axis=1, keepdims=True))[..., None]

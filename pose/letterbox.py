@@ -17,28 +17,29 @@ GREY = 114  # what the networks saw around their training pictures
 class Fit:
     """Where a picture lies in a network's input: input px = picture px * scale + offset (x, y)."""
 
-    scale: float
+    scale: tuple[float, float]
     offset: tuple[int, int]
 
     def to_picture(self, points: NDArray[np.floating]) -> F32:
         """Input px (..., 2) to picture px."""
-        return ((points - np.array(self.offset, np.float32)) / np.float32(self.scale)).astype(np.float32, copy=False)
+        moved = points - np.array(self.offset, np.float32)
+        return (moved / np.array(self.scale, np.float32)).astype(np.float32, copy=False)
 
     def boxes_to_picture(self, xyxy: NDArray[np.floating]) -> F32:
         """Boxes (P, 4) in input px to picture px."""
         return self.to_picture(xyxy.reshape(-1, 2, 2)).reshape(-1, 4)
 
 
-def fitted_size(image: U8, size: tuple[int, int]) -> tuple[float, int, int]:
-    """The scale, width and height at which the picture just fits into `size` (width, height) px."""
+def fitted_size(image: U8, size: tuple[int, int]) -> tuple[int, int]:
+    """Width and height, px, at which the picture just fits into `size` (width, height)."""
     height, width = image.shape[:2]
     scale = min(size[0] / width, size[1] / height)
-    return scale, max(round(width * scale), 1), max(round(height * scale), 1)
+    return max(round(width * scale), 1), max(round(height * scale), 1)
 
 
 def letterbox(image: U8, size: tuple[int, int], *, centred: bool = False) -> tuple[U8, Fit]:
     """The picture scaled to fit into `size` (width, height) px, in its top left corner or centred, grey around it."""
-    scale, width, height = fitted_size(image, size)
+    width, height = fitted_size(image, size)
     left = top = 0
     if centred:  # an odd pixel goes to the right and below
         left, top = (size[0] - width) // 2, (size[1] - height) // 2
@@ -48,7 +49,7 @@ def letterbox(image: U8, size: tuple[int, int], *, centred: bool = False) -> tup
         inside[:] = image
     else:
         inside[:] = cv2.resize(image, (width, height), interpolation=cv2.INTER_LINEAR)
-    return canvas, Fit(scale, (left, top))
+    return canvas, Fit((width / image.shape[1], height / image.shape[0]), (left, top))
 
 
 def round_up(length: int, step: int) -> int:
@@ -68,9 +69,3 @@ def suppress(xyxy: F32, scores: F32, overlap: float) -> NDArray[np.int64]:
         kept.append(best)
         left = left[box_iou(xyxy[best : best + 1], xyxy[left])[0] <= overlap]
     return np.array(kept, np.int64)
-
-
-def clip_to(image: U8, points: F32) -> F32:
-    """Points (..., 2) moved into the picture's rectangle."""
-    height, width = image.shape[:2]
-    return points.clip(0, np.array([width, height], np.float32))

@@ -7,10 +7,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.device import Device, Precision
 from pose.errors import PoseError, UsageError
-
-Device = Literal["auto", "cpu", "cuda"]
-Precision = Literal["auto", "float32", "float16"]
 
 _DTYPES: dict[str, type[np.generic]] = {
     "tensor(float)": np.float32,

@@ -7,25 +7,27 @@ for result in Pipeline.from_preset("fast").run("clip.mp4"):
 import queue
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.builders import DETECTORS, ESTIMATORS, build
+from pose.builders import DETECTORS, ESTIMATORS, ONE_PASS, build, is_one_pass, model_files
 from pose.config import PipelineConfig, load_preset
 from pose.device import resolve_device
 from pose.export import CameraInfo, ModelInfo
 from pose.geometry import intrinsics_from_fov
+from pose.one_pass import OnePassPeople
 from pose.people import PeopleTracker
 from pose.skeletons import Skeleton
-from pose.stages import Detector, Estimator, LifterStage, PeopleStage
+from pose.stages import Detector, Estimator, LifterStage, OnePass, PeopleStage
 from pose.types import U8, Boxes, Frame, FrameResult, Keypoints2D, Regions
 from pose.video import Source, open_source
-from pose.weights import WEIGHTS
+from pose.weights import sha256_of
 
 PREFETCHED_FRAMES = 8
 POLL_SECONDS = 0.1
@@ -56,7 +58,8 @@ class StageTimes:
 class Pipeline:
     """Frames in, tracked people in 2D and 3D out. Networks are loaded once; every `run` starts with new identities.
 
-    times: seconds spent in each stage so far.
+    times: seconds spent in each stage so far. skeleton: of the 2D keypoints. people_stage: makes a stage that finds and
+    follows people, and knows of nobody yet.
     """
 
     def __init__(self, config: PipelineConfig | None = None, *, intrinsics: NDArray[np.float64] | None = None) -> None:
@@ -73,8 +76,7 @@ class Pipeline:
         self.times = StageTimes()
         self._device = resolve_device(self.config.device)
         torch.manual_seed(self.config.seed)
-        self._detector: Detector = _TimedDetector(build(DETECTORS, self.config.detector, self.config), self.times)
-        self._estimator: Estimator = _TimedEstimator(build(ESTIMATORS, self.config.estimator, self.config), self.times)
+        self.skeleton, self.people_stage = _people_stages(self.config, self.times)
         self._lifter = Lifter.load(self.config.lifter, self._device)
 
     @classmethod
@@ -83,18 +85,9 @@ class Pipeline:
         return cls(load_preset(name, **changes), intrinsics=intrinsics)
 
     @property
-    def skeleton(self) -> Skeleton:
-        """Of the 2D keypoints."""
-        return self._estimator.skeleton
-
-    @property
     def models(self) -> tuple[ModelInfo, ...]:
         """The networks that take part, with the hashes of their weights."""
-        rows = (
-            ("detector", self.config.detector, DETECTORS[self.config.detector].weight),
-            ("estimator", self.config.estimator, ESTIMATORS[self.config.estimator].weight),
-        )
-        known = tuple(ModelInfo(role, name, WEIGHTS[weight].sha256 or "") for role, name, weight in rows)
+        known = tuple(ModelInfo(role, name, sha256_of(file)) for role, name, file in model_files(self.config))
         return (*known, ModelInfo("lifter", self._lifter.name, self._lifter.sha256))
 
     def camera(self, image_size: tuple[int, int]) -> CameraInfo:
@@ -102,18 +95,6 @@ class Pipeline:
         if self.intrinsics is not None:
             return CameraInfo(self.intrinsics, known=True)
         return CameraInfo(intrinsics_from_fov(image_size), known=False)
-
-    def people_stage(self) -> PeopleStage:
-        """Detector, estimator and identities, of nobody yet."""
-        config = self.config
-        return PeopleTracker(
-            self._detector,
-            self._estimator,
-            tracker=config.tracker,
-            max_people=config.max_people,
-            detect_every=config.detect_every,
-            presence_threshold=config.presence_score,
-        )
 
     def lifter_stage(self, image_size: tuple[int, int]) -> LifterStage:
         """The lifter for pictures of (width, height) px, with nobody's past."""
@@ -160,6 +141,33 @@ class Session:
         """The source has ended: return all frames not yet returned."""
         with self._times.measure("lift"):
             return self._lifter.flush()
+
+
+def _people_stages(config: PipelineConfig, times: StageTimes) -> tuple[Skeleton, Callable[[], PeopleStage]]:
+    """The 2D skeleton, and what makes a stage of these networks; they are loaded once."""
+    follow: dict[str, Any] = {"tracker": config.tracker, "max_people": config.max_people}
+    if is_one_pass(config):
+        model = config.detector_model or config.estimator_model
+        network = _TimedOnePass(build(ONE_PASS, config.detector, config, model), times)
+        return network.skeleton, partial(OnePassPeople, network, **follow)
+    detector = _TimedDetector(build(DETECTORS, config.detector, config, config.detector_model), times)
+    estimator = _TimedEstimator(build(ESTIMATORS, config.estimator, config, config.estimator_model), times)
+    follow |= {"detect_every": config.detect_every, "presence_threshold": config.presence_score}
+    return estimator.skeleton, partial(PeopleTracker, detector, estimator, **follow)
+
+
+class _TimedOnePass:
+    """A network for people and their keypoints, whose time is taken."""
+
+    def __init__(self, network: OnePass, times: StageTimes) -> None:
+        self.name = network.name
+        self.skeleton = network.skeleton
+        self._network = network
+        self._times = times
+
+    def find(self, images: Sequence[U8]) -> list[tuple[Boxes, Keypoints2D]]:
+        with self._times.measure("people and keypoints"):
+            return self._network.find(images)
 
 
 class _TimedDetector:

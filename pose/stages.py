@@ -32,6 +32,17 @@ class Estimator(Protocol):
         ...
 
 
+class OnePass(Protocol):
+    """Frame -> people and their keypoints, in one pass over the picture."""
+
+    name: str
+    skeleton: Skeleton
+
+    def find(self, images: Sequence[U8]) -> list[tuple[Boxes, Keypoints2D]]:
+        """The people in each (H, W, 3) uint8 RGB image, best first: their boxes and, row by row, their keypoints."""
+        ...
+
+
 class PeopleStage(Protocol):
     """Frame -> tracked 2D people: detector, estimator and identities together."""
 

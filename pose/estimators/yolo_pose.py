@@ -1,0 +1,96 @@
+"""YOLO pose networks: people and their joints in one pass over the picture, or the joints of one person in each crop.
+
+The official weights are AGPL-3.0. Source: Maji et al., YOLO-Pose: Enhancing YOLO for Multi Person Pose Estimation Using
+Object Keypoint Similarity Loss, 2022, arXiv:2204.06806, as Ultralytics builds it.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from pose import imaging
+from pose.errors import PoseError
+from pose.skeletons import COCO17
+from pose.types import F32, U8, Boxes, Keypoints2D, Regions
+from pose.yolo import Findings, YoloOptions, load_yolo
+
+OFFICIAL = "yolo26n-pose"
+BOX_TO_REGION = 1.25
+
+
+class YoloPose:
+    """COCO-17 joints. `find` sees a whole picture, `estimate` a person's crop."""
+
+    name = "yolo-pose"
+    skeleton = COCO17
+
+    def __init__(self, *, model: Path | None = None, options: YoloOptions | None = None) -> None:
+        """model: the file; None takes the official YOLO26n-pose from the weight cache.
+
+        Raises PoseError when it cannot be loaded as asked, or does not give 17 joints.
+        """
+        if model is None:
+            from pose import weights
+
+            model = weights.locate(OFFICIAL)
+        self._network = load_yolo(model, "pose", options or YoloOptions())
+        if self._network.joints != len(COCO17):
+            raise PoseError(f"{model}: gives {self._network.joints} joints; yolo-pose takes the 17 of COCO")
+
+    def find(self, images: Sequence[U8]) -> list[tuple[Boxes, Keypoints2D]]:
+        """The people in each (H, W, 3) uint8 RGB image, best first: their boxes and, row by row, their joints."""
+        return [self._people(found) for found in self._network(images)]
+
+    def regions(self, boxes: Boxes) -> Regions:
+        """An upright square around each box, with a quarter to spare."""
+        return imaging.square_regions(boxes.xyxy, BOX_TO_REGION)
+
+    def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
+        """The joints of the person in the middle of every region; presence is the person's score, 0 where none is."""
+        size = (self._network.side, self._network.side)
+        matrices = [imaging.crop_matrices(rows, size) for rows in regions]
+        found = self._network(
+            [
+                imaging.crop(image, matrix, size, cv2.BORDER_CONSTANT)
+                for image, rows in zip(images, matrices, strict=True)
+                for matrix in rows
+            ]
+        )
+        ends = np.cumsum([len(rows) for rows in regions])
+        return [
+            self._crops(found[end - len(rows) : end], transforms, rows)
+            for end, transforms, rows in zip(ends, matrices, regions, strict=True)
+        ]
+
+    def _people(self, found: Findings) -> tuple[Boxes, Keypoints2D]:
+        keypoints = Keypoints2D(
+            found.keypoints, found.keypoint_scores, found.scores, imaging.square_regions(found.xyxy, BOX_TO_REGION)
+        )
+        return Boxes(found.xyxy, found.scores), keypoints
+
+    def _crops(self, found: list[Findings], matrices: F32, regions: Regions) -> Keypoints2D:
+        """One row for each crop of a picture. Where nobody is found all scores are 0, and the region stays."""
+        xy = np.zeros((len(found), len(self.skeleton), 2), np.float32)
+        scores = np.zeros(xy.shape[:2], np.float32)
+        presence = np.zeros(len(found), np.float32)
+        following = [regions[[row]] for row in range(len(found))]
+        for row, (people, matrix) in enumerate(zip(found, matrices, strict=True)):
+            if not len(people):
+                continue
+            best = _middle_person(people, self._network.side)
+            xy[row] = imaging.apply_affine(matrix[None], people.keypoints[best][None])[0]
+            scores[row], presence[row] = people.keypoint_scores[best], people.scores[best]
+            square = imaging.square_regions(people.xyxy[[best]], BOX_TO_REGION)
+            scale = np.float32(regions.sizes[row, 0] / self._network.side)
+            centre = imaging.apply_affine(matrix[None], square.centers[None])[0]
+            following[row] = Regions(centre, square.sizes * scale, regions.angles[[row]])
+        return Keypoints2D(xy, scores, presence, Regions.concatenate(following))
+
+
+def _middle_person(people: Findings, side: int) -> int:
+    """The row that is surest to be the person whom a crop of `side` px was taken around."""
+    margin = side * (1 - 1 / BOX_TO_REGION) / 2
+    aim = np.array([[margin, margin, side - margin, side - margin]], np.float32)
+    return int((people.scores * imaging.box_iou(aim, people.xyxy)[0]).argmax())
