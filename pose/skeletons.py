@@ -11,9 +11,11 @@ These five are *observations*: a skeleton of a detector shows them at points tha
 is told, so that its output is Human3.6M-17 either way. A joint that cannot be known has score 0.
 """
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pose.types import F32
 
@@ -147,12 +149,17 @@ _DERIVED_FROM: dict[str, tuple[str, ...]] = {
 }
 
 
-def _sources(skeleton: Skeleton) -> list[list[int]]:
-    rows = []
-    for joint in H36M_NAMES:
-        names = (joint,) if not skeleton.derived else _DERIVED_FROM.get(joint, (joint,))
-        rows.append([skeleton.index(name) for name in names])
-    return rows
+@functools.cache
+def _sources(skeleton: Skeleton) -> tuple[NDArray[np.int64], F32]:
+    """Rows (17, S) of the joints to average, and their weights (17, S, 1); a short list repeats its first, weight 0."""
+    rows = np.zeros((len(H36M_NAMES), max(map(len, _DERIVED_FROM.values()))), np.int64)
+    weights = np.zeros((*rows.shape, 1), np.float32)
+    for joint, name in enumerate(H36M_NAMES):
+        sources = [skeleton.index(source) for source in _DERIVED_FROM.get(name, (name,))]
+        rows[joint] = sources[0]
+        rows[joint, : len(sources)] = sources
+        weights[joint, : len(sources)] = 1 / len(sources)
+    return rows, weights
 
 
 def to_h36m17(keypoints: F32, scores: F32, skeleton: Skeleton) -> tuple[F32, F32]:
@@ -168,7 +175,7 @@ def to_h36m17(keypoints: F32, scores: F32, skeleton: Skeleton) -> tuple[F32, F32
         )
     if not skeleton.derived:
         return keypoints.astype(np.float32, copy=False), scores.astype(np.float32, copy=False)
-    sources = _sources(skeleton)
-    xy = np.stack([keypoints[..., rows, :].mean(axis=-2) for rows in sources], axis=-2)
-    score = np.stack([scores[..., rows].min(axis=-1) for rows in sources], axis=-1)
+    rows, weights = _sources(skeleton)
+    xy = (keypoints[..., rows, :] * weights).sum(axis=-2)
+    score = scores[..., rows].min(axis=-1)
     return xy.astype(np.float32, copy=False), score.astype(np.float32, copy=False)

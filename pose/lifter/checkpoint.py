@@ -1,6 +1,5 @@
 """Lifter weights at rest: one safetensors file (no pickle) that also holds what the network is made of."""
 
-import hashlib
 import json
 from importlib import resources
 from pathlib import Path
@@ -52,9 +51,3 @@ def load_checkpoint(path: Path, device: str = "cpu") -> LifterNetwork:
     except RuntimeError as error:
         raise PoseError(f"{path}: a lifter of another form than this program's; train or fetch it again") from error
     return network.to(torch.device(device)).eval()
-
-
-def sha256_of(path: Path) -> str:
-    """Hex digest of a file's contents."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

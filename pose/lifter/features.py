@@ -8,6 +8,7 @@ the size of the picture do not matter.
 Axis legend: B batch, T time, J joint (17), F feature.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -26,7 +27,7 @@ OUTPUTS = 1 + JOINTS + JOINTS + 2 * JOINTS + (JOINTS - 1)
 _TYPICAL_SPREAD = 0.5
 _TYPICAL_SIGMA = 0.04
 _PELVIS_SIGMA = 1e-3
-_TYPICAL_STEP = 1 / 30
+TYPICAL_STEP = 1 / 30  # s between frames, where nothing better is known
 _TRUST_GAIN = 4.0  # so that the network can close a gate without large outputs
 
 
@@ -75,41 +76,93 @@ def observe(
     whatever its coordinate, NaN included.
     """
     mask = scores > 0
-    focal = intrinsics[:, None, None, (0, 1), (0, 1)]
-    centre = intrinsics[:, None, None, :2, 2]
-    rays = torch.where(mask[..., None], (keypoints - centre) / focal, 0.0).float()
+    rays = _camera_rays(keypoints, mask, intrinsics[:, None, None])
     centres, spreads, seen = _frame_of_reference(rays, mask)
-    offsets = torch.where(mask[..., None], (rays - centres[:, :, None]) / spreads[..., None, None], 0.0)
-    b, t = seen.shape
-    flags = torch.stack([derived, intrinsics_known], dim=-1).float()[:, None].expand(b, t, 2)
-    steps = torch.diff(times, dim=1, prepend=times[:, :1] - _TYPICAL_STEP).clamp(min=1e-4)
-    features = torch.cat(
-        [
-            offsets.flatten(2),
-            scores.float(),
-            mask.float(),
-            centres,
-            spreads.log()[..., None],
-            seen.float()[..., None],
-            flags,
-            (steps / _TYPICAL_STEP).log().float()[..., None],
-        ],
-        dim=-1,
-    )
-    return Observations(features, offsets, rays, centres, spreads, seen)
+    last = last_seen(seen)
+    centres = centres.gather(1, last[..., None].expand_as(centres))
+    steps = torch.diff(times, dim=1, prepend=times[:, :1] - TYPICAL_STEP)
+    flags = torch.stack([derived, intrinsics_known], dim=-1).float()[:, None].expand(*seen.shape, 2)
+    return _describe(rays, scores, mask, centres, spreads.gather(1, last), seen, flags, steps)
+
+
+def observe_next(
+    keypoints: Tensor,
+    scores: Tensor,
+    step: Tensor,
+    before: Tensor,
+    intrinsics: Tensor,
+    derived: Tensor,
+    intrinsics_known: Tensor,
+) -> Tensor:
+    """The features (B, F) of one frame more: what `observe` gives for it after the frames before.
+
+    keypoints: (B, J, 2) px. scores: (B, J). step: (B,) s since the frame before. before: (B, F), that frame's features,
+    or `nothing_observed`. The rest is as in `observe`.
+    """
+    mask = scores > 0
+    rays = _camera_rays(keypoints, mask, intrinsics[:, None])
+    centre, spread, seen = _frame_of_reference(rays, mask)
+    last = split_features(before)
+    centre = torch.where(seen[:, None], centre, last.centres)
+    spread = torch.where(seen, spread, last.spreads)
+    flags = torch.stack([derived, intrinsics_known], dim=-1).float()
+    return _describe(rays, scores, mask, centre, spread, seen, flags, step).features
+
+
+def nothing_observed(batch: int) -> Tensor:
+    """Features (B, F) before the first frame."""
+    features = torch.zeros(batch, FEATURES)
+    features[:, 4 * JOINTS + 2] = math.log(MIN_SPREAD)
+    return features
+
+
+def split_features(features: Tensor) -> Observations:
+    """The observations that features (..., F) describe."""
+    offsets, _, mask, centres, log_spread, seen, _, _ = features.split([2 * JOINTS, JOINTS, JOINTS, 2, 1, 1, 2, 1], -1)
+    offsets = offsets.unflatten(-1, (JOINTS, 2))
+    spread = log_spread.exp()
+    rays = torch.where(mask[..., None] > 0, offsets * spread[..., None] + centres[..., None, :], 0.0)
+    return Observations(features, offsets, rays, centres, spread[..., 0], seen[..., 0] > 0)
+
+
+def _camera_rays(keypoints: Tensor, mask: Tensor, intrinsics: Tensor) -> Tensor:
+    """Camera-normalised joints, zero where not seen. The last two axes of `intrinsics` are the matrix."""
+    focal, centre = intrinsics[..., (0, 1), (0, 1)], intrinsics[..., :2, 2]
+    return torch.where(mask[..., None], (keypoints - centre) / focal, 0.0).float()
 
 
 def _frame_of_reference(rays: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Centre (B, T, 2) and spread (B, T) of the seen joints, carried forward over frames that see nothing."""
+    """Centre (..., 2) and spread (...) of the seen joints, and whether there are any."""
     count = mask.sum(-1)
-    seen = count > 0
     mean = rays.sum(-2) / count.clamp(min=1)[..., None]
     centres = torch.where(mask[..., PELVIS, None], rays[..., PELVIS, :], mean)
-    squares = ((rays - centres[:, :, None]) ** 2).sum(-1) * mask
+    squares = ((rays - centres[..., None, :]) ** 2).sum(-1) * mask
     spreads = (squares.sum(-1) / count.clamp(min=1)).sqrt().clamp(min=MIN_SPREAD)
-    last = last_seen(seen)
-    centres = centres.gather(1, last[..., None].expand_as(centres))
-    return centres, spreads.gather(1, last), seen
+    return centres, spreads, count > 0
+
+
+def _describe(
+    rays: Tensor,
+    scores: Tensor,
+    mask: Tensor,
+    centres: Tensor,
+    spreads: Tensor,
+    seen: Tensor,
+    flags: Tensor,
+    steps: Tensor,
+) -> Observations:
+    offsets = torch.where(mask[..., None], (rays - centres[..., None, :]) / spreads[..., None, None], 0.0)
+    parts = [
+        offsets.flatten(-2),
+        scores.float(),
+        mask.float(),
+        centres,
+        spreads.log()[..., None],
+        seen.float()[..., None],
+        flags,
+        (steps.clamp(min=1e-4) / TYPICAL_STEP).log().float()[..., None],
+    ]
+    return Observations(torch.cat(parts, dim=-1), offsets, rays, centres, spreads, seen)
 
 
 def last_seen(seen: Tensor) -> Tensor:
@@ -143,7 +196,7 @@ def decode(outputs: Tensor, observations: Observations, sigma_scale: Tensor | fl
     depths = depths - depths[..., :1]
     seen = spread[..., None] * o.offsets + depths[..., None] * o.rays
     across = torch.sigmoid(_TRUST_GAIN * trust)[..., None] * seen + corrections.unflatten(-1, (JOINTS, 2))
-    joints = torch.cat([across - across[:, :, :1], depths[..., None]], dim=-1)
-    root = torch.cat([root_depth * o.centres + across[:, :, PELVIS], root_depth], dim=-1)
+    joints = torch.cat([across - across[..., :1, :], depths[..., None]], dim=-1)
+    root = torch.cat([root_depth * o.centres + across[..., PELVIS, :], root_depth], dim=-1)
     sigma = F.pad(log_sigma.clamp(-5, 4).exp() * _TYPICAL_SIGMA * sigma_scale, (1, 0), value=_PELVIS_SIGMA)
     return Lifted(joints, root, sigma)

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pose.geometry import intrinsics_from_fov
-from pose.lifter.checkpoint import checkpoint_path, load_checkpoint, sha256_of
+from pose.lifter.checkpoint import checkpoint_path, load_checkpoint
 from pose.lifter.features import Lifted, Observations, observe
 from pose.lifter.model import LifterNetwork
 from pose.skeletons import get_skeleton, to_h36m17
 from pose.types import F32, Sequence2D, Sequence3D
+from pose.weights import sha256_of
 
 WINDOW = 81
 HOP = 54
@@ -27,17 +28,19 @@ CHUNK = 64  # windows a forward pass
 
 
 class Lifter:
-    """A trained network that takes and returns arrays."""
+    """A trained network that takes and returns arrays. path, sha256: of its checkpoint, if it has one."""
 
-    def __init__(self, network: LifterNetwork, name: str, sha256: str = "", device: str = "cpu") -> None:
-        self.network, self.name, self.sha256 = network.to(device).eval(), name, sha256
+    def __init__(
+        self, network: LifterNetwork, name: str, sha256: str = "", device: str = "cpu", path: Path | None = None
+    ) -> None:
+        self.network, self.name, self.sha256, self.path = network.to(device).eval(), name, sha256, path
         self.device = torch.device(device)
 
     @classmethod
     def load(cls, name_or_path: str | Path, device: str = "cpu") -> Self:
         """The shipped lifter `offline` or `stream`, or a checkpoint file. Raises PoseError or UsageError."""
         path = checkpoint_path(name_or_path)
-        return cls(load_checkpoint(path, device), str(name_or_path), sha256_of(path), device)
+        return cls(load_checkpoint(path, device), str(name_or_path), sha256_of(path), device, path)
 
     @property
     def streaming(self) -> bool:

@@ -1,49 +1,37 @@
 """The streaming lifter: one frame in, one frame out, at constant cost and memory for as long as the stream lasts.
 
-`LifterStream` holds what the network still sees of a number of people: the bounded caches of its attention layers and,
-for a look-ahead, the last few observations. It answers what the causal network answers for the whole sequence at once.
+`LifterStream` keeps for everybody what the network still sees of them: the bounded caches of its attention layers and
+the last few observations. It answers what the causal network answers for the whole sequence at once.
 """
 
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from pose.attention import Context, KVCache
+from pose.errors import PoseError
 from pose.geometry import intrinsics_from_fov
-from pose.lifter.features import Observations, decode, observe
-from pose.lifter.model import streaming_token
+from pose.lifter.backends import OnnxStep, StepBackend, TorchStep
+from pose.lifter.features import TYPICAL_STEP
 from pose.lifter.pending import LONGEST_GAP_SECONDS, PendingFrame, take_finished
-from pose.lifter.predict import Lifter, join_outputs
+from pose.lifter.predict import Lifter
+from pose.lifter.step import StreamStep
+from pose.lifter.together import PersonState, Setting, Together, gather
 from pose.skeletons import Skeleton, to_h36m17
 from pose.types import F32, FrameResult, People
 
-_TYPICAL_STEP = 1 / 30
-
-
-@dataclass(slots=True)
-class PersonState:
-    """What the network still sees of one person.
-
-    caches: one a layer. recent: observations and times of the last frames, the asked-for one first. last_seen:
-    keypoints (17, 2) and scores (17,) of the newest frame that saw something (of the first frame, until one does).
-    time: of the newest frame.
-    """
-
-    caches: list[KVCache]
-    recent: deque[tuple[Observations, float]]
-    last_seen: tuple[F32, F32] | None = None
-    time: float = 0.0
+Backend = Literal["auto", "torch", "onnx"]
 
 
 class LifterStream:
     """Steps a streaming `Lifter` for any number of people.
 
     skeleton: of the keypoints. image_size: (width, height) px. intrinsics: (3, 3) px, None if unknown. lookahead: how
-    many frames later a frame is answered. Raises ValueError for an offline lifter.
+    many frames later a frame is answered. backend: see `step_backend`. Raises ValueError for an offline lifter.
     """
 
     def __init__(
@@ -53,71 +41,57 @@ class LifterStream:
         image_size: tuple[int, int],
         intrinsics: NDArray[np.float64] | None = None,
         lookahead: int = 0,
+        backend: Backend = "auto",
     ) -> None:
         if not lifter.streaming:
             raise ValueError(f"lifter: {lifter.name} sees whole windows and cannot stream")
         if lookahead < 0:
             raise ValueError(f"lookahead: must be at least 0 frames, got {lookahead}")
-        self.lookahead, self._network, self._skeleton = lookahead, lifter.network, skeleton
-        self._known = intrinsics is not None
-        camera = intrinsics_from_fov(image_size) if intrinsics is None else intrinsics
-        self._camera = torch.from_numpy(np.asarray(camera, np.float64))[None]
+        self.lookahead, self._skeleton = lookahead, skeleton
+        camera = {
+            "intrinsics": np.asarray(intrinsics_from_fov(image_size) if intrinsics is None else intrinsics, np.float64),
+            "derived": np.array(skeleton.derived),
+            "intrinsics_known": np.array(intrinsics is not None),
+        }
+        step = StreamStep(lifter.network).eval()
+        self._setting = Setting(step, step_backend(lifter, step, backend), lookahead, camera)
 
     def new_person(self) -> PersonState:
         """The state of somebody of whom nothing is known yet."""
-        return PersonState(self._network.init_caches(1), deque(maxlen=self.lookahead + 1))
+        return PersonState(Together(self._setting, 1), 0)
 
-    @torch.inference_mode()
     def step(self, people: Sequence[PersonState], keypoints: F32, scores: F32, time: float) -> list[F32 | None]:
         """The next frame of some people: keypoints (P, J, 2) px and scores (P, J) at `time` s.
 
         Returns for each person the answer (71,), see `split_outputs`, for the frame `lookahead` frames ago; None while
         the person has not been there for so long. Score 0 in all joints: the person was not seen.
         """
+        if not people:
+            return []
         keypoints, scores = to_h36m17(keypoints, scores, self._skeleton)
-        self._observe(people, keypoints, scores, time)
-        ready = [person for person in people if len(person.recent) > self.lookahead]
-        answers = iter(self._answer(ready, time)) if ready else iter(())
-        return [next(answers) if len(person.recent) > self.lookahead else None for person in people]
+        together = gather(self._setting, people)
+        ready = [person.ready for person in people]
+        answers = together.advance(keypoints, scores, time)
+        return [answer if known else None for answer, known in zip(answers, ready, strict=True)]
 
-    def _observe(self, people: Sequence[PersonState], keypoints: F32, scores: F32, time: float) -> None:
-        """Append what the frame shows to each person's `recent`."""
-        before = []
-        for person, xy, score in zip(people, keypoints, scores, strict=True):
-            if person.last_seen is None:
-                person.last_seen, person.time = (xy, score), time - _TYPICAL_STEP
-            before.append((*person.last_seen, person.time))
-            if (score > 0).any():
-                person.last_seen = (xy, score)
-            person.time = time
-        count = len(people)
-        observations = observe(
-            torch.from_numpy(np.stack([np.stack([b[0] for b in before]), keypoints], axis=1)),
-            torch.from_numpy(np.stack([np.stack([b[1] for b in before]), scores], axis=1)),
-            torch.tensor([[b[2], time] for b in before], dtype=torch.float64),
-            self._camera.expand(count, 3, 3),
-            torch.full((count,), self._skeleton.derived),
-            torch.full((count,), self._known),
+
+def step_backend(lifter: Lifter, step: StreamStep, name: Backend) -> StepBackend:
+    """What computes the steps of `lifter`: "torch", "onnx", or the faster of them that there is ("auto").
+
+    ONNX Runtime takes the .onnx file beside the checkpoint, which must have been exported from that very checkpoint.
+    Raises PoseError when "onnx" is asked for and that is not so.
+    """
+    exported = None if lifter.path is None else lifter.path.with_suffix(".onnx")
+    wanted = name == "onnx" or (name == "auto" and lifter.device.type == "cpu" and find_spec("onnxruntime") is not None)
+    if wanted and exported is not None and exported.is_file():
+        onnx = OnnxStep(exported)
+        if onnx.metadata.get("checkpoint_sha256") == lifter.sha256:
+            return onnx
+    if name == "onnx":
+        raise PoseError(
+            f"lifter {lifter.name}: no .onnx file of this checkpoint beside it; pose-export {lifter.name} --format onnx"
         )
-        newest = observations.frames(slice(1, 2))
-        for row, person in enumerate(people):
-            person.recent.append((newest.sequences(slice(row, row + 1)), time))
-
-    def _answer(self, people: Sequence[PersonState], time: float) -> F32:
-        newest = Observations.concatenate([person.recent[-1][0] for person in people])
-        target = Observations.concatenate([person.recent[0][0] for person in people])
-        delay = torch.tensor([[time - person.recent[0][1]] for person in people], dtype=torch.float64)
-        context = Context.from_times(torch.full((len(people), 1), time, dtype=torch.float64), self._network.head_dim)
-        caches = [join_caches(layer) for layer in zip(*(person.caches for person in people), strict=True)]
-        outputs, caches = self._network.step(streaming_token(newest.features, target.features, delay), context, caches)
-        for row, person in enumerate(people):
-            person.caches = [KVCache(*(part[row : row + 1] for part in cache)) for cache in caches]
-        return join_outputs(decode(outputs, target, self._network.sigma_scale))[:, 0]
-
-
-def join_caches(caches: Sequence[KVCache]) -> KVCache:
-    """One cache for several people, from one each."""
-    return caches[0] if len(caches) == 1 else KVCache(*(torch.cat(parts) for parts in zip(*caches, strict=True)))
+    return TorchStep(step, step.inputs, step.outputs, lifter.device)
 
 
 class StreamLifter:
@@ -131,7 +105,7 @@ class StreamLifter:
         self._stream = stream
         self._people: dict[int, _Live] = {}
         self._pending: deque[PendingFrame] = deque()
-        self._step = _TYPICAL_STEP
+        self._step = TYPICAL_STEP
 
     def push(self, people: People) -> list[FrameResult]:
         """Take the next frame; return the frames that are answered now, oldest first."""

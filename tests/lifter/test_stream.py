@@ -69,7 +69,7 @@ def test_state_stays_bounded_and_hours_change_nothing(make_lifter, make_walk):
     sizes = set()
     for xy, score, time in zip(sequence.keypoints, sequence.scores, sequence.times, strict=True):
         stream.step([person], xy[None], score[None], float(time))
-        sizes.add((sum(part.numel() for cache in person.caches for part in cache), len(person.recent) <= 5))
+        sizes.add(sum(array.nbytes for array in person.arrays.values()))
     assert len(sizes) == 1
 
 

@@ -1,0 +1,223 @@
+"""One frame of a stream as one function of tensors: what `LifterStream` runs, and what an exported lifter is.
+
+    what is seen now + state  ->  answer + next state
+
+Everything the stream remembers of P people is in the state, a handful of tensors with P in front:
+
+    frames (P,)                  answered so far; -lookahead at the start, so the answers count once it is 0
+    recent (P, L + 1, F)         features of the last frames, the asked-for one first; L is the look-ahead
+    recent_times (P, L + 1)      their times, s
+    and what the attention layers keep, which depends on the mechanism.
+
+Axes: P person, L look-ahead, F feature, D width, H head, K feature of one head, S slot of a window.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from pose.attention import Context, rotary_phases
+from pose.attention.softmax import SoftmaxAttention
+from pose.lifter.features import TYPICAL_STEP, decode, nothing_observed, observe_next, split_features
+from pose.lifter.model import Block, LifterNetwork, streaming_token
+
+SEEN = ("keypoints", "scores", "time", "intrinsics", "derived", "intrinsics_known")
+ANSWER = ("joints", "root", "sigma")
+COMMON_STATE = ("frames", "recent", "recent_times")
+
+
+class StreamStep(nn.Module):
+    """observe, network, decode. inputs, outputs: the names of what `forward` takes and returns, in order.
+
+    An output `next_x` is to be given as `x` with the next frame. A windowed network also has the output `update`, see
+    `WindowedCore`. Raises ValueError for an offline network.
+    """
+
+    def __init__(self, network: LifterNetwork) -> None:
+        super().__init__()
+        if not network.config.streaming:
+            raise ValueError("an offline lifter sees whole windows and has no single step")
+        self.core = core = WindowedCore(network) if WindowedCore.serves(network) else RecurrentCore(network)
+        self.sigma_scale: Tensor
+        self.register_buffer("sigma_scale", network.sigma_scale)
+        self.inputs = [*SEEN, *COMMON_STATE, *core.state_names]
+        self.outputs = [*ANSWER, *(f"next_{name}" for name in COMMON_STATE), *core.result_names]
+
+    def empty_state(self, people: int, lookahead: int) -> dict[str, Tensor]:
+        """The state before the first frame by name, without that of the core."""
+        return {
+            "frames": torch.full((people,), -lookahead),
+            "recent": nothing_observed(people)[:, None].repeat(1, lookahead + 1, 1),
+            "recent_times": torch.zeros(people, lookahead + 1, dtype=torch.float64),
+        }
+
+    def forward(
+        self,
+        keypoints: Tensor,
+        scores: Tensor,
+        time: Tensor,
+        intrinsics: Tensor,
+        derived: Tensor,
+        intrinsics_known: Tensor,
+        frames: Tensor,
+        recent: Tensor,
+        recent_times: Tensor,
+        *state: Tensor,
+    ) -> tuple[Tensor, ...]:
+        """keypoints (P, 17, 2) px, scores (P, 17), time (P,) float64 s, intrinsics (P, 3, 3) float64 px, derived and
+        intrinsics_known (P,) bool as in `pose.types.LiftBatch`, then the state.
+
+        Returns joints (P, 17, 3) m root-relative, root (P, 3) m and sigma (P, 17) mm of the asked-for frame, then the
+        next state.
+        """
+        first = frames + recent.shape[1] == 1
+        elapsed = torch.where(first, TYPICAL_STEP, time - recent_times[:, -1])
+        newest = observe_next(keypoints, scores, elapsed, recent[:, -1], intrinsics, derived, intrinsics_known)
+        recent = torch.cat([recent[:, 1:], newest[:, None]], dim=1)
+        recent_times = torch.cat([recent_times[:, 1:], time[:, None]], dim=1)
+        target = recent[:, 0]
+        token = streaming_token(newest, target, time - recent_times[:, 0])
+        outputs, *results = self.core(token, time, frames, state)
+        lifted = decode(outputs, split_features(target), self.sigma_scale)
+        return lifted.joints, lifted.root, lifted.sigma * 1000, frames + 1, recent, recent_times, *results
+
+
+class RecurrentCore(nn.Module):
+    """Any streaming network: its caches are the state, and come back whole.
+
+    state_names, result_names: of the tensors that `forward` takes after `frames` and returns after the outputs.
+    """
+
+    def __init__(self, network: LifterNetwork) -> None:
+        super().__init__()
+        self.network = network
+        self._kinds: list[Any] = [type(cache) for cache in network.init_caches(0)]
+        self.state_names = [f"layer{i}_{field}" for i, kind in enumerate(self._kinds) for field in kind._fields]
+        self.result_names = [f"next_{name}" for name in self.state_names]
+
+    def empty_state(self, people: int) -> list[Tensor]:
+        """Of people of whom nothing was seen yet."""
+        return [part for cache in self.network.init_caches(people) for part in cache]
+
+    def forward(self, token: Tensor, time: Tensor, frames: Tensor, state: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """token: (P, 2 F + 1). time: (P,) s. frames: (P,). Returns network outputs (P, OUTPUTS) and the results."""
+        parts = iter(state)
+        caches = [kind(*(next(parts) for _ in kind._fields)) for kind in self._kinds]
+        context = Context.from_times(time[:, None], self.network.head_dim)
+        outputs, caches = self.network.step(token[:, None], context, caches)
+        return outputs[:, 0], *(part for cache in caches for part in cache)
+
+
+class WindowedCore(nn.Module):
+    """The fast twin of `LifterNetwork.step` for windows of softmax attention: few large products, and no cache copied.
+
+    The state is `keys0`, `values0`, `keys1`, ...: (P, H, S, K) each. The result `update` (P, 2 depth, H, K) is what the
+    frame adds to each of them, in their order; the caller writes it into slot `slot(frames)` and copies nothing else.
+    """
+
+    result_names: list[str] = ["update"]  # noqa: RUF012
+
+    @staticmethod
+    def serves(network: LifterNetwork) -> bool:
+        """Whether this network can be stepped so."""
+        return all(isinstance(cast(Block, block).attention, SoftmaxAttention) for block in network.blocks)
+
+    def __init__(self, network: LifterNetwork) -> None:
+        super().__init__()
+        attention = cast(SoftmaxAttention, cast(Block, network.blocks[0]).attention)
+        assert attention.window is not None
+        self.window, self.heads, self.head_dim = attention.window, attention.heads, attention.head_dim
+        self.slots = self.window.pinned + self.window.reach
+        self.embed, self.norm, self.head = network.embed, network.norm, network.head
+        self.blocks = nn.ModuleList(WindowedBlock(cast(Block, block)) for block in network.blocks)
+        self.state_names = [f"{name}{i}" for i in range(len(self.blocks)) for name in ("keys", "values")]
+
+    def empty_state(self, people: int) -> Tensor:
+        """(2 depth, P, H, S, K): all of it in one block of memory, so that one write takes an `update`."""
+        return torch.zeros(len(self.state_names), people, self.heads, self.slots, self.head_dim)
+
+    def slot(self, frames: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where the update of frame number `frames` (P,) goes. Before the first answer it does not matter."""
+        pinned, frames = self.window.pinned, np.maximum(frames, 0)
+        return np.where(frames < pinned, frames, pinned + (frames - pinned) % (self.slots - pinned))
+
+    def forward(self, token: Tensor, time: Tensor, frames: Tensor, state: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        cos, sin = rotary_phases(time[:, None], self.head_dim)
+        turn = Turn(torch.cat([cos, cos], dim=-1), torch.cat([-sin, sin], dim=-1))
+        unseen = torch.where(self._seen(frames), 0.0, -torch.inf)[:, None, None]
+        x = self.embed(token)
+        update: list[Tensor] = []
+        for block, keys, values in zip(self.blocks, state[::2], state[1::2], strict=True):
+            x, key, value = block(x, turn, unseen, keys, values)
+            update += [key, value]
+        return self.head(self.norm(x)), torch.stack(update, dim=1)
+
+    def _seen(self, frames: Tensor) -> Tensor:
+        """(P, S): which slots the coming frame sees. Its own is not among them, nor those that hold nothing yet."""
+        pinned, now = self.window.pinned, frames[:, None]
+        slot = torch.arange(self.slots, device=frames.device)
+        newest = now - 1
+        in_ring = newest - (newest - slot) % (self.slots - pinned)
+        frame = torch.where(slot < pinned, slot, in_ring)
+        there = (frame >= torch.where(slot < pinned, 0, pinned)) & (frame < now)
+        return there & self.window.allows(now, frame)
+
+
+class Turn(NamedTuple):
+    """Rotary phases as factors of (a, b) and of (b, a): (P, 1, K) each."""
+
+    straight: Tensor
+    crossed: Tensor
+
+    def __call__(self, x: Tensor) -> Tensor:
+        a, b = x.chunk(2, dim=-1)
+        return x * self.straight + torch.cat([b, a], dim=-1) * self.crossed
+
+
+class WindowedBlock(nn.Module):
+    """One block of a `WindowedCore`: queries, keys and values from one product; 1 / sqrt(K) is in the weights."""
+
+    qkv_weight: Tensor
+    qkv_bias: Tensor
+
+    def __init__(self, block: Block) -> None:
+        super().__init__()
+        attention = cast(SoftmaxAttention, block.attention)
+        self.heads, self.head_dim = attention.heads, attention.head_dim
+        projections = (attention.q_proj, attention.k_proj, attention.v_proj)
+        scales = (self.head_dim**-0.5, 1.0, 1.0)
+        with torch.no_grad():
+            for name in ("weight", "bias"):
+                parts = [getattr(p, name) * scale for p, scale in zip(projections, scales, strict=True)]
+                self.register_buffer(f"qkv_{name}", torch.cat(parts))
+        self.out_proj, self.ffn, self.post = attention.out_proj, block.ffn, block.post
+        self.norm1, self.norm2 = block.norm1, block.norm2
+
+    def forward(
+        self, x: Tensor, turn: Turn, unseen: Tensor, keys: Tensor, values: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """x: (P, D). unseen: (P, 1, 1, S), 0 or -inf. keys, values: (P, H, S, K). Returns x and the new key and value
+        (P, H, K)."""
+        y, key, value = self._attend(x if self.post else self.norm1(x), turn, unseen, keys, values)
+        x = x + y
+        if self.post:
+            x = self.norm1(x)
+            return self.norm2(x + self.ffn(x)), key, value
+        return x + self.ffn(self.norm2(x)), key, value
+
+    def _attend(
+        self, x: Tensor, turn: Turn, unseen: Tensor, keys: Tensor, values: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        qkv = F.linear(x, self.qkv_weight, self.qkv_bias).unflatten(-1, (3 * self.heads, self.head_dim))
+        query, key = turn(qkv[:, : 2 * self.heads]).chunk(2, dim=1)
+        value = qkv[:, 2 * self.heads :]
+        before = query[:, :, None] @ keys.mT + unseen
+        itself = (query * key).sum(dim=-1)[:, :, None, None]
+        share = torch.cat([before, itself], dim=-1).softmax(dim=-1)
+        y = (share[..., :-1] @ values)[:, :, 0] + share[..., 0, -1:] * value
+        return self.out_proj(y.flatten(1)), key, value
