@@ -63,7 +63,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         python = options.python or make_environment(Path(folder) / "peer")
         print(
-            "milliseconds a frame: theirs  (pose alone)   ours  ratio     seconds: their process  ours  ratio  processors"
+            "ms a frame:           theirs  (pose alone)   ours  ratio  whole process, s: theirs  ours  ratio  processors"
         )
         for _ in range(options.repeats):
             before = processor_seconds()

@@ -17,11 +17,8 @@ from pose.skeletons import BLAZEPOSE33
 from pose.types import F32, U8, Boxes, Keypoints2D, Regions
 
 SIDE = 256
-OUTPUTS = (
-    0,
-    1,
-    3,
-)  # landmarks, presence, heat maps; not the segmentation and the metric landmarks, a third of the time
+# Landmarks, presence and heat maps. Segmentation and metric landmarks are not used, and a third of the network's time.
+OUTPUTS = (0, 1, 3)
 REGION_SCALE = 1.25
 LANDMARKS = 39  # 33 of the body, two that span the next region, four unused
 REGION_ROWS = (33, 34)
