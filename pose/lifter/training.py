@@ -7,10 +7,11 @@ nothing but that number and the rank, so that a run which was killed goes on as 
 import json
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -18,7 +19,7 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.optim.swa_utils import AveragedModel
 
 from pose.errors import PoseError
 from pose.lifter.checkpoint import save_checkpoint
@@ -97,7 +98,7 @@ class Trainer:
         optimizer = build_optimizer(network, config.optimizer)
         self.schedule = build_schedule(optimizer, config.schedule, config.steps)
         self.network, self.optimizer = self.accelerator.prepare(network, optimizer)
-        self.average = AveragedModel(self.bare_network, multi_avg_fn=get_ema_multi_avg_fn(config.ema))
+        self.average = AveragedModel(self.bare_network, multi_avg_fn=partial(_average, config.ema))
         self.step = 0
         self.best = float("inf")
         folder.mkdir(parents=True, exist_ok=True)
@@ -213,6 +214,11 @@ class Trainer:
         self.average.load_state_dict(state["average"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.schedule.load_state_dict(state["schedule"])
+
+
+def _average(decay: float, averages: Sequence[Tensor], current: Sequence[Tensor], count: Tensor | int) -> None:
+    """Exponential moving average that forgets faster while there is little to remember, so the start leaves no trace."""
+    torch._foreach_lerp_(list(averages), list(current), 1 - min(decay, (1 + int(count)) / (10 + int(count))))
 
 
 class Running:
