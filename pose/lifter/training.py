@@ -217,7 +217,7 @@ class Trainer:
 
 
 def _average(decay: float, averages: Sequence[Tensor], current: Sequence[Tensor], count: Tensor | int) -> None:
-    """Exponential moving average that forgets faster while there is little to remember, so the start leaves no trace."""
+    """Exponential moving average that forgets faster while it is young, so that the start leaves no trace."""
     torch._foreach_lerp_(list(averages), list(current), 1 - min(decay, (1 + int(count)) / (10 + int(count))))
 
 
