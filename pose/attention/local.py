@@ -2,11 +2,11 @@
 
 from torch import Tensor
 
-from pose.attention.band import banded_attention
+from pose.attention.band import band_length, banded_attention
 from pose.attention.base import Capabilities, Context
 from pose.attention.softmax import SoftmaxAttention, Window
 
-DENSE_UP_TO = 256  # frames; beyond, blocks are faster than the mask of all pairs (docs/attention.md)
+DENSE_UP_TO = 2  # times the keys of a band; in longer sequences blocks are faster than a mask of all pairs
 
 
 class LocalAttention(SoftmaxAttention):
@@ -39,6 +39,6 @@ class LocalAttention(SoftmaxAttention):
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
         assert self.window is not None
-        if q.shape[2] <= DENSE_UP_TO:
+        if q.shape[2] <= DENSE_UP_TO * band_length(self.window):
             return super().attend(q, k, v, context)
         return banded_attention(q, k, v, self.window, context.valid)
