@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pose import wholebody
 from pose.types import F32
 
 H36M_NAMES = (
@@ -129,7 +130,13 @@ BLAZEPOSE33 = _skeleton(
     ),
 )  # fmt: skip
 
-SKELETONS = {skeleton.name: skeleton for skeleton in (H36M17, COCO17, HALPE26, BLAZEPOSE33)}
+WHOLEBODY133 = _skeleton(
+    "wholebody133",
+    (*COCO_NAMES, *wholebody.FEET, *wholebody.FACE, *wholebody.HANDS),
+    (*_LIMBS, *_TRUNK, *_COCO_FACE, *wholebody.edges()),
+)
+
+SKELETONS = {skeleton.name: skeleton for skeleton in (H36M17, COCO17, HALPE26, BLAZEPOSE33, WHOLEBODY133)}
 
 
 def get_skeleton(name: str) -> Skeleton:
