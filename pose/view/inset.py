@@ -37,7 +37,7 @@ _COME_NEAR_SECONDS = 2.0
 _TRAIL_SECONDS = 2.5
 _TRAIL_STEP = 0.1  # s
 _MOST_PEOPLE = 6
-_LIMB_WIDTH = 0.075  # m
+_LIMB_WIDTH = 0.07  # m, of a usual grown person, as the next two
 _HEAD_RADIUS = 0.095  # m
 _RING_RADIUS = 0.34  # m
 _PALEST = 0.5
@@ -47,6 +47,9 @@ _EDGES = np.array(H36M17.edges)
 _EDGE_COLOURS = [SIDE_COLOURS[edge_side(H36M17, a, b)] for a, b in H36M17.edges]
 _TURN = np.linspace(0, 2 * math.pi, 49)
 _RING = np.stack([np.cos(_TURN), np.sin(_TURN), np.zeros(49)], axis=1).astype(np.float32)
+_SPINE_AND_LEG = np.array([H36M17.index(name) for name in ("head", "thorax", "pelvis", "left_knee", "left_ankle")])
+_USUAL_LENGTH = 1.6  # m, along them, of a grown person
+_MIDDLE = 0.97  # m, half as high as the room
 # Room that a person of any pose is given, so that the view does not zoom with every squat: a cylinder.
 _ROOM = np.concatenate([_RING[::6] * 0.55, _RING[::6] * 0.55 + [0, 0, 2.02]]).astype(np.float32)
 
@@ -84,7 +87,7 @@ class Inset:
         self.size = size
         self._upright = Upright()
         self._background = _background(size)
-        self._middle = np.array([0, 0, 0.97], np.float32)
+        self._middle = np.array([0, 0, _MIDDLE], np.float32)
         self._distance = 0.0  # 0: nobody has been seen yet
         self._time = 0.0
         self._trails: dict[int, deque[tuple[float, float, float]]] = {}
@@ -121,14 +124,12 @@ class Inset:
         first = self._distance == 0
         azimuth = _AZIMUTH + _SWAY * math.sin(2 * math.pi * time / _SWAY_SECONDS)
         if len(placed):
-            roots = placed[:, 0, :2]
-            wanted = (roots.min(axis=0) + roots.max(axis=0)) / 2
-            self._middle[:2] += (wanted - self._middle[:2]) * np.float32(
-                1 if first else _share(elapsed, _FOLLOW_SECONDS)
-            )
+            step = _middle_of(placed) - self._middle
+            self._middle += step * np.float32(1 if first else _share(elapsed, _FOLLOW_SECONDS))
         view = _View(self.size, self._middle.copy(), azimuth)
         if len(placed):
-            room = np.concatenate([_ROOM + body[0] * np.array([1, 1, 0], np.float32) for body in placed] + list(placed))
+            rooms = [_ROOM * _growth(body) + body[0] * np.array([1, 1, 0], np.float32) for body in placed]
+            room = np.concatenate(rooms + list(placed))
             change = view.fitting_distance(room) - self._distance
             seconds = _BACK_OFF_SECONDS if change > 0 else _COME_NEAR_SECONDS
             self._distance += change * (1 if first else _share(elapsed, seconds))
@@ -153,6 +154,18 @@ class Inset:
                 age = (self._time - trail[i][0]) / _TRAIL_SECONDS
                 faded = mix(person_colour(person), _FLOOR, 0.25 + 0.75 * min(1.0, age))
                 draw.strokes(image, pixels[None, i - 1 : i + 1], faded, 1.6 * unit)
+
+
+def _growth(body: F32) -> float:
+    """How tall a person (17, 3) m is, in any pose, compared with a usual grown one."""
+    return float(np.linalg.norm(np.diff(body[_SPINE_AND_LEG], axis=0), axis=1).sum()) / _USUAL_LENGTH
+
+
+def _middle_of(placed: F32) -> F32:
+    """The point (3,) m between all people (P, 17, 3) m, at half their height."""
+    roots = placed[:, 0, :2]
+    height = _MIDDLE * max(_growth(body) for body in placed)
+    return np.append((roots.min(axis=0) + roots.max(axis=0)) / 2, height).astype(np.float32)
 
 
 def _share(elapsed: float, seconds: float) -> float:
@@ -193,8 +206,8 @@ def _draw_marks(image: U8, view: _View, ids: list[int], placed: F32, unit: float
     for person, body in zip(ids, placed, strict=True):
         flat = body * np.array([1, 1, 0], np.float32)
         pixels, scale = view.project(flat)
-        draw.strokes(image, pixels[_EDGES], _SHADOW, _LIMB_WIDTH * 1.3 * float(scale[0]))
-        ring, _ = view.project(_RING * np.float32(_RING_RADIUS) + flat[0])
+        draw.strokes(image, pixels[_EDGES], _SHADOW, _LIMB_WIDTH * 1.3 * _growth(body) * float(scale[0]))
+        ring, _ = view.project(_RING * np.float32(_RING_RADIUS * _growth(body)) + flat[0])
         draw.strokes(image, ring[None], person_colour(person), 1.7 * unit)
 
 
@@ -217,14 +230,16 @@ def _draw_bodies(image: U8, view: _View, placed: F32) -> None:
     segments = pixels[:, _EDGES].reshape(-1, 2, 2)
     sizes = scale[:, _EDGES].mean(axis=2).ravel()
     pale = _paleness(sizes)
+    growth = [_growth(body) for body in placed]
     for row in np.argsort(sizes, kind="stable").tolist():
-        edge = row % len(_EDGES)
+        body, edge = divmod(row, len(_EDGES))
         ink, colour = mix(INK, _BOTTOM, pale[row]), mix(_EDGE_COLOURS[edge], _BOTTOM, pale[row])
-        width = _LIMB_WIDTH * float(sizes[row])
+        grown = growth[body] * float(sizes[row])
+        width = _LIMB_WIDTH * grown
         draw.strokes(image, segments[row, None], ink, width + max(2.0, 0.35 * width))
         draw.strokes(image, segments[row, None], colour, width)
         if _EDGES[edge, 1] == _HEAD:
-            radius = _HEAD_RADIUS * float(sizes[row])
+            radius = _HEAD_RADIUS * grown
             draw.discs(image, segments[row, 1:], radius + max(1.0, 0.12 * radius), ink)
             draw.discs(image, segments[row, 1:], radius, colour)
 

@@ -19,8 +19,9 @@ _FULL_FROM = 0.65  # from this on drawn opaque,
 _LEVELS = 4  # and between the two fading, in this many steps
 _LANDSCAPE = 1.2  # width / height from which on the inset lies in a corner
 _CORNER_SHARE = 0.42  # of the picture's height
-_CORNER_OPACITY = 0.85
+_CORNER_OPACITY = 0.9
 _MOVE_SECONDS = 1.5  # how long another corner must be clearly better
+_HAIR_SHARE = 0.06  # of the box's height that a label stays above it: boxes of keypoints end at the eyes
 _FACE = ("nose", "eye", "ear", "mouth")
 _HAND = ("pinky", "index", "thumb")
 
@@ -79,9 +80,10 @@ class Overlay:
             self._draw_skeleton(image, people.boxes[row], people.keypoints[row], people.scores[row])
         unit = _unit(self._size)
         for row in rows:
-            x1, y1, x2, _ = people.boxes[row].tolist()
+            x1, y1, x2, y2 = people.boxes[row].tolist()
             person = int(people.ids[row])
-            draw.label(image, str(person), ((x1 + x2) / 2, y1 - 2 * unit), 9 * unit, person_colour(person))
+            top = y1 - _HAIR_SHARE * (y2 - y1) - 2 * unit
+            draw.label(image, str(person), ((x1 + x2) / 2, top), 9 * unit, person_colour(person))
 
     def _draw_skeleton(self, image: U8, box: F32, keypoints: F32, scores: F32) -> None:
         """In layers of equal opacity, the faint ones first: what overlaps inside a layer does not add up."""

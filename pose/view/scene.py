@@ -47,7 +47,8 @@ class Mesh:
 class Stage:
     """A run set upright on a floor.
 
-    times: (F,) s of its frames. end: s, when the last frame has been shown. middle: (3,) m and radius: m, a ball that holds nearly everything that happens.
+    times: (F,) s of its frames. end: s, when the last frame has been shown. middle: (3,) m and radius: m, a ball that
+    holds nearly everything that happens.
     """
 
     def __init__(self, table: PoseTable) -> None:

@@ -95,8 +95,8 @@ def test_each_person_is_labelled_in_its_colour_above_the_box():
     image = Overlay((640, 480), H36M17, inset=False).draw(_picture((640, 480)), result)
     for person, box in zip(result.people.ids, result.people.boxes, strict=True):
         middle = int(box[[0, 2]].mean())
-        area = image[int(box[1]) - 20 : int(box[1]), middle - 12 : middle + 12].reshape(-1, 3)
-        assert (area == person_colour(int(person))).all(axis=1).mean() > 0.08
+        area = image[int(box[1]) - 45 : int(box[1]), middle - 12 : middle + 12].reshape(-1, 3)
+        assert (area == person_colour(int(person))).all(axis=1).mean() > 0.04
 
 
 def test_person_colours_are_not_side_colours():
