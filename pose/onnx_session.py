@@ -90,7 +90,7 @@ def _open(path: Path, device: Device, threads: int) -> Any:
         import onnxruntime
     except ImportError as error:
         raise PoseError(
-            f"{path.name} needs ONNX Runtime: pip install 'pose-pipeline[onnx]' (for CUDA: onnxruntime-gpu)"
+            f"{path.name} needs ONNX Runtime: pip install 'pose-pipeline[onnx]' (for CUDA: [onnx-gpu])"
         ) from error
     providers = ["CPUExecutionProvider"]
     if device != "cpu" and "CUDAExecutionProvider" in onnxruntime.get_available_providers():
@@ -98,7 +98,7 @@ def _open(path: Path, device: Device, threads: int) -> Any:
         providers.insert(0, "CUDAExecutionProvider")
     elif device == "cuda":
         raise PoseError(
-            "device: cuda was asked for, but this ONNX Runtime is a CPU build; pip install onnxruntime-gpu or use cpu"
+            "device: cuda was asked for, but this ONNX Runtime is a CPU build; install onnxruntime-gpu instead, or use cpu"
         )
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads

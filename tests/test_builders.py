@@ -1,0 +1,100 @@
+"""Stages by name: what is built, with which weights, and what is refused."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from pose.builders import DETECTORS, ESTIMATORS, ONE_PASS, build, is_one_pass, model_files
+from pose.config import PipelineConfig
+from pose.errors import PoseError, UsageError
+from pose.pipeline import StageTimes, _people_stages
+
+YOLO, YOLO_POSE = "yolo26n-person-320-int8.onnx", "yolo26n-pose-256-int8.onnx"
+
+
+@pytest.fixture(autouse=True)
+def here(weights_dir, monkeypatch):
+    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+
+
+def config(**changes):
+    return PipelineConfig(threads=1, device="cpu", **changes)
+
+
+def picture(seed=0):
+    return np.random.default_rng(seed).integers(0, 255, (96, 128, 3), np.uint8)
+
+
+@pytest.mark.parametrize("name", ["blazepose", "rtmdet", "yolox", "mobilenet", "full-frame"])
+def test_detectors_are_built_by_name_with_their_usual_weights(name):
+    detector = build(DETECTORS, name, config(detector=name))
+    assert detector.name == name
+    assert len(detector.detect([picture()])) == 1
+
+
+@pytest.mark.parametrize("name", ["blazepose", "blazepose-lite", "movenet"])
+def test_estimators_are_built_by_name_with_their_usual_weights(name):
+    estimator = build(ESTIMATORS, name, config())
+    boxes = build(DETECTORS, "full-frame", config()).detect([picture()])
+    keypoints = estimator.estimate([picture()], [estimator.regions(boxes[0])])[0]
+    assert keypoints.xy.shape == (1, len(estimator.skeleton), 2)
+
+
+@pytest.mark.parametrize(("name", "file"), [("yolo", YOLO), ("yolo-pose", YOLO_POSE)])
+def test_weights_of_the_users_own(name, file, weights_dir, tmp_path):
+    own = shutil.copy(weights_dir / file, tmp_path / "mine.onnx")
+    assert build(DETECTORS, name, config(detector=name), str(own)).name == name
+
+
+def test_detector_and_estimator_of_one_name_are_one_pass(weights_dir):
+    pose = str(weights_dir / YOLO_POSE)
+    both = {"detector": "yolo-pose", "estimator": "yolo-pose"}
+    assert is_one_pass(config(**both, detector_model=pose))
+    assert is_one_pass(config(**both, estimator_model=pose, detector_model=pose))
+    assert not is_one_pass(config(**both, estimator_model=pose, detector_model="yolo11n-pose"))
+    assert not is_one_pass(config(detector="yolo", estimator="yolo-pose"))
+    assert not is_one_pass(config())
+    times = StageTimes()
+    skeleton, make = _people_stages(config(**both, estimator_model=pose), times)
+    people = make().step(picture(), 0, 0.0)
+    assert people.scores.shape[1] == len(skeleton) == 17
+    assert list(times.seconds) == ["people and keypoints"]
+    assert [(role, file.name) for role, _, file in model_files(config(**both, estimator_model=pose))] == [
+        ("detector", YOLO_POSE),
+        ("estimator", YOLO_POSE),
+    ]
+
+
+def test_a_stage_without_a_network_has_no_file():
+    assert [role for role, *_ in model_files(config(detector="full-frame"))] == ["estimator"]
+
+
+@pytest.mark.parametrize("name", ["blazepose", "mobilenet"])
+def test_what_runs_on_the_cpu_only_says_so(name):
+    with pytest.raises(PoseError, match=f"device: {name} runs on the CPU only"):
+        build(DETECTORS, name, PipelineConfig(device="cuda"))
+    with pytest.raises(PoseError, match=f"precision: {name} computes in its file's own"):
+        build(DETECTORS, name, PipelineConfig(precision="float16"))
+
+
+def test_wrong_models_are_named():
+    with pytest.raises(UsageError, match=r"nowhere\.onnx is neither a file nor a name"):
+        build(DETECTORS, "yolo", config(), "nowhere.onnx")
+    with pytest.raises(UsageError, match="was given for a stage that has no network"):
+        build(DETECTORS, "full-frame", config(), YOLO)
+
+
+def test_options_reach_the_network():
+    assert len(build(DETECTORS, "mobilenet", config(detection_score=0.0)).detect([picture()])[0]) >= 1
+    assert len(build(DETECTORS, "mobilenet", config(detection_score=1.0)).detect([picture()])[0]) == 0
+    with pytest.raises(UsageError, match="100 is no positive multiple of 32"):
+        build(DETECTORS, "rtmdet", config(detector="rtmdet", detector_size=100))
+    with pytest.raises(UsageError, match="detector_size: mobilenet knows one size only"):
+        config(detector="mobilenet", detector_size=320)
+    with pytest.raises(UsageError, match=r"detection_score: 1.5 is out of range"):
+        config(detection_score=1.5)
+
+
+def test_every_one_pass_network_is_a_detector_and_an_estimator_too():
+    assert set(ONE_PASS) <= set(DETECTORS) & set(ESTIMATORS)
