@@ -11,6 +11,7 @@ from pose.errors import PoseError, UsageError
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
 
+    from datasets.human36m_training import Human36mSource
     from datasets.training import MocapSource
     from pose.lifter.model import LifterNetwork
     from pose.lifter.training import Trainer
@@ -25,14 +26,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise PoseError('pose-train needs more packages: pip install "pose-pipeline[train]"') from error
     parser = _parser()
     parsed = parse_arguments(parser, argv)
-    options = parser.instantiate_classes(parsed).lifter
+    options = parser.instantiate(parsed).lifter
     out = Path(options.out)
     if (out / "state.pt").exists() and not (options.resume or options.overwrite):
         raise UsageError(f"{out}: holds a training run already; use --resume, --overwrite or another --out")
     trainer, source = _build(options, out)
     if options.resume:
         trainer.resume()
-    parser.save(parsed, out / "config.yaml", overwrite=True, skip_check=True)
+    parser.save(parsed, out / "config.yaml", overwrite=True, skip_validation=True)
     _train(trainer, options.quiet)
     if trainer.accelerator.is_main_process:
         _report(trainer, source)
@@ -42,6 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> "ArgumentParser":
     from jsonargparse import ArgumentParser
 
+    from datasets.human36m_training import Human36mConfig
     from datasets.training import MocapConfig
     from pose.lifter.training import TrainConfig
 
@@ -56,24 +58,38 @@ def _parser() -> "ArgumentParser":
     lifter.add_argument("--overwrite", action="store_true", help="replace the run in --out")
     lifter.add_argument("--quiet", action="store_true", help="no progress bar")
     lifter.add_class_arguments(MocapConfig, "data")
+    lifter.add_class_arguments(Human36mConfig, "human36m")
     lifter.add_class_arguments(TrainConfig, "train")
     commands.add_subcommand("lifter", lifter, help="2D sequences to 3D")
     return parser
 
 
-def _build(options: "Namespace", out: Path) -> tuple["Trainer", "MocapSource"]:
+def _source(options: "Namespace") -> "MocapSource | Human36mSource":
+    """Human3.6M where its folder is named, else motion capture."""
+    if options.human36m.folder:
+        from datasets.human36m_training import Human36mSource
+
+        return Human36mSource(options.human36m, options.train.seed)
+    if not options.data.mocap:
+        raise UsageError(
+            "--data.mocap is missing: name the file that `pose-prepare mocap` wrote, or --human36m.folder for Human3.6M"
+        )
     from datasets.training import MocapSource
+
+    return MocapSource(options.data, options.train.seed)
+
+
+def _build(options: "Namespace", out: Path) -> tuple["Trainer", "MocapSource | Human36mSource"]:
     from pose.lifter.evaluation import lift_batch, measure
     from pose.lifter.training import Trainer
     from pose.view.comparison import draw_comparison, save_picture
 
-    if not options.data.mocap:
-        raise UsageError("--data.mocap is missing: name the file that `pose-prepare mocap` wrote")
-    source = MocapSource(options.data, options.train.seed)
+    source = _source(options)
 
     def evaluate(network: "LifterNetwork", step: int) -> dict[str, float]:
         figures = {name: measure(network, batches) for name, batches in source.evaluation("validation").items()}
-        shown = next(source.evaluation("validation")["detector"])
+        conditions = source.evaluation("validation")
+        shown = next(conditions.get("detector") or next(iter(conditions.values())))
         lifted = lift_batch(network, shown).joints[:8, shown.joints.shape[1] // 2].numpy()
         picture = draw_comparison(lifted, shown.joints[:8, shown.joints.shape[1] // 2])
         save_picture(picture, out / "pictures" / f"{step:07d}.png")
@@ -94,7 +110,7 @@ def _train(trainer: "Trainer", quiet: bool) -> None:
         trainer.run(progress)
 
 
-def _report(trainer: "Trainer", source: "MocapSource") -> None:
+def _report(trainer: "Trainer", source: "MocapSource | Human36mSource") -> None:
     """Calibrate sigma on the validation subjects, save, and say how well the model does on the test subjects."""
     from pose.lifter.checkpoint import save_checkpoint
     from pose.lifter.evaluation import calibration_scale, measure

@@ -68,12 +68,17 @@ def load_test(folder: Path, clip_frames: int = CLIP_FRAMES) -> list[LabelledSequ
     return sequences
 
 
-def load_train(folder: Path) -> list[LabelledSequence]:
-    """The training videos, keyed by `source`; the truth is the pose in the camera frame (see `camera_poses`)."""
-    table = _read(folder, "train", ())
+def load_poses(folder: Path, part: str) -> list[LabelledSequence]:
+    """The videos of "train" or "test", keyed by `source`, with poses in the camera frame as truth: see `camera_poses`.
+
+    For training. What protocol M measures is `load_test`.
+    """
+    table = _read(folder, part, ())
     sequences = []
     for rows in _videos(table["source"]):
         name, camera = str(table["source"][rows.start]), _camera(table, rows)
+        if any(name.startswith(left_out) for left_out in LEFT_OUT):
+            continue
         truth = camera_poses(table["joint3d_image"][rows], camera.focal, camera.centre).astype(np.float32)
         counted = np.ones(len(truth), bool)
         observed = _observed(table, rows, camera)

@@ -9,7 +9,7 @@ import numpy as np
 
 from pose.evaluation.scores import SequenceScores, score
 from pose.labelled import LabelledSequence
-from pose.skeletons import H36M17, get_skeleton
+from pose.mirror import mirror_answer, mirror_picture
 from pose.types import F32, Sequence2D, Sequence3D
 
 # Frames lifted in one call: enough for full batches, little enough that memory does not grow with the data set.
@@ -89,25 +89,6 @@ def evaluate_predictions(
     return evaluation
 
 
-def mirrored(sequence: Sequence2D) -> Sequence2D:
-    """The same person in the mirrored picture: left joints become right ones, and the lens mirrors with them."""
-    last = sequence.image_size[0] - 1
-    order = list(get_skeleton(sequence.skeleton).flip_order)
-    lens = sequence.intrinsics
-    if lens is not None:
-        lens = lens.copy()
-        lens[0, 2] = last - lens[0, 2]
-    keypoints = sequence.keypoints[:, order] * np.array([-1, 1], np.float32)
-    keypoints[..., 0] += last
-    return replace(sequence, keypoints=keypoints, scores=sequence.scores[:, order], intrinsics=lens)
-
-
-def unmirrored(answer: Sequence3D) -> Sequence3D:
-    """What a lifter says of a `mirrored` sequence, for the picture as it was."""
-    order, sides = list(H36M17.flip_order), np.array([-1, 1, 1], np.float32)
-    return Sequence3D(answer.joints[:, order] * sides, answer.root * sides, answer.sigma[:, order], answer.times)
-
-
 def _mean(a: Sequence3D, b: Sequence3D) -> Sequence3D:
     half = np.float32(0.5)
     return Sequence3D(half * (a.joints + b.joints), half * (a.root + b.root), half * (a.sigma + b.sigma), a.times)
@@ -133,9 +114,9 @@ def _batches(sequences: Sequence[LabelledSequence]) -> Iterator[list[LabelledSeq
 def _lift(batch: list[LabelledSequence], lifter: SequenceLifter, lookahead: int, mirror: bool) -> list[Sequence3D]:
     """One answer a sequence, lifted in the pieces that its protocol shows to a lifter."""
     pieces = [_rows(one.observed, piece) for one in batch for piece in _pieces(one)]
-    answers = iter(lifter.lift_many([mirrored(piece) if mirror else piece for piece in pieces], lookahead))
+    answers = iter(lifter.lift_many([mirror_picture(piece) if mirror else piece for piece in pieces], lookahead))
     whole = [_joined([next(answers) for _ in _pieces(one)]) for one in batch]
-    return [unmirrored(answer) for answer in whole] if mirror else whole
+    return [mirror_answer(answer) for answer in whole] if mirror else whole
 
 
 def _pieces(sequence: LabelledSequence) -> list[slice]:

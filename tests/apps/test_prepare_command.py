@@ -35,7 +35,7 @@ def test_motionberts_pickle_as_plain_arrays(run, tmp_path):
     folder = write_protocol_m(tmp_path / "m", [("S9", "Greeting", 1, 0, 20)])
     status, out, _ = run("human36m-m", "--source", folder / human36m_motionbert.FILE, "--out", tmp_path / "plain")
     assert (status, out) == (0, f"wrote {tmp_path / 'plain' / human36m_motionbert.PREPARED}\n")
-    for load in (human36m_motionbert.load_test, human36m_motionbert.load_train):
+    for load in (human36m_motionbert.load_test, lambda where: human36m_motionbert.load_poses(where, "train")):
         before, after = load(folder)[0], load(tmp_path / "plain")[0]
         assert before.key == after.key
         assert np.array_equal(before.truth, after.truth)

@@ -71,7 +71,7 @@ def test_errors_are_scaled_by_the_factor_of_the_truth(folder):
 
 
 def test_training_videos_become_camera_poses_of_one_size(folder):
-    sequence = protocol_m.load_train(folder)[0]
+    sequence = protocol_m.load_poses(folder, "train")[0]
     true = camera_truth("S1", 0, 30)
     ratio = sequence.truth / true
     assert sequence.key == "s_01_act_14_subact_01_ca_01"

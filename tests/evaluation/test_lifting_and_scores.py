@@ -9,11 +9,11 @@ from evaluation_fakes import ConstantLifter, DepthLifter
 
 from pose import metrics
 from pose.evaluation import calibration, lifting
-from pose.evaluation.lifting import FLIPPED, PLAIN, evaluate_lifter, evaluate_predictions, mirrored, unmirrored
+from pose.evaluation.lifting import FLIPPED, PLAIN, evaluate_lifter, evaluate_predictions
 from pose.evaluation.scores import MEASURES, PCK_JOINTS, score, summarize
 from pose.labelled import LabelledSequence, check_metres
-from pose.skeletons import COCO17, H36M17
-from pose.types import Sequence2D, Sequence3D
+from pose.skeletons import H36M17
+from pose.types import Sequence2D
 
 LENS = np.array([[1100.0, 0, 510], [0, 1100, 505], [0, 0, 1]])
 
@@ -123,42 +123,6 @@ def test_error_over_time_has_gaps_where_truth_has(sequences, predictions):
     assert np.nanmean(over_time) == pytest.approx(
         metrics.mpjpe(*map(metrics.root_relative, (predictions[one.key], one.truth)))
     )
-
-
-def test_mirroring_twice_is_the_same_picture(sequences):
-    observed = sequences[0].observed
-    back = mirrored(mirrored(observed))
-    assert np.allclose(back.keypoints, observed.keypoints, atol=1e-3)
-    assert np.allclose(back.intrinsics, LENS)
-
-
-def test_mirrored_picture_is_that_of_the_mirrored_body(rng, sequences):
-    """Project the mirrored body with the mirrored lens: that is what the mirrored picture shows."""
-    sequence = labelled(rng, "S9/Walking/1", "Walking", "1", 4)
-    pixels = sequence.truth @ LENS.T
-    observed = replace(sequence.observed, keypoints=(pixels[..., :2] / pixels[..., 2:]).astype(np.float32))
-    picture = mirrored(observed)
-    body = sequence.truth[:, list(H36M17.flip_order)] * [-1, 1, 1]
-    again = body @ picture.intrinsics.T
-    assert np.allclose(again[..., :2] / again[..., 2:], picture.keypoints, atol=1e-3)
-
-
-def test_mirroring_follows_the_skeleton_and_an_unknown_lens(rng):
-    seen = rng.uniform(0, 640, (3, 17, 2)).astype(np.float32)
-    observed = Sequence2D(seen, np.ones((3, 17), np.float32), np.arange(3.0), (640, 480), COCO17.name)
-    picture = mirrored(observed)
-    left, right = COCO17.index("left_wrist"), COCO17.index("right_wrist")
-    assert picture.intrinsics is None
-    assert np.allclose(picture.keypoints[:, left], [639, 0] + seen[:, right] * [-1, 1])
-
-
-def test_unmirrored_gives_left_back_to_left(rng):
-    answer = Sequence3D(*(rng.normal(size=s).astype(np.float32) for s in ((2, 17, 3), (2, 3), (2, 17))), np.arange(2.0))
-    back = unmirrored(answer)
-    left, right = H36M17.index("left_knee"), H36M17.index("right_knee")
-    assert np.allclose(back.joints[:, left], answer.joints[:, right] * [-1, 1, 1])
-    assert np.allclose(back.sigma[:, left], answer.sigma[:, right])
-    assert np.allclose(back.root, answer.root * [-1, 1, 1])
 
 
 def test_flip_changes_nothing_for_a_lifter_that_mirrors_perfectly(sequences):
