@@ -21,7 +21,7 @@ from pathlib import Path
 import av
 from peer_environment import make_environment, run_peer
 
-ROW = "{:22.1f} {:13.1f} {:6.1f} {:6.2f} {:26.1f} {:5.1f} {:6.2f} {:11.2f}"
+ROW = "{:22.1f} {:13.1f} {:6.1f} {:6.2f} {:25.1f} {:5.1f} {:6.2f} {:11.2f}"
 OUR_LOOP = Path(__file__).with_name("our_loop.py")
 
 
@@ -63,7 +63,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         python = options.python or make_environment(Path(folder) / "peer")
         print(
-            "ms a frame:           theirs  (pose alone)   ours  ratio  whole process, s: theirs  ours  ratio  processors"
+            "ms a frame:           theirs  (pose alone)   ours  ratio  whole process, s: theirs ours  ratio  processors"
         )
         for _ in range(options.repeats):
             before = processor_seconds()
