@@ -1,6 +1,7 @@
 """`pose-run`: a video in, tracked 3D people out."""
 
 import math
+import shutil
 import signal
 import sys
 import threading
@@ -182,7 +183,10 @@ def _shown(results: Iterable["FrameResult"], source: "Source", what: str, quiet:
     from tqdm import tqdm
 
     hidden = quiet or not sys.stderr.isatty()
-    with tqdm(total=source.info.frame_count, desc=what, unit=" frames", disable=hidden, dynamic_ncols=True) as bar:
+    columns, rows = shutil.get_terminal_size()  # not tqdm's own, which draws nothing where the terminal does not know
+    with tqdm(
+        total=source.info.frame_count, desc=what, unit=" frames", disable=hidden, ncols=columns, nrows=rows
+    ) as bar:
         for result in results:
             bar.set_postfix_str(f"people {len(result.people)}", refresh=False)
             bar.update()
