@@ -78,8 +78,8 @@ class StreamStep(nn.Module):
         first = frames + recent.shape[1] == 1
         elapsed = torch.where(first, TYPICAL_STEP, time - recent_times[:, -1])
         newest = observe_next(keypoints, scores, elapsed, recent[:, -1], intrinsics, derived, intrinsics_known)
-        recent = torch.cat([recent[:, 1:], newest[:, None]], dim=1)
-        recent_times = torch.cat([recent_times[:, 1:], time[:, None]], dim=1)
+        recent = torch.cat([recent, newest[:, None]], dim=1)[:, 1:]
+        recent_times = torch.cat([recent_times, time[:, None]], dim=1)[:, 1:]
         target = recent[:, 0]
         token = streaming_token(newest, target, time - recent_times[:, 0])
         outputs, *results = self.core(token, time, frames, state)

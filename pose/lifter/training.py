@@ -28,7 +28,7 @@ from pose.lifter.initialization import initialize
 from pose.lifter.logs import TrainingLog
 from pose.lifter.losses import LossWeights, lifting_loss
 from pose.lifter.model import LifterConfig, LifterNetwork
-from pose.lifter.optimizers import OptimizerConfig, build_optimizer
+from pose.lifter.optimizers import OptimizerConfig, build_optimizer, check_recipe
 from pose.lifter.schedules import ScheduleConfig, build_schedule
 from pose.types import LiftBatch
 
@@ -76,6 +76,7 @@ class TrainConfig:
         for name in ("steps", "workers", "log_every", "evaluate_every", "checkpoint_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: must be at least 1, got {getattr(self, name)}")
+        check_recipe(self.optimizer, self.schedule, self.model.init)
 
 
 Evaluate = Callable[[LifterNetwork, int], dict[str, float]]
