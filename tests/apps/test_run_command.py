@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -289,6 +290,18 @@ def test_interrupt_keeps_what_is_finished(dance, tmp_path, tiny_lifter, weights_
     assert len(poses) == len(document["frames"]) > 10
     assert sorted(path.name for path in out.iterdir()) == ["poses.json", "poses.npz"]
     assert f"{len(poses)} frames" in printed
+
+
+def test_a_terminal_shows_progress(dance, tmp_path, tiny_lifter, weights_dir, command_line):
+    terminal, stderr = os.openpty()
+    arguments = ("--video", dance, "--out", tmp_path, "--end", 0.3, "--formats", "json", "--lifter", tiny_lifter)
+    environment = {**os.environ, "POSE_WEIGHTS_DIR": str(weights_dir)}
+    done = subprocess.run(command_line("run", *arguments), env=environment, stderr=stderr, timeout=300, check=False)
+    os.close(stderr)
+    shown = os.read(terminal, 100_000).decode()
+    os.close(terminal)
+    assert done.returncode == 0
+    assert re.search(r"poses: 100%.* 9/9 \[.*frames/s, people 1\]", shown)
 
 
 @pytest.mark.parametrize(
