@@ -29,7 +29,7 @@ from pose.types import U8, Boxes, Frame, FrameResult, Keypoints2D, Regions
 from pose.video import Source, open_source
 from pose.weights import sha256_of
 
-PREFETCHED_FRAMES = 8
+PREFETCHED_FRAMES = 4
 POLL_SECONDS = 0.1
 
 
