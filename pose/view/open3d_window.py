@@ -5,8 +5,10 @@ import time
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pose.errors import PoseError
+from pose.view.colours import PAPER, mix, person_colour
 from pose.view.open3d_scene import (
     AZIMUTH_DEGREES,
     ELEVATION_DEGREES,
@@ -108,6 +110,7 @@ class Window:
         self._view.setup_camera(FOV_DEGREES, bounds, middle)
         azimuth, elevation, fov = map(math.radians, (AZIMUTH_DEGREES, ELEVATION_DEGREES, FOV_DEGREES))
         eye = orbit_eye(middle, radius, azimuth, elevation, fov)
+        self._view.set_view_controls(self._gui.SceneWidget.Controls.ROTATE_CAMERA_SPHERE)  # the floor stays level
         self._view.look_at(middle, eye.astype(np.float32), np.array([0, 0, 1], np.float32))
 
     def _layout(self, context: Any) -> None:
@@ -124,13 +127,17 @@ class Window:
         self._scene.show(position)
         for label in self._labels:
             self._view.remove_3d_label(label)
-        self._labels = [
-            self._view.add_3d_label(place.astype(np.float32), str(person))
-            for person, place in labels(self._stage, position)
-        ]
+        self._labels = [self._label(person, place) for person, place in labels(self._stage, position)]
         self._slider.int_value = position
         self._say()
         return True
+
+    def _label(self, person: int, place: NDArray[np.floating]) -> Any:
+        label = self._view.add_3d_label(place.astype(np.float32), str(person))
+        red, green, blue = mix(person_colour(person), PAPER, 0.4)
+        label.color = self._gui.Color(red / 255, green / 255, blue / 255)
+        label.scale = 1.5
+        return label
 
     def _say(self) -> None:
         seconds = self._stage.times[self._player.position]
@@ -160,7 +167,7 @@ class Window:
         }
         if event.key not in actions:
             return False
-        if event.type == self._gui.KeyEvent.DOWN:
+        if event.type == self._gui.KeyEvent.Type.DOWN:
             actions[event.key]()
             self._say()
         return True
