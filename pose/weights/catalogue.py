@@ -4,6 +4,7 @@ Sizes and hashes are those of the weight file itself, whatever archive it travel
 is published.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pose.errors import PoseError
@@ -193,7 +194,7 @@ def _small_detectors_and_movenet() -> tuple[Weight, ...]:
     )
 
 
-def _yolo(release: str, stem: str, sha256: str, size: int) -> Weight:
+def _yolo(release: str, stem: str, sha256: str | None = None, size: int | None = None) -> Weight:
     return Weight(
         name=stem,
         file=f"{stem}.pt",
@@ -212,7 +213,15 @@ def _ultralytics() -> tuple[Weight, ...]:
         _yolo("v8.3.0", "yolo11n-pose", "869e83fcdffdc7371fa4e34cd8e51c838cc729571d1635e5141e3075e9319dc0", 6_255_593),
         _yolo("v8.3.0", "yolov8n", "f59b3d833e2ff32e194b5bb8e08d211dc7c5bdf144b90d2c8412c47ccfc83b36", 6_549_796),
         _yolo("v8.3.0", "yolov8n-pose", "c6fa93dd1ee4a2c18c900a45c1d864a1c6f7aba75d84f91648a30b7fb641d212", 6_832_633),
+        *_larger_yolos(),
     )
+
+
+def _larger_yolos() -> Iterator[Weight]:
+    for release, family in (("v8.4.0", "yolo26"), ("v8.3.0", "yolo11"), ("v8.3.0", "yolov8")):
+        for size in "smlx":
+            yield _yolo(release, f"{family}{size}")
+            yield _yolo(release, f"{family}{size}-pose")
 
 
 def _rtmpose(name: str, archive: str, sha256: str | None, size: int | None = None) -> Weight:
