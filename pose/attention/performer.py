@@ -77,15 +77,13 @@ class PerformerAttention(Attention):
             k_BHTM, weight_BHT = self._features(k_BHTK)
             if context.valid is not None:
                 weight_BHT = weight_BHT.masked_fill(~context.valid[:, None], -torch.inf)
-            turned = (self._rotate_blocks(x, context) for x in (q_BHTM, k_BHTM))
+            tiled = Context(context.cos.repeat(1, 1, self.blocks), context.sin.repeat(1, 1, self.blocks))
+            turned = (rotate(x, tiled) for x in (q_BHTM, k_BHTM))
             return Terms(q_BHTM, k_BHTM, v_BHTK.to(k_BHTM.dtype), weight_BHT, *turned)
 
     def _features(self, x_BHTK: Tensor) -> tuple[Tensor, Tensor]:
         """phi(x) divided by its largest feature, plus epsilon; and the logarithm of that largest feature."""
         x_BHTK = x_BHTK.to(torch.promote_types(x_BHTK.dtype, torch.float32)) * self.head_dim**-0.25
-        log_BHTM = x_BHTK @ self.random_features.to(x_BHTK.dtype).mT - x_BHTK.square().sum(-1, keepdim=True) / 2
+        log_BHTM = x_BHTK @ self.random_features.to(x_BHTK.dtype).mT
         peak_BHT1 = log_BHTM.amax(dim=-1, keepdim=True)
-        return (log_BHTM - peak_BHT1).exp() + EPSILON, peak_BHT1[..., 0]
-
-    def _rotate_blocks(self, x_BHTM: Tensor, context: Context) -> Tensor:
-        return torch.cat([rotate(block, context) for block in x_BHTM.chunk(self.blocks, dim=-1)], dim=-1)
+        return (log_BHTM - peak_BHT1).exp() + EPSILON, peak_BHT1[..., 0] - x_BHTK.square().sum(-1) / 2

@@ -4,12 +4,14 @@ For each frame t: sum over i <= t of exp(w_i) (q_t . k_i) v_i, divided by the sa
 the w matter. They are taken against the largest so far, never against one of a later frame: that is what keeps it
 causal, and no exponential overflows.
 
-Axes: B batch, H head, T time, M feature of the kernel, K feature of a value, C frame of a chunk.
+Axes: B batch, H head, T time, M feature of the kernel, K feature of a value, N chunk, C frame of a chunk.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 CHUNK = 64
@@ -63,31 +65,45 @@ class Terms(NamedTuple):
     def scan(self, state: ScanState) -> tuple[Tensor, ScanState]:
         """Over the frames up to each and those that `state` stands for: (B, H, T, K), and the state after the last.
 
-        In chunks, so that time and memory are O(T (C + M) K).
+        Frames of a chunk meet one by one, those of earlier chunks through their sums: O(T (C + M) K).
         """
+        length = self.weight.shape[-1]
         with torch.autocast(state.sums.device.type, enabled=False):
-            terms = (term.to(state.sums.dtype).split(CHUNK, dim=2) for term in self)
-            answers = []
-            for chunk in zip(*terms, strict=True):
-                answer, state = Terms(*chunk)._scan_chunk(state)
-                answers.append(answer)
-            return torch.cat(answers, dim=2), state
+            q, k, v, weight, q_value, k_value = self._chunks(state.sums.dtype)
+            # Detached: the peaks cancel in the quotient, so they have no gradient.
+            peak_BHT = weight.detach().flatten(2).cummax(dim=-1).values.maximum(state.peak[..., None])
+            peak_BHNC = peak_BHT.view_as(weight)
+            end_BHN = peak_BHNC[..., -1]
+            start_BHN = torch.cat((state.peak[..., None], end_BHN[..., :-1]), dim=-1)
+            later_CC = torch.ones(2 * weight.shape[-1:], dtype=torch.bool, device=q.device).triu(1)
+            gain_BHNCC = (weight[..., None, :] - peak_BHNC[..., None]).masked_fill(later_CC, -torch.inf).exp()
+            to_end_BHNC1 = gain_BHNCC[..., -1, :, None]
+            fade_BHN11 = (start_BHN - end_BHN).exp()[..., None, None]
+            sums_before, sums = _accumulate((k_value * to_end_BHNC1).mT @ v, fade_BHN11, state.sums)
+            norms_before, norms = _accumulate((k * to_end_BHNC1).sum(3)[..., None], fade_BHN11, state.norms)
+            from_start_BHNC1 = (start_BHN[..., None] - peak_BHNC).exp()[..., None]
+            top = (q_value @ k_value.mT * gain_BHNCC) @ v + from_start_BHNC1 * (q_value @ sums_before)
+            bottom = (q @ k.mT * gain_BHNCC).sum(-1, keepdim=True) + from_start_BHNC1 * (q @ norms_before)
+            answer_BHTK = (top / _positive(bottom)).flatten(2, 3)[:, :, :length]
+            return answer_BHTK, ScanState(sums, norms, end_BHN[..., -1])
 
-    def _scan_chunk(self, state: ScanState) -> tuple[Tensor, ScanState]:
-        q, k, v, weight, q_value, k_value = self
-        peak_BHC = torch.maximum(weight.detach().cummax(dim=-1).values, state.peak[..., None])  # cancels: no gradient
-        later_CC = torch.ones(q.shape[2], q.shape[2], dtype=torch.bool, device=q.device).triu(1)
-        gain_BHCC = (weight[:, :, None, :] - peak_BHC[..., None]).masked_fill(later_CC, -torch.inf).exp()
-        fade_BHC1 = (state.peak[..., None] - peak_BHC).exp()[..., None]
-        sums = (q_value @ k_value.mT * gain_BHCC) @ v + fade_BHC1 * (q_value @ state.sums)
-        norms = (q @ k.mT * gain_BHCC).sum(dim=-1, keepdim=True) + fade_BHC1 * (q @ state.norms)
-        gain_BHC1, fade_BH11 = gain_BHCC[:, :, -1, :, None], fade_BHC1[:, :, -1:]
-        state = ScanState(
-            (k_value * gain_BHC1).mT @ v + fade_BH11 * state.sums,
-            (k * gain_BHC1).sum(dim=2)[..., None] + fade_BH11 * state.norms,
-            peak_BHC[..., -1],
-        )
-        return sums / _positive(norms), state
+    def _chunks(self, dtype: torch.dtype) -> Iterator[Tensor]:
+        """Every term in chunks of its time axis, (B, H, N, C, ...); the last is filled up with frames left out."""
+        length = self.weight.shape[-1]
+        size = min(CHUNK, length)
+        fill = -length % size
+        for term in self:
+            out = -torch.inf if term is self.weight else 0.0
+            margin = (0, fill) if term is self.weight else (0, 0, 0, fill)
+            yield F.pad(term.to(dtype), margin, value=out).unflatten(2, (-1, size))
+
+
+def _accumulate(sums_BHNMK: Tensor, fade_BHN11: Tensor, start_BHMK: Tensor) -> tuple[Tensor, Tensor]:
+    """For each chunk the sum of those before it, faded from one to the next; and the sum of all."""
+    before = [start_BHMK]
+    for chunk, fade in zip(sums_BHNMK.unbind(2), fade_BHN11.unbind(2), strict=True):
+        before.append(chunk + fade * before[-1])
+    return torch.stack(before[:-1], dim=2), before[-1]
 
 
 def _positive(x: Tensor) -> Tensor:

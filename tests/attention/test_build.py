@@ -1,5 +1,6 @@
 """What `build_attention` accepts, shares and refuses."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -89,3 +90,14 @@ def test_linformer_shares_what_it_says(sharing: str, shapes: dict[tuple[int, ...
         assert len(rows(layer)) == sum(shapes.values())
     assert (layers[0].key_rows is layers[2].key_rows) == across_layers
     assert len(rows(torch.nn.ModuleList(layers))) == (1 if across_layers else 3 * sum(shapes.values()))
+
+
+def test_the_documented_capabilities_are_the_declared_ones() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "attention.md").read_text(encoding="utf-8")
+    rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in text.splitlines() if "| O(" in line]
+    declared = []
+    for name, kind in ATTENTIONS.items():
+        can = kind.capabilities
+        flags = (can.padding, can.bidirectional, can.causal, can.streaming, can.relative_time)
+        declared.append((name, *("yes" if flag else "no" for flag in flags), str(can.max_length or "any"), can.cost))
+    assert rows == declared

@@ -38,9 +38,10 @@ class Case:
         return x[..., head * K : (head + 1) * K]
 
     def turned(self, x: Array, t: int) -> NDArray[np.complex128]:
-        """The features of a head at frame t as complex numbers, each turned by its frequency times the time."""
+        """Features at frame t as complex numbers, each turned by its frequency times the time. There are K / 2
+        frequencies; more features than K go through them again."""
         n = len(x) // 2
-        hertz = 0.1 * 100 ** (np.arange(n) / (n - 1))
+        hertz = 0.1 * 100 ** (np.arange(n) % (K // 2) / (K // 2 - 1))
         return (x[:n] + 1j * x[n:]) * np.exp(2j * math.pi * hertz * self.times[t])
 
     def seen(self, t: int, sees: Callable[[int, int], bool]) -> list[int]:
@@ -131,15 +132,15 @@ def performer(case: Case) -> Array:
         largest = np.exp(w @ x).max()
         return (np.exp(w @ x) + 1e-6 * largest) * np.exp(-x @ x / 2)
 
-    def turned(x: Array, t: int) -> Array:
-        return np.concatenate([case.turned(block, t) for block in x.reshape(-1, K)])
-
     out = np.zeros_like(case.x)
     for t in case.frames:
         for h in range(HEADS):
             seen = case.seen(t, lambda t, s: s <= t if case.form.causal else True)
             query, keys = phi(case.head(q[t], h)), [phi(case.head(k[s], h)) for s in seen]
-            tops = [(turned(query, t) * turned(key, s).conj()).real.sum() for key, s in zip(keys, seen, strict=True)]
+            tops = [
+                (case.turned(query, t) * case.turned(key, s).conj()).real.sum()
+                for key, s in zip(keys, seen, strict=True)
+            ]
             total = sum(query @ key for key in keys)
             for s, top in zip(seen, tops, strict=True):
                 out[t, h * K : (h + 1) * K] += top / total * case.head(v[s], h)
