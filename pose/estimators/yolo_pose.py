@@ -18,6 +18,8 @@ from pose.yolo import Findings, YoloOptions, load_yolo
 
 OFFICIAL = "yolo26n-pose"
 BOX_TO_REGION = 1.25
+# Somebody in a crop is the one it was taken around where the squares around both overlap this much (IoU).
+SAME_PERSON = 0.3
 
 
 class YoloPose:
@@ -77,9 +79,9 @@ class YoloPose:
         presence = np.zeros(len(found), np.float32)
         following = [regions[[row]] for row in range(len(found))]
         for row, (people, matrix) in enumerate(zip(found, matrices, strict=True)):
-            if not len(people):
-                continue
             best = _middle_person(people, self._network.side)
+            if best is None:
+                continue
             xy[row] = imaging.apply_affine(matrix[None], people.keypoints[best][None])[0]
             scores[row], presence[row] = people.keypoint_scores[best], people.scores[best]
             square = imaging.square_regions(people.xyxy[[best]], BOX_TO_REGION)
@@ -89,8 +91,14 @@ class YoloPose:
         return Keypoints2D(xy, scores, presence, Regions.concatenate(following))
 
 
-def _middle_person(people: Findings, side: int) -> int:
-    """The row that is surest to be the person whom a crop of `side` px was taken around."""
+def _middle_person(people: Findings, side: int) -> int | None:
+    """The row that is surest to be the person whom a crop of `side` px was taken around, or None where nobody is.
+
+    Boxes are compared as the squares that crops are made of, so that slim people count as much as broad ones.
+    """
     margin = side * (1 - 1 / BOX_TO_REGION) / 2
     aim = np.array([[margin, margin, side - margin, side - margin]], np.float32)
-    return int((people.scores * imaging.box_iou(aim, people.xyxy)[0]).argmax())
+    squares = imaging.region_boxes(imaging.square_regions(people.xyxy, 1))
+    overlap = imaging.box_iou(aim, squares)[0]
+    fitness = np.where(overlap >= SAME_PERSON, overlap * people.scores, 0)
+    return int(fitness.argmax()) if fitness.any() else None

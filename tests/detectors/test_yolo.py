@@ -87,6 +87,30 @@ def test_ultralytics_itself_agrees(detector, pose, weights_dir, clip_frame):
         check_joints(keypoints, rows)
 
 
+@pytest.mark.skipif(importlib.util.find_spec("ultralytics") is None, reason="needs ultralytics (AGPL-3.0), an extra")
+def test_pt_files_give_what_ultralytics_gives(tmp_path, clip_frame):
+    """A network that nobody trained: its people are nonsense, and must be Ultralytics' nonsense."""
+    import torch
+    from ultralytics import YOLO
+
+    torch.manual_seed(0)
+    YOLO("yolo11n-pose.yaml").save(tmp_path / "untrained.pt")
+    image = clip_frame("dance.mp4", 0)
+    theirs = YOLO(tmp_path / "untrained.pt").predict(
+        image[..., ::-1].copy(), conf=1e-5, classes=[0], imgsz=320, device="cpu", verbose=False
+    )[0]
+    options = YoloOptions(score_threshold=1e-5, image_size=320, device="cpu")
+    ours = load_yolo(tmp_path / "untrained.pt", "pose", options)([image])[0]
+    assert len(ours) == len(theirs.boxes) > 0
+    np.testing.assert_allclose(ours.xyxy, theirs.boxes.xyxy.numpy(), atol=1e-3)
+    np.testing.assert_allclose(ours.keypoints, theirs.keypoints.xy.numpy(), atol=1e-3)
+    with pytest.raises(PoseError, match="a YOLO file for 'pose', not for 'detect'"):
+        load_yolo(tmp_path / "untrained.pt", "detect", options)
+    (tmp_path / "broken.pt").write_bytes(b"no network")
+    with pytest.raises(PoseError, match="not a readable YOLO file"):
+        load_yolo(tmp_path / "broken.pt", "detect", options)
+
+
 def test_a_batch_gives_what_single_pictures_give(detector, clip_frame):
     images = [clip_frame("street.mp4", 0), clip_frame("dance.mp4", 0), clip_frame("street.mp4", 2)]
     for together, image in zip(detector.detect(images), images, strict=True):
