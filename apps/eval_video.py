@@ -38,8 +38,7 @@ def evaluate_video(options: Namespace, config: PipelineConfig) -> None:
     if not matched.found:
         raise PoseError(f"{options.video}: the pipeline found none of the people of {options.gt}")
     evaluation = Evaluation()
-    for sequence, poses, sigma in zip(matched.sequences, matched.poses, matched.sigmas, strict=True):
-        evaluation.measure(GIVEN, sequence, poses, sigma)
+    evaluation.measure(GIVEN, matched.sequences, matched.poses, matched.sigmas)
     share = f"{matched.found:,} of {matched.known:,} known poses found"
     benchmark = Benchmark(
         Path(options.gt).name, "", "from pixels", "frames", ("video",), tuple(COLUMNS), f"{matched.known:,} known poses"

@@ -53,7 +53,7 @@ def best_rotation(covariance: F64) -> F64:
     norm = np.sqrt(_dot(flat, flat))
     unit = flat * _ratio(np.ones_like(norm), norm)[:, None, None]
     rotation, conditioning = _closed_form(unit)
-    weak = np.flatnonzero(conditioning < _WELL_CONDITIONED)
+    weak = np.flatnonzero((conditioning < _WELL_CONDITIONED) | (norm == 0))
     if len(weak):
         rotation[weak] = _by_svd(unit[weak])
     return rotation.reshape(covariance.shape)
@@ -70,27 +70,28 @@ def _centred(poses: Poses) -> F64:
 def _closed_form(covariance: F64) -> tuple[F64, F64]:
     """Markley's optimal matrix of (N, 3, 3) of norm 1, and how well it is determined: (s1+s2)(s2+s3)(s3+s1).
 
-    With singular values s1, s2, s3 (s3 negative where the determinant is), the gain `trace` = s1 + s2 + s3 is the
-    largest root of x^4 - 2 |B|^2 x^2 - 8 det(B) x + 2 |B^T B|^2 - |B|^4. All its roots are real, so Newton's steps
-    from above go down to it without passing it.
+    With singular values s1, s2, s3 (s3 negative where the determinant is), the gain x = s1 + s2 + s3 is the largest
+    root of x^4 - 2 x^2 - 8 det(B) x + 2 |B^T B|^2 - 1. All its roots are real, so Newton's steps from above go down to
+    it without passing it. The start comes from x^2 = 1 + 2 y, y^2 = s1^2 s2^2 + s2^2 s3^2 + s3^2 s1^2 + 2 det(B) x and
+    x <= sqrt(3).
     """
     product = np.swapaxes(covariance, 1, 2) @ covariance
     cofactor = _cofactors(covariance)
-    square = _dot(covariance, covariance)
     determinant = np.vecdot(covariance[:, 0], cofactor[:, 0])
-    constant = 2 * _dot(product, product) - square * square
-    trace = np.sqrt(3 * square)
+    fourth = _dot(product, product)
+    constant, linear = 2 * fourth - 1, 8 * determinant
+    gain = np.sqrt(1 + 2 * np.sqrt(np.maximum((1 - fourth) / 2 + np.maximum(2 * 3**0.5 * determinant, 0), 0)))
     for _ in range(_NEWTON_STEPS):
-        squared = trace * trace
-        value = trace * (trace * (squared - 2 * square) - 8 * determinant) + constant
-        slope = 4 * (trace * (squared - square) - 2 * determinant)
-        trace -= value / np.maximum(slope, 1e-6)  # a flatter root is a badly determined rotation: the SVD's business
+        squared = gain * gain
+        value = gain * (gain * (squared - 2) - linear) + constant
+        slope = 4 * gain * (squared - 1) - linear
+        gain -= value / np.maximum(slope, 1e-6)  # a flatter root is a badly determined rotation: the SVD's business
         if value.max(initial=0.0) < 1e-14:
             break
-    pairs = (trace * trace - square) / 2
-    conditioning = pairs * trace - determinant
-    gain = (pairs + square)[:, None, None] * covariance + trace[:, None, None] * cofactor - covariance @ product
-    return gain * _ratio(np.ones_like(conditioning), conditioning)[:, None, None], conditioning
+    pairs = (gain * gain - 1) / 2
+    conditioning = pairs * gain - determinant
+    scaled = (pairs + 1)[:, None, None] * covariance + gain[:, None, None] * cofactor - covariance @ product
+    return scaled * _ratio(np.ones_like(conditioning), conditioning)[:, None, None], conditioning
 
 
 def _by_svd(covariance: F64) -> F64:

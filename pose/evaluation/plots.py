@@ -98,8 +98,10 @@ def latency(results: Sequence[Result]) -> str:
             delays = [point["latency_ms"] for point in points]
             axes.plot(delays, [_value(point) for point in points], "o-", color=colour, label=result["name"])
             for point in points:
-                axes.annotate(f"{point['lookahead']} frames", (point["latency_ms"], _value(point)), fontsize=7)
+                place = (point["latency_ms"], _value(point))
+                axes.annotate(f" {point['lookahead']} frames", place, fontsize=8, va="bottom")
         axes.set(xlabel="latency (ms)", ylabel="MPJPE (mm)")
+        axes.ticklabel_format(useOffset=False)
         axes.legend(frameon=False, fontsize=8)
 
     return figure(draw, width=6.5, height=4.2)
@@ -123,4 +125,4 @@ def _bars(axes: "Axes", labels: Sequence[str], series: dict[str, list[float]]) -
     axes.set_xticks(range(len(labels)), labels, rotation=45, ha="right", fontsize=8)
     axes.set_ylabel("MPJPE (mm)")
     if len(series) > 1:
-        axes.legend(frameon=False, fontsize=8)
+        axes.legend(frameon=False, fontsize=8, loc="lower left", bbox_to_anchor=(0, 1), ncols=len(series))

@@ -76,7 +76,8 @@ def score(sequence: LabelledSequence, poses: NDArray[np.floating], sigma: F32 | 
                 over_time[block][counted] = errors.mean(axis=1)
                 below += _below(errors[:, PCK_JOINTS])
                 if sigma is not None:
-                    calibrated += calibration.count(errors, sigma[block][counted])
+                    # Root-relative, the pelvis is always right: it would flatter the uncertainties.
+                    calibrated += calibration.count(errors[:, 1:], sigma[block][counted, 1:])
     return SequenceScores(
         sequence.key,
         sequence.subject,
