@@ -40,6 +40,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _options(parser: "ArgumentParser", parsed: "Namespace") -> "Namespace":
+    """The dataclasses of the parsed options. Raises UsageError for what cannot be, or cannot be together."""
+    from pose.lifter.model import LifterNetwork
+
+    try:
+        options = parser.instantiate_classes(parsed).lifter
+        LifterNetwork(options.train.model)  # some options only the parts of the network can judge
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    return options
+
+
 def _parser() -> "ArgumentParser":
     from jsonargparse import ArgumentParser
 

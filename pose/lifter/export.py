@@ -112,10 +112,26 @@ def _write_onnx(module: Any, example: Arrays, path: Path, metadata: dict[str, st
         output_names=module.outputs,
         dynamic_shapes=_dynamic_shapes(module),
         opset_version=OPSET,
+        custom_translation_table=_missing_operators(),
     )
     assert program is not None
     program.model.metadata_props.update(metadata)
     program.save(str(path), external_data=False)
+
+
+def _missing_operators() -> dict[Any, Any]:
+    """What the exporter cannot translate by itself: the cumulative maximum along the last axis."""
+    from onnxscript import opset20 as op
+    from onnxscript.function_libs.torch_lib.tensor_typing import TReal
+
+    def cummax(self: TReal, dim: int) -> tuple[TReal, TReal]:
+        frame = op.Range(0, op.Squeeze(op.Shape(self, start=-1), [0]), 1)
+        earlier = op.LessOrEqual(op.Unsqueeze(frame, [0]), op.Unsqueeze(frame, [1]))
+        row = op.Unsqueeze(self, [-2])
+        largest = op.ReduceMax(op.Where(earlier, row, op.Slice(row, [0], [1], [-1])), [-1], keepdims=0)
+        return largest, largest  # the second stands for the indices, which nothing here uses
+
+    return {torch.ops.aten.cummax.default: cummax}
 
 
 def _write_torch_export(module: Any, example: Arrays, path: Path, metadata: dict[str, str]) -> None:

@@ -167,10 +167,7 @@ def _describe(
 
 def last_seen(seen: Tensor) -> Tensor:
     """For each frame of (B, T) the index of the newest frame up to it that sees something (0 if there is none)."""
-    index = torch.where(seen, torch.arange(seen.shape[1], device=seen.device), 0)
-    if torch.onnx.is_in_onnx_export():  # ONNX has no cumulative maximum
-        return index[:, None].expand(-1, seen.shape[1], -1).tril().amax(dim=-1)
-    return index.cummax(dim=1).values
+    return torch.where(seen, torch.arange(seen.shape[1], device=seen.device), 0).cummax(dim=1).values
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ class RecurrentCore(nn.Module):
 
     def empty_state(self, people: int) -> list[Tensor]:
         """Of people of whom nothing was seen yet."""
-        return [part for cache in self.network.init_caches(people) for part in cache]
+        return [part.clone() for cache in self.network.init_caches(people) for part in cache]  # some share memory
 
     def forward(self, token: Tensor, time: Tensor, frames: Tensor, state: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """token: (P, 2 F + 1). time: (P,) s. frames: (P,). Returns network outputs (P, OUTPUTS) and the results."""
@@ -110,7 +110,13 @@ class RecurrentCore(nn.Module):
         caches = [kind(*(next(parts) for _ in kind._fields)) for kind in self._kinds]
         context = Context.from_times(time[:, None], self.network.head_dim)
         outputs, caches = self.network.step(token[:, None], context, caches)
-        return outputs[:, 0], *(part for cache in caches for part in cache)
+        begun = frames >= 0  # what precedes the first answer is not part of the sequence
+        following = (part for cache in caches for part in cache)
+        kept = (
+            torch.where(begun.view(-1, *[1] * (new.ndim - 1)), new, old)
+            for new, old in zip(following, state, strict=True)
+        )
+        return outputs[:, 0], *kept
 
 
 class WindowedCore(nn.Module):

@@ -9,7 +9,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -120,9 +120,14 @@ class Trainer:
 
     def run(self, progress: Callable[[int, dict[str, float]], None] = lambda step, figures: None) -> None:
         """Train to the last step. `progress` is told the averaged figures every `log_every` steps."""
-        config = self.config
-        log = TrainingLog(self.folder, self.step) if self.accelerator.is_main_process else None
-        figures = Running()
+        if not self.accelerator.is_main_process:
+            self._run(None, progress)
+            return
+        with closing(TrainingLog(self.folder, self.step)) as log:
+            self._run(log, progress)
+
+    def _run(self, log: TrainingLog | None, progress: Callable[[int, dict[str, float]], None]) -> None:
+        config, figures = self.config, Running()
         for step, batch, waited in self._batches():
             began = time.perf_counter()
             parts = self._train_step(batch, step)
@@ -137,8 +142,6 @@ class Trainer:
                 self._evaluate(log)
             if (self.step % config.checkpoint_every == 0 or last) and log:
                 self.save()
-        if log:
-            log.close()
 
     def _batches(self) -> Iterator[tuple[int, LiftBatch, float]]:
         """(step, batch, seconds waited for it); the next batches are made while this one is trained on."""

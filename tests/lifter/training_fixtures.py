@@ -1,0 +1,35 @@
+"""A tiny training run: made-up and real motion, and a source of batches of it."""
+
+from pathlib import Path
+
+from datasets.mocap import Clip, save_clips
+from datasets.training import MocapConfig, MocapSource
+from pose.lifter.model import LifterConfig
+from pose.lifter.optimizers import OptimizerConfig
+from pose.lifter.schedules import ScheduleConfig
+from pose.lifter.training import TrainConfig
+
+BATCH, FRAMES = 4, 12
+
+
+def train_config(**changes) -> TrainConfig:
+    """A few steps of a network of a few thousand parameters, logged at every step."""
+    values = {
+        "model": LifterConfig(dim=16, depth=1, heads=2),
+        "optimizer": OptimizerConfig(lr=3e-3),
+        "schedule": ScheduleConfig(decay="none"),
+        "steps": 6,
+        "precision": "fp32",
+        "ema": 0.5,
+        "log_every": 1,
+        "checkpoint_every": 2,
+    }
+    return TrainConfig(**(values | changes))
+
+
+def source_of(clips: list[Clip], folder: Path, **changes) -> MocapSource:
+    """Batches of these clips, which must hold a training subject."""
+    path = folder / "clips.npz"
+    save_clips(clips, path)
+    config = {"mocap": str(path), "frames": (FRAMES,), "batch_frames": BATCH * FRAMES}
+    return MocapSource(MocapConfig(**(config | changes)), seed=0)
