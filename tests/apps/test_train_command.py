@@ -1,0 +1,123 @@
+"""`pose-train lifter` on made-up motion: what a run leaves behind, how it goes on, and what it says of mistakes."""
+
+import csv
+import sys
+from pathlib import Path
+
+import pytest
+
+from apps.train import main
+from datasets.mocap import save_clips
+from pose.lifter.checkpoint import load_checkpoint
+
+sys.path.append(str(Path(__file__).parents[1] / "datasets"))
+from motion import waving_clip
+
+TINY = [
+    "--data.frames=[9]", "--data.batch_frames=36", "--train.model.dim=16", "--train.model.depth=1",
+    "--train.model.heads=2", "--train.precision=fp32", "--train.log_every=1", "--train.checkpoint_every=2",
+    "--train.evaluate_every=4", "--quiet",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def mocap(tmp_path_factory) -> Path:
+    """One short clip each to train on, to watch and to test."""
+    path = tmp_path_factory.mktemp("mocap") / "clips.npz"
+    save_clips([waving_clip(subject, seconds=3.0) for subject in ("01", "39", "08")], path)
+    return path
+
+
+def train(mocap: Path, out: Path, *more: str) -> int:
+    return main(["lifter", "--data.mocap", str(mocap), "--out", str(out), *TINY, *more])
+
+
+def training_rows(out: Path) -> list[dict[str, str]]:
+    with (out / "training.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_run_leaves_weights_logs_pictures_and_its_configuration(mocap, tmp_path, capsys):
+    out = tmp_path / "run"
+    assert train(mocap, out, "--train.steps=4") == 0
+    printed = capsys.readouterr().out
+    assert "test subjects, gt 2D: MPJPE" in printed
+    assert "test subjects, detector 2D: MPJPE" in printed
+    assert [row["step"] for row in training_rows(out)] == ["1", "2", "3", "4"]
+    assert (out / "evaluation.csv").read_text().startswith("step,gt_mpjpe,gt_p_mpjpe")
+    assert (out / "pictures" / "0000004.png").stat().st_size > 1000
+    assert "steps: 4" in (out / "config.yaml").read_text()
+    last, final = (load_checkpoint(out / f"{name}.safetensors") for name in ("last", "final"))
+    assert last.config.dim == 16
+    assert last.sigma_scale == 1
+    assert final.sigma_scale != 1  # calibrated
+    assert (last.head.weight == final.head.weight).all()
+
+    assert train(mocap, out, "--train.steps=4") == 2
+    assert "holds a training run already; use --resume, --overwrite" in capsys.readouterr().err
+
+
+def test_resume_goes_on_from_the_last_checkpoint(mocap, tmp_path, capsys, monkeypatch):
+    """A run that is interrupted after 3 steps and goes on has the losses of one that was not."""
+    from datasets.training import MocapSource
+
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    assert train(mocap, whole, "--train.steps=5") == 0
+    batch = MocapSource.batch
+
+    def interrupted(self, step):
+        if step == 3:
+            raise KeyboardInterrupt
+        return batch(self, step)
+
+    monkeypatch.setattr(MocapSource, "batch", interrupted)
+    assert train(mocap, broken, "--train.steps=5") == 130
+    monkeypatch.undo()
+    assert train(mocap, broken, "--train.steps=5", "--resume") == 0
+    losses = [[row["loss"] for row in training_rows(out)] for out in (whole, broken)]
+    assert len(losses[0]) == 5
+    assert losses[0] == losses[1]
+    expected = load_checkpoint(whole / "final.safetensors").state_dict()
+    for name, tensor in load_checkpoint(broken / "final.safetensors").state_dict().items():
+        assert (tensor == expected[name]).all(), name
+
+    assert train(mocap, broken, "--train.steps=6", "--resume") == 1
+    assert "another configuration" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["--train.stepps=4"], 2, "unknown option '--train.stepps=4': did you mean --train.steps?"),
+        (["--train.precision=fp8"], 2, "fp32, bf16"),
+        (["--train.model.attention=magic"], 2, "magic"),
+        (["--train.optimizer.name=radam", "--train.schedule.warmup=linear"], 2, "radam"),
+        (["--train.model.init=t-fixup"], 2, "LayerNorm"),
+        (["--resume"], 1, "nothing to resume from"),
+        (["--data.mocap="], 2, "--data.mocap is missing"),
+        (["--data.mocap=missing.npz"], 1, "missing.npz"),
+    ],
+)
+def test_a_mistake_is_one_line(mocap, tmp_path, capsys, arguments, status, said):
+    assert train(mocap, tmp_path / "run", *arguments) == status
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert error.count("\n") == 1
+    assert said in error
+
+
+def test_a_bad_key_in_a_recipe_is_one_line(mocap, tmp_path, capsys):
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text("train:\n  model: {dim: 16, wings: 2}\n")
+    assert train(mocap, tmp_path / "run", "--config", str(recipe)) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "wings" in error
+
+
+@pytest.mark.parametrize("recipe", ["offline", "stream"])
+def test_the_recipes_of_the_shipped_models_are_read(mocap, tmp_path, recipe):
+    out = tmp_path / "run"
+    path = Path(__file__).parents[2] / "configs" / "train" / f"{recipe}.yaml"
+    assert train(mocap, out, "--config", str(path), *TINY, "--train.steps=1", "--train.compile=false") == 0
+    assert load_checkpoint(out / "last.safetensors").config.streaming == (recipe == "stream")
