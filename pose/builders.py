@@ -99,6 +99,12 @@ def _movenet(config: "PipelineConfig", weight: Path | None) -> Estimator:
     return MoveNet(model=weight, threads=config.threads)
 
 
+def _rtmpose(config: "PipelineConfig", weight: Path | None) -> Estimator:
+    from pose.estimators.rtmpose import RTMPose
+
+    return RTMPose(model=weight, **_hardware(config))
+
+
 def _yolo_pose_on_crops(config: "PipelineConfig", weight: Path | None) -> Estimator:
     from pose.estimators.yolo_pose import YoloPose
     from pose.yolo import YoloOptions
@@ -127,6 +133,16 @@ ESTIMATORS: dict[str, Choice[Estimator]] = {
     "blazepose": Choice("blazepose-landmark-full", _blazepose_full, cpu_only=True),
     "blazepose-lite": Choice("blazepose-landmark-lite", _blazepose_lite, cpu_only=True),
     "movenet": Choice("movenet-lightning-int8", _movenet, cpu_only=True),
+    "rtmpose-t": Choice("rtmpose-t-coco17-256x192", _rtmpose),
+    "rtmpose-s": Choice("rtmpose-s-coco17-256x192", _rtmpose),
+    "rtmpose-m": Choice("rtmpose-m-coco17-256x192", _rtmpose),
+    "rtmpose-l": Choice("rtmpose-l-coco17-256x192", _rtmpose),
+    "rtmpose-x": Choice("rtmpose-x-coco17-384x288", _rtmpose),
+    "rtmpose-t-halpe26": Choice("rtmpose-t-halpe26-256x192", _rtmpose),
+    "rtmpose-s-halpe26": Choice("rtmpose-s-halpe26-256x192", _rtmpose),
+    "rtmpose-m-halpe26": Choice("rtmpose-m-halpe26-256x192", _rtmpose),
+    "rtmpose-l-halpe26": Choice("rtmpose-l-halpe26-256x192", _rtmpose),
+    "rtmpose-x-halpe26": Choice("rtmpose-x-halpe26-384x288", _rtmpose),
     "yolo-pose": Choice("yolo26n-pose", _yolo_pose_on_crops),
 }
 

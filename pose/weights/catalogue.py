@@ -268,6 +268,15 @@ def _rtmpose_archives() -> tuple[Weight, ...]:
             "26f3a19e61304a600dfb82d1001d41d24343b89fc70a33ffc84657e0b0bf2ecf",
             55_685_444,
         ),
+        _rtmpose(
+            "rtmpose-t-halpe26-256x192", "rtmpose-t_simcc-body7_pt-body7-halpe26_700e-256x192-6020f8a6_20230605", None
+        ),
+        _rtmpose(
+            "rtmpose-l-halpe26-256x192", "rtmpose-l_simcc-body7_pt-body7-halpe26_700e-256x192-2abb7558_20230605", None
+        ),
+        _rtmpose(
+            "rtmpose-x-halpe26-384x288", "rtmpose-x_simcc-body7_pt-body7-halpe26_700e-384x288-7fb6e239_20230606", None
+        ),
     )
 
 

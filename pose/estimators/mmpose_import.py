@@ -1,0 +1,74 @@
+"""Importing `mmpose` where mmcv has no compiled operators.
+
+Full `mmcv` does not compile against current torch, so `mmcv-lite` takes its place, and with it goes `mmcv.ops`, which
+mmpose and mmdet import at start but no top-down pose model of convolutions and attention uses. Here every name in it
+becomes a class that says so when something makes use of it.
+"""
+
+import importlib.util
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from pose.errors import PoseError
+
+PACKAGE = "mmcv.ops"
+
+
+class MissingOperatorError(PoseError):
+    """A model needs an operator that mmcv must have compiled."""
+
+
+class _Operators(ModuleType):
+    """`mmcv.ops` or a part of it: has every public name."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+
+        def refuse(self: object, *arguments: object, **options: object) -> None:
+            raise MissingOperatorError(f"needs mmcv's compiled operator {name}, which mmcv-lite does not have")
+
+        operator = type(name, (), {"__init__": refuse})
+        setattr(self, name, operator)
+        return operator
+
+
+class _OperatorFinder(MetaPathFinder, Loader):
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> Any:
+        if fullname == PACKAGE or fullname.startswith(f"{PACKAGE}."):
+            return ModuleSpec(fullname, self, is_package=True)
+        return None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return _Operators(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing to run: names are made when they are asked for."""
+
+
+def stand_in_for_operators() -> None:
+    """From now on `mmcv.ops` can be imported, unless mmcv was compiled with it."""
+    if importlib.util.find_spec("mmcv._ext") is None and not any(isinstance(f, _OperatorFinder) for f in sys.meta_path):
+        sys.meta_path.insert(0, _OperatorFinder())
+
+
+def import_apis() -> Any:
+    """`mmpose.apis`. Raises PoseError with the command that installs it where it is missing."""
+    try:
+        import mmcv  # noqa: F401
+    except ImportError as error:
+        raise _not_installed(error) from error
+    stand_in_for_operators()
+    try:
+        import mmpose.apis
+    except ImportError as error:
+        raise _not_installed(error) from error
+    return mmpose.apis
+
+
+def _not_installed(error: ImportError) -> PoseError:
+    return PoseError(f"the mmpose estimator needs MMPose ({error}): run `pose-setup mmpose`")

@@ -1,0 +1,188 @@
+"""RTMPose, top-down: each person's crop through the network, one classifier along x and one along y for each joint.
+
+Source: Jiang et al., RTMPose: Real-Time Multi-Person Pose Estimation based on MMPose, 2023, arXiv:2303.07399; boxes,
+crops, normalisation and decoding are those of open-mmlab/mmpose 1.3.2 (`GetBBoxCenterScale`, `TopdownAffine`,
+`PoseDataPreprocessor`, `SimCCLabel`).
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from pose import imaging
+from pose.device import Device, Precision, resolve_device
+from pose.errors import PoseError
+from pose.onnx_session import OnnxNetwork
+from pose.skeletons import COCO17, HALPE26, Skeleton
+from pose.types import F32, U8, Boxes, Keypoints2D, Regions
+
+MEAN_RGB = np.array([123.675, 116.28, 103.53], np.float32)
+STD_RGB = np.array([58.395, 57.12, 57.375], np.float32)
+PADDING = 1.25
+SKELETONS = {len(skeleton): skeleton for skeleton in (COCO17, HALPE26)}
+# The next crop is taken around the joints that score this much; the person's box reaches so far beyond them.
+JOINT_SCORE = 0.3
+JOINTS_TO_BOX = 1.2
+SURE_JOINTS = 8  # presence is the mean score of so many surest joints
+
+
+class Network(Protocol):
+    """Crops -> SimCC scores. crop: (width, height) px. joints: how many it gives."""
+
+    crop: tuple[int, int]
+    joints: int
+
+    def __call__(self, crops: U8) -> tuple[F32, F32]:
+        """Scores (N, J, 2 W) along x and (N, J, 2 H) along y for RGB crops (N, H, W, 3)."""
+        ...
+
+
+class RTMPose:
+    """COCO-17 or Halpe-26 joints in every region, as the file gives them."""
+
+    name = "rtmpose"
+
+    def __init__(
+        self,
+        *,
+        model: Path | None = None,
+        device: Device = "auto",
+        precision: Precision = "auto",
+        threads: int = 2,
+    ) -> None:
+        """model: an `.onnx` export of MMDeploy, for ONNX Runtime, or an MMPose checkpoint (`.pth`), for torch; None
+        takes the published size m from the weight cache. threads: on the CPU, of ONNX Runtime.
+
+        Raises PoseError when it cannot be loaded as asked, or gives neither 17 nor 26 joints.
+        """
+        if model is None:
+            from pose import weights
+
+            model = weights.locate("rtmpose-m-coco17-256x192")
+        if model.suffix in (".pth", ".pt"):
+            self._network: Network = _TorchNetwork(model, device, precision)
+        else:
+            self._network = _OnnxRTMPose(model, device, precision, threads)
+        if self._network.joints not in SKELETONS:
+            known = ", ".join(f"{joints} ({skeleton.name})" for joints, skeleton in SKELETONS.items())
+            raise PoseError(f"{model}: gives {self._network.joints} joints; rtmpose takes {known}")
+        self.skeleton: Skeleton = SKELETONS[self._network.joints]
+
+    def regions(self, boxes: Boxes) -> Regions:
+        """An upright region around each box, a quarter larger, in the crop's proportions."""
+        return box_regions(boxes.xyxy, self._network.crop)
+
+    def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
+        """Joints in every region of every image, all of them in one batch.
+
+        A score is the smaller of the two maxima, held to [0, 1], and 0 outside the picture. Presence is the mean score
+        of the surest joints.
+        """
+        size = self._network.crop
+        matrices = [imaging.crop_matrices(rows, size) for rows in regions]
+        crops = np.empty((sum(map(len, regions)), size[1], size[0], 3), np.uint8)
+        row = 0
+        for image, transforms in zip(images, matrices, strict=True):
+            for matrix in transforms:
+                crops[row] = imaging.crop(image, matrix, size, cv2.BORDER_CONSTANT)
+                row += 1
+        points, scores = decode(*self._network(crops)) if row else _nothing(len(self.skeleton))
+        ends = np.cumsum([len(rows) for rows in regions])
+        return [
+            self._keypoints(image, rows, points[end - len(rows) : end], scores[end - len(rows) : end])
+            for image, rows, end in zip(images, matrices, ends, strict=True)
+        ]
+
+    def _keypoints(self, image: U8, matrices: F32, points: F32, scores: F32) -> Keypoints2D:
+        xy = imaging.apply_affine(matrices, points)
+        presence = np.sort(scores, axis=1)[:, -SURE_JOINTS:].mean(axis=1)
+        scores = np.where(imaging.outside(xy, image), np.float32(0), scores)
+        boxes = _grow(imaging.bounds(xy, scores > JOINT_SCORE), JOINTS_TO_BOX)
+        return Keypoints2D(xy, scores, presence, box_regions(boxes, self._network.crop))
+
+
+def box_regions(xyxy: F32, crop: tuple[int, int]) -> Regions:
+    """Upright regions around boxes (P, 4): 1.25 times their size, widened or heightened to the crop's proportions."""
+    low, high = xyxy[:, :2], xyxy[:, 2:]
+    wanted = (high - low) * np.float32(PADDING)
+    width = np.maximum(wanted[:, 0], wanted[:, 1] * np.float32(crop[0] / crop[1]))
+    sizes = np.stack([width, width * np.float32(crop[1] / crop[0])], axis=1)
+    return Regions((low + high) * np.float32(0.5), sizes, np.zeros(len(xyxy), np.float32))
+
+
+def decode(simcc_x: F32, simcc_y: F32) -> tuple[F32, F32]:
+    """SimCC scores (N, J, 2 W), (N, J, 2 H) to points (N, J, 2) in crop px and scores (N, J) in [0, 1]."""
+    points = np.stack([simcc_x.argmax(axis=2), simcc_y.argmax(axis=2)], axis=2) * np.float32(0.5)
+    scores = np.minimum(simcc_x.max(axis=2), simcc_y.max(axis=2))
+    return points.astype(np.float32), scores.clip(0, 1)
+
+
+def _nothing(joints: int) -> tuple[F32, F32]:
+    return np.zeros((0, joints, 2), np.float32), np.zeros((0, joints), np.float32)
+
+
+def _grow(xyxy: F32, factor: float) -> F32:
+    """Boxes (P, 4) made `factor` times as large around their centres."""
+    low, high = xyxy[:, :2], xyxy[:, 2:]
+    more = (high - low) * np.float32((factor - 1) / 2)
+    return np.concatenate([low - more, high + more], axis=1)
+
+
+class _OnnxRTMPose:
+    """An export of MMDeploy: input (B, 3, H, W), outputs `simcc_x` and `simcc_y`."""
+
+    def __init__(self, path: Path, device: Device, precision: Precision, threads: int) -> None:
+        self._network = OnnxNetwork(path, device=device, precision=precision, threads=threads)
+        height, width = self._network.shape[-2:]
+        if len(self._network.shape) != 4 or height is None or width is None:
+            raise PoseError(f"{path}: not an export of RTMPose (its input is no picture of a fixed size)")
+        self.crop = (width, height)
+        outputs = self._network.run(np.zeros((1, 3, height, width), self._network.dtype))
+        ends = [output.shape[2:] for output in outputs]
+        if ends != [(2 * width,), (2 * height,)]:
+            raise PoseError(f"{path}: not an export of RTMPose (its outputs are not SimCC scores along x and y)")
+        self.joints = int(outputs[0].shape[1])
+
+    def __call__(self, crops: U8) -> tuple[F32, F32]:
+        samples = np.empty((len(crops), 3, *crops.shape[1:3]), self._network.dtype)
+        for sample, crop in zip(samples, crops, strict=True):
+            planes: NDArray[Any] = sample.transpose(1, 2, 0)
+            np.multiply(crop, 1 / STD_RGB, out=planes, casting="same_kind")
+            planes -= (MEAN_RGB / STD_RGB).astype(planes.dtype)
+        simcc_x, simcc_y = self._network.run(samples)
+        return simcc_x.astype(np.float32, copy=False), simcc_y.astype(np.float32, copy=False)
+
+
+class _TorchNetwork:
+    """An MMPose checkpoint. On CUDA the backbone runs in half precision unless another one is asked for."""
+
+    def __init__(self, path: Path, device: Device, precision: Precision) -> None:
+        import torch
+
+        self._device = torch.device(resolve_device(device))
+        half = precision == "float16" or (precision == "auto" and self._device.type == "cuda")
+        self._dtype = torch.float16 if half else torch.float32
+        self._network = _load(path)
+        self.crop, self.joints = self._network.crop, self._network.joints
+        self._network.backbone.to(dtype=self._dtype)
+        self._network.to(self._device, memory_format=torch.channels_last)
+        self._mean = torch.from_numpy(MEAN_RGB).to(self._device).view(3, 1, 1)
+        self._std = torch.from_numpy(STD_RGB).to(self._device).view(3, 1, 1)
+
+    def __call__(self, crops: U8) -> tuple[F32, F32]:
+        import torch
+
+        with torch.inference_mode():
+            pixels = torch.from_numpy(crops).to(self._device).permute(0, 3, 1, 2)  # channels last, as the network
+            simcc_x, simcc_y = self._network(((pixels - self._mean) / self._std).to(self._dtype))
+        return simcc_x.cpu().numpy(), simcc_y.cpu().numpy()
+
+
+def _load(path: Path) -> Any:
+    from pose.estimators.rtmpose_net import load_checkpoint
+
+    return load_checkpoint(path)
