@@ -40,7 +40,10 @@ def load_sequences(folder: Path, truth: str = "univ_annot3", fps: float = DEFAUL
     """
     paths = [folder / name / FILE for name in SEQUENCES if (folder / name / FILE).is_file()]
     if not paths:
-        raise UsageError(f"{folder / 'TS1' / FILE} is missing, and so are TS2 to TS6 (see docs/data.md)")
+        raise UsageError(
+            f"{folder / 'TS1' / FILE} is missing, and so are TS2 to TS6: take them out of the test set with "
+            f"pose-prepare mpi-inf-3dhp --source TEST_SET --out {folder} (see docs/data.md)"
+        )
     return [_sequence(path, truth, fps) for path in paths]
 
 

@@ -147,7 +147,7 @@ def test_missing_file_and_missing_half(folder):
     with pytest.raises(PoseError, match="expected a dictionary with 'test'"):
         protocol_m.load_test(folder)
     (folder / PICKLE).unlink()
-    with pytest.raises(UsageError, match=rf"{PICKLE} is missing: it is published with MotionBERT"):
+    with pytest.raises(UsageError, match=rf"{PICKLE} is missing: MotionBERT publishes it; put it there"):
         protocol_m.load_test(folder)
 
 
