@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise PoseError('pose-train needs more packages: pip install "pose-pipeline[train]"') from error
     parser = _parser()
     parsed = parse_arguments(parser, argv)
-    options = parser.instantiate(parsed).lifter
+    options = _options(parser, parsed)
     out = Path(options.out)
     if (out / "state.pt").exists() and not (options.resume or options.overwrite):
         raise UsageError(f"{out}: holds a training run already; use --resume, --overwrite or another --out")
@@ -45,7 +45,7 @@ def _options(parser: "ArgumentParser", parsed: "Namespace") -> "Namespace":
     from pose.lifter.model import LifterNetwork
 
     try:
-        options = parser.instantiate_classes(parsed).lifter
+        options = parser.instantiate(parsed).lifter
         LifterNetwork(options.train.model)  # some options only the parts of the network can judge
     except ValueError as error:
         raise UsageError(str(error)) from error
