@@ -22,15 +22,16 @@ Stage = TypeVar("Stage")
 class Choice(Generic[Stage]):
     """One entry of a table.
 
-    weight: its name in the catalogue; None for a stage without a network. build: makes the stage from that weight's
-    file. cpu_only: its runtime knows neither another device nor another precision than the file's. sized: its input's
-    size can be chosen.
+    weight: its name in the catalogue; None for a stage without a network, or with the user's own only. build: makes
+    the stage from that weight's file. cpu_only: its runtime knows neither another device nor another precision than the
+    file's. sized: its input's size can be chosen. own_file: the user must name the network's file.
     """
 
     weight: str | None
     build: Callable[["PipelineConfig", Path | None], Stage]
     cpu_only: bool = False
     sized: bool = False
+    own_file: bool = False
 
 
 def _blazepose_detector(config: "PipelineConfig", weight: Path | None) -> Detector:
@@ -105,6 +106,13 @@ def _rtmpose(config: "PipelineConfig", weight: Path | None) -> Estimator:
     return RTMPose(model=weight, **_hardware(config))
 
 
+def _mmpose(config: "PipelineConfig", weight: Path | None) -> Estimator:
+    from pose.estimators.mmpose import MMPose
+
+    assert weight is not None, "weight_file asks for it"
+    return MMPose(model=weight, **_device(config))
+
+
 def _yolo_pose_on_crops(config: "PipelineConfig", weight: Path | None) -> Estimator:
     from pose.estimators.yolo_pose import YoloPose
     from pose.yolo import YoloOptions
@@ -144,6 +152,7 @@ ESTIMATORS: dict[str, Choice[Estimator]] = {
     "rtmpose-l-halpe26": Choice("rtmpose-l-halpe26-256x192", _rtmpose),
     "rtmpose-x-halpe26": Choice("rtmpose-x-halpe26-384x288", _rtmpose),
     "yolo-pose": Choice("yolo26n-pose", _yolo_pose_on_crops),
+    "mmpose": Choice(None, _mmpose, own_file=True),
 }
 
 # Chosen as detector and as estimator, these do both in one pass.
@@ -191,15 +200,18 @@ def weight_file(choice: Choice[Stage], model: str | None) -> Path | None:
     """
     from pose.weights import WEIGHTS, locate
 
-    if choice.weight is None:
+    if choice.weight is None and not choice.own_file:
         if model is not None:
             raise UsageError(f"model: {model} was given for a stage that has no network")
         return None
-    if model is None or model in WEIGHTS:
-        return locate(model or choice.weight)
-    path = Path(model).expanduser()
+    name = model or choice.weight
+    if name is None:
+        raise UsageError("model: this stage has no usual weights; name a file of your own")
+    if name in WEIGHTS:
+        return locate(name)
+    path = Path(name).expanduser()
     if not path.is_file():
-        raise UsageError(f"model: {model} is neither a file nor a name that `pose-weights list` shows")
+        raise UsageError(f"model: {name} is neither a file nor a name that `pose-weights list` shows")
     return path
 
 

@@ -5,6 +5,7 @@ mmpose and mmdet import at start but no top-down pose model of convolutions and 
 becomes a class that says so when something makes use of it.
 """
 
+import importlib
 import importlib.util
 import sys
 from collections.abc import Sequence
@@ -16,6 +17,8 @@ from typing import Any
 from pose.errors import PoseError
 
 PACKAGE = "mmcv.ops"
+# Layers that configs name and `mmcv.ops` would register.
+LAYERS = ("DCN", "DCNv2", "SAC", "carafe", "MultiScaleDeformableAttention")
 
 
 class MissingOperatorError(PoseError):
@@ -54,6 +57,11 @@ def stand_in_for_operators() -> None:
     """From now on `mmcv.ops` can be imported, unless mmcv was compiled with it."""
     if importlib.util.find_spec("mmcv._ext") is None and not any(isinstance(f, _OperatorFinder) for f in sys.meta_path):
         sys.meta_path.insert(0, _OperatorFinder())
+        from mmengine.registry import MODELS
+
+        operators = importlib.import_module(PACKAGE)
+        for layer in LAYERS:
+            MODELS.register_module(layer, module=getattr(operators, layer))
 
 
 def import_apis() -> Any:

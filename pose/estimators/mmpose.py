@@ -1,0 +1,93 @@
+"""Any top-down model of MMPose, through the `mmpose` package: its own config decides on crops, tests and decoding."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pose import imaging
+from pose.device import Device, Precision, resolve_device
+from pose.errors import PoseError
+from pose.estimators.mmpose_import import MissingOperatorError, import_apis
+from pose.skeletons import SKELETONS, Skeleton
+from pose.types import F32, U8, Boxes, Keypoints2D, Regions
+
+# As for RTMPose: the joints that bound a person, how far the box reaches beyond them, and how many say who is there.
+JOINT_SCORE = 0.3
+JOINTS_TO_BOX = 1.2
+SURE_JOINTS = 8
+
+
+class MMPose:
+    """Joints in every region, in the skeleton of the model's data set."""
+
+    name = "mmpose"
+
+    def __init__(self, *, model: Path, device: Device = "auto", precision: Precision = "auto") -> None:
+        """model: the checkpoint (`.pth`); the config of the same name (`.py`) lies beside it.
+
+        Raises PoseError when mmpose is not installed, the model cannot be built as asked, or its joints are unknown.
+        """
+        if precision == "float16":
+            raise PoseError("precision: mmpose models run in float32 here; use precision auto or float32")
+        self._network = _build(model, resolve_device(device))
+        self.skeleton = _skeleton(self._network.dataset_meta, model)
+
+    def regions(self, boxes: Boxes) -> Regions:
+        """The boxes themselves: the model's config pads them."""
+        return _box_regions(boxes.xyxy)
+
+    def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
+        """Joints in every region of every image, those of one image in one batch; presence as for RTMPose."""
+        return [self._estimate(image, rows) for image, rows in zip(images, regions, strict=True)]
+
+    def _estimate(self, image: U8, regions: Regions) -> Keypoints2D:
+        joints = len(self.skeleton)
+        xy, scores = np.zeros((len(regions), joints, 2), np.float32), np.zeros((len(regions), joints), np.float32)
+        if len(regions):
+            boxes = imaging.region_boxes(regions)
+            found = import_apis().inference_topdown(self._network, np.ascontiguousarray(image[..., ::-1]), boxes)
+            for row, sample in enumerate(found):
+                xy[row] = sample.pred_instances.keypoints[0]
+                scores[row] = np.clip(sample.pred_instances.keypoint_scores[0], 0, 1)
+        presence = np.sort(scores, axis=1)[:, -SURE_JOINTS:].mean(axis=1)
+        scores = np.where(imaging.outside(xy, image), np.float32(0), scores)
+        around = _box_regions(imaging.bounds(xy, scores > JOINT_SCORE))
+        following = Regions(around.centers, around.sizes * np.float32(JOINTS_TO_BOX), around.angles)
+        return Keypoints2D(xy, scores, presence, following)
+
+
+def _box_regions(xyxy: F32) -> Regions:
+    low, high = xyxy[:, :2], xyxy[:, 2:]
+    return Regions((low + high) * np.float32(0.5), high - low, np.zeros(len(xyxy), np.float32))
+
+
+def _build(checkpoint: Path, device: str) -> Any:
+    """MMPose's model with the parameters of a checkpoint, which is read without unpickling code."""
+    from pose.estimators.rtmpose_net import read_parameters
+
+    apis = import_apis()
+    config = checkpoint.with_suffix(".py")
+    if not config.is_file():
+        raise PoseError(f"{config}: not found; put the model's config there, beside its checkpoint")
+    try:
+        network = apis.init_model(str(config), None, device="cpu", cfg_options={"model.backbone.init_cfg": None})
+    except MissingOperatorError as error:
+        raise PoseError(f"{config}: {str(error).rpartition(': ')[2]}") from error
+    try:
+        network.load_state_dict(read_parameters(checkpoint))
+    except RuntimeError as error:
+        raise PoseError(f"{checkpoint}: does not hold the parameters of the model in {config.name}") from error
+    return network.to(device)
+
+
+def _skeleton(about: dict[str, Any], checkpoint: Path) -> Skeleton:
+    """The skeleton with the joint names of MMPose's data set."""
+    names = tuple(about["keypoint_id2name"][joint] for joint in range(about["num_keypoints"]))
+    for skeleton in SKELETONS.values():
+        if skeleton.names == names:
+            return skeleton
+    raise PoseError(
+        f"{checkpoint}: its {len(names)} joints are of no skeleton known here; known: {', '.join(SKELETONS)}"
+    )

@@ -1,0 +1,44 @@
+"""`pose-setup`: what it says when it cannot install, and, slowly, that it can."""
+
+import importlib.util
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from apps import setup
+
+HERE = Path(__file__).parents[2]
+
+
+def test_a_failure_is_one_line_with_pips_reason(monkeypatch, capsys):
+    monkeypatch.setattr(setup, "STEPS", (("--no-index", "pose-pipeline-has-no-such-package"),))
+    assert setup.main(["mmpose"]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert "No matching distribution" in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("argv", [[], ["mmpoze"]])
+def test_a_wrong_call_is_a_usage_error(argv, capsys):
+    assert setup.main(argv) == 2
+    assert "error: " in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    importlib.util.find_spec("torchvision") is None, reason="needs the torchvision that fits this torch"
+)
+def test_installs_for_real_into_an_environment_of_its_own(tmp_path):
+    """The new environment sees the packages of this one, so that torch need not be installed again."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path], check=True)
+    python = tmp_path / "bin" / "python"
+    found = sysconfig.get_path("purelib", vars={"base": str(tmp_path)})
+    (Path(found) / "below.pth").write_text(f"{sysconfig.get_path('purelib')}\n{HERE}\n")
+    command = [python, "-c", "import sys; from apps.setup import main; sys.exit(main(['mmpose']))"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "mmpose is ready" in done.stdout
