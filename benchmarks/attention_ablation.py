@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 
+from datasets.synthesis import evaluation_batches
 from datasets.training import MocapConfig, MocapSource
 from pose.attention import ATTENTIONS
 from pose.lifter.evaluation import measure
@@ -87,8 +88,10 @@ def measure_row(task: tuple[str, bool, argparse.Namespace]) -> Row:
     source = MocapSource(data, seed=0)
     steps = train(network, source, options.seconds, options.rate)
     network.eval()
-    conditions = source.evaluation("validation").items()
-    errors = {condition: measure(network, islice(batches, EVALUATED)) for condition, batches in conditions}
+    clips, errors = source.clips("validation"), {}
+    for condition in ("gt", "detector"):
+        batches = evaluation_batches(clips, condition=condition, frames=options.frames)
+        errors[condition] = measure(network, islice(batches, EVALUATED))
     return Row(
         name,
         streaming,

@@ -29,7 +29,7 @@ from pose.lifter.schedules import ScheduleConfig, build_schedule
 from pose.lifter.training import batch_loss, batch_tensors
 from pose.types import LiftBatch
 
-RATES = (3e-4, 1e-3, 3e-3, 1e-2)
+RATES = (2e-4, 6e-4, 2e-3, 6e-3)
 DEPTHS = (4, 12)
 RECORDED = 100  # steps whose updates are counted
 SIZES = np.linspace(-7, -1, 61)  # log10 of an update's size
