@@ -1,10 +1,8 @@
 """LiteRT (TensorFlow Lite) networks with float or integer input, on the CPU with XNNPACK."""
 
-import os
 import struct
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.errors import PoseError
+from pose.silence import silenced
 
 # Fields of the tables in TensorFlow Lite's schema.fbs, as their offset in the table's directory.
 _GRAPH_OUTPUTS = 8
@@ -37,7 +36,7 @@ class LiteRTModel:
             content = bytearray(path.read_bytes())
             if outputs is not None:
                 keep_outputs(content, outputs)
-            with _silent():
+            with silenced(sys.stderr, 2):  # what matters it raises as well
                 self._interpreter = Interpreter(model_content=bytes(content), num_threads=threads)
                 self._interpreter.allocate_tensors()
         except OSError as error:
@@ -89,20 +88,6 @@ def _write_vector(content: bytearray, table: Any, entry: int, values: Callable[[
     start = table._tab.Vector(table._tab.Offset(entry))
     numbers = values(start)
     struct.pack_into(f"<{1 + len(numbers)}i", content, start - 4, len(numbers), *numbers)
-
-
-@contextmanager
-def _silent() -> Iterator[None]:
-    """Without the lines that the native library writes to stderr while it loads; what matters it raises as well."""
-    sys.stderr.flush()
-    kept = os.dup(2)
-    with open(os.devnull, "wb") as nowhere:
-        os.dup2(nowhere.fileno(), 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
 
 
 def sigmoid(x: NDArray[np.floating]) -> NDArray[np.float32]:

@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.errors import PoseError
+from pose.silence import silenced
 from pose.types import F32, U8
 from pose.view import draw
 from pose.view.colours import person_colour
@@ -124,24 +124,10 @@ def check_window() -> None:
     import_open3d()
 
 
-@contextmanager
-def _silence() -> Iterator[None]:
-    """Keep what Open3D's engine prints about itself off the standard output."""
-    sys.stdout.flush()
-    kept = os.dup(1)
-    with open(os.devnull, "wb") as nowhere:
-        os.dup2(nowhere.fileno(), 1)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 1)
-        os.close(kept)
-
-
 def render(stage: Stage, size: tuple[int, int], positions: Iterable[int]) -> Iterator[U8]:
     """(H, W, 3) uint8 RGB of the frames at `positions`, ids included. Call `check_off_screen` before."""
     rendering = import_open3d().visualization.rendering
-    with _silence():
+    with silenced(sys.stdout, 1):
         renderer = rendering.OffscreenRenderer(*size)
     scene = Scene3D(stage, renderer.scene)
     fov = math.radians(FOV_DEGREES)
