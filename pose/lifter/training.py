@@ -90,7 +90,10 @@ class Trainer:
     ) -> None:
         torch.manual_seed(config.seed)
         self.config, self.source, self.folder, self.evaluate = config, source, folder, evaluate
-        self.accelerator = Accelerator(mixed_precision="no" if config.precision == "fp32" else config.precision)
+        self.accelerator = Accelerator(
+            mixed_precision="no" if config.precision == "fp32" else config.precision,
+            cpu=not torch.accelerator.is_available(),  # without it processes on CPUs would not find each other
+        )
         network = LifterNetwork(config.model)
         if config.model.init in ("t-fixup", "dt-fixup"):
             initialize(network, config.model.init, self._example_features(network))
