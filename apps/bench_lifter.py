@@ -124,7 +124,8 @@ def bench_offline(name: str, seconds: float) -> float:
     scores = np.ones((SEQUENCE_FRAMES, 17), np.float32)
     sequence = Sequence2D(keypoints, scores, np.arange(SEQUENCE_FRAMES) / 30, (1280, 720), "h36m17")
     lifter.lift_many([sequence])
-    rates, until = [], time.perf_counter() + seconds
+    rates: list[float] = []
+    until = time.perf_counter() + seconds
     while len(rates) < 3 or time.perf_counter() < until:
         start = time.perf_counter()
         lifter.lift_many([sequence] * SEQUENCES)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pose.skeletons import H36M17
 from pose.types import F32, Sequence3D
@@ -38,7 +39,7 @@ def bone_lengths(sequence: Sequence3D) -> F32:
     return np.array([_weighted_median(length[:, pair], weight[:, pair]) for pair in pairs], np.float32)
 
 
-def _weighted_median(values: F32, weights: F32) -> float:
+def _weighted_median(values: NDArray[np.floating], weights: NDArray[np.floating]) -> float:
     """The smallest value that, with all below it, holds half of the weight."""
     order = np.argsort(values, axis=None)
     share = np.cumsum(weights.ravel()[order], dtype=np.float64)

@@ -121,8 +121,10 @@ def _write_onnx(module: Any, example: Arrays, path: Path, metadata: dict[str, st
 
 def _missing_operators() -> dict[Any, Any]:
     """What the exporter cannot translate by itself: the cumulative maximum along the last axis."""
-    from onnxscript import opset20 as op
+    from onnxscript import opset20
     from onnxscript.function_libs.torch_lib.tensor_typing import TReal
+
+    op: Any = opset20  # whose stubs do not know that constants become tensors
 
     def cummax(self: TReal, dim: int) -> tuple[TReal, TReal]:
         frame = op.Range(0, op.Squeeze(op.Shape(self, start=-1), [0]), 1)
