@@ -134,13 +134,26 @@ class Session:
         """Take the next frame; return the frames that are final now, oldest first."""
         with self._times.measure("track"):
             people = self._people.step(frame.image, frame.index, frame.time)
-        with self._times.measure("lift"):
+        with self._times.measure("lift"), _one_torch_thread():
             return self._lifter.push(people)
 
     def flush(self) -> list[FrameResult]:
         """The source has ended: return all frames not yet returned."""
-        with self._times.measure("lift"):
+        with self._times.measure("lift"), _one_torch_thread():
             return self._lifter.flush()
+
+
+@contextmanager
+def _one_torch_thread() -> Iterator[None]:
+    """The lifter is small: on a busy machine its threads wait for each other many times longer than they compute."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _people_stages(config: PipelineConfig, times: StageTimes) -> tuple[Skeleton, Callable[[], PeopleStage]]:
