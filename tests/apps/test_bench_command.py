@@ -1,0 +1,63 @@
+"""`pose-bench lifter`: figures for what there is, as tables and as JSON."""
+
+import json
+import sys
+
+import pytest
+
+from apps.attention_costs import Cost, table
+from apps.bench import main
+
+
+@pytest.fixture
+def tiny_stream(tmp_path):
+    import torch
+
+    from pose.lifter.checkpoint import save_checkpoint
+    from pose.lifter.model import LifterConfig, LifterNetwork
+
+    torch.manual_seed(0)
+    path = tmp_path / "stream.safetensors"
+    options = {"attention": "local", "attention_options": {"window": 4}, "streaming": True}
+    save_checkpoint(LifterNetwork(LifterConfig(dim=16, depth=1, heads=2, **options)), path)
+    return path
+
+
+def test_the_lifter_is_timed(tiny_lifter, tiny_stream, tmp_path, capsys, monkeypatch):
+    import torch
+
+    monkeypatch.setattr(torch, "set_num_threads", lambda count: None)  # of this process, which other tests share
+    out = tmp_path / "figures.json"
+    lifters = ["--offline", str(tiny_lifter), "--stream", str(tiny_stream)]
+    assert main(["lifter", *lifters, "--seconds", "0.1", "--attention", "false", "--json", str(out)]) == 0
+    figures, printed = json.loads(out.read_text()), capsys.readouterr().out
+    assert [(step["backend"], step["people"]) for step in figures["stream"]] == [("torch", 1), ("torch", 4)]
+    assert all(0 < step["p50"] <= step["p95"] for step in figures["stream"])
+    assert figures["offline_frames_per_second"] > 100
+    assert "no onnx: lifter" in printed  # no file of this checkpoint was exported
+    assert "| torch | 4 |" in printed
+
+
+def test_the_table_of_attention_gives_ratios_to_softmax():
+    costs = {
+        "softmax": {10: Cost(milliseconds=2.0, megabytes=4.0), 20: Cost(milliseconds=8.0, megabytes=16.0)},
+        "local": {10: Cost(milliseconds=3.0, megabytes=2.0), 20: Cost(milliseconds=4.0, megabytes=4.0)},
+    }
+    lines = table(costs, [10, 20]).splitlines()
+    assert lines[2] == "| softmax | 2.00 ms, 4.0 MB | 8.00 ms, 16.0 MB | - |"
+    assert lines[3] == "| local | 1.50, 0.50 | 0.50, 0.25 | 20 |"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of memory from /proc")
+def test_attention_is_timed_in_a_process_of_its_own():
+    import subprocess
+
+    script = (
+        "from apps.attention_costs import Case, measure\n"
+        "cost = measure(Case(name='fnet', length=64, batch=1, dim=16, heads=2, device='cpu'), seconds=0.01)\n"
+        "print(cost.milliseconds, cost.megabytes)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=True)
+    milliseconds, megabytes = map(float, done.stdout.split())
+    assert 0 < milliseconds < 1000
+    assert 0 <= megabytes < 1000

@@ -1,0 +1,52 @@
+"""`pose-export`: a file that another program can use, and mistakes in one line."""
+
+import numpy as np
+import pytest
+import torch
+
+from apps.export import main
+from pose.lifter.export import WindowLift
+from pose.lifter.predict import Lifter
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.load` is:DeprecationWarning")
+def test_a_window_is_lifted_without_this_program(tiny_lifter, tmp_path, capsys, rng):
+    out = tmp_path / "lifter.ts"
+    assert main([str(tiny_lifter), "--format", "torchscript", "--out", str(out)]) == 0
+    assert "from the network" in capsys.readouterr().out
+    keypoints = torch.from_numpy(rng.uniform(100, 500, (3, 31, 17, 2)).astype(np.float32))
+    camera = torch.tensor([[600.0, 0, 320], [0, 600, 240], [0, 0, 1]], dtype=torch.float64).expand(3, 3, 3)
+    times = (torch.arange(31, dtype=torch.float64) / 25).expand(3, 31)
+    flags = (torch.tensor([True, False, True]), torch.tensor([False, False, True]))
+    inputs = (keypoints, torch.ones(3, 31, 17), times, camera, *flags)
+    with torch.inference_mode():
+        expected = WindowLift(Lifter.load(tiny_lifter).network)(*inputs)
+        for got, want in zip(torch.jit.load(str(out))(*inputs), expected, strict=True):
+            torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
+
+
+def test_a_file_is_replaced_only_when_asked(tiny_lifter, tmp_path, capsys):
+    out = tmp_path / "lifter.ts"
+    out.write_text("mine")
+    arguments = [str(tiny_lifter), "--format", "torchscript", "--out", str(out)]
+    assert main(arguments) == 2
+    assert "add --overwrite" in capsys.readouterr().err
+    assert out.read_text() == "mine"
+    assert main([*arguments, "--overwrite"]) == 0
+    assert out.stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nobody", "--format", "onnx", "--out", "x.onnx"], "nobody is neither a file nor one of"),
+        (["offline", "--format", "tflite", "--out", "x"], "onnx"),
+        (["offline", "--format", "onnx", "--out", "nowhere/x.onnx"], "there is no folder nowhere"),
+        (["offline", "--format", "onnx"], "--out"),
+    ],
+)
+def test_a_mistake_is_one_line(arguments, said, capsys):
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert said in error
