@@ -165,9 +165,10 @@ def table(outcomes: dict[Run, Outcome]) -> str:
     for depth in DEPTHS:
         for method in METHODS:
             finals = [outcomes[Run(method, depth, rate)].final for rate in RATES]
-            cells = [f"**{value:.1f}**" if value == min(finals) else f"{value:.1f}" for value in finals]
+            cells = [f"{value:.1f}" if value < 1000 else "diverged" for value in finals]
+            cells[int(np.argmin(finals))] = f"**{min(finals):.1f}**"
             lines.append(f"| {depth} | {method.name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines).replace("inf", "diverged")
+    return "\n".join(lines)
 
 
 def main() -> None:
