@@ -98,7 +98,7 @@ def _open(path: Path, device: Device, threads: int) -> Any:
         providers.insert(0, "CUDAExecutionProvider")
     elif device == "cuda":
         raise PoseError(
-            "device: cuda was asked for, but this ONNX Runtime is a CPU build; install onnxruntime-gpu instead, or use cpu"
+            "device: cuda was asked for, but this ONNX Runtime is a CPU build; install onnxruntime-gpu, or use cpu"
         )
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
