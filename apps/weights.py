@@ -95,8 +95,8 @@ def _verify(store: Store, names: list[str]) -> int:
     checked = [status for status in statuses if names or status.state != "missing"]
     for status in checked:
         print(f"{status.state:10}  {status.weight.name}  {status.problem or status.path or ''}".rstrip())
-    if not checked:
-        print("no weight is on this machine yet: `pose-weights fetch --all-default` brings those of the default path")
+    if any(status.weight.default and status.state == "missing" for status in statuses) and not names:
+        print("the default path needs more than is here: `pose-weights fetch --all-default` brings it")
     return int(any(status.state != "present" for status in checked))
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from apps.weights import main
 from pose.weights import WEIGHTS
+from pose.weights.packaged import packaged_weights
 
 DEFAULT = ["blazepose-detector", "blazepose-landmark-full"]
 
@@ -77,15 +78,24 @@ def test_fetch_says_where_the_file_is(at_hand, capsys):
 
 def test_verify_names_what_is_damaged_or_missing(cache, capsys):
     assert main(["verify"]) == 0
-    assert "no weight is on this machine yet" in capsys.readouterr().out
+    *shipped, hint = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in shipped] == [["present", name] for name in packaged_weights()]
+    assert "--all-default" in hint
     assert main(["verify", "yolo11n"]) == 1
     assert capsys.readouterr().out == "missing     yolo11n\n"
     cache.mkdir(parents=True)
     (cache / "yolo11n.pt").write_bytes(b"damaged")
     assert main(["verify"]) == 1
-    line = capsys.readouterr().out
-    assert line.startswith("corrupt     yolo11n")
+    [line] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("corrupt")]
+    assert line.split()[1] == "yolo11n"
     assert str(cache / "yolo11n.pt") in line
+
+
+def test_verify_is_content_once_the_default_weights_are_here(at_hand, capsys):
+    assert main(["verify"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert {line.split()[0] for line in lines} == {"present"}
+    assert {line.split()[1] for line in lines} >= set(DEFAULT)
 
 
 @pytest.mark.parametrize(
