@@ -14,6 +14,7 @@ from pose.tracking import TRACKERS
 
 DEVICES: tuple[str, ...] = get_args(Device)
 PRECISIONS: tuple[str, ...] = get_args(Precision)
+AUTO_LIFTER = "auto"
 
 
 def option(
@@ -49,7 +50,10 @@ class PipelineConfig:
     detector_model: str | None = option(None, "weights of the detector: a file, or a name; by default the usual ones")
     estimator_model: str | None = option(None, "weights of the estimator: a file, or a name; by default the usual ones")
     tracker: str = option("bytetrack", "what recognises people who come back", choices=tuple(TRACKERS))
-    lifter: str = option("offline", "what lifts 2D to 3D: the name of a shipped model, or a checkpoint file")
+    lifter: str = option(
+        AUTO_LIFTER, "what lifts 2D to 3D: offline, stream or a checkpoint file; auto: stream live, else offline"
+    )
+    lookahead: int = option(0, "frames later that a streaming lifter answers, and so knows better", least=0)
     device: str = option("auto", "where networks run; auto: cuda where there is one", choices=DEVICES)
     precision: str = option("auto", "what networks compute in; auto: the file's, or half on cuda", choices=PRECISIONS)
     threads: int = option(2, "CPU threads of each network", least=1)

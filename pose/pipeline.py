@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -17,15 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.builders import DETECTORS, ESTIMATORS, ONE_PASS, build, is_one_pass, model_files
-from pose.config import PipelineConfig, load_preset
+from pose.config import AUTO_LIFTER, PipelineConfig, load_preset
 from pose.device import resolve_device
+from pose.errors import UsageError
 from pose.export import CameraInfo, ModelInfo
 from pose.geometry import intrinsics_from_fov
 from pose.one_pass import OnePassPeople
 from pose.people import PeopleTracker
 from pose.skeletons import Skeleton
 from pose.stages import Detector, Estimator, LifterStage, OnePass, PeopleStage
-from pose.types import U8, Boxes, Frame, FrameResult, Keypoints2D, Regions
+from pose.types import U8, Boxes, Frame, FrameResult, Keypoints2D, People, Regions
 from pose.video import Source, open_source
 from pose.weights import sha256_of
 
@@ -38,18 +40,18 @@ class StageTimes:
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
-        self._inner = 0.0
+        self._thread = threading.local()  # stages run in several threads, and each has its own nesting
 
     @contextmanager
     def measure(self, stage: str) -> Iterator[None]:
-        outer, self._inner = self._inner, 0.0
+        outer, self._thread.inner = getattr(self._thread, "inner", 0.0), 0.0
         start = time.perf_counter()
         try:
             yield
         finally:
             spent = time.perf_counter() - start
-            self.add(stage, spent - self._inner)
-            self._inner = outer + spent
+            self.add(stage, spent - self._thread.inner)
+            self._thread.inner = outer + spent
 
     def add(self, stage: str, seconds: float) -> None:
         self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
@@ -58,26 +60,41 @@ class StageTimes:
 class Pipeline:
     """Frames in, tracked people in 2D and 3D out. Networks are loaded once; every `run` starts with new identities.
 
-    times: seconds spent in each stage so far. skeleton: of the 2D keypoints. people_stage: makes a stage that finds and
-    follows people, and knows of nobody yet.
+    config: with the lifter that `auto` stands for. device: where networks run. times: seconds spent in each stage so
+    far. skeleton: of the 2D keypoints. people_stage: makes a stage that finds and follows people, and knows of nobody
+    yet. turn: held while the 2D networks see a frame, so that sessions in several threads can share them.
     """
 
-    def __init__(self, config: PipelineConfig | None = None, *, intrinsics: NDArray[np.float64] | None = None) -> None:
-        """intrinsics: (3, 3) px of the camera; None assumes a field of view.
+    def __init__(
+        self,
+        config: PipelineConfig | None = None,
+        *,
+        intrinsics: NDArray[np.float64] | None = None,
+        live: bool = False,
+    ) -> None:
+        """intrinsics: (3, 3) px of the camera; None assumes a field of view. live: every frame is answered at once, or
+        `config.lookahead` frames later, for which the lifter must be a streaming one.
 
-        Raises PoseError when a weight cannot be had or the device is not there.
+        Raises PoseError when a weight cannot be had, the device is not there, or the lifter cannot do it.
         """
         import torch
 
         from pose.lifter.predict import Lifter
 
-        self.config = config or PipelineConfig()
+        config = config or PipelineConfig()
+        if config.lifter == AUTO_LIFTER:
+            config = replace(config, lifter="stream" if live else "offline")
+        self.config = config
         self.intrinsics = intrinsics
         self.times = StageTimes()
-        self._device = resolve_device(self.config.device)
-        torch.manual_seed(self.config.seed)
-        self.skeleton, self.people_stage = _people_stages(self.config, self.times)
-        self._lifter = Lifter.load(self.config.lifter, self._device)
+        self.turn = threading.Lock()
+        self.device = resolve_device(config.device)
+        torch.manual_seed(config.seed)
+        self._lifter = Lifter.load(config.lifter, self.device)
+        if not self._lifter.streaming and (live or config.lookahead):
+            key = "lifter" if live else "lookahead"
+            raise UsageError(f"{key}: {config.lifter} sees whole windows and cannot stream; use the lifter stream")
+        self.skeleton, self.people_stage = _people_stages(config, self.times)
 
     @classmethod
     def from_preset(cls, name: str, *, intrinsics: NDArray[np.float64] | None = None, **changes: Any) -> Self:
@@ -98,6 +115,11 @@ class Pipeline:
 
     def lifter_stage(self, image_size: tuple[int, int]) -> LifterStage:
         """The lifter for pictures of (width, height) px, with nobody's past."""
+        if self._lifter.streaming:
+            from pose.lifter.stream import LifterStream, StreamLifter
+
+            lookahead = self.config.lookahead
+            return StreamLifter(LifterStream(self._lifter, self.skeleton, image_size, self.intrinsics, lookahead))
         from pose.lifter.offline import OfflineLifter
 
         return OfflineLifter(self._lifter, self.skeleton, image_size, self.intrinsics)
@@ -123,17 +145,28 @@ class Pipeline:
 
 
 class Session:
-    """One stream in flight: the state of identities and of the lifter. Live and offline drivers both push frames."""
+    """One stream in flight: the state of identities and of the lifter. Live and offline drivers both push frames.
+
+    `push` is `track` and `lift` one after the other; two threads that do one each let them overlap.
+    """
 
     def __init__(self, pipeline: Pipeline, image_size: tuple[int, int]) -> None:
         self._times = pipeline.times
+        self._turn = pipeline.turn
         self._people = pipeline.people_stage()
         self._lifter = pipeline.lifter_stage(image_size)
 
     def push(self, frame: Frame) -> list[FrameResult]:
         """Take the next frame; return the frames that are final now, oldest first."""
-        with self._times.measure("track"):
-            people = self._people.step(frame.image, frame.index, frame.time)
+        return self.lift(self.track(frame))
+
+    def track(self, frame: Frame) -> People:
+        """The people of the next frame, in 2D."""
+        with self._turn, self._times.measure("track"):
+            return self._people.step(frame.image, frame.index, frame.time)
+
+    def lift(self, people: People) -> list[FrameResult]:
+        """Take the people of the next frame; return the frames that are final now, oldest first."""
         with self._times.measure("lift"), _one_torch_thread():
             return self._lifter.push(people)
 

@@ -1,0 +1,23 @@
+"""Poses while they happen: a source, a loop that never falls behind, and any number of subscribers.
+
+source = open_live("0")                       # a camera, an address, a file at its own speed, or `PushedFrames`
+with LiveLoop(Pipeline(config, live=True), source) as loop:
+    for live in loop.subscribe():
+        print(live.result.people.ids, live.latency, loop.status().line())
+"""
+
+from pose.live.loop import LiveLoop
+from pose.live.mailbox import Mailbox
+from pose.live.result import LiveResult, Status
+from pose.live.sources import Captured, LiveSource, PushedFrames, open_live
+
+__all__ = [
+    "Captured",
+    "LiveLoop",
+    "LiveResult",
+    "LiveSource",
+    "Mailbox",
+    "PushedFrames",
+    "Status",
+    "open_live",
+]

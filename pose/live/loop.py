@@ -1,0 +1,248 @@
+"""The live loop: capture, people and lifting overlap in three threads, and a frame is dropped rather than be late.
+
+source --(mailbox, drops its oldest)--> 2D people --(bounded queue)--> 3D --(a mailbox each)--> subscribers
+"""
+
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic
+from types import TracebackType
+from typing import Self
+
+from pose.live.mailbox import Mailbox
+from pose.live.meter import Meter
+from pose.live.result import LiveResult, Status
+from pose.live.sources import Captured, LiveSource
+from pose.pipeline import Pipeline, Session
+from pose.types import FrameResult, People
+
+BACKLOG = 3  # frames that may wait for the 2D networks: a slow frame is caught up, a slow machine shows fresh frames
+LIFTER_BACKLOG = 2
+JOIN_SECONDS = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Tracked:
+    """A frame between the 2D and the 3D thread."""
+
+    stream: "_Stream"
+    captured: Captured
+    people: People
+
+
+@dataclass(frozen=True, slots=True)
+class _Stream:
+    """One session: pictures of one size through one pipeline."""
+
+    pipeline: Pipeline
+    session: Session
+    size: tuple[int, int]
+
+
+class LiveLoop:
+    """Runs a source through a pipeline until the source ends or somebody stops it. Use it with `with`.
+
+    The pipeline must be made with `live=True`. Several loops may share one: their frames take turns.
+    """
+
+    def __init__(self, pipeline: Pipeline, source: LiveSource, *, backlog: int = BACKLOG) -> None:
+        """backlog: how many frames may wait for the networks before the oldest of them is dropped."""
+        self.source = source
+        self._pipeline = pipeline
+        self._waiting: Mailbox[Captured] = Mailbox(backlog)
+        self._tracked: queue.Queue[_Tracked | None] = queue.Queue(LIFTER_BACKLOG)
+        self._in_flight: list[Captured] = []
+        self._stopping = threading.Event()
+        self._paused = threading.Event()
+        self._lock = threading.Lock()  # of everything below
+        self._subscribers: list[Mailbox[LiveResult]] = []
+        self._error: BaseException | None = None
+        self._ended = False
+        self._frames_in = 0
+        self._people = 0
+        self._meter = Meter()
+        self._threads = [
+            threading.Thread(target=self._guarded, args=(work, after), name=name, daemon=True)
+            for name, work, after in (
+                ("capture", self._capture, self._waiting.close),
+                ("people", self._find_people, lambda: self._tracked.put(None)),
+                ("lift", self._lift, self._end),
+            )
+        ]
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """What the next frame goes through. Assign another to change it; identities then begin anew."""
+        return self._pipeline
+
+    @pipeline.setter
+    def pipeline(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+
+    @property
+    def meter(self) -> Meter:
+        """Latencies since the start. Read it when the loop has ended."""
+        return self._meter
+
+    @property
+    def paused(self) -> bool:
+        return self._paused.is_set()
+
+    @property
+    def running(self) -> bool:
+        """Started, and neither ended nor failed."""
+        return self._threads[-1].is_alive()
+
+    def start(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def stop(self) -> None:
+        """Read no further frame, finish those that were read, and end. May be called twice.
+
+        Raises what made the loop fail.
+        """
+        self._stopping.set()
+        self._waiting.close()
+        self.source.close()
+        for thread in self._threads[1:]:  # the first may wait for a dead camera, and ends by itself
+            thread.join(JOIN_SECONDS)
+        self._raise_error()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the end of the source, at most `timeout` s; whether it came. Raises what made the loop fail."""
+        self._threads[-1].join(timeout)
+        if not self._threads[-1].is_alive():
+            self._raise_error()
+            return True
+        return False
+
+    def pause(self, paused: bool = True) -> None:
+        """Let frames pass unseen; `pause(False)` goes on."""
+        if paused:
+            self._paused.set()
+        else:
+            self._paused.clear()
+
+    def subscribe(self, maxlen: int = 2, notify: Callable[[], None] | None = None) -> Mailbox[LiveResult]:
+        """A mailbox of one's own, which gets every result from now on and forgets its oldest when it is full.
+
+        It is closed when the loop ends. maxlen, notify: see `Mailbox`. Unsubscribe when it is no longer wanted.
+        """
+        mailbox: Mailbox[LiveResult] = Mailbox(maxlen, notify)
+        with self._lock:
+            if self._ended:
+                mailbox.close()
+            else:
+                self._subscribers.append(mailbox)
+        return mailbox
+
+    def unsubscribe(self, mailbox: Mailbox[LiveResult]) -> None:
+        """Close a mailbox and put nothing more into it."""
+        with self._lock:
+            if mailbox in self._subscribers:
+                self._subscribers.remove(mailbox)
+        mailbox.close()
+
+    def status(self) -> Status:
+        """How it is going, from any thread."""
+        with self._lock:
+            fps, median, high = self._meter.recent()
+            frames_in, processed, people = self._frames_in, self._meter.count, self._people
+        pipeline = self._pipeline
+        delay = 1000 * pipeline.config.lookahead / (fps or self.source.fps)
+        return Status(
+            fps=fps,
+            latency_ms=median,
+            latency_p95_ms=high,
+            people=people,
+            device=pipeline.device,
+            lifter=pipeline.config.lifter,
+            lifter_delay_ms=delay,
+            frames_in=frames_in,
+            processed=processed,
+            dropped=self._waiting.dropped,
+            paused=self.paused,
+            message=self.source.message,
+        )
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _capture(self) -> None:
+        for captured in self.source.frames(self._stopping):
+            if self._stopping.is_set():
+                break
+            if self.paused:
+                continue
+            with self._lock:
+                self._frames_in += 1
+            self._waiting.put(captured)
+
+    def _find_people(self) -> None:
+        stream: _Stream | None = None
+        for captured in self._waiting:
+            pipeline, size = self._pipeline, captured.frame.size
+            if stream is None or stream.pipeline is not pipeline or stream.size != size:
+                stream = _Stream(pipeline, pipeline.session(size), size)
+            people = stream.session.track(captured.frame)
+            self._tracked.put(_Tracked(stream, captured, people))
+
+    def _lift(self) -> None:
+        stream: _Stream | None = None
+        while (tracked := self._tracked.get()) is not None:
+            if stream is not None and stream is not tracked.stream:
+                self._publish(stream, stream.session.flush())
+            stream = tracked.stream
+            self._in_flight.append(tracked.captured)
+            self._publish(stream, stream.session.lift(tracked.people))
+        if stream is not None:
+            self._publish(stream, stream.session.flush())
+
+    def _publish(self, stream: _Stream, results: list[FrameResult]) -> None:
+        for result in results:
+            captured = self._in_flight.pop(0)
+            live = LiveResult(captured.frame.image, result, stream.pipeline.skeleton, captured.at, monotonic())
+            with self._lock:
+                self._meter.add(live.done, live.latency)
+                self._people = len(result.people)
+                subscribers = list(self._subscribers)
+            for mailbox in subscribers:
+                mailbox.put(live)
+
+    def _guarded(self, work: Callable[[], None], after: Callable[[], None]) -> None:
+        """A thread: on an error everything ends, and whoever waits for the loop gets it."""
+        try:
+            work()
+        except BaseException as error:
+            with self._lock:
+                self._error = self._error or error
+            self._stopping.set()
+            self._waiting.close()
+        finally:
+            after()
+
+    def _end(self) -> None:
+        """The last thread's end: nothing more will come."""
+        while self._threads[1].is_alive():  # it may wait for a place in the queue that nobody empties any more
+            try:
+                self._tracked.get(timeout=0.05)
+            except queue.Empty:
+                continue
+        with self._lock:
+            self._ended = True
+            subscribers, self._subscribers = self._subscribers, []
+        for mailbox in subscribers:
+            mailbox.close()
+
+    def _raise_error(self) -> None:
+        if self._error is not None:
+            raise self._error

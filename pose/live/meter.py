@@ -1,0 +1,47 @@
+"""Rates and latencies of a loop that may run for days: recent ones exactly, all of them in a histogram."""
+
+from collections import deque
+from time import monotonic
+
+import numpy as np
+
+RECENT_SECONDS = 5.0
+RECENT_FRAMES = 600
+BIN_MS = 0.25
+LONGEST_MS = 10_000.0
+
+
+class Meter:
+    """Takes the latency of every processed frame. Not safe between threads: its owner holds a lock."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.longest_ms = 0.0
+        self._recent: deque[tuple[float, float]] = deque(maxlen=RECENT_FRAMES)
+        self._histogram = np.zeros(round(LONGEST_MS / BIN_MS) + 1, np.int64)
+
+    def add(self, done: float, latency: float) -> None:
+        """A frame that was finished at `done`, s on the clock of `time.monotonic`, `latency` s after its capture."""
+        ms = 1000 * latency
+        self.count += 1
+        self.longest_ms = max(self.longest_ms, ms)
+        self._recent.append((done, ms))
+        self._histogram[min(int(ms / BIN_MS), len(self._histogram) - 1)] += 1
+
+    def recent(self) -> tuple[float, float, float]:
+        """Frames a second, and the median and 95th percentile of the latency in ms, over the last seconds."""
+        newest = monotonic()
+        recent = [(done, ms) for done, ms in self._recent if done >= newest - RECENT_SECONDS]
+        if not recent:
+            return 0.0, float("nan"), float("nan")
+        elapsed = recent[-1][0] - recent[0][0]
+        fps = (len(recent) - 1) / elapsed if elapsed > 0 else 0.0
+        median, high = np.percentile([ms for _, ms in recent], [50, 95])
+        return fps, float(median), float(high)
+
+    def percentile(self, percent: float) -> float:
+        """Of the latencies of all frames, ms, to BIN_MS and at most LONGEST_MS; NaN without any."""
+        if not self.count:
+            return float("nan")
+        rank = percent / 100 * self.count
+        return (int(np.searchsorted(np.cumsum(self._histogram), rank)) + 0.5) * BIN_MS

@@ -1,0 +1,95 @@
+"""What a live loop hands out: the result of a frame with its picture, and how the loop is doing."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pose.skeletons import Skeleton
+from pose.types import U8, FrameResult, Poses3D
+
+
+@dataclass(frozen=True, slots=True)
+class LiveResult:
+    """One frame, seen and lifted.
+
+    image: (H, W, 3) uint8 RGB, the picture that `result` is about; shared between subscribers, never write to it.
+    result: its `index` counts captured frames, so numbers of dropped ones are missing. skeleton: of the 2D keypoints.
+    captured, done: s on the clock of `time.monotonic`, when the picture was there and when its 3D was.
+    """
+
+    image: U8
+    result: FrameResult
+    skeleton: Skeleton
+    captured: float
+    done: float
+
+    @property
+    def latency(self) -> float:
+        """s from the picture to its 3D."""
+        return self.done - self.captured
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """(width, height) of the picture, px."""
+        return self.image.shape[1], self.image.shape[0]
+
+    def mirrored(self) -> "LiveResult":
+        """As a mirror shows it, for people who look at themselves. Names stay: a left hand is called left."""
+        last = self.size[0] - 1
+        people, poses = self.result.people, self.result.poses
+        keypoints, boxes = people.keypoints.copy(), people.boxes.copy()
+        keypoints[..., 0] = last - keypoints[..., 0]
+        boxes[:, [0, 2]] = last - boxes[:, [2, 0]]
+        side = np.array([-1, 1, 1], np.float32)
+        return replace(
+            self,
+            image=np.ascontiguousarray(self.image[:, ::-1]),
+            result=FrameResult(
+                replace(people, keypoints=keypoints, boxes=boxes),
+                Poses3D(poses.joints * side, poses.root * side, poses.sigma),
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """How a live loop is doing.
+
+    fps: frames a second that get their 3D, over the last seconds. latency_ms, latency_p95_ms: from picture to 3D,
+    median and 95th percentile over the last seconds; NaN before the first. people: in the last frame. device: where the
+    networks run. lifter: its name. lifter_delay_ms: what its look-ahead adds, contained in the latency. frames_in:
+    captured. processed: with 3D. dropped: older ones given up for newer ones. paused: frames are let pass unseen.
+    message: what people must know, such as a camera that is gone; empty while all is well.
+    """
+
+    fps: float
+    latency_ms: float
+    latency_p95_ms: float
+    people: int
+    device: str
+    lifter: str
+    lifter_delay_ms: float
+    frames_in: int
+    processed: int
+    dropped: int
+    paused: bool
+    message: str
+
+    def line(self) -> str:
+        """All of it in one line for people."""
+        people = "1 person" if self.people == 1 else f"{self.people} people"
+        latency = f"{self.latency_ms:.0f} ms, 95th {self.latency_p95_ms:.0f} ms" if self.processed else "no frame yet"
+        parts = [
+            f"{self.fps:.1f} frames/s",
+            latency,
+            people,
+            self.device,
+            f"{self.lifter} lifter +{self.lifter_delay_ms:.0f} ms",
+        ]
+        if self.dropped:
+            parts.append(f"{self.dropped} dropped")
+        if self.paused:
+            parts.append("paused")
+        if self.message:
+            parts.append(self.message)
+        return " | ".join(parts)

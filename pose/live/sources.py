@@ -1,0 +1,173 @@
+"""Where live pictures come from: a camera or stream that may die and come back, a file played at its own speed, or
+pictures that somebody pushes.
+"""
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import av
+
+from pose.errors import PoseError
+from pose.live.mailbox import Mailbox
+from pose.types import U8, Frame
+from pose.video import Source, open_source
+from pose.video.container import reason
+
+FIRST_WAIT, LONGEST_WAIT = 1.0, 16.0  # s before a source that died is opened again; doubles from try to try
+FAR_BEHIND = 1.0  # s; a file that lags more (the computer slept) goes on from there instead of catching up
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """A picture and when it was there: `at`, s on the clock of `time.monotonic`."""
+
+    frame: Frame
+    at: float
+
+
+class LiveSource(Protocol):
+    """name: for people. fps: frames a second, as announced. message: what is wrong now, empty while all is well."""
+
+    name: str
+    fps: float
+    message: str
+
+    def frames(self, stop: threading.Event) -> Iterator[Captured]:
+        """The pictures as they come, until the source ends or `stop` is set.
+
+        Indices count from 0, times increase over reconnections and repeats, the size may change. Raises PoseError when
+        the source fails for good.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of files, devices and connections; `frames` ends soon. May be called from any thread, and twice."""
+        ...
+
+
+def open_live(spec: str, *, loop: bool = False) -> LiveSource:
+    """A camera number or an RTSP, HTTP, ... address that reconnects, or a file played at its own speed.
+
+    loop: begin the file again at its end. Raises PoseError (UsageError for a wrong call) when it cannot be opened now.
+    """
+    source = open_source(spec)
+    return Reconnecting(spec, source) if source.info.is_live else Played(source, loop=loop)
+
+
+class Played:
+    """A file at its own speed. A picture counts as captured when it is due, so a late one is counted late."""
+
+    def __init__(self, source: Source, *, loop: bool = False) -> None:
+        self.name, self.fps, self.message = source.name, source.info.fps, ""
+        self._source = source
+        self._loop = loop
+
+    def frames(self, stop: threading.Event) -> Iterator[Captured]:
+        start = time.monotonic()
+        index, begun, last = 0, 0.0, 0.0
+        while True:
+            for frame in self._source:
+                last = begun + frame.time
+                wait = start + last - time.monotonic()
+                if wait < -FAR_BEHIND:
+                    start -= wait
+                if stop.wait(max(wait, 0.0)):
+                    return
+                yield Captured(Frame(frame.image, index, last), start + last)
+                index += 1
+            if not self._loop:
+                return
+            begun = last + 1 / self.fps
+
+    def close(self) -> None:
+        self._source.close()
+
+
+class Reconnecting:
+    """A camera or a network stream, opened again with growing waits whenever it ends or fails."""
+
+    def __init__(self, spec: str, source: Source) -> None:
+        """source: `spec`, opened."""
+        self.name, self.fps, self.message = source.name, source.info.fps, ""
+        self._spec = spec
+        self._source: Source | None = source
+        self._closed = threading.Event()
+
+    def frames(self, stop: threading.Event) -> Iterator[Captured]:
+        begun, index, problem = time.monotonic(), 0, ""
+        while not stop.is_set() and not self._closed.is_set():
+            source, self._source = self._source, None
+            if source is not None:
+                connected = time.monotonic() - begun  # s on the time line of all connections together
+                try:
+                    for frame in source:
+                        at = time.monotonic()
+                        yield Captured(Frame(frame.image, index, connected + frame.time), at)
+                        index += 1
+                        if stop.is_set() or self._closed.is_set():
+                            return
+                    problem = "it ended"
+                except (PoseError, av.FFmpegError) as error:
+                    problem = reason(error) if isinstance(error, av.FFmpegError) else str(error)
+                finally:
+                    source.close()
+            self._reopen(problem, stop)
+
+    def _reopen(self, problem: str, stop: threading.Event) -> None:
+        """Try until the source is there again, or nobody wants it any more."""
+        wait = FIRST_WAIT
+        while True:
+            for left in range(round(wait), 0, -1):
+                self.message = f"{self.name} is gone ({problem}), reconnecting in {left} s"
+                if stop.wait(1.0) or self._closed.is_set():
+                    return
+            self.message = f"{self.name} is gone ({problem}), reconnecting now"
+            try:
+                self._source = open_source(self._spec)
+            except PoseError as error:
+                problem, wait = str(error), min(2 * wait, LONGEST_WAIT)
+                continue
+            self.message, self.fps = "", self._source.info.fps
+            return
+
+    def close(self) -> None:
+        self._closed.set()
+
+
+class PushedFrames:
+    """Pictures that another thread hands in, say those of a browser's camera."""
+
+    def __init__(self, name: str, fps: float = 30.0, *, waiting: int = 4) -> None:
+        """waiting: so many pictures may wait to be read; the oldest are dropped."""
+        self.name, self.fps, self.message = name, fps, ""
+        self._mailbox: Mailbox[Captured] = Mailbox(waiting)
+        self._next = 0
+        self._first: float | None = None
+
+    def push(self, image: U8, at: float | None = None) -> int:
+        """Hand in (H, W, 3) uint8 RGB; its index, which the `LiveResult` of this picture carries.
+
+        at: s on the clock of `time.monotonic` at which it was captured, increasing; by default now.
+        """
+        at = time.monotonic() if at is None else at
+        if self._first is None:
+            self._first = at
+        index = self._next
+        self._next += 1
+        self._mailbox.put(Captured(Frame(image, index, at - self._first), at))
+        return index
+
+    def frames(self, stop: threading.Event) -> Iterator[Captured]:
+        while not stop.is_set():
+            captured = self._mailbox.get(timeout=0.1)
+            if captured is not None:
+                yield captured
+            elif self._mailbox.closed:
+                return
+
+    def close(self) -> None:
+        """No more pictures will come; those that wait are still read."""
+        self._mailbox.close()
