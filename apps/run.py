@@ -1,5 +1,6 @@
 """`pose-run`: a video in, tracked 3D people out."""
 
+import argparse
 import math
 import shutil
 import signal
@@ -10,14 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jsonargparse import ArgumentParser
 
 from apps.common import parse_arguments, run_command
 from apps.options import add_config_option, add_options, config_of
 from apps.outputs import FORMATS, Outputs, plan_outputs
-from pose.config import PipelineConfig, check_options, option
+from pose.config import PipelineConfig, check_options, default_preset, option, preset_values
 from pose.errors import PoseError, UsageError
 
 if TYPE_CHECKING:
@@ -75,8 +76,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_config_option(parser)
     add_options(parser, RunConfig)
     add_options(parser, PipelineConfig)
+    parser.set_defaults(_preset_by_device(argv))
     parsed = parse_arguments(parser, argv)
     return run(config_of(RunConfig, parsed), config_of(PipelineConfig, parsed))
+
+
+def _preset_by_device(argv: Sequence[str] | None) -> dict[str, Any]:
+    """The fields of the device's usual preset where the call itself chooses none, and no network either."""
+    chosen = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    for option_name in ("--device", "--config", "--detector", "--estimator"):
+        chosen.add_argument(option_name, nargs="?")
+    options, _ = chosen.parse_known_args(argv)
+    if options.config or options.detector or options.estimator:
+        return {}
+    return preset_values(default_preset(options.device or "auto"))
 
 
 def run(config: RunConfig, pipeline_config: PipelineConfig) -> int:

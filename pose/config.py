@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import Any, get_args
 
 from pose.builders import DETECTORS, ESTIMATORS
-from pose.device import Device, Precision
+from pose.device import Device, Precision, driver_present, onnx_has_cuda
 from pose.errors import UsageError
 from pose.tracking import TRACKERS
 
@@ -79,6 +79,17 @@ def preset_names() -> list[str]:
     )
 
 
+def default_preset(device: str) -> str:
+    """The preset for who chose none: 'accurate' on CUDA, 'fast' on a CPU.
+
+    device: as in `PipelineConfig`; 'auto' means CUDA where a driver is and ONNX Runtime, which runs the networks of
+    'accurate', can use it.
+    """
+    if device == "cuda" or (device == "auto" and driver_present() and onnx_has_cuda()):
+        return "accurate"
+    return "fast"
+
+
 def preset_text(name: str) -> str:
     """The YAML text of a preset. Raises UsageError that lists the presets there are."""
     if name not in preset_names():
@@ -86,11 +97,16 @@ def preset_text(name: str) -> str:
     return (files("configs") / f"{name}.yaml").read_text(encoding="utf-8")
 
 
-def load_preset(name: str, **changes: Any) -> PipelineConfig:
-    """The preset `name` with some fields changed. Raises UsageError for an unknown preset, key or value."""
+def preset_values(name: str) -> dict[str, Any]:
+    """The fields that a preset sets. Raises what `preset_text` raises."""
     import yaml
 
-    values = (yaml.safe_load(preset_text(name)) or {}) | changes
+    return dict(yaml.safe_load(preset_text(name)))
+
+
+def load_preset(name: str, **changes: Any) -> PipelineConfig:
+    """The preset `name` with some fields changed. Raises UsageError for an unknown preset, key or value."""
+    values = preset_values(name) | changes
     known = [entry.name for entry in fields(PipelineConfig)]
     for key in values:
         if key not in known:

@@ -16,7 +16,7 @@ def resolve_device(name: str) -> str:
     'auto' takes CUDA where torch can use it. Raises PoseError when 'cuda' is asked for and cannot be had: work that was
     meant for a GPU never falls back to the CPU in silence.
     """
-    if name == "cpu" or (name == "auto" and not _driver_present()):
+    if name == "cpu" or (name == "auto" and not driver_present()):
         return "cpu"
     import torch
 
@@ -29,10 +29,19 @@ def resolve_device(name: str) -> str:
     raise PoseError("device: cuda was asked for, but torch sees no CUDA device; check the driver or use cpu")
 
 
-def _driver_present() -> bool:
+def driver_present() -> bool:
     """Whether NVIDIA's driver library is there. Much faster than importing torch to learn that it is not."""
     try:
         ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     except OSError:
         return False
     return True
+
+
+def onnx_has_cuda() -> bool:
+    """Whether ONNX Runtime is there, in a build for CUDA."""
+    try:
+        import onnxruntime
+    except ImportError:
+        return False
+    return "CUDAExecutionProvider" in onnxruntime.get_available_providers()

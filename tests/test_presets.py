@@ -1,0 +1,105 @@
+"""The presets: who gets which, what they promise, and what is said when their weights cannot be had."""
+
+import pytest
+
+from apps.run import main
+from pose import config
+from pose.builders import model_files
+from pose.config import default_preset, load_preset, preset_names
+from pose.errors import PoseError
+from pose.weights import WEIGHTS
+
+USUAL = {"fast", "balanced", "accurate", "permissive"}
+
+
+@pytest.fixture
+def cuda(monkeypatch):
+    monkeypatch.setattr(config, "driver_present", lambda: True)
+    monkeypatch.setattr(config, "onnx_has_cuda", lambda: True)
+
+
+@pytest.fixture
+def no_cuda(monkeypatch):
+    monkeypatch.setattr(config, "driver_present", lambda: False)
+
+
+@pytest.fixture
+def offline(tmp_path, monkeypatch):
+    """A machine without any weight, and without a network."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(tmp_path / "mine"))
+    monkeypatch.setattr("pose.weights.download._attempt", _no_network)
+    return tmp_path / "pose-pipeline" / "weights"
+
+
+def _no_network(*arguments):
+    raise TimeoutError
+
+
+def test_the_presets_that_are_promised_are_there():
+    assert set(preset_names()) == USUAL
+
+
+@pytest.mark.parametrize("name", ["fast", "accurate", "permissive"])
+def test_defaults_and_permissive_use_no_agpl(name):
+    preset = load_preset(name)
+    from pose.builders import DETECTORS, ESTIMATORS
+
+    used = [DETECTORS[preset.detector].weight, ESTIMATORS[preset.estimator].weight]
+    assert [WEIGHTS[weight].licence for weight in used] == ["Apache-2.0", "Apache-2.0"]
+
+
+def test_cuda_gets_accurate_and_a_cpu_fast(cuda):
+    assert [default_preset(device) for device in ("auto", "cuda", "cpu")] == ["accurate", "accurate", "fast"]
+
+
+def test_without_cuda_auto_is_fast(no_cuda):
+    assert default_preset("auto") == "fast"
+
+
+def test_a_driver_alone_does_not_make_the_largest_network_run_on_the_cpu(cuda, monkeypatch):
+    monkeypatch.setattr(config, "onnx_has_cuda", lambda: False)
+    assert default_preset("auto") == "fast"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "estimator"),
+    [
+        ([], "rtmpose-x"),
+        (["--device=cuda"], "rtmpose-x"),
+        (["--device", "cpu"], "blazepose"),
+        (["--config", "permissive"], "rtmpose-m"),
+        (["--estimator", "movenet"], "movenet"),
+        (["--detector", "mobilenet"], "blazepose"),
+    ],
+)
+def test_the_command_runs_what_was_chosen_else_what_the_device_is_for(arguments, estimator, cuda, capsys):
+    with pytest.raises(SystemExit):
+        main([*arguments, "--print_config"])
+    assert f"\nestimator: {estimator}\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("balanced", "yolo26n-pose.pt"),
+        ("accurate", "rtmpose-x-coco17-384x288.onnx"),
+        ("permissive", "rtmpose-m-coco17-256x192.onnx"),
+    ],
+)
+def test_a_missing_weight_is_one_line_with_file_and_folder(name, file, offline, weights_dir, monkeypatch):
+    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+    with pytest.raises(PoseError) as error:
+        model_files(load_preset(name))
+    assert "\n" not in str(error.value)
+    assert str(error.value).startswith(f"{file} could not be fetched")
+    assert str(offline) in str(error.value)
+
+
+@pytest.mark.parametrize("name", sorted(USUAL - {"fast"}))
+def test_the_command_says_it_in_one_line(name, offline, videos, tiny_lifter, tmp_path, capsys):
+    video = ["--video", str(videos / "dance.mp4"), "--out", str(tmp_path / "out")]
+    assert main([*video, "--config", name, "--lifter", str(tiny_lifter)]) == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert f"into {offline} or into a folder named in POSE_WEIGHTS_DIR" in error
