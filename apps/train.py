@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     trainer, source = _build(options, out)
     if options.resume:
         trainer.resume()
-    parser.save(parsed, out / "config.yaml", overwrite=True, skip_validation=True)
+    _lifter_parser().save(parsed.lifter, out / "config.yaml", overwrite=True, skip_validation=True)
     _train(trainer, options.quiet)
     if trainer.accelerator.is_main_process:
         _report(trainer, source)
@@ -55,12 +55,19 @@ def _options(parser: "ArgumentParser", parsed: "Namespace") -> "Namespace":
 def _parser() -> "ArgumentParser":
     from jsonargparse import ArgumentParser
 
+    parser = ArgumentParser(prog="pose-train", description="Train a model.", exit_on_error=False)
+    commands = parser.add_subcommands(required=True, dest="command")
+    commands.add_subcommand("lifter", _lifter_parser(), help="2D sequences to 3D")
+    return parser
+
+
+def _lifter_parser() -> "ArgumentParser":
+    from jsonargparse import ArgumentParser
+
     from datasets.human36m_training import Human36mConfig
     from datasets.training import MocapConfig
     from pose.lifter.training import TrainConfig
 
-    parser = ArgumentParser(prog="pose-train", description="Train a model.", exit_on_error=False)
-    commands = parser.add_subcommands(required=True, dest="command")
     lifter = ArgumentParser(
         description="Train a lifter on motion capture seen by virtual cameras.", exit_on_error=False
     )
@@ -72,8 +79,7 @@ def _parser() -> "ArgumentParser":
     lifter.add_class_arguments(MocapConfig, "data")
     lifter.add_class_arguments(Human36mConfig, "human36m")
     lifter.add_class_arguments(TrainConfig, "train")
-    commands.add_subcommand("lifter", lifter, help="2D sequences to 3D")
-    return parser
+    return lifter
 
 
 def _source(options: "Namespace") -> "MocapSource | Human36mSource":

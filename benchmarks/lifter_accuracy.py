@@ -6,6 +6,8 @@ The test subjects were in no training batch; cameras are random but fixed, 30 fr
 17 joints. `noisy`: the same with a detector's errors. `detector`: a detector's skeleton with its errors. `hard`: exact
 2D of the test people in strongly changed poses. The MLP sees one frame through the same features, is trained on the
 same batches with the same loss, and answers through the same geometry: what it lacks is time.
+
+`benchmarks/model_cards.py` makes the model cards, the tables of docs/lifter.md and their picture from the result.
 """
 
 import argparse
@@ -13,12 +15,14 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from tqdm import tqdm
 
+from datasets.mocap import Clip
 from datasets.synthesis import SynthesisConfig, evaluation_batches, hard_batches
 from datasets.training import MocapConfig, MocapSource
 from pose.lifter.evaluation import Figures, measure
@@ -96,6 +100,12 @@ def measured(name: str, network: nn.Module, source: MocapSource, lookahead: int 
     return rows
 
 
+def contents(clips: list[Clip]) -> dict[str, Any]:
+    """How much motion of whom."""
+    minutes = sum(float(clip.times[-1] - clip.times[0]) for clip in clips) / 60
+    return {"subjects": sorted({clip.subject for clip in clips}), "clips": len(clips), "minutes": round(minutes, 1)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mocap", required=True, help="the file that pose-prepare mocap wrote")
@@ -105,15 +115,21 @@ def main() -> None:
     parser.add_argument("--mlp-steps", type=int, default=MLP_STEPS)
     options = parser.parse_args()
     source = MocapSource(MocapConfig(mocap=options.mocap, synthesis=SynthesisConfig()), seed=0)
-    results = {"mean pose": measured("mean pose", MeanPose(source), source)}
-    results["offline"] = measured("offline", Lifter.load(options.offline).network, source)
-    stream = Lifter.load(options.stream).network
+    figures = {"mean pose": measured("mean pose", MeanPose(source), source)}
+    offline, stream = Lifter.load(options.offline), Lifter.load(options.stream)
+    figures["offline"] = measured("offline", offline.network, source)
     for lookahead in LOOKAHEADS:
         name = f"stream, look-ahead {lookahead}"
-        results[name] = measured(name, stream, source, lookahead)
-    results["single-frame MLP"] = measured("single-frame MLP", train_mlp(source, options.mlp_steps), source)
-    table = {name: {condition: asdict(row) for condition, row in rows.items()} for name, rows in results.items()}
-    options.out.write_text(json.dumps(table, indent=1) + "\n")
+        figures[name] = measured(name, stream.network, source, lookahead)
+    figures["single-frame MLP"] = measured("single-frame MLP", train_mlp(source, options.mlp_steps), source)
+    results = {
+        "data": {part: contents(source.clips(part)) for part in ("train", "validation", "test")},
+        "sha256": {"offline": offline.sha256, "stream": stream.sha256},
+        "figures": {
+            name: {condition: asdict(row) for condition, row in rows.items()} for name, rows in figures.items()
+        },
+    }
+    options.out.write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":

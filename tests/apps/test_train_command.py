@@ -56,6 +56,10 @@ def test_a_run_leaves_weights_logs_pictures_and_its_configuration(mocap, tmp_pat
     assert train(mocap, out, "--train.steps=4") == 2
     assert "holds a training run already; use --resume, --overwrite" in capsys.readouterr().err
 
+    again = tmp_path / "again"
+    assert main(["lifter", "--config", str(out / "config.yaml"), "--out", str(again)]) == 0
+    assert [row["loss"] for row in training_rows(again)] == [row["loss"] for row in training_rows(out)]
+
 
 def test_resume_goes_on_from_the_last_checkpoint(mocap, tmp_path, capsys, monkeypatch):
     """A run that is interrupted after 3 steps and goes on has the losses of one that was not."""

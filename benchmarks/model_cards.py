@@ -1,0 +1,202 @@
+"""Write the cards of the shipped lifters from their training runs and their measured accuracy.
+
+    pose-train lifter --config configs/train/offline.yaml --data.mocap mocap.npz --out runs/offline     # and stream
+    cp runs/offline/final.safetensors pose/models/offline.safetensors                                   # and stream
+    pose-export stream --format onnx --out pose/models/stream.onnx --overwrite
+    python benchmarks/lifter_accuracy.py --mocap mocap.npz --out docs/lifter-accuracy.json
+    python benchmarks/model_cards.py --accuracy docs/lifter-accuracy.json --runs runs
+
+Writes pose/models/offline.json, stream.json and README.md, docs/images/lookahead.png, and what stands between the
+"accuracy" markers of docs/lifter.md. Everything is checked before anything is written: the weights in pose/models must
+be those that were measured, those of the run, and those that the ONNX file was exported from.
+"""
+
+import argparse
+import json
+import shutil
+import sys
+from contextlib import redirect_stdout
+from datetime import UTC, datetime
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import yaml
+from lookahead_curve import accuracy_section, plot
+
+from apps.train import main as pose_train
+from pose.errors import PoseError
+from pose.lifter.backends import OnnxStep
+from pose.lifter.checkpoint import load_checkpoint
+from pose.weights import sha256_of
+
+ROOT = Path(__file__).resolve().parents[1]
+NAMES = ("offline", "stream")
+PURPOSE = {
+    "offline": "Lifts the 2D keypoints of one person to 3D, over whole windows of a recorded video.",
+    "stream": "Lifts the 2D keypoints of one person to 3D, frame by frame, 0 to 40 frames late.",
+}
+DATA = {
+    "name": "CMU Graphics Lab Motion Capture Database, seen by virtual cameras",
+    "source": "http://mocap.cs.cmu.edu",
+    "terms": "Free for use in research projects and in products that are sold; the data themselves may not be resold, "
+    "even in converted form.",
+    "acknowledgement": "The data used in this project was obtained from mocap.cs.cmu.edu. The database was created "
+    "with funding from NSF EIA-0196217.",
+}
+MEASURED_BY = "python benchmarks/lifter_accuracy.py --mocap mocap.npz --out docs/lifter-accuracy.json"
+# Of a run, but not of what it learns from or how.
+INCIDENTAL = {"out", "resume", "overwrite", "quiet", "config", "data.mocap"}
+
+
+def settings(recipe: Path) -> dict[str, Any]:
+    """Every field of a recipe, defaults included, by its name on the command line."""
+    printed = StringIO()
+    with redirect_stdout(printed):
+        try:
+            pose_train(["lifter", "--config", str(recipe), "--out", "run", "--print_config"])
+        except SystemExit as end:  # so argparse ends what only prints
+            if end.code:
+                raise PoseError(f"{recipe}: not a recipe of pose-train") from None
+    return flat(yaml.safe_load(printed.getvalue()))
+
+
+def flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """{"a": {"b": 1}} -> {"a.b": 1}. Free-form options stay one value."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        inner = isinstance(value, dict) and key != "attention_options"
+        found |= flat(value, f"{prefix}{key}.") if inner else {prefix + key: value}
+    return found
+
+
+def changes(recipe: dict[str, Any], run: dict[str, Any]) -> dict[str, Any]:
+    """What a run was given beyond its recipe."""
+    return {key: value for key, value in run.items() if key not in INCIDENTAL and recipe.get(key) != value}
+
+
+def card(name: str, run: Path, models: Path, results: dict[str, Any]) -> dict[str, Any]:
+    """The model card of `models/NAME.safetensors`, trained in `run`. Raises PoseError where the parts do not belong
+    together."""
+    path = models / f"{name}.safetensors"
+    sha256 = sha256_of(path)
+    check_belongs(name, path, sha256, run, results)
+    recipe = f"configs/train/{name}.yaml"
+    used = flat(yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8")))
+    extra = changes(settings(ROOT / recipe), used)
+    command = ["pose-train lifter", f"--config {recipe}", "--data.mocap mocap.npz", f"--out runs/{name}"]
+    command += [f"--{key}={json.dumps(value)}" for key, value in extra.items()]
+    network = load_checkpoint(path)
+    figures = {key: rows for key, rows in results["figures"].items() if key.startswith(name)}
+    return {
+        "name": name,
+        "purpose": PURPOSE[name],
+        "licence": "Apache-2.0",
+        "data": DATA | results["data"],
+        "recipe": recipe,
+        "command": " ".join(command),
+        "seed": used["train.seed"],
+        "date": datetime.fromtimestamp((run / "final.safetensors").stat().st_mtime, UTC).date().isoformat(),
+        "sha256": sha256,
+        "bytes": path.stat().st_size,
+        "parameters": sum(parameter.numel() for parameter in network.parameters()),
+        "network": network.config.to_dict(),
+        "metrics": {
+            "command": MEASURED_BY,
+            "unit": "mm, mm/frame^2 at 30 frames a second; root-relative, 17 joints; inside: share within one sigma",
+            "figures": figures,
+        },
+    }
+
+
+def check_belongs(name: str, path: Path, sha256: str, run: Path, results: dict[str, Any]) -> None:
+    """PoseError unless the weights are those of the run, those measured and those exported."""
+    if results["sha256"][name] != sha256:
+        raise PoseError(f"{path}: not the weights that were measured; run benchmarks/lifter_accuracy.py again")
+    if sha256_of(run / "final.safetensors") != sha256:
+        raise PoseError(f"{path}: not the final weights of {run}")
+    onnx = path.with_suffix(".onnx")
+    if onnx.is_file() and OnnxStep(onnx).metadata.get("checkpoint_sha256") != sha256:
+        raise PoseError(f"{onnx}: exported from other weights; run pose-export {name} again")
+
+
+def document(cards: list[dict[str, Any]]) -> str:
+    """The README of the models' folder."""
+    data = cards[0]["data"]
+    subjects = {part: ", ".join(data[part]["subjects"]) for part in ("train", "validation", "test")}
+    lines = [
+        "# Lifters",
+        "",
+        "2D keypoints of one person over time in, 3D joints in metres with their uncertainty out; see docs/lifter.md.",
+        "The weights are licensed under Apache-2.0, like the program. Each card is also there as `NAME.json`.",
+        "",
+        "## Data",
+        "",
+        f"{data['name']} ({data['source']}). {data['terms']} {data['acknowledgement']}",
+        "",
+        f"- Trained on subjects {subjects['train']} ({data['train']['minutes']} minutes).",
+        f"- Watched and calibrated on {subjects['validation']} ({data['validation']['minutes']} minutes).",
+        f"- Measured on {subjects['test']} ({data['test']['minutes']} minutes), which no training batch held.",
+        "",
+        "No picture and no body scan was used: people differ in their bone lengths only. Most of those recorded are",
+        "adults who walk, run, dance and do sports; expect larger errors in poses that are rarer still, where people",
+        "touch or hide each other, and where the 2D is wrong for long.",
+    ]
+    for one in cards:
+        lines += ["", f"## {one['name']}", "", one["purpose"], ""]
+        lines += [f"    {one['command']}", ""]
+        lines += [
+            f"{one['parameters']:,} parameters, {one['bytes'] / 1e6:.1f} MB, seed {one['seed']}, {one['date']},",
+            f"SHA-256 `{one['sha256']}`.",
+            "",
+            "| look-ahead, 2D | MPJPE mm | P-MPJPE mm | acceleration mm/frame² | inside one sigma |",
+            "|---|---|---|---|---|",
+        ]
+        for key, rows in one["metrics"]["figures"].items():
+            late = key.partition("look-ahead ")[2] or "whole window"
+            for condition, f in rows.items():
+                lines.append(
+                    f"| {late}, {condition} | {f['mpjpe']:.1f} | {f['p_mpjpe']:.1f} | {f['acceleration']:.2f} "
+                    f"| {100 * f['inside']:.0f} % |"
+                )
+    lines += ["", f"The figures are those of `{MEASURED_BY}`, whose docstring says what the conditions are.", ""]
+    return "\n".join(lines)
+
+
+def between(text: str, marker: str, content: str) -> str:
+    """`text` with what stands between `<!-- marker -->` and `<!-- /marker -->` replaced."""
+    begin, end = f"<!-- {marker} -->\n", f"<!-- /{marker} -->"
+    if begin not in text or end not in text:
+        raise PoseError(f"the markers {begin.strip()} and {end} are missing")
+    head, _, rest = text.partition(begin)
+    return f"{head}{begin}\n{content.strip()}\n\n{end}{rest.partition(end)[2]}"
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--accuracy", type=Path, required=True, help="what benchmarks/lifter_accuracy.py wrote")
+    parser.add_argument("--runs", type=Path, required=True, help="folder of the training runs offline and stream")
+    parser.add_argument("--models", type=Path, default=ROOT / "pose" / "models")
+    parser.add_argument("--docs", type=Path, default=ROOT / "docs")
+    options = parser.parse_args(argv)
+    results = json.loads(options.accuracy.read_text(encoding="utf-8"))
+    try:
+        cards = [card(name, options.runs / name, options.models, results) for name in NAMES]
+        page = options.docs / "lifter.md"
+        text = between(page.read_text(encoding="utf-8"), "accuracy", accuracy_section(results["figures"]))
+    except PoseError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    for one in cards:
+        (options.models / f"{one['name']}.json").write_text(json.dumps(one, indent=1) + "\n", encoding="utf-8")
+    (options.models / "README.md").write_text(document(cards), encoding="utf-8")
+    page.write_text(text, encoding="utf-8")
+    plot(results["figures"], options.docs / "images" / "lookahead.png")
+    kept = options.docs / "lifter-accuracy.json"
+    if options.accuracy.resolve() != kept.resolve():
+        shutil.copyfile(options.accuracy, kept)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
