@@ -5,6 +5,7 @@ source --(mailbox, drops its oldest)--> 2D people --(bounded queue)--> 3D --(a m
 
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
@@ -21,6 +22,7 @@ from pose.types import FrameResult, People
 BACKLOG = 3  # frames that may wait for the 2D networks: a slow frame is caught up, a slow machine shows fresh frames
 LIFTER_BACKLOG = 2
 JOIN_SECONDS = 15.0
+CAMERA_SECONDS = 0.5  # a thread that waits for a dead camera is left alone, and ends by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ class LiveLoop:
         self._pipeline = pipeline
         self._waiting: Mailbox[Captured] = Mailbox(backlog)
         self._tracked: queue.Queue[_Tracked | None] = queue.Queue(LIFTER_BACKLOG)
-        self._in_flight: list[Captured] = []
+        self._in_flight: deque[Captured] = deque()  # frames that the lifter has not answered
         self._stopping = threading.Event()
         self._paused = threading.Event()
         self._lock = threading.Lock()  # of everything below
@@ -108,8 +110,9 @@ class LiveLoop:
         self._stopping.set()
         self._waiting.close()
         self.source.close()
-        for thread in self._threads[1:]:  # the first may wait for a dead camera, and ends by itself
+        for thread in self._threads[1:]:
             thread.join(JOIN_SECONDS)
+        self._threads[0].join(CAMERA_SECONDS)
         self._raise_error()
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -209,7 +212,7 @@ class LiveLoop:
 
     def _publish(self, stream: _Stream, results: list[FrameResult]) -> None:
         for result in results:
-            captured = self._in_flight.pop(0)
+            captured = self._in_flight.popleft()
             live = LiveResult(captured.frame.image, result, stream.pipeline.skeleton, captured.at, monotonic())
             with self._lock:
                 self._meter.add(live.done, live.latency)

@@ -2,6 +2,7 @@
 pictures that somebody pushes.
 """
 
+import math
 import threading
 import time
 from collections.abc import Iterator
@@ -97,41 +98,54 @@ class Reconnecting:
         self._closed = threading.Event()
 
     def frames(self, stop: threading.Event) -> Iterator[Captured]:
-        begun, index, problem = time.monotonic(), 0, ""
-        while not stop.is_set() and not self._closed.is_set():
-            source, self._source = self._source, None
-            if source is not None:
-                connected = time.monotonic() - begun  # s on the time line of all connections together
-                try:
-                    for frame in source:
-                        at = time.monotonic()
-                        yield Captured(Frame(frame.image, index, connected + frame.time), at)
-                        index += 1
-                        if stop.is_set() or self._closed.is_set():
-                            return
-                    problem = "it ended"
-                except (PoseError, av.FFmpegError) as error:
-                    problem = reason(error) if isinstance(error, av.FFmpegError) else str(error)
-                finally:
-                    source.close()
-            self._reopen(problem, stop)
+        index, last = 0, 0.0
+        start = time.monotonic()
+        while not (stop.is_set() or self._closed.is_set()):
+            begun = max(time.monotonic() - start, last + 1 / self.fps)  # of this connection on the time line of all
+            for frame, at in self._connection():
+                last = begun + frame.time
+                yield Captured(Frame(frame.image, index, last), at)
+                index += 1
+                if stop.is_set() or self._closed.is_set():
+                    return
+            self._reopen(stop)
 
-    def _reopen(self, problem: str, stop: threading.Event) -> None:
+    def _connection(self) -> Iterator[tuple[Frame, float]]:
+        """The frames of the opened source and when they came; says afterwards why they ended."""
+        source, self._source = self._source, None
+        if source is None:
+            return
+        try:
+            for frame in source:
+                yield frame, time.monotonic()
+            problem = source.cut_short or "it ended"
+        except (PoseError, av.FFmpegError) as error:
+            problem = reason(error) if isinstance(error, av.FFmpegError) else str(error)
+        finally:
+            source.close()
+        self._say(problem)
+
+    def _say(self, problem: str) -> None:
+        problem = problem.removeprefix("cannot read ").removeprefix(f"{self.name}: ")
+        self.message = f"{self.name} is gone ({problem})"
+
+    def _reopen(self, stop: threading.Event) -> None:
         """Try until the source is there again, or nobody wants it any more."""
         wait = FIRST_WAIT
         while True:
-            for left in range(round(wait), 0, -1):
-                self.message = f"{self.name} is gone ({problem}), reconnecting in {left} s"
-                if stop.wait(1.0) or self._closed.is_set():
+            gone, again = self.message, time.monotonic() + wait
+            while (left := again - time.monotonic()) > 0:
+                self.message = f"{gone}, reconnecting in {math.ceil(left)} s"
+                if stop.wait(min(left, 1.0)) or self._closed.is_set():
                     return
-            self.message = f"{self.name} is gone ({problem}), reconnecting now"
             try:
                 self._source = open_source(self._spec)
             except PoseError as error:
-                problem, wait = str(error), min(2 * wait, LONGEST_WAIT)
-                continue
-            self.message, self.fps = "", self._source.info.fps
-            return
+                self._say(str(error))
+                wait = min(2 * wait, LONGEST_WAIT)
+            else:
+                self.fps, self.message = self._source.info.fps, ""
+                return
 
     def close(self) -> None:
         self._closed.set()

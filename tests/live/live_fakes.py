@@ -1,0 +1,82 @@
+"""A pipeline without networks, and frames to push: what the tests of the live loop share."""
+
+import threading
+import time
+from collections import deque
+from types import SimpleNamespace
+
+import numpy as np
+
+from pose.live import LiveLoop, PushedFrames
+from pose.skeletons import H36M17
+from pose.types import Frame, FrameResult, People, Poses3D
+
+
+class FakePipeline:
+    """One person in every frame, whose keypoints say which frame it was; answers `lookahead` frames later.
+
+    seconds: that the 2D networks take for a frame. gate: while it is clear, they wait. fails_at: the frame at which
+    they break.
+    """
+
+    device, skeleton = "cpu", H36M17
+
+    def __init__(self, seconds: float = 0.0, lookahead: int = 0, fails_at: int | None = None) -> None:
+        self.config = SimpleNamespace(lookahead=lookahead, lifter="fake")
+        self.seconds, self.fails_at = seconds, fails_at
+        self.gate = threading.Event()
+        self.gate.set()
+        self.sizes: list[tuple[int, int]] = []
+
+    def session(self, size: tuple[int, int]) -> "FakeSession":
+        self.sizes.append(size)
+        return FakeSession(self)
+
+
+class FakeSession:
+    def __init__(self, pipeline: FakePipeline) -> None:
+        self._pipeline = pipeline
+        self._waiting: deque[People] = deque()
+
+    def track(self, frame: Frame) -> People:
+        self._pipeline.gate.wait()
+        time.sleep(self._pipeline.seconds)
+        if frame.index == self._pipeline.fails_at:
+            raise RuntimeError("a bug in the estimator")
+        keypoints = np.full((1, 17, 2), int(frame.image[0, 0, 0]), np.float32)
+        box, one = np.array([[10, 20, 30, 40]], np.float32), np.ones(1, np.float32)
+        return People(frame.index, frame.time, np.array([1]), box, one, keypoints, np.ones((1, 17), np.float32))
+
+    def lift(self, people: People) -> list[FrameResult]:
+        self._waiting.append(people)
+        return [self._answer()] if len(self._waiting) > self._pipeline.config.lookahead else []
+
+    def flush(self) -> list[FrameResult]:
+        return [self._answer() for _ in range(len(self._waiting))]
+
+    def _answer(self) -> FrameResult:
+        zeros = np.zeros((1, 17, 3), np.float32)
+        return FrameResult(self._waiting.popleft(), Poses3D(zeros, zeros[:, 0], zeros[..., 0]))
+
+
+def picture(number: int, size: tuple[int, int] = (64, 48)) -> np.ndarray:
+    return np.full((size[1], size[0], 3), number % 256, np.uint8)
+
+
+def push(source: PushedFrames, count: int, interval: float = 0.0) -> None:
+    for number in range(count):
+        source.push(picture(number))
+        time.sleep(interval)
+
+
+def wait_until(condition, seconds: float = 10.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "what was waited for did not come"
+        time.sleep(0.005)
+
+
+def settled(loop: LiveLoop, frames_in: int) -> None:
+    """Wait until so many frames were captured and each was processed or dropped."""
+    wait_until(lambda: loop.status().frames_in == frames_in)
+    wait_until(lambda: (s := loop.status()).processed + s.dropped == frames_in)

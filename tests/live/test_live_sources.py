@@ -1,0 +1,210 @@
+"""Live sources: files at their own speed, and streams that die and come back."""
+
+import threading
+import time
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import av
+import numpy as np
+import pytest
+from live_fakes import FakePipeline, picture, wait_until
+
+from pose.errors import PoseError, UsageError
+from pose.live import LiveLoop, PushedFrames, open_live
+from pose.live import sources as module
+from pose.live.sources import Played, Reconnecting
+from pose.types import Frame
+from pose.video import Source, VideoInfo
+
+
+class FakeSource(Source):
+    """Frames of numbered pictures at `times` s; then it ends, or raises `error`."""
+
+    def __init__(self, times, error: Exception | None = None, fps: float = 100.0, name: str = "camera 7") -> None:
+        self.name, self.problems, self.closed = name, [], False
+        self.info = VideoInfo(64, 48, fps, Fraction(1, 1000), None, None, False, True)
+        self._times, self._error = list(times), error
+
+    def __iter__(self) -> Iterator[Frame]:
+        for index, moment in enumerate(self._times):
+            yield Frame(picture(index), index, float(moment))
+        if self._error is not None:
+            raise self._error
+
+    def replay(self) -> Iterator[Frame]:
+        return iter(self)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def read(source, count: int | None = None) -> list:
+    """All of it, or its first `count` pictures."""
+    stop, captured = threading.Event(), []
+    for item in source.frames(stop):
+        captured.append(item)
+        if len(captured) == count:
+            stop.set()
+    return captured
+
+
+def test_a_file_plays_at_its_own_speed():
+    times = [0.0, 0.02, 0.1, 0.2]
+    begun = time.monotonic()
+    captured = read(Played(FakeSource(times)))
+    assert time.monotonic() - begun >= 0.2
+    assert [item.frame.time for item in captured] == times
+    due = np.array([item.at for item in captured])
+    np.testing.assert_allclose(due - due[0], times, atol=1e-9)
+    assert due[0] == pytest.approx(begun, abs=0.5)
+
+
+def test_a_looped_file_goes_on_without_a_jump_in_time():
+    captured = read(Played(FakeSource([0.0, 0.01, 0.02]), loop=True), count=7)
+    assert [item.frame.index for item in captured] == list(range(7))
+    np.testing.assert_allclose([item.frame.time for item in captured], np.arange(7) * 0.01, atol=1e-9)
+
+
+def test_a_file_that_is_late_counts_late_and_after_a_sleep_goes_on_from_there():
+    late: list[float] = []
+    for number, item in enumerate(Played(FakeSource(np.arange(40) / 100)).frames(threading.Event())):
+        if number == 10:
+            time.sleep(0.3)  # less than FAR_BEHIND
+        if number == 20:
+            time.sleep(1.2)
+        late.append(time.monotonic() - item.at)
+    assert 0.15 < late[11] <= 0.4 + late[9]
+    assert late[21] < 1.0
+
+
+def test_a_real_file_is_played(videos):
+    source = open_live(str(videos / "squats.mp4"))
+    assert isinstance(source, Played)
+    captured = read(source, count=10)
+    assert captured[9].at - captured[0].at == pytest.approx(captured[9].frame.time)
+    assert captured[0].frame.image.ndim == 3
+
+
+@pytest.mark.parametrize(("spec", "error"), [("no.mp4", UsageError), ("99", UsageError), ("ftp://x/y", UsageError)])
+def test_a_source_that_is_not_there_is_said_at_once(spec, error):
+    with pytest.raises(error, match="cannot read"):
+        open_live(spec)
+
+
+@pytest.fixture
+def connections(monkeypatch):
+    """What opening the source again gives, one after the other: a source, or the error that it meets."""
+    given: list[Source | Exception] = []
+
+    def opened(spec: str) -> Source:
+        assert spec == "7"
+        answer = given.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(module, "open_source", opened)
+    monkeypatch.setattr(module, "FIRST_WAIT", 0.02)
+    return given
+
+
+def test_a_camera_that_dies_is_opened_again_and_time_goes_on(connections):
+    first = FakeSource([0, 0.01, 0.02], PoseError("cannot read camera 7: unplugged"))
+    second = FakeSource([0, 0.01])
+    connections += [PoseError("cannot read camera 7: no such device"), second]
+    source = Reconnecting("7", first)
+    begun = time.monotonic()
+    captured = read(source, count=5)
+    assert [item.frame.index for item in captured] == list(range(5))
+    times = np.array([item.frame.time for item in captured])
+    assert (np.diff(times) > 0).all()
+    assert times[3] >= 0.06  # two waits, the second twice the first
+    assert times[3] <= time.monotonic() - begun
+    assert first.closed
+    assert second.closed
+    assert source.message == ""
+
+
+def test_a_fast_burst_does_not_turn_time_back(connections):
+    connections.append(FakeSource([0, 0.01]))
+    captured = read(Reconnecting("7", FakeSource([0, 500.0])), count=4)
+    assert [item.frame.time for item in captured][2] > 500.0
+
+
+def test_the_message_says_what_is_wrong_and_when_it_tries_again(connections, monkeypatch):
+    monkeypatch.setattr(module, "FIRST_WAIT", 30.0)
+    source = Reconnecting("7", FakeSource([0], PoseError("cannot read camera 7: unplugged")))
+    with LiveLoop(FakePipeline(), source) as loop:
+        wait_until(lambda: loop.status().message != "")
+        wait_until(lambda: "reconnecting" in loop.status().message)
+        assert loop.status().message == "camera 7 is gone (unplugged), reconnecting in 30 s"
+        assert loop.status().line().endswith("camera 7 is gone (unplugged), reconnecting in 30 s")
+        begun = time.monotonic()
+    assert time.monotonic() - begun < 5  # stopping does not wait for the camera
+
+
+def test_waits_grow_up_to_a_limit(connections, monkeypatch):
+    monkeypatch.setattr(module, "LONGEST_WAIT", 0.08)
+    gone = PoseError("cannot read camera 7: no such device")
+    connections += [*[gone] * 5, FakeSource([0.0])]
+    begun = time.monotonic()
+    assert len(read(Reconnecting("7", FakeSource([0.0])), count=2)) == 2
+    assert time.monotonic() - begun >= 0.02 + 0.04 + 4 * 0.08
+
+
+class OneClipAConnection(BaseHTTPRequestHandler):
+    """A stream without an announced length that breaks off after one clip, as if the cable were pulled."""
+
+    def __init__(self, data: bytes, *args: object) -> None:
+        self._data = data
+        super().__init__(*args)
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "video/mp2t")
+        self.end_headers()
+        self.wfile.write(self._data)
+
+    def log_message(self, *_args: object) -> None:
+        """Nothing on the terminal."""
+
+
+def test_a_network_stream_that_is_cut_is_taken_up_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "FIRST_WAIT", 0.05)
+    path = tmp_path / "live.ts"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("mpeg2video", rate=25)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        for number in range(10):
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(picture(20 * number))))
+        container.mux(stream.encode(None))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(OneClipAConnection, path.read_bytes()))
+    threading.Thread(target=partial(server.serve_forever, poll_interval=0.01), daemon=True).start()
+    try:
+        source = open_live(f"http://127.0.0.1:{server.server_address[1]}/live")
+        assert isinstance(source, Reconnecting)
+        captured = read(source, count=25)
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert (np.diff([item.frame.time for item in captured]) > 0).all()
+
+
+def test_pushed_pictures_keep_their_times_and_indices():
+    source = PushedFrames("browser")
+    assert [source.push(picture(n), at=100 + n / 10) for n in range(3)] == [0, 1, 2]
+    source.close()
+    captured = read(source)
+    np.testing.assert_allclose([item.frame.time for item in captured], [0, 0.1, 0.2])
+    assert [item.at for item in captured] == [100.0, 100.1, 100.2]
+
+
+def test_pushed_pictures_that_nobody_reads_make_room():
+    source = PushedFrames("browser", waiting=2)
+    for number in range(5):
+        source.push(picture(number))
+    source.close()
+    assert [item.frame.index for item in read(source)] == [3, 4]

@@ -1,0 +1,77 @@
+"""A mailbox keeps the newest, never blocks who puts, and wakes who waits."""
+
+import threading
+import time
+
+import pytest
+
+from pose.live import Mailbox
+
+
+def test_full_mailbox_forgets_the_oldest():
+    mailbox: Mailbox[int] = Mailbox(3)
+    for number in range(10):
+        mailbox.put(number)
+    mailbox.close()
+    assert list(mailbox) == [7, 8, 9]
+    assert mailbox.dropped == 7
+
+
+def test_nothing_is_forgotten_while_there_is_room():
+    mailbox: Mailbox[int] = Mailbox(3)
+    for number in range(30):
+        mailbox.put(number)
+        assert mailbox.get() == number
+    assert mailbox.dropped == 0
+
+
+def test_get_waits_no_longer_than_it_was_told():
+    mailbox: Mailbox[int] = Mailbox(1)
+    begun = time.monotonic()
+    assert mailbox.get(timeout=0.05) is None
+    assert 0.05 <= time.monotonic() - begun < 2
+    assert mailbox.take() is None
+
+
+def test_put_wakes_who_waits():
+    mailbox: Mailbox[int] = Mailbox(1)
+    taken: list[int | None] = []
+    thread = threading.Thread(target=lambda: taken.append(mailbox.get(timeout=10)))
+    thread.start()
+    mailbox.put(5)
+    thread.join(5)
+    assert taken == [5]
+
+
+def test_close_wakes_who_waits_and_refuses_more():
+    mailbox: Mailbox[int] = Mailbox(2)
+    taken: list[int | None] = []
+    thread = threading.Thread(target=lambda: taken.append(mailbox.get()))
+    thread.start()
+    mailbox.close()
+    thread.join(5)
+    mailbox.put(1)
+    assert taken == [None]
+    assert mailbox.closed
+    assert mailbox.take() is None
+
+
+def test_what_waits_at_the_close_can_still_be_taken():
+    mailbox: Mailbox[int] = Mailbox(2)
+    mailbox.put(1)
+    mailbox.close()
+    assert [mailbox.get(), mailbox.get()] == [1, None]
+
+
+def test_notify_is_called_for_every_item_and_the_close():
+    calls: list[int] = []
+    mailbox: Mailbox[int] = Mailbox(1, notify=lambda: calls.append(1))
+    mailbox.put(1)
+    mailbox.put(2)
+    mailbox.close()
+    assert len(calls) == 3
+
+
+def test_a_mailbox_without_room_is_refused():
+    with pytest.raises(ValueError, match="at least 1, got 0"):
+        Mailbox(0)
