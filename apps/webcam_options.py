@@ -35,7 +35,10 @@ class WebcamConfig:
     web: bool = option(False, "serve it to a browser")
     host: str = option("127.0.0.1", "--web: the address to bind; another than this computer's own needs --token")
     port: int = option(8000, "--web: the port to bind; 0 takes a free one", least=0, most=65535)
-    token: str | None = option(None, "--web: what a browser must show to be let in")
+    token: str | None = option(None, "--web: what a browser must show to be let in; or set POSE_WEB_TOKEN")
+    cert: str | None = option(None, "--web: a certificate (PEM), for https")
+    key: str | None = option(None, "--web: the certificate's key (PEM)")
+    clients: int = option(4, "--web: serve at most so many browsers at a time", least=1, most=64)
 
     def __post_init__(self) -> None:
         check_options(self)

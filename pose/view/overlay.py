@@ -38,7 +38,7 @@ class Overlay:
         self._edges = np.array(skeleton.edges)
         self._sides = np.array([skeleton.side(joint) for joint in range(len(skeleton))])
         self._edge_sides = np.array([edge_side(skeleton, a, b) for a, b in skeleton.edges])
-        self._fine = np.array([_is_fine(name) for name in skeleton.names])
+        self._fine = np.array([is_fine(name) for name in skeleton.names])
         self._fine_edges = self._fine[self._edges].all(axis=1)
         width, height = size
         self._beside = width < _LANDSCAPE * height
@@ -125,7 +125,7 @@ def _rim(width: float) -> float:
     return max(1.0, 0.3 * width)
 
 
-def _is_fine(name: str) -> bool:
+def is_fine(name: str) -> bool:
     """Whether a joint lies in the face or the hand, where joints are close together."""
     return any(part in _FACE or part in _HAND for part in name.split("_")) and "foot" not in name
 

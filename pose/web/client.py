@@ -1,0 +1,141 @@
+"""One browser: what it sends, what it is sent, and never more under way than it answers."""
+
+import asyncio
+import time
+from typing import Any
+
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from pose.errors import PoseError
+from pose.live import LiveLoop, PushedFrames
+from pose.web import messages
+from pose.web.clock import ForeignClock
+from pose.web.feed import Feed
+from pose.web.jpeg import decode_jpeg
+from pose.web.messages import ProtocolError
+from pose.web.recording import Recording, Recordings
+
+STATUS_SECONDS = 1.0
+LONGEST_REASON = 123  # bytes, of why a WebSocket closes (RFC 6455, 5.5)
+
+
+class Client:
+    """Serves one WebSocket until it closes."""
+
+    def __init__(
+        self,
+        socket: web.WebSocketResponse,
+        loop: LiveLoop,
+        feed: Feed,
+        recordings: Recordings,
+        camera: PushedFrames | None,
+    ) -> None:
+        """camera: where the browser's own pictures go; None when the server shows its source."""
+        self._socket = socket
+        self._loop = loop
+        self._feed = feed
+        self._recordings = recordings
+        self._camera = camera
+        self._clock = ForeignClock()
+        self._recording: Recording | None = None
+        self._most = messages.UNDER_WAY
+        self._under_way = 0
+        self._answered = asyncio.Event()
+
+    async def run(self) -> None:
+        """Raises nothing: a connection that breaks is the end of it."""
+        work = [asyncio.create_task(task) for task in (self._receive(), self._send_results(), self._send_status())]
+        try:
+            done, _ = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        except ProtocolError as error:
+            await self._socket.close(
+                code=WSCloseCode.POLICY_VIOLATION, message=f"The page sent {error}.".encode()[:LONGEST_REASON]
+            )
+        except ConnectionError:
+            pass  # it went while we were sending
+        finally:
+            for task in work:
+                task.cancel()
+            await asyncio.gather(*work, return_exceptions=True)
+            if self._recording is not None:
+                await asyncio.to_thread(self._recording.stop)
+
+    async def _receive(self) -> None:
+        async for message in self._socket:
+            if message.type is WSMsgType.BINARY:
+                await self._receive_picture(message.data)
+            elif message.type is WSMsgType.TEXT:
+                await self._receive_text(messages.parse_text(message.data))
+
+    async def _receive_picture(self, data: bytes) -> None:
+        arrived = time.monotonic()
+        if self._camera is None:
+            raise ProtocolError("a picture, but this server shows its own source")
+        seconds, jpeg = messages.parse_picture(data)
+        try:
+            image = await asyncio.to_thread(decode_jpeg, jpeg, messages.LONGEST_SIDE)
+        except ValueError as error:
+            raise ProtocolError(str(error)) from error
+        self._camera.push(image, self._clock.local(seconds, arrived))
+
+    async def _receive_text(self, message: dict[str, Any]) -> None:
+        match message["type"]:
+            case "ack":
+                self._under_way = max(0, self._under_way - 1)
+                self._answered.set()
+            case "ping":
+                await self._socket.send_str(messages.pong(messages.number_in(message, "time"), time.monotonic()))
+            case "record":
+                await self._record(message.get("on"))
+            case other:
+                raise ProtocolError(f"a message of the unknown type {other[:20]!r}")
+
+    async def _send_results(self) -> None:
+        turn = 0
+        while True:
+            while self._under_way >= self._most:
+                self._answered.clear()
+                await self._answered.wait()
+            found = await self._feed.after(turn)
+            if found is None:
+                await self._say_end()
+                return
+            turn, message = found
+            self._under_way += 1
+            if isinstance(message, bytes):
+                await self._socket.send_bytes(message)
+            else:
+                await self._socket.send_str(message)
+
+    async def _say_end(self) -> None:
+        """The loop is over: its source ended, or it failed."""
+        try:
+            self._loop.wait(0)
+        except PoseError as error:
+            await self._socket.close(code=WSCloseCode.INTERNAL_ERROR, message=str(error).encode()[:LONGEST_REASON])
+        else:
+            await self._socket.close(code=WSCloseCode.OK, message=b"The video has ended.")
+
+    async def _send_status(self) -> None:
+        while True:
+            await self._socket.send_str(messages.status(self._loop.status()))
+            await asyncio.sleep(STATUS_SECONDS)
+            if self._recording is not None and self._recording.finished:
+                await self._record(False)
+
+    async def _record(self, on: object) -> None:
+        if on is True and self._recording is None:
+            self._recording = self._recordings.start(self._loop)
+        elif on is False and self._recording is not None:
+            recording, self._recording = self._recording, None
+            recorded = await asyncio.to_thread(recording.stop)
+            self._recordings.keep(recorded)
+            files = [
+                {"name": name, "url": f"/recordings/{recorded.key}/{name}", "bytes": path.stat().st_size}
+                for name, path in recorded.files.items()
+            ]
+            await self._socket.send_str(messages.recorded(recorded.frames, recorded.seconds, files, recorded.problem))
+        elif not isinstance(on, bool):
+            raise ProtocolError("a record message without on: true or false")

@@ -1,0 +1,66 @@
+"""The newest message of a live loop, for any number of browsers, each at its own pace."""
+
+import asyncio
+
+from pose.live import LiveLoop, LiveResult
+from pose.view.upright import Upright
+from pose.web import messages
+from pose.web.jpeg import encode_jpeg
+
+PICTURE_SIDE = 960  # px, of the pictures that the server sends
+
+
+class Feed:
+    """Turns the results of a loop into messages, once for all who look, and keeps only the newest.
+
+    Who is slow finds a newer message the next time, and holds nobody up.
+    """
+
+    def __init__(self, loop: LiveLoop, *, pictures: bool) -> None:
+        """pictures: send the picture along, for browsers that do not have it."""
+        self._loop = loop
+        self._pictures = pictures
+        self._upright = Upright()
+        self._turn = 0
+        self._newest: str | bytes = ""
+        self._ended = False
+        self._changed = asyncio.Event()
+
+    async def run(self) -> None:
+        """Follow the loop until it ends."""
+        events, woken = asyncio.get_running_loop(), asyncio.Event()
+
+        def notify() -> None:
+            events.call_soon_threadsafe(woken.set)
+
+        mailbox = self._loop.subscribe(1, notify)
+        try:
+            while not mailbox.closed:
+                await woken.wait()
+                woken.clear()
+                while (live := mailbox.take()) is not None:
+                    self._put(await asyncio.to_thread(self._message, live))
+        finally:
+            self._loop.unsubscribe(mailbox)
+            self._ended = True
+            self._changed.set()
+
+    async def after(self, turn: int) -> tuple[int, str | bytes] | None:
+        """The newest message and its turn, once it is newer than `turn`; None when the loop has ended."""
+        while self._turn <= turn:
+            if self._ended:
+                return None
+            await self._changed.wait()
+        return self._turn, self._newest
+
+    def _put(self, message: str | bytes) -> None:
+        self._turn += 1
+        self._newest = message
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def _message(self, live: LiveResult) -> str | bytes:
+        if not self._pictures:
+            return messages.result(live, self._upright)
+        jpeg, scale = encode_jpeg(live.image, PICTURE_SIDE)
+        return messages.with_picture(messages.result(live, self._upright, scale), jpeg)

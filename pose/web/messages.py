@@ -1,0 +1,149 @@
+"""The messages between page and server, version 1. docs/web.md lists them."""
+
+import json
+import math
+import struct
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.live import LiveResult, Status
+from pose.skeletons import H36M17, Skeleton
+from pose.view.colours import PERSON_COLOURS, SIDE_COLOURS, edge_side
+from pose.view.overlay import is_fine
+from pose.view.upright import Upright
+
+VERSION = 1
+LONGEST_TEXT = 4096  # characters of a message from the page
+LONGEST_MESSAGE = 1 << 20  # bytes of a picture from the page
+LONGEST_SIDE = 1920  # px of such a picture
+SENT_SIDE = 640  # px that the page scales its pictures to
+UNDER_WAY = 2  # messages that may be unanswered in either direction, more where the lifter looks ahead
+_STAMP = struct.Struct("<d")
+
+
+class ProtocolError(Exception):
+    """The other side sent something that the protocol does not have. Its text is for people."""
+
+
+def hello(mode: str, source: str, skeleton: Skeleton, *, lookahead: int, mirror: bool) -> str:
+    """The first message of a connection. mode: "camera" (the page's own) or "source" (the server's)."""
+    return _text(
+        "hello",
+        version=VERSION,
+        mode=mode,
+        source=source,
+        mirror=mirror,
+        joints=[
+            {"name": name, "side": skeleton.side(joint)} | _fine(name) for joint, name in enumerate(skeleton.names)
+        ],
+        edges=[_edge(skeleton, a, b) | _fine(skeleton.names[a], skeleton.names[b]) for a, b in skeleton.edges],
+        edges3d=[_edge(H36M17, a, b) | {"head": H36M17.names[b] == "head"} for a, b in H36M17.edges],
+        head=H36M17.index("head"),
+        colours={**SIDE_COLOURS, "people": PERSON_COLOURS},
+        limits={"bytes": LONGEST_MESSAGE, "longest": LONGEST_SIDE, "side": SENT_SIDE, "most": UNDER_WAY + lookahead},
+    )
+
+
+def _edge(skeleton: Skeleton, a: int, b: int) -> dict[str, Any]:
+    return {"ends": [a, b], "side": edge_side(skeleton, a, b)}
+
+
+def _fine(*names: str) -> dict[str, bool]:
+    return {"fine": all(is_fine(name) for name in names)}
+
+
+def result(live: LiveResult, upright: Upright, scale: float = 1.0) -> str:
+    """The people of one picture. scale: how much smaller the page's picture is than the one they were found in."""
+    people, poses = live.result.people, live.result.poses
+    known = np.isfinite(poses.joints).all(axis=(1, 2)) & np.isfinite(poses.root).all(axis=1)
+    rows = np.flatnonzero(known)
+    placed = upright.place(people.ids[rows].tolist(), poses.joints[rows], poses.root[rows], live.result.time)
+    stages = dict(zip(rows.tolist(), _rounded(placed, 3), strict=True))
+    boxes = _rounded(_scaled(people.boxes, scale), 1)
+    points = _rounded(np.concatenate([_scaled(people.keypoints, scale), people.scores[..., None]], axis=2), 2)
+    return _text(
+        "result",
+        number=live.result.index,
+        time=round(live.result.time, 4),
+        captured=round(live.captured, 4),
+        people=[
+            {"id": person, "box": boxes[row], "keypoints": points[row], "stage": stages.get(row)}
+            for row, person in enumerate(people.ids.tolist())
+        ],
+    )
+
+
+def _scaled(pixels: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
+    """Pixels of a picture in one `scale` times its size; (0, 0) is the centre of the first pixel in both."""
+    return pixels if scale == 1 else ((pixels + 0.5) * scale - 0.5).astype(np.float32)
+
+
+def _rounded(values: NDArray[np.float32], decimals: int) -> list[Any]:
+    """Short numbers; None for those that are not known."""
+    numbers = np.round(values.astype(np.float64), decimals)
+    if np.isfinite(numbers).all():
+        return numbers.tolist()
+    known: NDArray[Any] = numbers.astype(object)
+    known[~np.isfinite(numbers)] = None
+    return known.tolist()
+
+
+def with_picture(text: str, jpeg: bytes) -> bytes:
+    """A message and the picture it is about: uint32 length of the text, little-endian, the text, the JPEG."""
+    head = text.encode()
+    return struct.pack("<I", len(head)) + head + jpeg
+
+
+def status(state: Status) -> str:
+    """How the loop is doing. What is not known is null."""
+    values = asdict(state)
+    finite = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in values.items()}
+    return _text("status", **finite)
+
+
+def pong(sent: float, now: float) -> str:
+    """sent: what the page's clock said. now: s on `time.monotonic`."""
+    return _text("pong", time=sent, server=now)
+
+
+def recorded(frames: int, seconds: float, files: list[dict[str, Any]], problem: str) -> str:
+    """A recording is finished. problem: why it is not what was wanted, empty if it is."""
+    return _text("recorded", frames=frames, seconds=round(seconds, 3), files=files, problem=problem)
+
+
+def _text(kind: str, **values: Any) -> str:
+    return json.dumps({"type": kind, **values}, separators=(",", ":"), allow_nan=False)
+
+
+def parse_text(text: str) -> dict[str, Any]:
+    """A message of the page: an object with a `type`. Raises ProtocolError."""
+    if len(text) > LONGEST_TEXT:
+        raise ProtocolError("a message that is too long")
+    try:
+        message = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError("a message that is not JSON") from error
+    if not isinstance(message, dict) or not isinstance(message.get("type"), str):
+        raise ProtocolError("a message without a type")
+    return message
+
+
+def number_in(message: dict[str, Any], key: str) -> float:
+    """A finite number of a message. Raises ProtocolError."""
+    value = message.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e15:
+        raise ProtocolError(f"a {message['type']} message without a number {key!r}")
+    return float(value)
+
+
+def parse_picture(data: bytes) -> tuple[float, bytes]:
+    """When the page captured a picture, s on its own clock, and the JPEG. Raises ProtocolError."""
+    if len(data) <= _STAMP.size:
+        raise ProtocolError("a picture that is too short")
+    (seconds,) = _STAMP.unpack_from(data)
+    if not abs(seconds) < 1e12:
+        raise ProtocolError("a picture without a time")
+    return seconds, data[_STAMP.size :]

@@ -1,0 +1,69 @@
+"""What a web server is told, and the one rule that nobody may forget: the open network needs a token."""
+
+import ipaddress
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from pose.errors import UsageError
+
+TOKEN_VARIABLE = "POSE_WEB_TOKEN"
+SHORTEST_TOKEN = 16
+MAKE_TOKEN = 'python -c "import secrets; print(secrets.token_urlsafe())"'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebSettings:
+    """Where a server listens, and whom it lets in. Raises UsageError for what is not allowed.
+
+    token: what a browser must show; None lets everybody in, which only this computer's own addresses allow. cert, key:
+    PEM files, for https. clients: browsers served at the same time.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    token: str | None = None
+    cert: str | None = None
+    key: str | None = None
+    clients: int = 4
+
+    def __post_init__(self) -> None:
+        if self.token is None and not is_loopback(self.host):
+            raise UsageError(
+                f"--host {self.host} lets other computers in: give a token as well, --token or {TOKEN_VARIABLE} "
+                f"(make one: {MAKE_TOKEN})"
+            )
+        if self.token is not None and len(self.token) < SHORTEST_TOKEN:
+            raise UsageError(
+                f"--token: {len(self.token)} characters are too few, at least {SHORTEST_TOKEN} (make one: {MAKE_TOKEN})"
+            )
+        if (self.cert is None) != (self.key is None):
+            raise UsageError("--cert and --key belong together: the certificate and its key, as PEM files")
+        for name, file in (("cert", self.cert), ("key", self.key)):
+            if file is not None and not Path(file).is_file():
+                raise UsageError(f"--{name} {file}: no such file")
+
+    @property
+    def scheme(self) -> str:
+        return "http" if self.cert is None else "https"
+
+
+def token_from(given: str | None) -> str | None:
+    """The token on the command line, else that of the environment, where the list of processes does not show it."""
+    return given or os.environ.get(TOKEN_VARIABLE) or None
+
+
+def is_loopback(host: str) -> bool:
+    """Whether `host` is an address that only this computer reaches."""
+    if host == "localhost":
+        return True
+    address = ip_address(host)
+    return address is not None and address.is_loopback
+
+
+def ip_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address that `host` is, with or without the brackets of an IPv6 address; None for a name."""
+    try:
+        return ipaddress.ip_address(host.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return None

@@ -1,0 +1,115 @@
+// Buttons and keys.
+
+import { element } from "./show.js";
+
+const VIEWS = ["picture", "both", "scene"];
+const KEYS = { " ": "pause", r: "record", s: "snapshot", m: "mirror" };
+
+export class Controls {
+  // actions: start(device), stopCamera(), pause(on), mirror(on), record(on), snapshot()
+  constructor(actions) {
+    this.actions = actions;
+    this.recording = null; // the clock of a recording
+    element("start").addEventListener("click", () => this.start());
+    element("camera-off").addEventListener("click", () => actions.stopCamera());
+    element("camera").addEventListener("change", () => this.start());
+    element("snapshot").addEventListener("click", () => actions.snapshot());
+    element("record").addEventListener("click", () => actions.record(!pressed("record")));
+    for (const name of ["pause", "mirror"]) {
+      element(name).addEventListener("click", () => this.toggle(name));
+    }
+    element("help-open").addEventListener("click", () => element("help").showModal());
+    this.radios = VIEWS.map((view) => document.querySelector(`input[name=view][value=${view}]`));
+    this.radios.forEach((radio) => radio.addEventListener("change", () => this.look(radio.value)));
+    this.look(this.view);
+    document.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  // "picture", "both" or "scene".
+  get view() {
+    return this.radios.find((radio) => radio.checked).value;
+  }
+
+  look(view) {
+    this.radios[VIEWS.indexOf(view)].checked = true;
+    element("views").dataset.view = view;
+  }
+
+  toggle(name) {
+    press(name, !pressed(name));
+    this.actions[name](pressed(name));
+  }
+
+  async start() {
+    element("start").disabled = true;
+    await this.actions.start(element("camera").value);
+    element("start").disabled = false;
+  }
+
+  // A server that shows its own source needs no camera here.
+  greet(hello, camera) {
+    this.ownCamera = hello.mode === "camera";
+    if (!this.greeted && pressed("mirror") !== hello.mirror) {
+      this.toggle("mirror");
+    }
+    this.greeted = true;
+    this.showCamera(camera);
+  }
+
+  async showCamera(camera) {
+    element("welcome").hidden = !this.ownCamera || camera.on;
+    element("camera-off").hidden = !this.ownCamera || !camera.on;
+    if (!camera.on) {
+      return;
+    }
+    const devices = await camera.list();
+    element("cameras").hidden = devices.length < 2;
+    element("camera").replaceChildren(...devices.map((device, number) => {
+      const name = device.label || `Camera ${number + 1}`;
+      return new Option(name, device.deviceId, false, device.deviceId === camera.device);
+    }));
+  }
+
+  showRecording(on) {
+    press("record", on);
+    element("pause").disabled = on; // a recording has no holes
+    clearInterval(this.recording);
+    element("record").textContent = on ? "Stop 0:00" : "Record";
+    if (on) {
+      const begun = performance.now();
+      this.recording = setInterval(() => {
+        const seconds = Math.floor((performance.now() - begun) / 1000);
+        element("record").textContent = `Stop ${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+      }, 500);
+    }
+  }
+
+  key(event) {
+    const typing = event.target.closest("input[type=password], select, dialog[open]");
+    if (typing || event.ctrlKey || event.metaKey || event.altKey) {
+      return;
+    }
+    const key = event.key.toLowerCase();
+    if (key === " " && event.target.closest("button, label")) {
+      return; // Space presses what has the focus
+    }
+    if (key === "v") {
+      this.look(VIEWS[(VIEWS.indexOf(this.view) + 1) % VIEWS.length]);
+    } else if (key === "?") {
+      element("help").showModal();
+    } else if (key in KEYS) {
+      element(KEYS[key]).click();
+    } else {
+      return;
+    }
+    event.preventDefault();
+  }
+}
+
+function pressed(name) {
+  return element(name).getAttribute("aria-pressed") === "true";
+}
+
+function press(name, on) {
+  element(name).setAttribute("aria-pressed", String(on));
+}

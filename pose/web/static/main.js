@@ -1,0 +1,182 @@
+// The page: joins camera, connection, canvases and controls.
+
+import { Camera } from "./camera.js";
+import { Connection } from "./connection.js";
+import { Controls } from "./controls.js";
+import { Downloads } from "./downloads.js";
+import { Meter } from "./meter.js";
+import { Picture } from "./picture.js";
+import { Recorder } from "./recorder.js";
+import { Scene } from "./scene.js";
+import { Sender } from "./sender.js";
+import { askToken, element, say, showState, showStatus } from "./show.js";
+
+const STATUS_EVERY = 500; // ms
+
+const picture = new Picture(element("picture"));
+const scene = new Scene(element("scene"));
+const recorder = new Recorder(element("picture"), element("scene"));
+const downloads = new Downloads();
+const meter = new Meter();
+let hello = null;
+let status = null;
+let shown = null; // { picture, people }: what the canvases show
+let paused = false;
+let received = Promise.resolve();
+let unanswered = 0; // results drawn while paused, which the server still waits for
+
+const connection = new Connection({
+  state: showState,
+  signIn: (wrong) => askToken(wrong, (token) => connection.open(token)),
+  message(message, jpeg) {
+    received = received.then(() => receive(message, jpeg)); // in their order, though decoding takes turns
+  },
+  lost,
+});
+const sender = new Sender(connection);
+const camera = new Camera(
+  (video, captured) => {
+    if (hello !== null && !paused) {
+      sender.offer(video, captured, hello.limits);
+    }
+  },
+  () => {
+    controls.showCamera(camera);
+    say("The camera is gone: it was unplugged or taken by the system. Connect it, then press Start camera.");
+  },
+);
+
+const controls = new Controls({
+  async start(device) {
+    try {
+      await camera.start(device);
+      say("");
+    } catch (error) {
+      say(error.message);
+    }
+    controls.showCamera(camera);
+  },
+  stopCamera() {
+    camera.stop();
+    controls.showCamera(camera);
+  },
+  pause(on) {
+    paused = on;
+    for (; !paused && unanswered > 0; unanswered -= 1) {
+      connection.send({ type: "ack" });
+    }
+  },
+  mirror(on) {
+    picture.mirrored = on;
+    scene.view.mirrored = on;
+    redraw();
+  },
+  record(on) {
+    if (on) {
+      startRecording();
+    } else {
+      stopRecording();
+    }
+  },
+  snapshot() {
+    element("picture").toBlob((blob) => downloads.save(blob, "png"), "image/png");
+  },
+});
+
+async function receive(message, jpeg) {
+  if (message.type === "hello") {
+    hello = message;
+    sender.restart();
+    controls.greet(hello, camera);
+  } else if (message.type === "result") {
+    await receiveResult(message, jpeg);
+  } else if (message.type === "status") {
+    status = message;
+    showState(message.message ? "bad" : "good", message.message ? "Waiting" : "Connected", message.message);
+  } else if (message.type === "recorded") {
+    downloads.addFiles(message);
+    controls.showRecording(false);
+    await finishVideo();
+  }
+}
+
+async function receiveResult(message, jpeg) {
+  let captured = null;
+  if (jpeg !== null) {
+    const decoded = await createImageBitmap(jpeg);
+    captured = connection.localTime(message.captured);
+    show(decoded, message.people);
+  } else {
+    const sent = sender.take(message.number);
+    captured = sent?.captured ?? null;
+    if (sent !== null) {
+      show(sent.picture, message.people);
+    }
+  }
+  const now = performance.now();
+  meter.add(now, captured === null ? null : now - captured);
+  if (paused) {
+    unanswered += 1;
+  } else {
+    connection.send({ type: "ack" });
+  }
+}
+
+function show(image, people) {
+  if (paused) {
+    image.close();
+    return;
+  }
+  shown?.picture.close();
+  shown = { picture: image, people };
+  redraw();
+  if (recorder.on) {
+    recorder.draw();
+  }
+}
+
+function redraw() {
+  if (shown !== null) {
+    picture.draw(shown.picture, shown.people, hello);
+    scene.show(shown.people, hello, performance.now());
+  }
+}
+
+function startRecording() {
+  if (shown === null || !connection.ready) {
+    say("There is nothing to record yet.");
+    return;
+  }
+  if (!recorder.start(controls.view)) {
+    say("This browser cannot record video; the poses are recorded.");
+  }
+  connection.send({ type: "record", on: true });
+  controls.showRecording(true);
+}
+
+function stopRecording() {
+  connection.send({ type: "record", on: false }); // the answer, "recorded", ends the video too
+}
+
+async function finishVideo() {
+  if (recorder.on) {
+    const { video, ending } = await recorder.stop();
+    downloads.addVideo(video, ending);
+  }
+}
+
+function lost() {
+  sender.restart();
+  meter.clear();
+  status = null;
+  unanswered = 0;
+  controls.showRecording(false);
+  finishVideo();
+}
+
+setInterval(() => showStatus(meter, status, shown), STATUS_EVERY);
+const given = new URLSearchParams(location.hash.slice(1)).get("token");
+if (given !== null) {
+  history.replaceState(null, "", location.pathname); // the token is not left in the address
+}
+connection.open(given);

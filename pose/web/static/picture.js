@@ -1,0 +1,74 @@
+// The picture with its people: what a result says, drawn on the pixels it is about.
+
+import { ink, mixed, personColour, pill } from "./paint.js";
+
+const HIDDEN_BELOW = 0.12; // joints with lower scores are not drawn,
+const FULL_FROM = 0.65; // from this on they are opaque
+const RIM = "#101216";
+
+export class Picture {
+  constructor(canvas) {
+    this.canvas = canvas;
+    this.context = canvas.getContext("2d");
+    this.mirrored = false;
+  }
+
+  // picture: what drawImage takes, with width and height. hello: the server's skeleton and colours.
+  draw(picture, people, hello) {
+    const { canvas, context } = this;
+    if (canvas.width !== picture.width || canvas.height !== picture.height) {
+      canvas.width = picture.width;
+      canvas.height = picture.height;
+    }
+    context.setTransform(...(this.mirrored ? [-1, 0, 0, 1, canvas.width, 0] : [1, 0, 0, 1, 0, 0]));
+    context.drawImage(picture, 0, 0);
+    const nearestLast = [...people].sort((a, b) => a.box[3] - b.box[3]);
+    nearestLast.forEach((person) => this.drawSkeleton(person, hello));
+    context.setTransform(1, 0, 0, 1, 0, 0); // names are never mirrored
+    nearestLast.forEach((person) => this.drawName(person, hello));
+  }
+
+  drawSkeleton(person, hello) {
+    const { context } = this;
+    const points = person.keypoints;
+    const clear = points.map(([x, y, score]) => (
+      x === null || y === null ? 0 : Math.min(1, Math.max(0, (score - HIDDEN_BELOW) / (FULL_FROM - HIDDEN_BELOW)))
+    ));
+    const [, top, , bottom] = person.box;
+    const most = 0.009 * Math.max(this.canvas.width, this.canvas.height);
+    const width = Math.max(1.5, Math.min(most, 0.016 * (bottom - top)));
+    context.lineCap = "round";
+    for (const rim of [true, false]) {
+      hello.edges.forEach(({ ends: [a, b], side, fine }) => {
+        context.globalAlpha = Math.min(clear[a], clear[b]);
+        if (context.globalAlpha > 0) {
+          context.lineWidth = (fine ? 0.55 : 1) * width + (rim ? 0.7 * width + 1 : 0);
+          context.strokeStyle = rim ? RIM : ink(hello.colours[side]);
+          context.beginPath();
+          context.moveTo(points[a][0], points[a][1]);
+          context.lineTo(points[b][0], points[b][1]);
+          context.stroke();
+        }
+      });
+    }
+    hello.joints.forEach(({ side, fine }, joint) => {
+      context.globalAlpha = clear[joint];
+      if (clear[joint] > 0) {
+        context.fillStyle = ink(mixed(hello.colours[side], [250, 250, 250], 0.35));
+        context.beginPath();
+        context.arc(points[joint][0], points[joint][1], (fine ? 0.6 : 1) * width, 0, 2 * Math.PI);
+        context.fill();
+      }
+    });
+    context.globalAlpha = 1;
+  }
+
+  drawName(person, hello) {
+    const [left, top, right, bottom] = person.box;
+    const middle = (left + right) / 2;
+    const size = Math.max(12, 0.028 * Math.max(this.canvas.width, this.canvas.height));
+    const x = this.mirrored ? this.canvas.width - middle : middle;
+    const y = Math.max(size, top - 0.06 * (bottom - top) - 0.6 * size);
+    pill(this.context, String(person.id), x, y, size, personColour(hello.colours, person.id));
+  }
+}

@@ -1,0 +1,73 @@
+// The browser's pictures on their way to the server. Few are under way at a time; while they are, newer ones replace
+// those that have not left, so a slow server or network costs pictures, never time.
+
+const GIVEN_UP = 3000; // ms without an answer
+const QUALITY = 0.8; // of the JPEG
+
+export class Sender {
+  constructor(connection) {
+    this.connection = connection;
+    this.canvas = document.createElement("canvas");
+    this.underWay = new Map(); // number -> { picture, captured }
+    this.encoding = false;
+    this.next = 0;
+    this.last = 0;
+  }
+
+  // Sends what `video` shows, at most `side` px long, unless `most` pictures are under way. captured: ms.
+  async offer(video, captured, { side, most }) {
+    this.giveUp();
+    const full = this.encoding || this.underWay.size >= most;
+    if (full || !this.connection.ready || captured <= this.last || !video.videoWidth) {
+      return;
+    }
+    this.encoding = true;
+    this.last = captured;
+    try {
+      const scale = Math.min(1, side / Math.max(video.videoWidth, video.videoHeight));
+      this.canvas.width = Math.round(scale * video.videoWidth);
+      this.canvas.height = Math.round(scale * video.videoHeight);
+      this.canvas.getContext("2d").drawImage(video, 0, 0, this.canvas.width, this.canvas.height);
+      const encoded = new Promise((resolve) => this.canvas.toBlob(resolve, "image/jpeg", QUALITY));
+      const picture = await createImageBitmap(this.canvas);
+      const jpeg = await encoded;
+      if (this.connection.ready) {
+        this.underWay.set(this.next, { picture, captured, since: performance.now() });
+        this.connection.sendPicture(captured / 1000, jpeg);
+        this.next += 1;
+      }
+    } finally {
+      this.encoding = false;
+    }
+  }
+
+  // The picture that was answered, null if it was given up. Older ones will not be answered any more.
+  take(number) {
+    const found = this.underWay.get(number) ?? null;
+    this.underWay.delete(number);
+    for (const [older, { picture }] of this.underWay) {
+      if (older < number) {
+        picture.close();
+        this.underWay.delete(older);
+      }
+    }
+    return found;
+  }
+
+  // A new connection counts its pictures from 0.
+  restart() {
+    this.underWay.forEach(({ picture }) => picture.close());
+    this.underWay.clear();
+    this.next = 0;
+  }
+
+  giveUp() {
+    const now = performance.now();
+    for (const [number, { picture, since }] of this.underWay) {
+      if (now - since > GIVEN_UP) {
+        picture.close();
+        this.underWay.delete(number);
+      }
+    }
+  }
+}

@@ -1,0 +1,62 @@
+// Words and numbers of the page.
+
+const shownMessages = { page: "", connection: "" };
+
+export function element(id) {
+  return document.getElementById(id);
+}
+
+// What people must know; "" when all is well.
+export function say(text, from = "page") {
+  shownMessages[from] = text;
+  const message = element("message");
+  const whole = Object.values(shownMessages).filter(Boolean).join(" ");
+  if (message.textContent !== whole) {
+    message.textContent = whole;
+  }
+  message.hidden = whole === "";
+}
+
+// kind: "good", "wait" or "bad". text: in one or two words. detail: what to know or do about it.
+export function showState(kind, text, detail = "") {
+  const connection = element("connection");
+  connection.dataset.state = kind;
+  if (connection.textContent !== text) {
+    connection.textContent = text;
+  }
+  say(detail, "connection");
+}
+
+// The dialog for the token; wrong: one was tried already.
+export function askToken(wrong, answer) {
+  const dialog = element("sign-in");
+  element("token-wrong").hidden = !wrong;
+  element("token").value = "";
+  element("sign-in-form").onsubmit = (event) => {
+    event.preventDefault();
+    dialog.close();
+    answer(element("token").value);
+  };
+  dialog.showModal();
+}
+
+function put(id, text) {
+  const place = element(id);
+  if (place.textContent !== text) {
+    place.textContent = text;
+  }
+}
+
+const NONE = "\u2013";
+
+// status: the server's last one. shown: what the canvases show. Both null before the first.
+export function showStatus(meter, status, shown) {
+  const now = performance.now();
+  const ms = (value) => (value === null ? NONE : `${Math.round(value)} ms`);
+  put("people", shown === null ? NONE : String(shown.people.length));
+  put("fps", meter.fps(now) === 0 ? NONE : meter.fps(now).toFixed(1));
+  put("latency", ms(meter.latency(0.5)));
+  put("latency-p95", ms(meter.latency(0.95)));
+  put("delay", status === null ? NONE : ms(status.lifter_delay_ms));
+  put("device", status === null ? NONE : status.device);
+}
