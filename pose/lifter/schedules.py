@@ -119,5 +119,5 @@ def multiplier(step: int, config: ScheduleConfig, steps: int, beta2: float) -> f
 
 def build_schedule(optimizer: Optimizer, config: ScheduleConfig, steps: int) -> LambdaLR:
     """Apply `config` to an Adam-like optimiser over a run of so many steps."""
-    beta2 = optimizer.param_groups[0]["betas"][1]
+    beta2 = next(group["betas"] for group in optimizer.param_groups if "betas" in group)[1]
     return LambdaLR(optimizer, lambda step: multiplier(step, config, steps, beta2))

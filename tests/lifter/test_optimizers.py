@@ -47,6 +47,47 @@ def test_decay_is_decoupled_from_the_gradient(name: str) -> None:
     torch.testing.assert_close(net.weight, before * (1 - 0.1 * 0.5))
 
 
+class Stack(nn.Module):
+    """What `muon` looks at: matrices inside and outside of `blocks`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Linear(3, 8)
+        self.blocks = nn.ModuleList([nn.Linear(8, 8), nn.LayerNorm(8)])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for part in (self.embed, *self.blocks):
+            x = part(x)
+        return x
+
+
+def test_muon_makes_the_updates_of_the_blocks_orthogonal_and_leaves_the_rest_to_adamw() -> None:
+    torch.manual_seed(0)
+    net, x = Stack(), torch.randn(64, 3)
+    before = {key: p.detach().clone() for key, p in net.named_parameters()}
+    optimizer = build_optimizer(net, OptimizerConfig(name="muon", lr=0.1, weight_decay=0))
+    net(x)[:, :5].square().mean().backward()
+    optimizer.step()
+    step = {key: (p.detach() - before[key]) / 0.1 for key, p in net.named_parameters()}
+    # The gradient has rank 4 (three inputs and a bias); Newton-Schulz brings its singular values near one.
+    singular = torch.linalg.svdvals(step["blocks.0.weight"]) / (0.2 * 8**0.5)
+    assert singular[:3].min() > 0.5
+    assert singular[0] < 1.3
+    torch.testing.assert_close(step["embed.weight"].abs(), torch.ones(8, 3), rtol=1e-3, atol=1e-3)  # Adam's first step
+
+
+def test_a_schedule_reaches_both_halves_of_muon_also_after_loading() -> None:
+    net = Stack()
+    optimizer = build_optimizer(net, OptimizerConfig(name="muon", lr=0.1))
+    optimizer.load_state_dict(optimizer.state_dict())
+    for group in optimizer.param_groups:
+        group["lr"] = 0.0
+    before = {key: p.detach().clone() for key, p in net.named_parameters()}
+    net(torch.randn(5, 3)).square().sum().backward()
+    optimizer.step()
+    assert all(p.equal(before[key]) for key, p in net.named_parameters())
+
+
 def test_frozen_parameters_are_left_out() -> None:
     net = nn.Linear(3, 3)
     net.weight.requires_grad_(False)

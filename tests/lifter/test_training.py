@@ -61,8 +61,10 @@ def same_weights(got: LifterNetwork, expected: LifterNetwork) -> None:
         torch.testing.assert_close(got.state_dict()[name], tensor, rtol=0, atol=0)
 
 
-def test_a_killed_run_goes_on_as_if_nothing_had_happened(source, tmp_path):
-    config = train_config(model=LifterConfig(dim=16, depth=1, heads=2, attention="performer"), lookaheads=(0,))
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_a_killed_run_goes_on_as_if_nothing_had_happened(source, tmp_path, optimizer):
+    model = LifterConfig(dim=16, depth=1, heads=2, attention="performer")
+    config = train_config(model=model, lookaheads=(0,), optimizer=OptimizerConfig(name=optimizer))
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     uninterrupted = Trainer(config, source, whole)
     uninterrupted.run()
