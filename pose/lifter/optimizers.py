@@ -1,6 +1,6 @@
 """Adam and its relatives, Muon, and which of them go together with which schedule and initialisation."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -77,10 +77,10 @@ class MuonAdamW(Optimizer):
     Muon's updates are scaled to the root mean square that AdamW's have (Liu et al., 2025), so one rate suits both.
     """
 
-    def __init__(self, matrices: list[Tensor], groups: list[dict[str, Any]], config: OptimizerConfig) -> None:
+    def __init__(self, matrices: Sequence[Tensor], groups: list[dict[str, Any]], config: OptimizerConfig) -> None:
         decay = config.weight_decay
         self._parts: tuple[Optimizer, Optimizer] = (
-            Muon(matrices, lr=config.lr, weight_decay=decay, adjust_lr_fn="match_rms_adamw"),
+            Muon(list(matrices), lr=config.lr, weight_decay=decay, adjust_lr_fn="match_rms_adamw"),
             AdamW(groups, lr=config.lr, betas=config.betas, eps=config.eps, fused=True),
         )
         super().__init__(self._groups(), {})
