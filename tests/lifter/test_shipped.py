@@ -1,0 +1,78 @@
+"""The shipped weights do what the model cards say, on people who were in no training batch."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from datasets.mocap import load_source, split
+from datasets.synthesis import evaluation_batches
+from pose.lifter.checkpoint import checkpoint_path
+from pose.lifter.evaluation import measure
+from pose.lifter.predict import Lifter
+from pose.types import Sequence2D
+from pose.weights import sha256_of
+
+# What a mean pose makes of these clips is about 200 mm; the cards report all test clips, these are a few.
+WORST = {("offline", 0): 75.0, ("stream", 0): 80.0, ("stream", 4): 80.0}
+
+
+@pytest.fixture(scope="module")
+def test_clips(shared, tmp_path_factory):
+    """Some clips of two test subjects, read from the motion capture itself."""
+    folder = tmp_path_factory.mktemp("cmu")
+    for subject in ("08", "35"):
+        (folder / f"{subject}.zip").symlink_to((shared / "mocap" / "cmu" / f"{subject}.zip").resolve())
+    return split(load_source(folder), "test")[::6]
+
+
+def card(name: str) -> dict:
+    return json.loads(checkpoint_path(name).with_suffix(".json").read_text())
+
+
+@pytest.mark.parametrize("name", ["offline", "stream"])
+def test_the_card_belongs_to_the_file(name):
+    path = checkpoint_path(name)
+    assert card(name)["sha256"] == sha256_of(path)
+    assert path.stat().st_size < 20_000_000
+
+
+@pytest.mark.parametrize(("name", "lookahead"), WORST)
+def test_accuracy_on_held_out_people(test_clips, name, lookahead):
+    network = Lifter.load(name).network
+    figures = measure(network, evaluation_batches(test_clips, condition="gt", frames=81), lookahead)
+    assert figures.mpjpe < WORST[name, lookahead]
+    assert figures.p_mpjpe < figures.mpjpe
+
+
+@pytest.mark.parametrize("name", ["offline", "stream"])
+def test_uncertainty_is_calibrated(test_clips, name):
+    network = Lifter.load(name).network
+    batches = [b for condition in ("gt", "detector") for b in evaluation_batches(test_clips, condition=condition)]
+    assert 0.60 < measure(network, batches).inside < 0.76
+
+
+def test_the_frame_rate_does_not_change_the_motion(test_clips):
+    """The same motion seen at 24 and 60 frames a second is lifted to the same poses."""
+    lifter = Lifter.load("offline")
+    slow, fast = (next(iter(evaluation_batches(test_clips[:1], condition="gt", fps=f, seed=3))) for f in (24.0, 60.0))
+    lifted = {}
+    for name, batch in (("slow", slow), ("fast", fast)):
+        frames = int(batch.valid[0].sum())
+        sequence = Sequence2D(
+            batch.keypoints[0, :frames], batch.scores[0, :frames], batch.times[0, :frames],
+            (int(batch.image_size[0, 0]), int(batch.image_size[0, 1])), "h36m17", batch.intrinsics[0],
+        )  # fmt: skip
+        lifted[name] = lifter.lift(sequence)
+    common = np.linspace(0.1, min(lifted["slow"].times[-1], lifted["fast"].times[-1]) - 0.1, 20)
+    at = {name: lift.joints[np.searchsorted(lift.times, common)] for name, lift in lifted.items()}
+    difference = np.linalg.norm(at["slow"] - at["fast"], axis=-1).mean()
+    assert difference < 0.05
+
+
+def test_cards_say_what_a_reader_needs():
+    for name in ("offline", "stream"):
+        for key in ("data", "licence", "recipe", "seed", "date", "metrics", "sha256", "command"):
+            assert card(name).get(key) not in (None, "", {}, []), f"{name}: the card says nothing of {key}"
+        assert (Path(__file__).parents[2] / card(name)["recipe"]).is_file()
