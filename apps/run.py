@@ -115,8 +115,10 @@ def run(config: RunConfig, pipeline_config: PipelineConfig) -> int:
         outputs.ready_folder(),
     ):
         from pose.pipeline import Pipeline
+        from pose.weights import hidden_progress
 
-        pipeline = Pipeline(pipeline_config, intrinsics=intrinsics)
+        with hidden_progress(config.quiet):
+            pipeline = Pipeline(pipeline_config, intrinsics=intrinsics)
         tally, interrupted = _process(source, pipeline, outputs, config)
         if not config.quiet:
             _report(tally, source, pipeline, outputs, time.perf_counter() - begun)

@@ -4,6 +4,7 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -28,7 +29,7 @@ def store(tmp_path) -> Store:
 @pytest.fixture
 def no_pip(monkeypatch):
     """An environment as uv makes it: pip cannot be imported, and no uv is on the path either."""
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("pose.weights.wheel.PathFinder.find_spec", lambda name: None)
     monkeypatch.setenv("PATH", "")
 
 
@@ -86,6 +87,7 @@ def test_uv_serves_where_pip_is_missing(store, tmp_path, monkeypatch, weights_di
 
 
 def test_an_index_that_does_not_have_it_is_one_line_and_no_other_pip_is_run(store, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distutils", ModuleType("distutils"))  # then setuptools' import hook for pip warns
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.delenv("PIP_FIND_LINKS", raising=False)

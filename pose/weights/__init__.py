@@ -7,6 +7,7 @@
 from pathlib import Path
 
 from pose.weights.catalogue import WEIGHTS, Weight
+from pose.weights.progress import hidden_progress
 from pose.weights.store import CorruptWeightError, FetchError, Status, Store, UnverifiedWeightError, sha256_of
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Store",
     "UnverifiedWeightError",
     "Weight",
+    "hidden_progress",
     "locate",
     "sha256_of",
 ]

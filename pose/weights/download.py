@@ -3,7 +3,6 @@
 import http.client
 import os
 import re
-import sys
 import urllib.error
 import urllib.request
 import uuid
@@ -14,6 +13,7 @@ from typing import IO
 from urllib.parse import urlsplit
 
 from pose.weights.catalogue import SourceError
+from pose.weights.progress import is_shown
 
 _BLOCK = 1 << 18
 _LARGEST = 4 << 30  # bytes; no weight is near it, and a server that sends more is not what we asked for
@@ -130,7 +130,7 @@ def _copy(response: http.client.HTTPResponse, out: IO[bytes], url: str, offset: 
     done = offset
     name = urlsplit(url).path.rpartition("/")[2]
     with tqdm(
-        initial=offset, total=total, unit="B", unit_scale=True, desc=name, file=sys.stderr, disable=None, leave=False
+        initial=offset, total=total, unit="B", unit_scale=True, desc=name, disable=not is_shown(), leave=False
     ) as bar:
         while block := response.read(_BLOCK):
             done += len(block)

