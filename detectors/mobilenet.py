@@ -11,9 +11,10 @@ from typing import Any
 import cv2
 import numpy as np
 
-from pose.device import Device, Precision, resolve_device
+from pose.device import Device, Precision, resolve_device, torch_threads
 from pose.errors import PoseError
 from pose.litert import LiteRTModel
+from pose.network_input import upload
 from pose.types import F32, U8, Boxes
 
 SCORE_THRESHOLD = 0.5
@@ -69,6 +70,7 @@ class SSDLiteDetector:
         model: Path | None = None,
         device: Device = "auto",
         precision: Precision = "auto",
+        threads: int = 2,
         score_threshold: float = SCORE_THRESHOLD,
         classes: Sequence[int] = (1,),
     ) -> None:
@@ -82,8 +84,9 @@ class SSDLiteDetector:
             model = weights.locate("ssdlite320-mobilenet-v3")
         if precision == "float16":
             raise PoseError("precision: torchvision's SSDLite does not run in float16; use float32")
-        self._device = resolve_device(device)
-        self._network = _ssdlite(model).to(self._device)
+        self.device = resolve_device(device)
+        self._threads = threads
+        self._network = _ssdlite(model).to(self.device)
         self._score_threshold = score_threshold
         self._classes = list(classes)
 
@@ -93,10 +96,8 @@ class SSDLiteDetector:
 
         if not len(images):
             return []
-        batch = [
-            torch.from_numpy(image).to(self._device).permute(2, 0, 1).to(torch.float32).div(255) for image in images
-        ]
-        with torch.inference_mode():
+        batch = [upload(image, self.device).to(torch.float32).div(255) for image in images]
+        with torch.inference_mode(), torch_threads(self._threads):
             found = self._network(batch)
         return [self._boxes({key: value.cpu().numpy() for key, value in rows.items()}) for rows in found]
 

@@ -10,13 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from pose.device import Device, Precision
-from pose.letterbox import letterbox
 from pose.onnx_session import OnnxNetwork
 from pose.types import U8, Boxes
 
 SIDE = 320  # the published person model's; files with a fixed size use their own
-MEAN_BGR = np.array([103.53, 116.28, 123.675], np.float32)
-STD_BGR = np.array([57.375, 57.12, 58.395], np.float32)
+MEAN_BGR = (103.53, 116.28, 123.675)
+STD_BGR = (57.375, 57.12, 58.395)
 STRIDE = 32
 
 
@@ -46,6 +45,8 @@ class RTMDetDetector:
 
             model = weights.locate("rtmdet-nano-person-320")
         self._network = OnnxNetwork(model, device=device, precision=precision, threads=threads)
+        self.device = self._network.device
+        self._input = self._network.input(mean=MEAN_BGR, std=STD_BGR, bgr=True)
         self._side = self._network.side(image_size, SIDE, STRIDE)
         self._score_threshold = score_threshold
         self._classes = list(classes)
@@ -58,9 +59,8 @@ class RTMDetDetector:
         return [self._detect(image) for image in images]
 
     def _detect(self, image: U8) -> Boxes:
-        canvas, fit = letterbox(image, (self._side, self._side))
-        sample = ((canvas[..., ::-1] - MEAN_BGR) / STD_BGR).transpose(2, 0, 1)[None]
-        found, labels = self._network.run(np.ascontiguousarray(sample, self._network.dtype))
+        sample, (fit,) = self._input.letterboxed([image], (self._side, self._side))
+        found, labels = self._network.run(sample)
         rows = found[0][np.isin(labels[0], self._classes)].astype(np.float32)
         rows = rows[rows[:, 4] >= self._score_threshold]
         rows = rows[np.argsort(-rows[:, 4], kind="stable")]

@@ -26,6 +26,7 @@ class YoloDetector:
 
             model = weights.locate(OFFICIAL if task == "detect" else f"{OFFICIAL}-pose")
         self._network = load_yolo(model, task, options or YoloOptions())
+        self.device = self._network.device
 
     def detect(self, images: Sequence[U8]) -> list[Boxes]:
         """Person boxes in each (H, W, 3) uint8 RGB image, best first; as many in one batch as the file takes."""

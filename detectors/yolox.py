@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from pose.device import Device, Precision
-from pose.letterbox import Fit, letterbox, suppress
+from pose.letterbox import Fit, suppress
 from pose.onnx_session import OnnxNetwork
 from pose.types import F32, U8, Boxes
 
@@ -45,6 +45,8 @@ class YoloXDetector:
 
             model = weights.locate("yolox-nano-coco-416")
         self._network = OnnxNetwork(model, device=device, precision=precision, threads=threads)
+        self.device = self._network.device
+        self._input = self._network.input(bgr=True)
         self._side = self._network.side(image_size, SIDE, STRIDES[-1])
         self._grid, self._strides = grid(self._side)
         self._score_threshold = score_threshold
@@ -55,10 +57,9 @@ class YoloXDetector:
         """Person boxes in each (H, W, 3) uint8 RGB image, best first."""
         if not len(images):
             return []
-        fitted = [letterbox(image, (self._side, self._side)) for image in images]
-        samples = np.stack([canvas[..., ::-1] for canvas, _ in fitted]).transpose(0, 3, 1, 2)
-        rows = self._network.run(np.ascontiguousarray(samples, self._network.dtype))[0].astype(np.float32)
-        return [self._boxes(row, fit) for row, (_, fit) in zip(rows, fitted, strict=True)]
+        samples, fits = self._input.letterboxed(images, (self._side, self._side))
+        rows = self._network.run(samples)[0].astype(np.float32)
+        return [self._boxes(row, fit) for row, fit in zip(rows, fits, strict=True)]
 
     def _boxes(self, rows: F32, fit: Fit) -> Boxes:
         """rows: (N, 5 + classes), the network's output for one picture."""

@@ -49,7 +49,7 @@ def _mobilenet(config: "PipelineConfig", weight: Path | None) -> Detector:
 def _ssdlite(config: "PipelineConfig", weight: Path | None) -> Detector:
     from detectors.mobilenet import SSDLiteDetector
 
-    return SSDLiteDetector(model=weight, **_device(config), **_score(config))
+    return SSDLiteDetector(model=weight, **_hardware(config), **_score(config))
 
 
 def _rtmdet(config: "PipelineConfig", weight: Path | None) -> Detector:
@@ -110,7 +110,7 @@ def _mmpose(config: "PipelineConfig", weight: Path | None) -> Estimator:
     from pose.estimators.mmpose import MMPose
 
     assert weight is not None, "weight_file asks for it"
-    return MMPose(model=weight, **_device(config))
+    return MMPose(model=weight, **_hardware(config))
 
 
 def _yolo_pose_on_crops(config: "PipelineConfig", weight: Path | None) -> Estimator:
@@ -216,11 +216,7 @@ def weight_file(choice: Choice[Stage], model: str | None) -> Path | None:
 
 
 def _hardware(config: "PipelineConfig") -> dict[str, Any]:
-    return {**_device(config), "threads": config.threads}
-
-
-def _device(config: "PipelineConfig") -> dict[str, Any]:
-    return {"device": config.device, "precision": config.precision}
+    return {"device": config.device, "precision": config.precision, "threads": config.threads}
 
 
 def _score(config: "PipelineConfig") -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 import ctypes
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 from pose.errors import PoseError
@@ -45,3 +47,16 @@ def onnx_has_cuda() -> bool:
     except ImportError:
         return False
     return "CUDAExecutionProvider" in onnxruntime.get_available_providers()
+
+
+@contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """Within, torch computes in so many threads on the CPU."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -37,19 +37,25 @@ def fitted_size(image: U8, size: tuple[int, int]) -> tuple[int, int]:
     return max(round(width * scale), 1), max(round(height * scale), 1)
 
 
-def letterbox(image: U8, size: tuple[int, int], *, centred: bool = False) -> tuple[U8, Fit]:
-    """The picture scaled to fit into `size` (width, height) px, in its top left corner or centred, grey around it."""
+def place(image: U8, size: tuple[int, int], *, centred: bool) -> tuple[tuple[int, int, int, int], Fit]:
+    """Where in `size` (width, height) px the picture goes: left, top, width, height."""
     width, height = fitted_size(image, size)
     left = top = 0
     if centred:  # an odd pixel goes to the right and below
         left, top = (size[0] - width) // 2, (size[1] - height) // 2
+    return (left, top, width, height), Fit((width / image.shape[1], height / image.shape[0]), (left, top))
+
+
+def letterbox(image: U8, size: tuple[int, int], *, centred: bool = False) -> tuple[U8, Fit]:
+    """The picture scaled to fit into `size` (width, height) px, in its top left corner or centred, grey around it."""
+    (left, top, width, height), fit = place(image, size, centred=centred)
     canvas = np.full((size[1], size[0], 3), GREY, np.uint8)
     inside = canvas[top : top + height, left : left + width]
     if (width, height) == (image.shape[1], image.shape[0]):
         inside[:] = image
     else:
         inside[:] = cv2.resize(image, (width, height), interpolation=cv2.INTER_LINEAR)
-    return canvas, Fit((width / image.shape[1], height / image.shape[0]), (left, top))
+    return canvas, fit
 
 
 def round_up(length: int, step: int) -> int:

@@ -1,6 +1,7 @@
 """ONNX Runtime networks: on the device and in the precision that were asked for, or not at all."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from pose.device import Device, Precision
 from pose.errors import PoseError, UsageError
+from pose.network_input import NetworkInput, Samples
 
 _DTYPES: dict[str, type[np.generic]] = {
     "tensor(float)": np.float32,
@@ -51,6 +53,17 @@ class OnnxNetwork:
         if precision != "auto" and self.dtype.kind == "f" and self.dtype != precision:
             raise PoseError(f"precision: {path.name} was exported in {self.dtype}, not {precision}; export it anew")
 
+    def input(
+        self, *, mean: Sequence[float] = (0.0, 0.0, 0.0), std: Sequence[float] = (1.0, 1.0, 1.0), bgr: bool = False
+    ) -> NetworkInput:
+        """What makes its input, on its device; on the CPU where torch cannot use the GPU that ONNX Runtime uses."""
+        device = self.device
+        if device == "cuda":
+            import torch
+
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+        return NetworkInput(device, self.dtype, mean=mean, std=std, bgr=bgr)
+
     @property
     def batch(self) -> int | None:
         """How many samples the file takes at a time; None where it takes any number."""
@@ -71,18 +84,37 @@ class OnnxNetwork:
             raise PoseError(f"image size: {self._file} was exported for {height} px, not {wanted}; export it anew")
         return wanted or height or usual
 
-    def run(self, samples: NDArray[Any]) -> list[NDArray[Any]]:
-        """All outputs for `samples` (B, ...), the samples along their first axis.
+    def run(self, samples: Samples) -> list[NDArray[Any]]:
+        """All outputs for `samples` (B, ...), the samples along their first axis: an array, or a tensor on any device.
 
         They go through as one batch where the file takes any number, else as many at a time as it takes.
         """
         if self.batch is None or self.batch == len(samples):
-            return list(self._session.run(None, {self._name: samples}))
-        step = self.batch
-        missing = -len(samples) % step
-        padded = np.concatenate([samples, np.zeros((missing, *samples.shape[1:]), samples.dtype)])
-        parts = [self._session.run(None, {self._name: padded[i : i + step]}) for i in range(0, len(padded), step)]
+            return self._run(samples)
+        step, parts = self.batch, []
+        for start in range(0, len(samples), step):
+            part = samples[start : start + step]
+            # Where fewer are left than the file takes, the first of them fills up.
+            parts.append(self._run(part if len(part) == step else part[[*range(len(part)), *[0] * (step - len(part))]]))
         return [np.concatenate(rows)[: len(samples)] for rows in zip(*parts, strict=True)]
+
+    def _run(self, samples: Samples) -> list[NDArray[Any]]:
+        if isinstance(samples, np.ndarray):
+            return list(self._session.run(None, {self._name: samples}))
+        samples = samples.contiguous()
+        binding = self._session.io_binding()
+        place = samples.device
+        binding.bind_input(
+            self._name, place.type, place.index or 0, self.dtype.type, tuple(samples.shape), samples.data_ptr()
+        )
+        for output in self._session.get_outputs():
+            binding.bind_output(output.name)
+        if place.type == "cuda":  # ONNX Runtime has a stream of its own
+            import torch
+
+            torch.cuda.current_stream(place).synchronize()
+        self._session.run_with_iobinding(binding)
+        return list(binding.copy_outputs_to_cpu())
 
 
 def _open(path: Path, device: Device, threads: int) -> Any:

@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 
 from pose.builders import DETECTORS, ESTIMATORS, ONE_PASS, build, is_one_pass, model_files
 from pose.config import AUTO_LIFTER, PipelineConfig, load_preset
-from pose.device import resolve_device
+from pose.device import resolve_device, torch_threads
 from pose.errors import UsageError
 from pose.export import CameraInfo, ModelInfo
 from pose.geometry import intrinsics_from_fov
+from pose.network_input import shared_uploads
 from pose.one_pass import OnePassPeople
 from pose.people import PeopleTracker
 from pose.skeletons import Skeleton
@@ -33,6 +34,7 @@ from pose.weights import sha256_of
 
 PREFETCHED_FRAMES = 4
 POLL_SECONDS = 0.1
+LIFTER_THREADS = 1  # it is small: on a busy machine its threads wait for each other many times longer than they compute
 
 
 class StageTimes:
@@ -162,31 +164,18 @@ class Session:
 
     def track(self, frame: Frame) -> People:
         """The people of the next frame, in 2D."""
-        with self._turn, self._times.measure("track"):
+        with self._turn, self._times.measure("track"), shared_uploads():
             return self._people.step(frame.image, frame.index, frame.time)
 
     def lift(self, people: People) -> list[FrameResult]:
         """Take the people of the next frame; return the frames that are final now, oldest first."""
-        with self._times.measure("lift"), _one_torch_thread():
+        with self._times.measure("lift"), torch_threads(LIFTER_THREADS):
             return self._lifter.push(people)
 
     def flush(self) -> list[FrameResult]:
         """The source has ended: return all frames not yet returned."""
-        with self._times.measure("lift"), _one_torch_thread():
+        with self._times.measure("lift"), torch_threads(LIFTER_THREADS):
             return self._lifter.flush()
-
-
-@contextmanager
-def _one_torch_thread() -> Iterator[None]:
-    """The lifter is small: on a busy machine its threads wait for each other many times longer than they compute."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _people_stages(config: PipelineConfig, times: StageTimes) -> tuple[Skeleton, Callable[[], PeopleStage]]:

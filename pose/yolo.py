@@ -14,7 +14,7 @@ import numpy as np
 
 from pose.device import Device, Precision
 from pose.errors import PoseError, UsageError
-from pose.letterbox import Fit, fitted_size, letterbox, round_up, suppress
+from pose.letterbox import Fit, fitted_size, round_up, suppress
 from pose.onnx_session import OnnxNetwork
 from pose.types import F32, U8
 
@@ -62,6 +62,7 @@ class YoloNetwork(Protocol):
 
     joints: int
     side: int  # px, the longer one of the input
+    device: str
 
     def __call__(self, images: Sequence[U8]) -> list[Findings]:
         """What is found in each (H, W, 3) uint8 RGB image."""
@@ -73,7 +74,7 @@ class YoloOptions:
     """How to run a YOLO network.
 
     classes: the ones that count, by their index in the file. image_size: longer side of the input, px; None takes the
-    file's own. device, precision: as in `pose.onnx_session`. threads: of ONNX Runtime; torch, for `.pt`, takes its own.
+    file's own. device, precision: as in `pose.onnx_session`. threads: on the CPU.
     """
 
     score_threshold: float = SCORE_THRESHOLD
@@ -107,6 +108,8 @@ class YoloOnnx:
         metadata = {key: _literal(value) for key, value in self._network.metadata.items()}
         if metadata.get("task") != task:
             raise PoseError(f"{model}: not a YOLO export for {task!r} (its metadata say {metadata.get('task')!r})")
+        self.device: str = self._network.device
+        self._input = self._network.input(std=(255.0, 255.0, 255.0))
         self._options = options
         self._stride = int(metadata["stride"])
         self.side = self._network.side(options.image_size, max(metadata.get("imgsz", [USUAL_SIDE])), self._stride)
@@ -116,13 +119,9 @@ class YoloOnnx:
         if not len(images):
             return []
         size = self._input_size(images)
-        fitted = [letterbox(image, size, centred=True) for image in images]
-        samples = np.stack([canvas for canvas, _ in fitted]).transpose(0, 3, 1, 2)
-        found = self._network.run(np.ascontiguousarray(samples, self._network.dtype) / self._network.dtype.type(255))
-        return [
-            self._findings(rows, fit, image)
-            for rows, (_, fit), image in zip(found[0].astype(np.float32), fitted, images, strict=True)
-        ]
+        samples, fits = self._input.letterboxed(images, size, centred=True)
+        found = self._network.run(samples)[0].astype(np.float32)
+        return [self._findings(rows, fit, image) for rows, fit, image in zip(found, fits, images, strict=True)]
 
     def _input_size(self, images: Sequence[U8]) -> tuple[int, int]:
         """Width and height of the input: no more grey than needed, where the file allows it and one size fits all."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pose.device import resolve_device
+from pose.device import resolve_device, torch_threads
 from pose.errors import PoseError
 from pose.types import U8
 from pose.yolo import MOST, USUAL_SIDE, Findings, Task, YoloOptions
@@ -35,7 +35,8 @@ class YoloUltralytics:
             raise PoseError(f"{model}: a YOLO file for {self._network.task!r}, not for {task!r}")
         self.joints: int = self._network.model.model[-1].kpt_shape[0] if task == "pose" else 0
         self.side = options.image_size or USUAL_SIDE
-        device = resolve_device(options.device)
+        self.device = device = resolve_device(options.device)
+        self._threads = options.threads
         half = options.precision == "float16" or (options.precision == "auto" and device == "cuda")
         if half and device == "cpu":
             raise PoseError("precision: Ultralytics computes in float32 on the CPU; use float32, or device cuda")
@@ -54,7 +55,9 @@ class YoloUltralytics:
         if not len(images):
             return []
         pictures = [np.ascontiguousarray(image[..., ::-1]) for image in images]
-        return [self._findings(result) for result in self._network.predict(pictures, **self._arguments)]
+        with torch_threads(self._threads):
+            found = self._network.predict(pictures, **self._arguments)
+        return [self._findings(result) for result in found]
 
     def _findings(self, result: Any) -> Findings:
         boxes = result.boxes.data.cpu().numpy().astype(np.float32)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pose import imaging
-from pose.device import Device, Precision, resolve_device
+from pose.device import Device, Precision, resolve_device, torch_threads
 from pose.errors import PoseError
 from pose.estimators.mmpose_import import MissingOperatorError, import_apis
 from pose.skeletons import SKELETONS, Skeleton
@@ -24,14 +24,18 @@ class MMPose:
 
     name = "mmpose"
 
-    def __init__(self, *, model: Path, device: Device = "auto", precision: Precision = "auto") -> None:
-        """model: the checkpoint (`.pth`); the config of the same name (`.py`) lies beside it.
+    def __init__(
+        self, *, model: Path, device: Device = "auto", precision: Precision = "auto", threads: int = 2
+    ) -> None:
+        """model: the checkpoint (`.pth`); the config of the same name (`.py`) lies beside it. threads: on the CPU.
 
         Raises PoseError when mmpose is not installed, the model cannot be built as asked, or its joints are unknown.
         """
         if precision == "float16":
             raise PoseError("precision: mmpose models run in float32 here; use precision auto or float32")
-        self._network = _build(model, resolve_device(device))
+        self.device = resolve_device(device)
+        self._threads = threads
+        self._network = _build(model, self.device)
         self.skeleton = _skeleton(self._network.dataset_meta, model)
 
     def regions(self, boxes: Boxes) -> Regions:
@@ -47,7 +51,8 @@ class MMPose:
         xy, scores = np.zeros((len(regions), joints, 2), np.float32), np.zeros((len(regions), joints), np.float32)
         if len(regions):
             boxes = imaging.region_boxes(regions)
-            found = import_apis().inference_topdown(self._network, np.ascontiguousarray(image[..., ::-1]), boxes)
+            with torch_threads(self._threads):
+                found = import_apis().inference_topdown(self._network, np.ascontiguousarray(image[..., ::-1]), boxes)
             for row, sample in enumerate(found):
                 xy[row] = sample.pred_instances.keypoints[0]
                 scores[row] = np.clip(sample.pred_instances.keypoint_scores[0], 0, 1)

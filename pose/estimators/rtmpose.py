@@ -9,19 +9,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-import cv2
 import numpy as np
-from numpy.typing import NDArray
 
 from pose import imaging
-from pose.device import Device, Precision, resolve_device
+from pose.device import Device, Precision, resolve_device, torch_threads
 from pose.errors import PoseError
+from pose.network_input import NetworkInput, Samples
 from pose.onnx_session import OnnxNetwork
 from pose.skeletons import COCO17, HALPE26, Skeleton
 from pose.types import F32, U8, Boxes, Keypoints2D, Regions
 
-MEAN_RGB = np.array([123.675, 116.28, 103.53], np.float32)
-STD_RGB = np.array([58.395, 57.12, 57.375], np.float32)
+MEAN_RGB = (123.675, 116.28, 103.53)
+STD_RGB = (58.395, 57.12, 57.375)
 PADDING = 1.25
 SKELETONS = {len(skeleton): skeleton for skeleton in (COCO17, HALPE26)}
 # The next crop is taken around the joints that score this much; the person's box reaches so far beyond them.
@@ -31,13 +30,15 @@ SURE_JOINTS = 8  # presence is the mean score of so many surest joints
 
 
 class Network(Protocol):
-    """Crops -> SimCC scores. crop: (width, height) px. joints: how many it gives."""
+    """Crops -> SimCC scores. crop: (width, height) px. joints: how many it gives. input: makes its samples."""
 
     crop: tuple[int, int]
     joints: int
+    device: str
+    input: NetworkInput
 
-    def __call__(self, crops: U8) -> tuple[F32, F32]:
-        """Scores (N, J, 2 W) along x and (N, J, 2 H) along y for RGB crops (N, H, W, 3)."""
+    def __call__(self, samples: Samples) -> tuple[F32, F32]:
+        """Scores (N, J, 2 W) along x and (N, J, 2 H) along y for normalised crops (N, 3, H, W)."""
         ...
 
 
@@ -55,7 +56,7 @@ class RTMPose:
         threads: int = 2,
     ) -> None:
         """model: an `.onnx` export of MMDeploy, for ONNX Runtime, or an MMPose checkpoint (`.pth`), for torch; None
-        takes the published size m from the weight cache. threads: on the CPU, of ONNX Runtime.
+        takes the published size m from the weight cache. threads: on the CPU.
 
         Raises PoseError when it cannot be loaded as asked, or gives neither 17 nor 26 joints.
         """
@@ -64,12 +65,13 @@ class RTMPose:
 
             model = weights.locate("rtmpose-m-coco17-256x192")
         if model.suffix in (".pth", ".pt"):
-            self._network: Network = _TorchNetwork(model, device, precision)
+            self._network: Network = _TorchNetwork(model, device, precision, threads)
         else:
             self._network = _OnnxRTMPose(model, device, precision, threads)
         if self._network.joints not in SKELETONS:
             known = ", ".join(f"{joints} ({skeleton.name})" for joints, skeleton in SKELETONS.items())
             raise PoseError(f"{model}: gives {self._network.joints} joints; rtmpose takes {known}")
+        self.device = self._network.device
         self.skeleton: Skeleton = SKELETONS[self._network.joints]
 
     def regions(self, boxes: Boxes) -> Regions:
@@ -84,13 +86,10 @@ class RTMPose:
         """
         size = self._network.crop
         matrices = [imaging.crop_matrices(rows, size) for rows in regions]
-        crops = np.empty((sum(map(len, regions)), size[1], size[0], 3), np.uint8)
-        row = 0
-        for image, transforms in zip(images, matrices, strict=True):
-            for matrix in transforms:
-                crops[row] = imaging.crop(image, matrix, size, cv2.BORDER_CONSTANT)
-                row += 1
-        points, scores = decode(*self._network(crops)) if row else _nothing(len(self.skeleton))
+        if any(map(len, regions)):
+            points, scores = decode(*self._network(self._network.input.cropped(images, matrices, size)))
+        else:
+            points, scores = _nothing(len(self.skeleton))
         ends = np.cumsum([len(rows) for rows in regions])
         return [
             self._keypoints(image, rows, points[end - len(rows) : end], scores[end - len(rows) : end])
@@ -146,13 +145,10 @@ class _OnnxRTMPose:
         if ends != [(2 * width,), (2 * height,)]:
             raise PoseError(f"{path}: not an export of RTMPose (its outputs are not SimCC scores along x and y)")
         self.joints = int(outputs[0].shape[1])
+        self.device: str = self._network.device
+        self.input = self._network.input(mean=MEAN_RGB, std=STD_RGB)
 
-    def __call__(self, crops: U8) -> tuple[F32, F32]:
-        samples = np.empty((len(crops), 3, *crops.shape[1:3]), self._network.dtype)
-        for sample, crop in zip(samples, crops, strict=True):
-            planes: NDArray[Any] = sample.transpose(1, 2, 0)
-            np.multiply(crop, 1 / STD_RGB, out=planes, casting="same_kind")
-            planes -= (MEAN_RGB / STD_RGB).astype(planes.dtype)
+    def __call__(self, samples: Samples) -> tuple[F32, F32]:
         simcc_x, simcc_y = self._network.run(samples)
         return simcc_x.astype(np.float32, copy=False), simcc_y.astype(np.float32, copy=False)
 
@@ -160,29 +156,29 @@ class _OnnxRTMPose:
 class _TorchNetwork:
     """An MMPose checkpoint. On CUDA the backbone runs in half precision unless another one is asked for."""
 
-    def __init__(self, path: Path, device: Device, precision: Precision) -> None:
+    def __init__(self, path: Path, device: Device, precision: Precision, threads: int) -> None:
         import torch
 
-        self._device = torch.device(resolve_device(device))
-        half = precision == "float16" or (precision == "auto" and self._device.type == "cuda")
-        self._dtype = torch.float16 if half else torch.float32
+        self.device = resolve_device(device)
+        half = precision == "float16" or (precision == "auto" and self.device == "cuda")
+        self._threads = threads
         self._network = _load(path)
         self.crop, self.joints = self._network.crop, self._network.joints
-        self._network.backbone.to(dtype=self._dtype)
-        self._network.to(self._device, memory_format=torch.channels_last)
-        self._mean = torch.from_numpy(MEAN_RGB).to(self._device).view(3, 1, 1)
-        self._std = torch.from_numpy(STD_RGB).to(self._device).view(3, 1, 1)
+        self._network.backbone.to(dtype=torch.float16 if half else torch.float32)
+        self._network.to(self.device, memory_format=torch.channels_last)
+        self.input = NetworkInput(self.device, np.float16 if half else np.float32, mean=MEAN_RGB, std=STD_RGB)
 
-    def __call__(self, crops: U8) -> tuple[F32, F32]:
+    def __call__(self, samples: Samples) -> tuple[F32, F32]:
         import torch
 
-        with torch.inference_mode():
-            pixels = torch.from_numpy(crops).to(self._device).permute(0, 3, 1, 2)  # channels last, as the network
-            simcc_x, simcc_y = self._network(((pixels - self._mean) / self._std).to(self._dtype))
+        with torch.inference_mode(), torch_threads(self._threads):
+            batch = torch.from_numpy(samples) if isinstance(samples, np.ndarray) else samples
+            simcc_x, simcc_y = self._network(batch.contiguous(memory_format=torch.channels_last))
         return simcc_x.cpu().numpy(), simcc_y.cpu().numpy()
 
 
 def _load(path: Path) -> Any:
+    """The network; its type is not told because torch's does not know `memory_format`."""
     from pose.estimators.rtmpose_net import load_checkpoint
 
     return load_checkpoint(path)

@@ -38,6 +38,7 @@ class YoloPose:
 
             model = weights.locate(OFFICIAL)
         self._network = load_yolo(model, "pose", options or YoloOptions())
+        self.device = self._network.device
         if self._network.joints != len(COCO17):
             raise PoseError(f"{model}: gives {self._network.joints} joints; yolo-pose takes the 17 of COCO")
 

@@ -30,10 +30,13 @@ def test_a_wrong_call_is_a_usage_error(argv, capsys):
 
 @pytest.mark.slow
 @pytest.mark.skipif(
-    importlib.util.find_spec("torchvision") is None, reason="needs the torchvision that fits this torch"
+    importlib.util.find_spec("torchvision") is None, reason="needs the torchvision that fits this torch (.ci/slow)"
 )
 def test_installs_for_real_into_an_environment_of_its_own(tmp_path):
-    """The new environment sees the packages of this one, so that torch need not be installed again."""
+    """The new environment sees the packages of this one, so that torch need not be installed again.
+
+    What needs MMPose is tested there: its skips would say that MMPose cannot be used after all.
+    """
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path], check=True)
     python = tmp_path / "bin" / "python"
     found = sysconfig.get_path("purelib", vars={"base": str(tmp_path)})
@@ -42,3 +45,7 @@ def test_installs_for_real_into_an_environment_of_its_own(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "mmpose is ready" in done.stdout
+    tests = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/estimators/test_mmpose.py"]
+    tested = subprocess.run(tests, capture_output=True, text=True, cwd=HERE)
+    assert tested.returncode == 0, tested.stdout
+    assert "needs mmpose" not in tested.stdout
