@@ -1,6 +1,7 @@
 """`pose-eval`: how good is a lifter, a whole pipeline, or anybody's predictions, by the book."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from jsonargparse import ArgumentParser, Namespace
 from apps import benchmarks
 from apps.benchmarks import Task
 from apps.common import parse_arguments, run_command
-from apps.evaluation import Candidate, evaluate_all, finish, plan_output
+from apps.evaluation import Candidate, evaluate_all, finish, plan_output, short_names
 from apps.options import add_options, config_of
 from pose.config import DEVICES, PipelineConfig
 from pose.errors import UsageError
@@ -61,11 +62,14 @@ def evaluate(command: Command, options: Namespace) -> None:
 
 
 def compare(options: Namespace) -> None:
-    """Results of earlier evaluations, side by side."""
+    """Results of earlier evaluations, side by side; a name that several have gets the file's beside it."""
     from pose.evaluation.results import load_results
 
     output = plan_output(options, "compare")
-    finish([result for path in options.results for result in load_results(Path(path))], output)
+    pairs = [(path, result) for path in options.results for result in load_results(Path(path))]
+    names = Counter(result["name"] for _, result in pairs)
+    named = [{**one, "name": f"{one['name']} ({path})"} if names[one["name"]] > 1 else one for path, one in pairs]
+    finish(named, output)
 
 
 def _candidates(options: Namespace, task: Task) -> list[Candidate]:
@@ -77,7 +81,7 @@ def _candidates(options: Namespace, task: Task) -> list[Candidate]:
         raise UsageError(f"{', '.join(sorted(repeated))} would be evaluated twice; name each once")
     if options.predictions is not None and not options.predictions.endswith(".npz"):
         raise UsageError(f"--predictions: expected an .npz file, got {options.predictions}")
-    return [Candidate.open(name, task, options.device) for name in names]
+    return [Candidate.open(*pair, task, options.device) for pair in zip(names, short_names(names), strict=True)]
 
 
 def _lookaheads(text: str | None) -> list[int]:

@@ -9,7 +9,7 @@ import numpy as np
 from jsonargparse import Namespace
 from numpy.typing import NDArray
 
-from apps.evaluation import finish, plan_output
+from apps.evaluation import finish, plan_output, write_predictions
 from datasets.sequences import Truth, load_truth
 from pose.config import PipelineConfig
 from pose.errors import PoseError
@@ -29,8 +29,10 @@ def evaluate_video(options: Namespace, config: PipelineConfig) -> None:
     from pose.evaluation.video import match
     from pose.pipeline import Pipeline
     from pose.video import open_source
+    from pose.weights import hidden_progress
 
-    pipeline = Pipeline(config, intrinsics=truth.intrinsics)
+    with hidden_progress(output.quiet):
+        pipeline = Pipeline(config, intrinsics=truth.intrinsics)
     with open_source(options.video, start=options.start, end=options.end) as source:
         fps, size = source.info.fps, source.info.size
         results = _shown(pipeline.run(source), source, output.quiet)
@@ -46,6 +48,7 @@ def evaluate_video(options: Namespace, config: PipelineConfig) -> None:
     method = options.name or f"{config.detector} + {config.estimator} + {Path(config.lifter).stem}"
     result = describe(f"{method}, {share}", evaluation, benchmark, fps)
     result["found"], result["known"] = matched.found, matched.known
+    write_predictions(output, "", evaluation)
     finish([result], output)
 
 

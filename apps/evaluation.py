@@ -41,17 +41,26 @@ class Candidate:
     predictions: "Predictions | None" = None
 
     @classmethod
-    def open(cls, what: str, task: Task, device: str) -> "Candidate":
+    def open(cls, what: str, name: str, task: Task, device: str) -> "Candidate":
         """`what`: an .npz of predictions for `task`, a shipped lifter, or a checkpoint."""
         if what.endswith(".npz"):
             from pose.evaluation.predictions import load_predictions
 
-            return cls(Path(what).stem, predictions=load_predictions(Path(what), task.sequences))
+            return cls(name, predictions=load_predictions(Path(what), task.sequences))
         from pose.device import resolve_device
         from pose.lifter.predict import Lifter
 
-        lifter = Lifter.load(what, resolve_device(device))
-        return cls(Path(what).stem, lifter=lifter)
+        return cls(name, lifter=Lifter.load(what, resolve_device(device)))
+
+
+def short_names(files: Sequence[str]) -> list[str]:
+    """What tables call these: `final` of runs/a/final.safetensors, or `a-final` where there is another `final`."""
+    names: list[str] = []
+    for depth in range(1, max(len(Path(file).parts) for file in files) + 1):
+        names = ["-".join((*Path(file).parts[-depth:-1], Path(file).stem)) for file in files]
+        if len(set(names)) == len(names):
+            break
+    return names
 
 
 def plan_output(options: Namespace, slug: str) -> Output:
@@ -83,7 +92,7 @@ def evaluate_all(
         sha256 = candidate.lifter.sha256 if candidate.lifter else ""
         result = describe(candidate.name, evaluation, task.benchmark, task.fps, sha256)
         if candidate.lifter is not None:
-            _save_predictions(output, candidate.name if len(candidates) > 1 else "", evaluation)
+            write_predictions(output, candidate.name if len(candidates) > 1 else "", evaluation)
             if candidate.lifter.streaming:
                 curve = ((frames, _at_lookahead(candidate, task, output, frames)) for frames in lookaheads)
                 result["lookahead"] = [curve_point(n, task.fps, found, task.benchmark) for n, found in curve]
@@ -119,7 +128,8 @@ def _progress(name: str, task: Task, output: Output) -> "Iterator[tqdm[Any]]":
         yield bar
 
 
-def _save_predictions(output: Output, name: str, evaluation: "Evaluation") -> None:
+def write_predictions(output: Output, name: str, evaluation: "Evaluation") -> None:
+    """Write predictions.npz, or predictions-`name`.npz."""
     from pose.evaluation.predictions import save_predictions
 
     _make(output.folder)

@@ -1,6 +1,7 @@
 """The plots of a report, as self-contained SVG."""
 
 import io
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,7 @@ def figure(draw: Callable[["Axes"], None], width: float = 9.0, height: float = 3
     canvas = Figure(figsize=(width, height), layout="constrained")
     axes = canvas.add_subplot()
     axes.grid(axis="y", alpha=0.3)
+    axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     draw(axes)
     text = io.StringIO()
@@ -46,15 +48,15 @@ def by_action(results: Sequence[Result]) -> str:
     """MPJPE of each action, the methods side by side."""
     groups = [name for name in benchmark_of(results[0]).groups if any(name in _best(one)["actions"] for one in results)]
     labels = [SHORT.get(group, group) for group in groups]
-    series = {one["name"]: [_value(_best(one)["actions"].get(group)) for group in groups] for one in results}
+    series = {_label(one): [_value(_best(one)["actions"].get(group)) for group in groups] for one in results}
     return figure(lambda axes: _bars(axes, labels, series))
 
 
 def by_joint(results: Sequence[Result]) -> str:
-    """MPJPE of each joint, the methods side by side."""
-    joints = list(_best(results[0])["joints"])
+    """MPJPE of each joint but the pelvis, which is the origin, the methods side by side."""
+    joints = [joint for joint in _best(results[0])["joints"] if joint != "pelvis"]
     labels = [joint.replace("right_", "r. ").replace("left_", "l. ") for joint in joints]
-    series = {one["name"]: [_value(_best(one)["joints"][joint]) for joint in joints] for one in results}
+    series = {_label(one): [_value(_best(one)["joints"][joint]) for joint in joints] for one in results}
     return figure(lambda axes: _bars(axes, labels, series))
 
 
@@ -79,29 +81,36 @@ def uncertainty(result: Result) -> str:
         "by_sigma"
     ]
     sigma = [row["sigma"] for row in rows]
+    from matplotlib.ticker import LogLocator, NullLocator
 
     def draw(axes: "Axes") -> None:
         axes.plot(sigma, sigma, color="0.6", ls="--", lw=1, label="perfectly calibrated")
         axes.plot(sigma, [row["error_68"] for row in rows], "o-", color=COLOURS[0], ms=4, label=result["name"])
         axes.set(xlabel="predicted sigma (mm)", ylabel="68 % of errors are below (mm)", xscale="log", yscale="log")
+        axes.set_aspect("equal")
+        for axis in (axes.xaxis, axes.yaxis):  # 10, 20, 50, 100, ... as plain numbers
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_locator(NullLocator())
+        axes.grid(axis="x", alpha=0.3)
         axes.legend(frameon=False, fontsize=8)
 
-    return figure(draw, width=5.5, height=4.2)
+    return figure(draw, width=5.5, height=4.6)
 
 
 def latency(results: Sequence[Result]) -> str:
-    """MPJPE against the time that a streaming lifter waits."""
+    """MPJPE against the time that a streaming lifter waits; by its square root, as short waits matter most."""
+    delays = {point["latency_ms"]: point["lookahead"] for result in results for point in result["lookahead"]}
 
     def draw(axes: "Axes") -> None:
         for colour, result in zip(COLOURS, results, strict=False):
             points = result["lookahead"]
-            delays = [point["latency_ms"] for point in points]
-            axes.plot(delays, [_value(point) for point in points], "o-", color=colour, label=result["name"])
-            for point in points:
-                place = (point["latency_ms"], _value(point))
-                axes.annotate(f" {point['lookahead']} frames", place, fontsize=8, va="bottom")
-        axes.set(xlabel="latency (ms)", ylabel="MPJPE (mm)")
-        axes.ticklabel_format(useOffset=False)
+            places = [math.sqrt(point["latency_ms"]) for point in points]
+            axes.plot(places, [_value(point) for point in points], "o-", color=colour, label=result["name"])
+        labels = [f"{delay:.0f} ms\n{frames} frames" for delay, frames in delays.items()]
+        axes.set_xticks([math.sqrt(delay) for delay in delays], labels, fontsize=8)
+        axes.set(xlabel="latency (square-root scale)", ylabel="MPJPE (mm)")
+        axes.ticklabel_format(axis="y", useOffset=False)
         axes.legend(frameon=False, fontsize=8)
 
     return figure(draw, width=6.5, height=4.2)
@@ -110,6 +119,11 @@ def latency(results: Sequence[Result]) -> str:
 def _best(result: Result) -> Result:
     best: Result = list(result["variants"].values())[-1]
     return best
+
+
+def _label(result: Result) -> str:
+    """The method with the variant that `_best` chooses."""
+    return f"{result['name']}, {list(result['variants'])[-1]}"
 
 
 def _value(values: Result | None) -> float:

@@ -14,7 +14,7 @@ h1 { font-size: 1.6rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; } h3 { fo
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .25rem .55rem; text-align: right; white-space: nowrap; border-bottom: 1px solid #8884; }
-th:first-child, td:first-child { text-align: left; } td:last-child { font-weight: 600; }
+th:first-child, td:first-child { text-align: left; } .averaged td:last-child { font-weight: 600; }
 figure { margin: 1rem 0; } figcaption { font-size: .85rem; opacity: .75; }
 svg { max-width: 100%; height: auto; background: #fff; border-radius: 6px; }
 """
@@ -37,7 +37,7 @@ def _section(results: list[Result]) -> str:
     parts = [f"<h2>{escape(benchmark.title)}</h2>"]
     parts.extend(_table(measure_table(results, name)) for name in benchmark.measures)
     parts.append(_figure("Error of each action", plots.by_action(results)))
-    parts.append(_figure("Error of each joint", plots.by_joint(results)))
+    parts.append(_figure("Error of each joint, relative to the pelvis", plots.by_joint(results)))
     if curves := [result for result in results if result["lookahead"]]:
         parts.append(_figure("Accuracy against latency", plots.latency(curves)))
         parts.extend(_table(lookahead_table(result)) for result in curves)
@@ -50,8 +50,12 @@ def _section(results: list[Result]) -> str:
 def _details(result: Result) -> list[str]:
     name = result["name"]
     parts = [f"<h2>{escape(name)}</h2>"]
+    if result["sha256"]:
+        parts.append(f"<p>Weights: SHA-256 <code>{escape(result['sha256'])}</code></p>")
     if result["over_time"]:
-        parts.append(_figure(f"{name}: error over time", plots.over_time(result)))
+        parts.append(
+            _figure(f"{name}: error over time of the best, the median and the worst sequence", plots.over_time(result))
+        )
     if calibration := result["calibration"]:
         inside = 100 * calibration["inside_one_sigma"]
         caption = f"{name}: {inside:.1f} % of errors lie inside one sigma (68 % are promised)"
@@ -66,5 +70,6 @@ def _figure(caption: str, svg: str) -> str:
 def _table(table: Table) -> str:
     heads = "".join(f"<th>{escape(head)}</th>" for head in table.heads)
     rows = "\n".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in table.rows)
-    body = f"<table><thead><tr>{heads}</tr></thead><tbody>\n{rows}\n</tbody></table>"
+    kind = ' class="averaged"' if table.averaged else ""
+    body = f"<table{kind}><thead><tr>{heads}</tr></thead><tbody>\n{rows}\n</tbody></table>"
     return f'<h3>{escape(table.title)}</h3><div class="scroll">{body}</div>'

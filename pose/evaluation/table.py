@@ -11,7 +11,7 @@ COLUMNS = {
     "p_mpjpe": ("P-MPJPE (mm)", 1),
     "n_mpjpe": ("N-MPJPE (mm)", 1),
     "mpjve": ("MPJVE (mm/frame)", 2),
-    "accel": ("Accel (mm/frame^2)", 2),
+    "accel": ("Accel (mm/frame²)", 2),
     "pck": ("PCK@150 (%)", 1),
     "auc": ("AUC (%)", 1),
 }
@@ -24,11 +24,17 @@ SHORT = {
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A title, column heads, and rows of cells; a row's first cell is its name."""
+    """Column heads, and rows of cells; a row's first cell is its name.
+
+    scope: what was measured on, part of the title wherever the table stands alone. averaged: the last column sums up
+    the others.
+    """
 
     title: str
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    scope: str = ""
+    averaged: bool = False
 
     def text(self) -> str:
         """Aligned by spaces."""
@@ -40,7 +46,8 @@ class Table:
             )
             for line in lines
         ]
-        return "\n".join([self.title, body[0], "-" * len(body[0]), *body[1:]])
+        title = f"{self.title}: {self.scope}" if self.scope else self.title
+        return "\n".join([title, body[0], "-" * len(body[0]), *body[1:]])
 
 
 def measure_table(results: Sequence[Result], measure: str) -> Table:
@@ -55,9 +62,8 @@ def measure_table(results: Sequence[Result], measure: str) -> Table:
             values = [summary["actions"].get(group, {}).get(measure) for group in present]
             cells = [_cell(value, digits) for value in (*values, summary["average"][measure])]
             rows.append((f"{result['name']}, {variant}", *cells))
-    return Table(
-        f"{name}: {benchmark.title}", ("", *(SHORT.get(group, group) for group in present), "Avg."), tuple(rows)
-    )
+    heads = ("", *(SHORT.get(group, group) for group in present), "Avg.")
+    return Table(name, heads, tuple(rows), benchmark.title, averaged=True)
 
 
 def part_table(result: Result, part: str) -> Table:
@@ -68,8 +74,8 @@ def part_table(result: Result, part: str) -> Table:
         (name, *(_cell(values[measure], COLUMNS[measure][1]) for measure in measures))
         for name, values in summary[part].items()
     ]
-    title = f"By {part.removesuffix('s')}: {result['name']}, {variant}, {benchmark_of(result).title}"
-    return Table(title, ("", *(COLUMNS[measure][0] for measure in measures)), tuple(rows))
+    heads = ("", *(COLUMNS[measure][0] for measure in measures))
+    return Table(f"By {part.removesuffix('s')}, {variant}", heads, tuple(rows), benchmark_of(result).title)
 
 
 def lookahead_table(result: Result) -> Table:
@@ -80,7 +86,7 @@ def lookahead_table(result: Result) -> Table:
         for point in result["lookahead"]
     ]
     heads = ("look-ahead (frames)", "latency (ms)", *(COLUMNS[measure][0] for measure in measures))
-    return Table(f"Accuracy against latency: {result['name']}, {benchmark_of(result).title}", heads, tuple(rows))
+    return Table(f"Accuracy against latency: {result['name']}", heads, tuple(rows), benchmark_of(result).title)
 
 
 def speed_table(results: Sequence[Result]) -> Table:

@@ -25,8 +25,8 @@ FURTHEST_MATCH = 0.3
 class Matched:
     """The known people as sequences, of which only found frames count; the poses and sigmas found for them.
 
-    poses: (T, 17, 3) m. sigmas: (T, 17) mm. known: how many people and frames have ground truth. found: how many of
-    these were found.
+    poses: (T, 17, 3) m, NaN where not found. sigmas: (T, 17) mm. known: how many people and frames have ground truth.
+    found: how many of these were found.
     """
 
     sequences: list[LabelledSequence]
@@ -48,7 +48,7 @@ def match(
     frames, people = truth.shape[:2]
     if lens is None and people > 1:
         raise PoseError(f"ground truth of {people} people needs `intrinsics` (3, 3) to tell who is who in the picture")
-    poses = np.zeros((people, frames, 17, 3), np.float32)
+    poses = np.full((people, frames, 17, 3), np.nan, np.float32)
     sigmas = np.ones((people, frames, 17), np.float32)
     pixels = np.zeros((people, frames, 17, 2), np.float32)
     scores = np.zeros((people, frames, 17), np.float32)

@@ -266,6 +266,27 @@ def test_same_input_gives_the_same_files(run, data, tiny_lifter, tmp_path):
     assert (tmp_path / "a/predictions.npz").read_bytes() == (tmp_path / "b/predictions.npz").read_bytes()
 
 
+def test_candidates_of_one_file_name_keep_apart(run, data, tmp_path):
+    for name, millimetres in (("a", 17), ("b", 34)):
+        (tmp_path / name).mkdir()
+        shifted(data, tmp_path / name / "theirs.npz", millimetres)
+    call = v(data, "--2d", "gt", "--predictions", "a/theirs.npz", "--compare", "b/theirs.npz", "--out", "o")
+    status, out, _ = run(*call, "--no-report")
+    assert status == 0
+    rows = {line.split("  ")[0]: line.split()[-1] for line in out.split("\n\n")[0].splitlines()[3:]}
+    assert rows == {"a-theirs, as given": "4.0", "b-theirs, as given": "8.0"}
+
+
+def test_compared_runs_of_one_name_keep_apart(run, data, tmp_path):
+    theirs = shifted(data, tmp_path / "theirs.npz", 17)
+    for name in ("a", "b"):
+        run(*v(data, "--predictions", theirs, "--out", name, "--quiet", "--no-report"))
+    status, out, _ = run("compare", "a", "b", "--out", "both", "--no-report")
+    assert status == 0
+    rows = [line.split("  ")[0] for line in out.split("\n\n")[0].splitlines()[3:]]
+    assert rows == ["theirs (a), as given", "theirs (b), as given"]
+
+
 def test_results_are_not_replaced_unasked(run, data, tmp_path):
     theirs = shifted(data, tmp_path / "theirs.npz", 17)
     call = v(data, "--predictions", theirs, "--out", "o", "--quiet")
