@@ -44,15 +44,14 @@ class Client:
 
     async def run(self) -> None:
         """Raises nothing: a connection that breaks is the end of it."""
-        work = [asyncio.create_task(task) for task in (self._receive(), self._send_results(), self._send_status())]
+        parts = (self._receive(), self._send_results(), self._send_status(), self._say_end())
+        work = [asyncio.create_task(part) for part in parts]
         try:
             done, _ = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
         except ProtocolError as error:
-            await self._socket.close(
-                code=WSCloseCode.POLICY_VIOLATION, message=f"The page sent {error}.".encode()[:LONGEST_REASON]
-            )
+            await self._socket.close(code=WSCloseCode.POLICY_VIOLATION, message=_reason(f"The page sent {error}."))
         except ConnectionError:
             pass  # it went while we were sending
         finally:
@@ -60,7 +59,7 @@ class Client:
                 task.cancel()
             await asyncio.gather(*work, return_exceptions=True)
             if self._recording is not None:
-                await asyncio.to_thread(self._recording.stop)
+                self._recordings.keep(await asyncio.to_thread(self._recording.stop))
 
     async def _receive(self) -> None:
         async for message in self._socket:
@@ -98,11 +97,7 @@ class Client:
             while self._under_way >= self._most:
                 self._answered.clear()
                 await self._answered.wait()
-            found = await self._feed.after(turn)
-            if found is None:
-                await self._say_end()
-                return
-            turn, message = found
+            turn, message = await self._feed.after(turn)
             self._under_way += 1
             if isinstance(message, bytes):
                 await self._socket.send_bytes(message)
@@ -110,11 +105,12 @@ class Client:
                 await self._socket.send_str(message)
 
     async def _say_end(self) -> None:
-        """The loop is over: its source ended, or it failed."""
+        """Wait until the loop is over: its source ended, or it failed."""
+        await self._feed.ended.wait()
         try:
             self._loop.wait(0)
         except PoseError as error:
-            await self._socket.close(code=WSCloseCode.INTERNAL_ERROR, message=str(error).encode()[:LONGEST_REASON])
+            await self._socket.close(code=WSCloseCode.INTERNAL_ERROR, message=_reason(str(error)))
         else:
             await self._socket.close(code=WSCloseCode.OK, message=b"The video has ended.")
 
@@ -139,3 +135,8 @@ class Client:
             await self._socket.send_str(messages.recorded(recorded.frames, recorded.seconds, files, recorded.problem))
         elif not isinstance(on, bool):
             raise ProtocolError("a record message without on: true or false")
+
+
+def _reason(text: str) -> bytes:
+    """As much of it as fits, in whole characters."""
+    return text.encode()[:LONGEST_REASON].decode(errors="ignore").encode()

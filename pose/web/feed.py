@@ -13,17 +13,17 @@ PICTURE_SIDE = 960  # px, of the pictures that the server sends
 class Feed:
     """Turns the results of a loop into messages, once for all who look, and keeps only the newest.
 
-    Who is slow finds a newer message the next time, and holds nobody up.
+    Who is slow finds a newer message the next time, and holds nobody up. ended: the loop is over.
     """
 
     def __init__(self, loop: LiveLoop, *, pictures: bool) -> None:
         """pictures: send the picture along, for browsers that do not have it."""
+        self.ended = asyncio.Event()
         self._loop = loop
         self._pictures = pictures
         self._upright = Upright()
         self._turn = 0
         self._newest: str | bytes = ""
-        self._ended = False
         self._changed = asyncio.Event()
 
     async def run(self) -> None:
@@ -42,14 +42,11 @@ class Feed:
                     self._put(await asyncio.to_thread(self._message, live))
         finally:
             self._loop.unsubscribe(mailbox)
-            self._ended = True
-            self._changed.set()
+            self.ended.set()
 
-    async def after(self, turn: int) -> tuple[int, str | bytes] | None:
-        """The newest message and its turn, once it is newer than `turn`; None when the loop has ended."""
+    async def after(self, turn: int) -> tuple[int, str | bytes]:
+        """The newest message and its turn, once it is newer than `turn`."""
         while self._turn <= turn:
-            if self._ended:
-                return None
             await self._changed.wait()
         return self._turn, self._newest
 

@@ -20,9 +20,10 @@ KEPT = 8  # finished recordings; older ones are deleted
 
 @dataclass(slots=True)
 class Recorded:
-    """A finished recording. files: name -> path. problem: why it is shorter than was wanted, or empty."""
+    """A finished recording. files: name -> path in `folder`. problem: why it is not what was wanted, or empty."""
 
     key: str
+    folder: Path
     files: dict[str, Path]
     frames: int = 0
     seconds: float = 0.0
@@ -35,9 +36,8 @@ class Recording:
     def __init__(self, loop: LiveLoop, folder: Path, longest: float = LONGEST_SECONDS) -> None:
         """folder: where to write. longest: s after which it ends by itself."""
         stamp = time.strftime("%Y%m%d-%H%M%S")
-        self.recorded = Recorded(
-            secrets.token_urlsafe(16), {f"poses-{stamp}.{name}": folder / f"poses.{name}" for name in WRITERS}
-        )
+        files = {f"poses-{stamp}.{name}": folder / f"poses.{name}" for name in WRITERS}
+        self.recorded = Recorded(secrets.token_urlsafe(16), folder, files)
         self._loop = loop
         self._longest = longest
         self._mailbox = loop.subscribe(BACKLOG)
@@ -116,8 +116,7 @@ class Recordings:
         self._finished[recorded.key] = recorded
         while len(self._finished) > KEPT:
             oldest = self._finished.pop(next(iter(self._finished)))
-            for path in oldest.files.values():
-                path.unlink(missing_ok=True)
+            shutil.rmtree(oldest.folder, ignore_errors=True)
 
     def file(self, key: str, name: str) -> Path | None:
         """What was recorded under that key and name. Nothing of either becomes part of a path."""

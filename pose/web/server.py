@@ -68,9 +68,15 @@ class WebServer:
             started(runner.addresses[0][1])
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._ended.wait(), seconds)
+                await asyncio.wait_for(self._emptied(), SHUTDOWN_SECONDS)
         finally:
             await runner.cleanup()
             await asyncio.to_thread(self._close)
+
+    async def _emptied(self) -> None:
+        """The source has ended, of which every browser is being told."""
+        while self._sockets:
+            await asyncio.sleep(0.05)
 
     def _close(self) -> None:
         """Raises what made the shared loop fail."""

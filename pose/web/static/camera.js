@@ -1,6 +1,7 @@
 // The browser's own camera, and why there is none.
 
-const WANTED = { width: { ideal: 640 }, height: { ideal: 480 }, frameRate: { ideal: 30 } };
+// As the camera makes them: a browser that resizes pictures may cut them.
+const WANTED = { width: { ideal: 640 }, height: { ideal: 480 }, frameRate: { ideal: 30 }, resizeMode: { ideal: "none" } };
 const REASONS = {
   NotAllowedError: "The camera was refused. Allow it for this page (the camera sign beside the address), then press Start camera.",
   NotFoundError: "No camera was found. Connect one, then press Start camera.",

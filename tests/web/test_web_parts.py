@@ -1,0 +1,140 @@
+"""Settings, clocks and messages of the web server."""
+
+import json
+import struct
+
+import numpy as np
+import pytest
+from pose_fakes import seen_result
+
+from pose.errors import UsageError
+from pose.live import LiveResult, Status
+from pose.skeletons import BLAZEPOSE33, H36M17
+from pose.view.upright import Upright
+from pose.web import messages
+from pose.web.clock import LEAST_STEP, ForeignClock
+from pose.web.messages import ProtocolError
+from pose.web.settings import WebSettings, is_loopback, token_from
+
+TOKEN = "0123456789abcdef"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "localhost", "::1"])
+def test_this_computer_needs_no_token(host):
+    assert is_loopback(host)
+    assert WebSettings(host=host).token is None
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.org", "localhost.example.org", ""])
+def test_open_network_needs_a_token(host):
+    with pytest.raises(UsageError, match="give a token as well, --token or POSE_WEB_TOKEN") as error:
+        WebSettings(host=host)
+    assert "\n" not in str(error.value)
+    assert WebSettings(host=host, token=TOKEN).token == TOKEN
+
+
+def test_short_token_and_half_a_certificate_are_refused(tmp_path):
+    with pytest.raises(UsageError, match="--token: 5 characters are too few"):
+        WebSettings(token="short")
+    with pytest.raises(UsageError, match="belong together"):
+        WebSettings(cert="cert.pem")
+    with pytest.raises(UsageError, match=r"cert\.pem: no such file"):
+        WebSettings(cert=str(tmp_path / "cert.pem"), key=str(tmp_path / "key.pem"))
+
+
+def test_token_of_the_command_line_goes_before_that_of_the_environment(monkeypatch):
+    monkeypatch.setenv("POSE_WEB_TOKEN", "of the environment")
+    assert token_from(None) == "of the environment"
+    assert token_from("given") == "given"
+    monkeypatch.setenv("POSE_WEB_TOKEN", "")
+    assert token_from(None) is None
+
+
+def test_times_of_a_browser_keep_their_distances_though_messages_jitter(rng):
+    clock = ForeignClock()
+    sent = np.arange(300) / 30
+    arrived = 1000 + sent + rng.uniform(0.005, 0.03, 300)
+    ours = np.array([clock.local(s, a) for s, a in zip(5 + sent, arrived, strict=True)])
+    assert (np.diff(ours) > 0).all()
+    assert (ours <= arrived).all()
+    assert np.diff(ours)[100:] == pytest.approx(1 / 30, abs=0.004)
+
+
+def test_times_that_a_browser_makes_up_still_increase():
+    clock = ForeignClock()
+    claims = [5.0, 5.0, 4.0, -1e11, 1e11, 6.0]
+    ours = [clock.local(claim, 100 + step) for step, claim in enumerate(claims)]
+    assert (np.diff(ours) >= LEAST_STEP / 2).all()
+    assert max(ours) <= 105
+
+
+def live(result) -> LiveResult:
+    return LiveResult(np.zeros((480, 640, 3), np.uint8), result, H36M17, 1.0, 1.04)
+
+
+def test_result_says_who_is_where():
+    text = messages.result(live(seen_result([(0, 0, 3), (1, 0, 4)], index=7, time=0.25)), Upright(), 0.5)
+    message = json.loads(text)
+    assert (message["number"], message["time"], message["captured"]) == (7, 0.25, 1.0)
+    first, second = message["people"]
+    assert (first["id"], second["id"]) == (1, 2)
+    x, y, score = first["keypoints"][0]
+    assert (x, y) == pytest.approx((319.5 / 2 - 0.25, 239.5 / 2 - 0.25), abs=0.01)
+    assert score == 1
+    feet = [first["stage"][H36M17.index(name)][2] for name in ("left_ankle", "right_ankle")]
+    assert feet == pytest.approx([0.08, 0.08], abs=0.01)
+    assert second["stage"][0][1] - first["stage"][0][1] == pytest.approx(1, abs=0.01)
+
+
+def test_what_is_not_known_is_null():
+    result = seen_result([(0, 0, 3), (1, 0, 4)])
+    result.people.keypoints[0, 3] = np.nan
+    result.poses.joints[1, 5] = np.nan
+    first, second = json.loads(messages.result(live(result), Upright()))["people"]
+    assert first["keypoints"][3] == [None, None, 1.0]
+    assert first["stage"] is not None
+    assert second["stage"] is None
+
+
+def test_status_before_the_first_frame_is_json():
+    values = dict.fromkeys(("fps", "latency_ms", "latency_p95_ms", "lifter_delay_ms"), float("nan"))
+    counts = dict.fromkeys(("people", "frames_in", "processed", "dropped"), 0)
+    state = Status(**values, **counts, device="cpu", lifter="stream", paused=False, message="")
+    message = json.loads(messages.status(state))
+    assert message["latency_ms"] is None
+    assert message["device"] == "cpu"
+
+
+def test_hello_describes_the_skeleton_once():
+    message = json.loads(messages.hello("camera", "x", BLAZEPOSE33, lookahead=3, mirror=True))
+    assert len(message["joints"]) == 33
+    assert [edge["ends"] for edge in message["edges3d"]] == [list(edge) for edge in H36M17.edges]
+    assert sum(edge["head"] for edge in message["edges3d"]) == 1
+    assert message["limits"]["most"] == messages.UNDER_WAY + 3  # else nobody is answered while the lifter waits
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", "not JSON"),
+        ("[" * 4000, "not JSON"),
+        ("[]", "without a type"),
+        ('{"type": 3}', "without a type"),
+        (" " * 5000, "too long"),
+    ],
+)
+def test_text_that_is_no_message_is_refused(text, reason):
+    with pytest.raises(ProtocolError, match=reason):
+        messages.parse_text(text)
+
+
+@pytest.mark.parametrize("value", ["1", None, True, [], float("nan"), float("inf"), 10**400])
+def test_number_must_be_one(value):
+    with pytest.raises(ProtocolError, match="without a number 'time'"):
+        messages.number_in({"type": "ping", "time": value}, "time")
+
+
+@pytest.mark.parametrize("data", [b"", b"12345678", struct.pack("<d", float("nan")) + b"x"])
+def test_picture_needs_a_time_and_bytes(data):
+    with pytest.raises(ProtocolError, match="picture"):
+        messages.parse_picture(data)

@@ -1,0 +1,350 @@
+"""The server as browsers meet it: what it serves, to whom, and what it makes of everything else."""
+
+import asyncio
+import json
+import socket
+
+import aiohttp
+import jsonschema
+import pytest
+from web_fakes import TOKEN, Clip, FakePipeline, closed, jpeg, picture_message, read_message, receive, serving
+
+from pose.errors import PoseError
+from pose.export import load_poses
+from pose.export.poses_json import SCHEMA_PATH
+from pose.web import messages
+from pose.web.jpeg import decode_jpeg
+from pose.web.server import _read_static
+
+
+def run(test):
+    return asyncio.run(asyncio.wait_for(test(), 30))
+
+
+def test_page_and_its_files_are_served_with_strict_headers():
+    async def test():
+        async with serving() as browser:
+            for path in ("/", *(f"/static/{name}" for name in _read_static())):
+                async with browser.get(path) as answer:
+                    assert answer.status == 200
+                    assert await answer.read()
+                    policy = answer.headers["Content-Security-Policy"]
+                    assert policy.startswith("default-src 'none'; script-src 'self'")
+                    assert "unsafe" not in policy
+                    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+    run(test)
+
+
+def test_page_loads_nothing_from_elsewhere():
+    texts = {name: data.decode() for name, data in _read_static().items()}
+    for name, text in texts.items():
+        for scheme in ("http://", "https://", 'src="//', "url("):
+            assert scheme not in text.replace("http://www.w3.org/2000/svg", ""), name
+    assert "innerHTML" not in "".join(texts.values())
+    assert 'style="' not in texts["index.html"]
+    assert "onclick" not in texts["index.html"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/../server.py", "/static/..%2fserver.py", "/static/%2e%2e/%2e%2e/types.py", "/static/%2fetc%2fpasswd",
+        "/static/", "/static/nothing.js", "/recordings/x/../../x", "/recordings/..%2f..%2fetc/passwd", "/server.py",
+        "//etc/passwd",
+    ],
+)  # fmt: skip
+def test_no_path_leads_out_of_the_page(path):
+    async def test():
+        async with serving() as browser:
+            reader, writer = await asyncio.open_connection("127.0.0.1", int(browser.address.rpartition(":")[2]))
+            writer.write(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode())
+            answer = await reader.read()
+            writer.close()
+            assert answer.split()[1] == b"404"
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost:8000", 200), ("127.0.0.1", 200), ("[::1]:8000", 200), ("LOCALHOST", 200), ("evil.example", 421),
+        ("localhost.evil.example", 421), ("127.0.0.1.evil.example", 421), ("192.168.1.7", 421), ("", 421),
+        ("[::1", 421),
+    ],
+)  # fmt: skip
+def test_name_that_was_given_to_this_computer_by_others_is_refused(host, status):
+    async def test():
+        async with serving() as browser, browser.get("/", Host=host) as answer:
+            assert answer.status == status
+
+    run(test)
+
+
+def test_open_server_answers_to_any_number_and_to_the_name_of_the_machine():
+    async def test():
+        async with serving(host="0.0.0.0", token=TOKEN) as browser:
+            for host in ("192.168.1.7:8000", "[fe80::1]", socket.gethostname(), f"{socket.gethostname()}.local:8000"):
+                async with browser.get("/", Host=host) as answer:
+                    assert answer.status == 200
+            async with browser.get("/", Host="evil.example") as answer:
+                assert answer.status == 421
+
+    run(test)
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "", "http://127.0.0.1:1", "file://", "chrome://x"])
+def test_page_of_another_site_gets_no_poses(origin):
+    async def test():
+        async with serving() as browser:
+            with pytest.raises(aiohttp.WSServerHandshakeError, match="403"):
+                await browser.live(Origin=origin)
+            assert await browser.sign_in(TOKEN, Origin=origin) == 403
+
+    run(test)
+
+
+def test_token_opens_what_is_closed_without_it():
+    async def test():
+        async with serving(host="0.0.0.0", token=TOKEN) as browser:
+            async with browser.get("/") as page, browser.get("/session") as session:
+                assert (page.status, session.status) == (200, 403)  # the page itself holds no secret
+            with pytest.raises(aiohttp.WSServerHandshakeError, match="403"):
+                await browser.live()
+            for wrong in ("", TOKEN[:-1], TOKEN + "x", TOKEN.upper(), "ü" * 30):
+                assert await browser.sign_in(wrong) == 403
+            with pytest.raises(aiohttp.WSServerHandshakeError, match="403"):
+                await browser.live(Cookie="pose-webcam-0=wrong")
+            assert await browser.sign_in(TOKEN) == 204
+            (cookie,) = browser.session.cookie_jar
+            assert cookie["httponly"]
+            assert cookie["samesite"] == "Strict"
+            assert TOKEN not in cookie.value
+            async with browser.live() as live:
+                assert (await receive(live, "hello"))[0]["mode"] == "camera"
+
+    run(test)
+
+
+@pytest.mark.parametrize("body", ["", "[]", "{}", '{"token": 3}', "x" * 5000])
+def test_sign_in_takes_only_a_token(body):
+    async def test():
+        async with (
+            serving(token=TOKEN) as browser,
+            browser.session.post(f"{browser.address}/session", data=body, headers=browser.origin) as answer,
+        ):
+            assert answer.status in (400, 403, 413)
+
+    run(test)
+
+
+def test_pictures_of_a_browser_come_back_as_poses():
+    async def test():
+        async with serving(FakePipeline(people=2)) as browser, browser.live() as live:
+            assert (await receive(live, "hello"))[0]["version"] == messages.VERSION
+            for number in range(5):
+                await live.send_bytes(picture_message(10 + number / 30))
+                result, picture = await receive(live, "result")
+                assert result["number"] == number
+                assert [person["id"] for person in result["people"]] == [1, 2]
+                assert picture == b""
+            await live.send_str('{"type":"ping","time":12.5}')
+            assert (await receive(live, "pong"))[0]["time"] == 12.5
+            status, _ = await receive(live, "status")
+            assert (status["people"], status["device"]) == (2, "cpu")
+
+    run(test)
+
+
+def test_phone_may_be_turned():
+    async def test():
+        async with serving() as browser, browser.live() as live:
+            for number, size in enumerate([(64, 48), (48, 64), (64, 48)]):
+                await live.send_bytes(picture_message(number, jpeg(size)))
+                assert (await receive(live, "result"))[0]["number"] == number
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        (b"short", "picture that is too short"),
+        (picture_message(1, b"no picture"), "not a JPEG"),
+        (picture_message(1, jpeg((1921, 8))), "1921 x 8 px; at most 1920"),
+        ("{", "not JSON"),
+        ('{"type":"exec"}', "unknown type 'exec'"),
+        ('{"type":"ping","time":"now"}', "without a number"),
+        ('{"type":"record"}', "on: true or false"),
+    ],
+)
+def test_browser_that_breaks_the_protocol_is_told_and_left(message, reason):
+    async def test():
+        async with serving() as browser, browser.live() as live:
+            await (live.send_bytes(message) if isinstance(message, bytes) else live.send_str(message))
+            code, text = await closed(live)
+            assert code == aiohttp.WSCloseCode.POLICY_VIOLATION
+            assert reason in text
+
+    run(test)
+
+
+def test_message_above_the_limit_ends_the_connection():
+    async def test():
+        async with serving() as browser, browser.live() as live:
+            await live.send_bytes(bytes(messages.LONGEST_MESSAGE + 1))
+            assert (await closed(live))[0] == aiohttp.WSCloseCode.MESSAGE_TOO_BIG
+
+    run(test)
+
+
+def test_one_browser_too_many_is_told_so_and_gets_in_when_there_is_room():
+    async def test():
+        async with serving(clients=2) as browser:
+            async with browser.live() as first, browser.live() as second:
+                await receive(first, "hello")
+                await receive(second, "hello")
+                async with browser.live() as third:
+                    assert await closed(third) == (1013, "The server is full: 2 browsers are connected.")
+            async with asyncio.timeout(5):
+                while browser.server._sockets:
+                    await asyncio.sleep(0.01)
+            async with browser.live() as fourth:
+                assert (await receive(fourth, "hello"))[0]["type"] == "hello"
+
+    run(test)
+
+
+def test_everybody_sees_the_source_with_its_picture():
+    async def test():
+        clip = Clip(size=(1200, 600))
+        async with serving(source=clip) as browser, browser.live() as one, browser.live() as other:
+            assert (await receive(one, "hello"))[0]["mode"] == "source"
+            for live in (one, other):
+                result, picture = await receive(live, "result")
+                assert decode_jpeg(picture, 1000).shape == (480, 960, 3)
+                x, y, _ = result["people"][0]["keypoints"][0]
+                assert 0 < x < 960
+                assert 0 < y < 480
+            await one.send_bytes(picture_message(1))
+            assert "shows its own source" in (await closed(one))[1]
+
+    run(test)
+
+
+def test_slow_browser_misses_frames_and_slows_nobody():
+    async def test():
+        async with serving(source=Clip(fps=50)) as browser, browser.live() as slow, browser.live() as fast:
+            for live in (slow, fast):
+                await receive(live, "hello")
+            numbers = [(await receive(fast, "result"))[0]["number"] for _ in range(50)]
+            assert numbers[-1] - numbers[0] <= 60  # next to nothing is missing, though the other does not answer
+            waiting = []
+            while len(waiting) < messages.UNDER_WAY:
+                message, _ = read_message(await slow.receive())
+                if message["type"] == "result":
+                    waiting.append(message["number"])
+            await slow.send_str('{"type":"ack"}')
+            newest = (await receive(slow, "result"))[0]["number"]
+            assert waiting[-1] < numbers[5]
+            assert newest > numbers[-5]
+
+    run(test)
+
+
+def test_end_of_the_source_is_the_end():
+    async def test():
+        async with serving(source=Clip(count=5)) as browser, browser.live() as live:
+            assert await closed(live) == (aiohttp.WSCloseCode.OK, "The video has ended.")
+
+    run(test)
+
+
+def test_failing_source_is_told_to_the_browser_and_to_who_started_the_server():
+    async def test():
+        pipeline = FakePipeline(fails_at=3, error=PoseError("the network burnt down"))
+        async with serving(pipeline, Clip()) as browser, browser.live() as live:
+            assert await closed(live) == (aiohttp.WSCloseCode.INTERNAL_ERROR, "the network burnt down")
+            await asyncio.sleep(1)
+
+    with pytest.raises(PoseError, match="burnt down"):
+        run(test)
+
+
+def test_recording_is_the_file_of_pose_run(tmp_path):
+    async def test():
+        async with serving(source=Clip(fps=50)) as browser, browser.live() as live:
+            await receive(live, "result")
+            await live.send_str('{"type":"record","on":true}')
+            for _ in range(20):
+                await receive(live, "result")
+            await live.send_str('{"type":"record","on":false}')
+            recorded, _ = await receive(live, "recorded")
+            assert recorded["problem"] == ""
+            assert recorded["frames"] >= 20
+            for file in recorded["files"]:
+                async with browser.get(file["url"]) as answer:
+                    data = await answer.read()
+                    assert len(data) == file["bytes"]
+                    assert answer.headers["Content-Disposition"] == f'attachment; filename="{file["name"]}"'
+                (tmp_path / file["name"]).write_bytes(data)
+            return recorded
+
+    recorded = run(test)
+    names = [file["name"] for file in recorded["files"]]
+    text = json.loads((tmp_path / next(name for name in names if name.endswith(".json"))).read_text())
+    jsonschema.validate(text, json.loads(SCHEMA_PATH.read_text()))
+    indices = [frame["index"] for frame in text["frames"]]
+    assert indices == list(range(indices[0], indices[0] + recorded["frames"]))  # a recording misses nothing
+    assert len(load_poses(tmp_path / next(name for name in names if name.endswith(".npz")))) == recorded["frames"]
+
+
+def test_recording_needs_the_token_too():
+    async def test():
+        async with serving(source=Clip(), token=TOKEN) as browser:
+            await browser.sign_in(TOKEN)
+            async with browser.live() as live:
+                await live.send_str('{"type":"record","on":true}')
+                await receive(live, "result")
+                await live.send_str('{"type":"record","on":false}')
+                (url, *_) = [file["url"] for file in (await receive(live, "recorded"))[0]["files"]]
+            browser.session.cookie_jar.clear()
+            async with browser.get(url) as answer:
+                assert answer.status == 403
+
+    run(test)
+
+
+def test_recording_without_pictures_says_so():
+    async def test():
+        async with serving() as browser, browser.live() as live:
+            await live.send_str('{"type":"record","on":true}')
+            await live.send_str('{"type":"record","on":false}')
+            recorded, _ = await receive(live, "recorded")
+            assert (recorded["files"], recorded["problem"]) == ([], "nothing was recorded")
+
+    run(test)
+
+
+def test_port_that_is_taken_is_one_line():
+    async def test():
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            async with serving(port=taken.getsockname()[1]):
+                pass
+
+    with pytest.raises(PoseError, match=r"cannot listen at 127\.0\.0\.1, port \d+: .*; choose another --port"):
+        run(test)
+
+
+def test_end_closes_connections_and_leaves_no_file():
+    async def test():
+        async with serving(source=Clip()) as browser:
+            live = await browser.live()
+            await live.send_str('{"type":"record","on":true}')
+            await receive(live, "result")
+            folder = browser.server._recordings._folder
+            assert folder.is_dir()
+        assert not folder.exists()
+
+    run(test)

@@ -1,0 +1,162 @@
+"""A server on a port of this computer, a pipeline without networks, and a browser's side of the protocol."""
+
+import asyncio
+import json
+import struct
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+
+import aiohttp
+import cv2
+import numpy as np
+from pose_fakes import seen_result
+
+from pose.config import PipelineConfig
+from pose.export import CameraInfo
+from pose.geometry import intrinsics_from_fov
+from pose.skeletons import H36M17
+from pose.types import Frame, FrameResult
+from pose.web.server import WebServer
+from pose.web.settings import WebSettings
+
+TOKEN = "correct-horse-battery-staple"
+
+
+class FakePipeline:
+    """Everybody stands 3 m away. fails_at: the frame at which a network breaks with `error`."""
+
+    device, skeleton, models = "cpu", H36M17, ()
+
+    def __init__(self, *, people: int = 1, fails_at: int | None = None, error: Exception | None = None) -> None:
+        self.config = PipelineConfig()
+        self.people, self.fails_at, self.error = people, fails_at, error
+
+    def camera(self, size: tuple[int, int]) -> CameraInfo:
+        return CameraInfo(intrinsics_from_fov(size), known=False)
+
+    def session(self, size: tuple[int, int]) -> "FakeSession":
+        return FakeSession(self, size)
+
+
+class FakeSession:
+    def __init__(self, pipeline: FakePipeline, size: tuple[int, int]) -> None:
+        self._pipeline, self._size = pipeline, size
+
+    def track(self, frame: Frame) -> Frame:
+        if frame.index == self._pipeline.fails_at:
+            raise self._pipeline.error
+        return frame
+
+    def lift(self, frame: Frame) -> list[FrameResult]:
+        roots = np.array([(row - 0.5, 0, 3) for row in range(self._pipeline.people)], np.float32)
+        return [seen_result(roots, index=frame.index, time=frame.time, size=self._size)]
+
+    def flush(self) -> list[FrameResult]:
+        return []
+
+
+def jpeg(size: tuple[int, int] = (64, 48), *, progressive: bool = False) -> bytes:
+    grey = np.full((size[1], size[0], 3), 90, np.uint8)
+    done, data = cv2.imencode(".jpg", grey, [cv2.IMWRITE_JPEG_PROGRESSIVE, int(progressive)])
+    assert done
+    return data.tobytes()
+
+
+def picture_message(seconds: float, data: bytes | None = None) -> bytes:
+    return struct.pack("<d", seconds) + (jpeg() if data is None else data)
+
+
+def read_message(message: aiohttp.WSMessage) -> tuple[dict, bytes]:
+    """The object and the picture of what the server sent."""
+    if message.type is aiohttp.WSMsgType.TEXT:
+        return json.loads(message.data), b""
+    assert message.type is aiohttp.WSMsgType.BINARY, message
+    (length,) = struct.unpack_from("<I", message.data)
+    return json.loads(message.data[4 : 4 + length]), message.data[4 + length :]
+
+
+class Browser:
+    """Asks a server as our page does."""
+
+    def __init__(
+        self, session: aiohttp.ClientSession, address: str, server: WebServer, running: "asyncio.Task[None]"
+    ) -> None:
+        self.session, self.address, self.server, self.running = session, address, server, running
+        self.origin = {"Origin": address}
+
+    def live(self, **headers: str):
+        return self.session.ws_connect(f"{self.address}/live", headers=self.origin | headers)
+
+    def get(self, path: str, **headers: str):
+        return self.session.get(f"{self.address}{path}", headers=headers)
+
+    async def sign_in(self, token: str, **headers: str) -> int:
+        body = json.dumps({"token": token})
+        async with self.session.post(f"{self.address}/session", data=body, headers=self.origin | headers) as answer:
+            return answer.status
+
+
+async def receive(socket: aiohttp.ClientWebSocketResponse, kind: str, seconds: float = 10.0) -> tuple[dict, bytes]:
+    """The next message of one kind; results on the way to it are acknowledged."""
+    async with asyncio.timeout(seconds):
+        while True:
+            message, picture = read_message(await socket.receive())
+            if message["type"] == "result":
+                await socket.send_str('{"type":"ack"}')
+            if message["type"] == kind:
+                return message, picture
+
+
+async def closed(socket: aiohttp.ClientWebSocketResponse, seconds: float = 10.0) -> tuple[int, str]:
+    """Code and reason with which the server closes."""
+    async with asyncio.timeout(seconds):
+        while True:
+            message = await socket.receive()
+            if message.type is aiohttp.WSMsgType.CLOSE:
+                return message.data, message.extra
+            if message.type in (aiohttp.WSMsgType.CLOSED, aiohttp.WSMsgType.ERROR):
+                return socket.close_code or 0, ""
+
+
+@asynccontextmanager
+async def serving(pipeline: FakePipeline | None = None, source=None, **settings) -> AsyncIterator[Browser]:
+    """A running server on a free port, and a browser that knows nothing of it yet."""
+    chosen = replace(WebSettings(port=0), **settings)
+    server = WebServer(pipeline or FakePipeline(), chosen, source)  # type: ignore[arg-type]
+    bound: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    running = asyncio.create_task(server.run(bound.set_result))
+    await asyncio.wait([running, bound], return_when=asyncio.FIRST_COMPLETED)
+    if running.done():
+        running.result()
+    address = f"http://127.0.0.1:{bound.result()}"
+    try:
+        async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
+            yield Browser(session, address, server, running)
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+
+class Clip:
+    """A live source of coloured pictures, `count` of them, or for ever."""
+
+    name, message = "clip", ""
+
+    def __init__(self, count: int | None = None, fps: float = 100.0, size: tuple[int, int] = (64, 48)) -> None:
+        self.count, self.fps, self.size = count, fps, size
+        self.closed = False
+
+    def frames(self, stop):
+        from pose.live import Captured
+
+        index = 0
+        while index != self.count and not self.closed and not stop.wait(1 / self.fps):
+            image = np.full((self.size[1], self.size[0], 3), index % 256, np.uint8)
+            yield Captured(Frame(image, index, index / self.fps), time.monotonic())
+            index += 1
+
+    def close(self) -> None:
+        self.closed = True
