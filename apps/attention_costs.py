@@ -6,15 +6,14 @@ CPU every measurement runs in a process of its own (Linux only), forked before a
 """
 
 import multiprocessing
-import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 
+from apps.memory import forget_peak, peak_megabytes, resident_megabytes
 from pose.attention import ATTENTIONS, Context, build_attention
 
 LENGTHS = (27, 81, 243, 1024, 4096)
@@ -63,17 +62,19 @@ def measure_cpu(case: Case, seconds: float) -> Cost:
     tiny = Case(**(asdict(case) | {"length": 2}))
     prepare(tiny)()  # what torch sets up once
     run = prepare(case)
-    before = _status_kilobytes("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+    before = resident_megabytes()
+    forget_peak()
     run()
-    peak = _status_kilobytes("VmHWM") - before
+    peak = peak_megabytes()
+    assert before is not None, "Linux only"
+    assert peak is not None
     best, spent = float("inf"), 0.0
     while spent < seconds:
         start = time.process_time()
         run()
         took = time.process_time() - start
         best, spent = min(best, took), spent + took
-    return Cost(milliseconds=1e3 * best, megabytes=peak / 1024)
+    return Cost(milliseconds=1e3 * best, megabytes=peak - before)
 
 
 def measure_cuda(case: Case, seconds: float) -> Cost:
@@ -92,12 +93,6 @@ def measure_cuda(case: Case, seconds: float) -> Cost:
         end.synchronize()
         best = min(best, start.elapsed_time(end))
     return Cost(milliseconds=best, megabytes=peak / 2**20)
-
-
-def _status_kilobytes(field: str) -> int:
-    found = re.search(rf"{field}:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    assert found, f"no {field} in /proc/self/status"
-    return int(found[1])
 
 
 def measure(case: Case, seconds: float) -> Cost:

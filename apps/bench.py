@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from apps import bench_lifter
+from apps import bench_detectors, bench_estimators, bench_lifter
 from apps.common import parse_arguments, run_command
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser
 
 # name -> module with PURPOSE, add_options(parser) and run(options)
-SUBCOMMANDS = {"lifter": bench_lifter}
+SUBCOMMANDS = {"detectors": bench_detectors, "estimators": bench_estimators, "lifter": bench_lifter}
 
 
 @run_command

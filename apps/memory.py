@@ -1,0 +1,29 @@
+"""How much memory this process holds, and has held at its peak."""
+
+import re
+from pathlib import Path
+
+_STATUS, _FORGET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+def resident_megabytes() -> float | None:
+    """What it holds now; None where the system is no Linux."""
+    return _megabytes("VmRSS")
+
+
+def peak_megabytes() -> float | None:
+    """The most it held since `forget_peak`; None where the system is no Linux."""
+    return _megabytes("VmHWM")
+
+
+def forget_peak() -> None:
+    if _FORGET.exists():
+        _FORGET.write_text("5")
+
+
+def _megabytes(field: str) -> float | None:
+    if not _STATUS.exists():
+        return None
+    found = re.search(rf"{field}:\s+(\d+) kB", _STATUS.read_text())
+    assert found, f"no {field} in {_STATUS}"
+    return int(found[1]) / 1024

@@ -1,0 +1,96 @@
+"""`pose-bench detectors` and `pose-bench estimators`: figures for what is here, a line for what is not."""
+
+import json
+
+import numpy as np
+import pytest
+
+from apps import bench_networks
+from apps.bench import main
+from apps.bench_detectors import detection
+from apps.bench_estimators import estimation, one_pass
+from apps.bench_networks import PEOPLE, PICTURE, Case, Figure, as_table, measure, tiled
+from pose.builders import DETECTORS, ESTIMATORS, ONE_PASS
+from pose.config import PipelineConfig
+
+
+@pytest.fixture(autouse=True)
+def here(weights_dir, monkeypatch):
+    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+
+
+def case(table, name, prepare, **changes):
+    config = PipelineConfig(device="cpu", threads=1)
+    usual = {"shown": name, "model": None, "video": None, "seconds": 0.0}
+    return Case(table=table, name=name, prepare=prepare, config=config, **(usual | changes))
+
+
+def test_a_network_is_measured_in_a_process_of_its_own(tmp_path, capsys):
+    """What has no weights here has a line that says how to get them; nothing is fetched."""
+    out = tmp_path / "figures.json"
+    names = ["--names", "mobilenet", "rtmpose-m", "yolo"]
+    assert main(["detectors", "--device", "cpu", "--seconds", "0", "--names", "mobilenet", "yolo"]) == 0
+    assert main(["estimators", "--device", "cpu", "--seconds", "0", "--names", "rtmpose-m", "--json", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert "| mobilenet | ssd-mobilenet-v1-coco-300-int8.tflite | cpu | " in printed
+    assert "not measured: yolo: its weights are not here; `pose-weights fetch yolo26n` brings them" in printed
+    document = json.loads(out.read_text())
+    assert document["figures"] == []
+    assert document["machine"]["gpu"] == "none"
+    assert len(document["missing"]) == 1
+    assert main(["detectors", *names]) == 2
+    assert "'rtmpose-m' is unknown; known: blazepose" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("table", "name", "prepare", "model"),
+    [
+        (DETECTORS, "mobilenet", detection, None),
+        (ESTIMATORS, "movenet", estimation, None),
+        (ONE_PASS, "yolo-pose", one_pass, "yolo26n-pose-256-int8.onnx"),
+    ],
+)
+def test_figures_belong_together(table, name, prepare, model, weights_dir, videos):
+    file = model and str(weights_dir / model)
+    figures = measure(case(table, name, prepare, model=file, video=str(videos / "dance.mp4")))
+    assert [figure.people for figure in figures] == list(PEOPLE)
+    for figure in figures:
+        assert figure.milliseconds > 0
+        np.testing.assert_allclose(figure.frames_per_second * figure.milliseconds, 1000)
+        assert figure.megabytes is None or 0 < figure.megabytes < 1000
+        assert figure.device == "cpu"
+    assert figures[0].found == 1  # the dancer
+    if table is ESTIMATORS:
+        assert [figure.found for figure in figures] == list(PEOPLE)
+
+
+@pytest.mark.parametrize("people", PEOPLE)
+def test_every_person_has_a_place_and_a_box(people, rng):
+    frame = rng.integers(1, 100, (400, 200, 3), np.uint8)
+    image, boxes = tiled(frame, people)
+    assert image.shape == (PICTURE[1], PICTURE[0], 3)
+    assert len(boxes) == people
+    shown = np.zeros(image.shape[:2], int)
+    for x0, y0, x1, y1 in boxes.xyxy.astype(int):
+        shown[y0:y1, x0:x1] += 1
+        assert abs((x1 - x0) / (y1 - y0) - 0.5) < 0.02
+    assert shown.max() == 1  # no two in one place
+    assert (image[shown == 0] == 114).all()
+    assert (image[shown == 1] != 114).all()
+
+
+def test_the_table_has_a_row_for_each_network():
+    usual = {"network": "a", "weights": "a.onnx", "device": "cpu", "found": 1}
+    figures = [
+        Figure(people=people, milliseconds=ms, frames_per_second=1000 / ms, megabytes=memory, **usual)
+        for people, ms, memory in ((1, 2.0, 10.2), (4, 8.0, 12.0), (16, 40.0, None))
+    ]
+    lines = as_table(figures).splitlines()
+    assert lines[0] == "| network | weights | device | 1 person | 4 people | 16 people |"
+    assert lines[2:] == ["| a | a.onnx | cpu | 2.0 ms, 500/s, 10 MB | 8.0 ms, 125/s, 12 MB | 40.0 ms, 25.0/s |"]
+
+
+def test_the_gpu_is_named(monkeypatch):
+    monkeypatch.setattr(bench_networks, "resolve_device", lambda device: "cuda")
+    monkeypatch.setattr("torch.cuda.get_device_name", lambda: "a GPU")
+    assert bench_networks.describe_machine("auto")["gpu"] == "a GPU"
