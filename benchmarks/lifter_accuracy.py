@@ -28,6 +28,7 @@ from datasets.training import MocapConfig, MocapSource
 from pose.lifter.evaluation import Figures, measure
 from pose.lifter.features import FEATURES, OUTPUTS, Lifted, Observations, decode
 from pose.lifter.losses import LossWeights
+from pose.lifter.model import LifterConfig
 from pose.lifter.predict import Lifter
 from pose.lifter.training import batch_loss
 from pose.types import LiftBatch
@@ -39,6 +40,8 @@ MLP_STEPS = 3000
 
 class MeanPose(nn.Module):
     """The mean of all training poses, whatever is seen."""
+
+    config = LifterConfig()  # an offline one: measured as the offline lifter is
 
     def __init__(self, source: MocapSource) -> None:
         super().__init__()
@@ -52,6 +55,8 @@ class MeanPose(nn.Module):
 
 class FrameMLP(nn.Module):
     """A residual MLP (Martinez et al., 2017) on one frame, with the features and the geometry of the lifter."""
+
+    config = LifterConfig()
 
     def __init__(self, dim: int = 512, depth: int = 3) -> None:
         super().__init__()

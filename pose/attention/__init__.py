@@ -63,10 +63,12 @@ def build_attentions(
         raise ValueError(f"{name} attention cannot stream; those that can: {able_ones}")
     if streaming and not causal:
         raise ValueError(f"streaming {name} attention needs causal=True: a stream has no frames ahead to look at")
-    allowed = [key for key in inspect.signature(kind).parameters if key not in ("dim", "heads", "causal")]
-    for option in options:
+    allowed = {key: p for key, p in inspect.signature(kind).parameters.items() if key not in ("dim", "heads", "causal")}
+    for option, value in options.items():
         if option not in allowed:
             raise ValueError(f"{name} attention has no option {option!r}; it has {', '.join(allowed) or 'none'}")
+        if allowed[option].annotation in (int, int | None) and value is not None and type(value) is not int:
+            raise ValueError(f"{name} attention: {option} must be a whole number, got {value!r}")
     layers = kind.build_layers(depth, dim, heads, causal=causal, **options)
     limit = layers[0].capabilities.max_length
     if length is not None and limit is not None and length > limit:

@@ -165,6 +165,10 @@ class Attention(nn.Module):
         valid_BT1 = context.valid[..., None]
         return self.mix(x_BTD.where(valid_BT1, 0), context).where(valid_BT1, 0)
 
+    def begin_step(self, step: int, generator: torch.Generator) -> None:
+        """Called before each training step. A mechanism that draws something anew does it here, from `generator`, which
+        depends on the run's seed, the step and the layer only: so a resumed run is the same run."""
+
     def init_cache(self, batch: int, *, device: torch.device | str, dtype: torch.dtype) -> Any:
         """The cache of `batch` streams that have seen nothing: a named tuple of tensors with the batch in front."""
         if not (self.causal and self.capabilities.streaming):

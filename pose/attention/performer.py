@@ -31,18 +31,19 @@ class PerformerAttention(Attention):
     depends on later frames (the authors' one maximum over all keys leaks the future through epsilon). As a stream the
     state has constant size.
 
-    blocks: of K random features each; the same serve all heads, and only `redraw` changes them.
+    blocks: of K random features each; the same serve all heads. redraw_every: training steps after which new ones are
+    drawn, 0 for never.
     """
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T M D)")
 
     random_features: Tensor
 
-    def __init__(self, dim: int, heads: int, *, causal: bool = False, blocks: int = 2) -> None:
+    def __init__(self, dim: int, heads: int, *, causal: bool = False, blocks: int = 2, redraw_every: int = 0) -> None:
         super().__init__(dim, heads, causal=causal)
-        if blocks < 1:
-            raise ValueError(f"blocks must be at least 1, got {blocks}")
-        self.blocks = blocks
+        if blocks < 1 or redraw_every < 0:
+            raise ValueError(f"blocks must be at least 1 and redraw_every at least 0, got {blocks} and {redraw_every}")
+        self.blocks, self.redraw_every = blocks, redraw_every
         self.q_proj = nn.Linear(dim, dim)
         self.k_proj = nn.Linear(dim, dim)
         self.v_proj = nn.Linear(dim, dim)
@@ -51,11 +52,14 @@ class PerformerAttention(Attention):
 
     @torch.no_grad()
     def redraw(self, generator: torch.Generator) -> None:
-        """New random features, as training may want every so many steps. Seed the CPU generator by the step: then a
-        resumed run is the same run. ValueError in eval mode, where the output must not change."""
+        """New random features, from a CPU generator. ValueError in eval mode, where the output must not change."""
         if not self.training:
             raise ValueError("random features are redrawn in training only")
         self.random_features.copy_(orthogonal_features(self.blocks, self.head_dim, generator))
+
+    def begin_step(self, step: int, generator: torch.Generator) -> None:
+        if self.redraw_every and step and step % self.redraw_every == 0:
+            self.redraw(generator)
 
     def mix(self, x_BTD: Tensor, context: Context) -> Tensor:
         if self.causal:

@@ -30,7 +30,8 @@ def checkpoint_path(name_or_path: str | Path) -> Path:
 def save_checkpoint(network: LifterNetwork, path: Path) -> None:
     """Write weights and config; the file appears under its name only when it is whole."""
     temporary = path.with_name(path.name + ".part")
-    state = {name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()}
+    # Cloned, since the format knows no shared tensors, which some mechanisms have.
+    state = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in network.state_dict().items()}
     save_file(state, temporary, metadata={"format": "pose-lifter-1", "config": json.dumps(network.config.to_dict())})
     temporary.replace(path)
 

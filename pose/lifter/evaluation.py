@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pose import metrics
 from pose.lifter.features import Lifted, observe
 from pose.lifter.model import LifterNetwork
+from pose.lifter.predict import Blend, join_outputs, window_spans
 from pose.types import F32, LiftBatch
 
 # The share of errors that one sigma should hold, and the share that is then counted.
@@ -38,15 +39,51 @@ class Figures:
 
 
 def lift_batch(network: LifterNetwork, batch: LiftBatch, lookahead: int = 0) -> Lifted:
-    """Answers for the T frames of a batch; a streaming network sees nothing in the last `lookahead` newest frames."""
-    keypoints, scores, times = batch.keypoints, batch.scores, batch.times
-    if lookahead:
-        keypoints = np.pad(keypoints, ((0, 0), (0, lookahead), (0, 0), (0, 0)))
-        scores = np.pad(scores, ((0, 0), (0, lookahead), (0, 0)))
-        step = times[:, -1:] - times[:, -2:-1]
-        times = np.concatenate([times, times[:, -1:] + step * np.arange(1, lookahead + 1)], axis=1)
+    """Answers (B, T) for each sequence alone, as `pose.lifter.predict.Lifter` gives them, up to its last valid frame.
+
+    An offline network sees windows, which are blended. A streaming one runs once over the whole sequence, after which
+    it sees nothing for `lookahead` frames.
+    """
+    if network.config.streaming:
+        return _lift_whole(network, batch, lookahead)
+    lengths = [int(row.nonzero()[0].max(initial=0)) + 1 for row in batch.valid]
+    windows: dict[tuple[int, int], list[int]] = {}
+    for row, length in enumerate(lengths):
+        for span in window_spans(length):
+            windows.setdefault(span, []).append(row)
+    blends = [Blend(length) for length in lengths]
+    for (start, stop), rows in windows.items():
+        frames = slice(start, stop)
+        seen = (batch.keypoints[rows, frames], batch.scores[rows, frames], batch.times[rows, frames])
+        for row, answer in zip(rows, join_outputs(_run(network, batch, rows, *seen)), strict=True):
+            blends[row].add(start, answer)
+    joined = torch.ones(*batch.valid.shape, 17 * 4 + 3)
+    for row, (blend, length) in enumerate(zip(blends, lengths, strict=True)):
+        joined[row, :length] = torch.from_numpy(blend.take(length))
+    joints, root, sigma = joined.split([51, 3, 17], dim=-1)
+    return Lifted(joints.unflatten(-1, (17, 3)), root, sigma / 1000)
+
+
+def _lift_whole(network: LifterNetwork, batch: LiftBatch, lookahead: int) -> Lifted:
+    keypoints = np.pad(batch.keypoints, ((0, 0), (0, lookahead), (0, 0), (0, 0)))
+    scores = np.pad(np.where(batch.valid[..., None], batch.scores, 0), ((0, 0), (0, lookahead), (0, 0)))
+    step = batch.times[:, -1:] - batch.times[:, -2:-1]
+    times = np.concatenate([batch.times, batch.times[:, -1:] + step * np.arange(1, lookahead + 1)], axis=1)
+    return _run(network, batch, list(range(len(times))), keypoints, scores, times, lookahead)
+
+
+def _run(
+    network: LifterNetwork,
+    batch: LiftBatch,
+    rows: list[int],
+    keypoints: F32,
+    scores: F32,
+    times: NDArray[np.float64],
+    lookahead: int = 0,
+) -> Lifted:
+    """One pass over some frames of some sequences of a batch."""
     tensors = [torch.from_numpy(array) for array in (keypoints, scores, times)]
-    flags = [torch.from_numpy(array) for array in (batch.intrinsics, batch.derived, batch.intrinsics_known)]
+    flags = [torch.from_numpy(array[rows]) for array in (batch.intrinsics, batch.derived, batch.intrinsics_known)]
     with torch.inference_mode():
         return network(observe(*tensors, *flags), tensors[2], lookahead)
 

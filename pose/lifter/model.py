@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pose.attention import Context, build_attention
+from pose.attention import Attention, Context, build_attentions, rotary_phases
 from pose.lifter.features import FEATURES, OUTPUTS, Lifted, Observations, decode
 from pose.lifter.initialization import check_norm_init, initialize
 
@@ -46,6 +46,9 @@ class LifterConfig:
         for name in ("dim", "depth", "heads", "expansion"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: must be at least 1, got {getattr(self, name)}")
+        for name in ("causal", "streaming", "length"):
+            if name in self.attention_options:
+                raise ValueError(f"attention_options: {name} follows from the model and is no option; see streaming")
         check_norm_init(self.norm, self.init)
 
     @classmethod
@@ -81,11 +84,9 @@ class PreciseLinear(nn.Linear):
 class Block(nn.Module):
     """Attention and feed-forward, each with a residual; LayerNorm before, after or not at all."""
 
-    def __init__(self, config: LifterConfig) -> None:
+    def __init__(self, config: LifterConfig, attention: Attention) -> None:
         super().__init__()
-        self.attention = build_attention(
-            config.attention, config.dim, config.heads, causal=config.streaming, **config.attention_options
-        )
+        self.attention = attention
         self.ffn = FeedForward(config.dim, config.expansion)
         self.post = config.norm == "post"
         normalized = config.norm != "none"
@@ -116,12 +117,21 @@ class LifterNetwork(nn.Module):
         super().__init__()
         self.config = config
         self.embed: nn.Linear = PreciseLinear(2 * FEATURES + 1 if config.streaming else FEATURES, config.dim)
-        self.blocks = nn.ModuleList(Block(config) for _ in range(config.depth))
+        attentions = build_attentions(
+            config.attention, config.depth, config.dim, config.heads,
+            causal=config.streaming, streaming=config.streaming, **config.attention_options,
+        )  # fmt: skip
+        self.blocks = nn.ModuleList(Block(config, attention) for attention in attentions)
+        # Attention that knows no seconds gets them with its tokens. A stream has no first frame to count them from.
+        told = not (config.streaming or attentions[0].capabilities.relative_time)
+        self.clock = PreciseLinear(config.dim // 2 * 2, config.dim) if told else None
         self.norm = nn.LayerNorm(config.dim) if config.norm == "pre" else nn.Identity()
         self.head = PreciseLinear(config.dim, OUTPUTS)
         self.sigma_scale: Tensor
         self.register_buffer("sigma_scale", torch.ones(()))  # set once, by calibration on held-out subjects
         initialize(self, config.init)
+        if self.clock is not None:
+            nn.init.zeros_(self.clock.weight)
         nn.init.normal_(self.head.weight, std=0.01 / config.dim**0.5)
         nn.init.zeros_(self.head.bias)
 
@@ -134,6 +144,8 @@ class LifterNetwork(nn.Module):
         if lookahead and not self.config.streaming:
             raise ValueError("lookahead: an offline lifter sees the whole window; use a streaming one")
         x = self.embed(self.features(observations, times, lookahead))
+        if self.clock is not None:
+            x = x + self.clock(torch.cat(rotary_phases(times - times[:, :1], self.config.dim), dim=-1))
         target = observations.frames(slice(0, x.shape[1]))
         context = Context.from_times(times[:, lookahead:], self.head_dim)
         for block in self.blocks:

@@ -27,7 +27,7 @@ from pose.lifter.features import Observations, observe
 from pose.lifter.initialization import initialize
 from pose.lifter.logs import TrainingLog
 from pose.lifter.losses import LossWeights, lifting_loss
-from pose.lifter.model import LifterConfig, LifterNetwork
+from pose.lifter.model import Block, LifterConfig, LifterNetwork
 from pose.lifter.optimizers import OptimizerConfig, build_optimizer, check_recipe
 from pose.lifter.schedules import ScheduleConfig, build_schedule
 from pose.types import LiftBatch
@@ -164,6 +164,9 @@ class Trainer:
     def _train_step(self, batch: LiftBatch, step: int) -> dict[str, float]:
         fitting = [lookahead for lookahead in self.config.lookaheads if lookahead < batch.times.shape[1] / 2]
         lookahead = random.Random(f"{self.config.seed}/{step}").choice(fitting or [0])
+        for layer, block in enumerate(self.bare_network.blocks):
+            seed = random.Random(f"{self.config.seed}/{step}/{layer}").getrandbits(63)
+            cast(Block, block).attention.begin_step(step, torch.Generator().manual_seed(seed))
         with self._attention_kernels():
             with self.accelerator.autocast():
                 loss, parts = batch_loss(self.network, batch, lookahead, self.config.loss, self.accelerator.device)
