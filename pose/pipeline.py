@@ -30,6 +30,7 @@ from pose.skeletons import Skeleton
 from pose.stages import Detector, Estimator, LifterStage, OnePass, PeopleStage
 from pose.types import U8, Boxes, Frame, FrameResult, Keypoints2D, People, Regions
 from pose.video import Source, open_source
+from pose.warm_up import warm_up_lifter, warm_up_networks, warm_up_one_pass, warm_up_tracker
 from pose.weights import sha256_of
 
 PREFETCHED_FRAMES = 4
@@ -75,7 +76,8 @@ class Pipeline:
         live: bool = False,
     ) -> None:
         """intrinsics: (3, 3) px of the camera; None assumes a field of view. live: every frame is answered at once, or
-        `config.lookahead` frames later, for which the lifter must be a streaming one.
+        `config.lookahead` frames later, for which the lifter must be a streaming one; what would delay the first frames
+        is done now.
 
         Raises PoseError when a weight cannot be had, the device is not there, or the lifter cannot do it.
         """
@@ -96,7 +98,9 @@ class Pipeline:
         if not self._lifter.streaming and (live or config.lookahead):
             key = "lifter" if live else "lookahead"
             raise UsageError(f"{key}: {config.lifter} sees whole windows and cannot stream; use the lifter stream")
-        self.skeleton, self.people_stage = _people_stages(config, self.times)
+        self.skeleton, self.people_stage = _people_stages(config, self.times, warm=live)
+        if live:
+            warm_up_lifter(self.lifter_stage((256, 256)), len(self.skeleton))
 
     @classmethod
     def from_preset(cls, name: str, *, intrinsics: NDArray[np.float64] | None = None, **changes: Any) -> Self:
@@ -178,15 +182,23 @@ class Session:
             return self._lifter.flush()
 
 
-def _people_stages(config: PipelineConfig, times: StageTimes) -> tuple[Skeleton, Callable[[], PeopleStage]]:
-    """The 2D skeleton, and what makes a stage of these networks; they are loaded once."""
+def _people_stages(
+    config: PipelineConfig, times: StageTimes, warm: bool = False
+) -> tuple[Skeleton, Callable[[], PeopleStage]]:
+    """The 2D skeleton, and what makes a stage of these networks; they are loaded once. warm: and run once, too."""
     follow: dict[str, Any] = {"tracker": config.tracker, "max_people": config.max_people}
+    if warm:
+        warm_up_tracker(config.tracker)
     if is_one_pass(config):
         model = config.detector_model or config.estimator_model
         network = _TimedOnePass(build(ONE_PASS, config.detector, config, model), times)
+        if warm:
+            warm_up_one_pass(network)
         return network.skeleton, partial(OnePassPeople, network, **follow)
     detector = _TimedDetector(build(DETECTORS, config.detector, config, config.detector_model), times)
     estimator = _TimedEstimator(build(ESTIMATORS, config.estimator, config, config.estimator_model), times)
+    if warm:
+        warm_up_networks(detector, estimator)
     follow |= {"detect_every": config.detect_every, "presence_threshold": config.presence_score}
     return estimator.skeleton, partial(PeopleTracker, detector, estimator, **follow)
 

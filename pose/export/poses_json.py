@@ -24,15 +24,14 @@ class JsonWriter(WriterContext):
 
     def __init__(self, path: Path, info: RunInfo) -> None:
         self._frames = 0
-        self._joints = len(info.skeleton)
-        self._person_format = _person_format(self._joints)
+        self._people = PeopleJson(len(info.skeleton))
         head = json.dumps({"format": FORMAT_NAME, "version": FORMAT_VERSION, **info.to_dict()}, allow_nan=False)
         self._part = PartFile(path)
         self._end = 0  # where the last whole piece ends: an interrupt may come in the middle of a write
         self._append(f'{head[:-1]},\n"frames": [')
 
     def write(self, result: FrameResult) -> None:
-        line = f'{{"index":{result.index},"time":{result.time:.6f},"people":[{self._people(result)}]}}'
+        line = f'{{"index":{result.index},"time":{result.time:.6f},"people":[{",".join(self._people(result))}]}}'
         self._append(("\n" if self._frames == 0 else ",\n") + line)
         self._frames += 1
 
@@ -55,11 +54,20 @@ class JsonWriter(WriterContext):
             self._part.file.write(data)
         self._end += len(data)
 
-    def _people(self, result: FrameResult) -> str:
+
+class PeopleJson:
+    """The people of a frame as JSON objects, as `poses.json` holds them."""
+
+    def __init__(self, joints: int) -> None:
+        """joints: number of 2D keypoints."""
+        self._format = _person_format(joints)
+
+    def __call__(self, result: FrameResult) -> list[str]:
+        """One object for each person, in their order."""
         people, poses = result.people, result.poses
         n = len(people)
         if n == 0:
-            return ""
+            return []
         keypoints = np.concatenate([people.keypoints, people.scores[..., None]], axis=2)
         rows = np.concatenate(
             [
@@ -72,13 +80,9 @@ class JsonWriter(WriterContext):
             ],
             axis=1,
         )
-        finite = np.isfinite(rows)
-        if not finite.all():
-            rows[~finite] = np.nan
-        text = ",".join(
-            self._person_format % (person, *row) for person, row in zip(people.ids.tolist(), rows.tolist(), strict=True)
-        )
-        return text if finite.all() else text.replace("nan", "null")
+        rows[~np.isfinite(rows)] = np.nan
+        texts = (self._format % (person, *row) for person, row in zip(people.ids.tolist(), rows.tolist(), strict=True))
+        return [text.replace("nan", "null") for text in texts]
 
 
 def _person_format(joints: int) -> str:

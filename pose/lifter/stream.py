@@ -7,6 +7,7 @@ the last few observations. It answers what the causal network answers for the wh
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from importlib.util import find_spec
 from typing import Literal
 
@@ -53,8 +54,8 @@ class LifterStream:
             "derived": np.array(skeleton.derived),
             "intrinsics_known": np.array(intrinsics is not None),
         }
-        step = StreamStep(lifter.network).eval()
-        self._setting = Setting(step, step_backend(lifter, step, backend), lookahead, camera)
+        step, computes = _step_of(lifter, backend)
+        self._setting = Setting(step, computes, lookahead, camera)
 
     def new_person(self) -> PersonState:
         """The state of somebody of whom nothing is known yet."""
@@ -73,6 +74,13 @@ class LifterStream:
         ready = [person.ready for person in people]
         answers = together.advance(keypoints, scores, time)
         return [answer if known else None for answer, known in zip(answers, ready, strict=True)]
+
+
+@lru_cache(maxsize=2)
+def _step_of(lifter: Lifter, backend: Backend) -> tuple[StreamStep, StepBackend]:
+    """The step of a lifter and what computes it: without state, so shared by all streams, and made once."""
+    step = StreamStep(lifter.network).eval()
+    return step, step_backend(lifter, step, backend)
 
 
 def step_backend(lifter: Lifter, step: StreamStep, name: Backend) -> StepBackend:

@@ -19,7 +19,7 @@ from pose.live.sources import Captured, LiveSource
 from pose.pipeline import Pipeline, Session
 from pose.types import FrameResult, People
 
-BACKLOG = 3  # frames that may wait for the 2D networks: a slow frame is caught up, a slow machine shows fresh frames
+BACKLOG = 4  # frames that may wait for the 2D networks: one slow frame is caught up, a slow machine shows fresh frames
 LIFTER_BACKLOG = 2
 JOIN_SECONDS = 15.0
 CAMERA_SECONDS = 0.5  # a thread that waits for a dead camera is left alone, and ends by itself
@@ -130,7 +130,7 @@ class LiveLoop:
         else:
             self._paused.clear()
 
-    def subscribe(self, maxlen: int = 2, notify: Callable[[], None] | None = None) -> Mailbox[LiveResult]:
+    def subscribe(self, maxlen: int = 2, notify: Callable[[], object] | None = None) -> Mailbox[LiveResult]:
         """A mailbox of one's own, which gets every result from now on and forgets its oldest when it is full.
 
         It is closed when the loop ends. maxlen, notify: see `Mailbox`. Unsubscribe when it is no longer wanted.

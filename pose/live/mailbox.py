@@ -15,7 +15,7 @@ class Mailbox(Generic[Item]):
     dropped: items that were forgotten because nobody took them in time.
     """
 
-    def __init__(self, maxlen: int, notify: Callable[[], None] | None = None) -> None:
+    def __init__(self, maxlen: int, notify: Callable[[], object] | None = None) -> None:
         """maxlen: how many items may wait. notify: called in the putting thread after every `put` and after `close`; it
         must not block. An event loop passes one that wakes a task by `call_soon_threadsafe`, and then uses `take`.
         """

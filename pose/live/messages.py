@@ -1,0 +1,36 @@
+"""Live poses as JSON messages: one for each person and frame. docs/live.md explains the keys.
+
+A change that old receivers cannot read raises VERSION.
+"""
+
+import json
+import time
+from functools import lru_cache
+
+from pose.export.poses_json import PeopleJson
+from pose.live.result import LiveResult
+
+FORMAT = "pose-live"
+VERSION = 1
+
+_people_json = lru_cache(maxsize=8)(PeopleJson)
+
+
+def messages(live: LiveResult) -> list[str]:
+    """A `pose` message for each person of the frame; a single `nobody` message when there is none."""
+    people = _people_json(len(live.skeleton))(live.result)
+    width, height = live.size
+    head = (
+        f'"format":"{FORMAT}","version":{VERSION},"frame":{live.result.index},"time":{live.result.time:.6f},'
+        f'"clock":{_clock(live.captured):.6f},"latency_ms":{1000 * live.latency:.1f},'
+        f'"size":[{width},{height}],"ids":{json.dumps(live.result.people.ids.tolist(), separators=(",", ":"))}'
+    )
+    if not people:
+        return [f'{{"type":"nobody",{head}}}']
+    skeletons = f'"keypoints_skeleton":"{live.skeleton.name}","joints3d_skeleton":"h36m17"'
+    return [f'{{"type":"pose",{head},{skeletons},{person[1:]}' for person in people]
+
+
+def _clock(monotonic: float) -> float:
+    """Unix time, s, of a moment on the clock of `time.monotonic`."""
+    return time.time() - (time.monotonic() - monotonic)

@@ -1,0 +1,105 @@
+"""Recording a live loop: the pictures as a video and the poses as `pose-run` writes them."""
+
+import time
+from contextlib import ExitStack
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from pose.errors import PoseError
+from pose.export import WRITERS, ResultWriter, RunInfo
+from pose.live.loop import LiveLoop
+from pose.live.result import LiveResult
+from pose.live.subscriber import Subscriber
+from pose.pipeline import Pipeline
+from pose.types import FrameResult
+from pose.video import VideoWriter
+
+VIDEO = "video.mp4"
+WAITING_SECONDS = 2.0  # of pictures that may wait for a slow disk
+
+
+class Recorder:
+    """Records from now on: `video.mp4`, `poses.json` and `poses.npz`, in a folder of their own.
+
+    The files get their names when they are whole: at `close`, when the loop ends, or when the pictures change their
+    size or the pipeline its skeleton. Frames are numbered from 0 and begin at second 0.
+    """
+
+    def __init__(self, loop: LiveLoop, parent: Path) -> None:
+        """parent: the folder in which the recording's own is made. Raises PoseError when it cannot be."""
+        self.folder = new_folder(parent)
+        self.frames = 0
+        self._loop = loop
+        self._pipeline = loop.pipeline
+        self._files = ExitStack()
+        self._video: VideoWriter | None = None
+        self._writers: list[ResultWriter] = []
+        self._size = (0, 0)
+        self._begun = 0.0
+        waiting = max(4, round(WAITING_SECONDS * loop.source.fps))
+        self._subscriber = Subscriber(loop, self._write, maxlen=waiting, after=self._finish)
+
+    @property
+    def problem(self) -> str | None:
+        """Why it ended early."""
+        return self._subscriber.problem
+
+    @property
+    def dropped(self) -> int:
+        """Frames that are missing because the disk was too slow."""
+        return self._subscriber.dropped
+
+    def close(self) -> None:
+        """Finish the files. Without any frame there are none, and no folder. May be called twice."""
+        self._subscriber.close()
+
+    def _write(self, live: LiveResult) -> None:
+        if self._video is None:
+            self._open(live)
+        if live.size != self._size or live.skeleton is not self._pipeline.skeleton:
+            raise PoseError("the pictures or their skeleton changed")
+        assert self._video is not None
+        when = live.result.time - self._begun
+        self._video.write(live.image, when)
+        people = replace(live.result.people, index=self.frames, time=when)
+        for writer in self._writers:
+            writer.write(FrameResult(people, live.result.poses))
+        self.frames += 1
+
+    def _open(self, live: LiveResult) -> None:
+        self._begun, self._size = live.result.time, live.size
+        info = _run_info(self._loop, self._pipeline, live.size)
+        self._video = self._files.enter_context(VideoWriter(self.folder / VIDEO, live.size, fps=info.fps))
+        for name, writer in WRITERS.items():
+            self._writers.append(self._files.enter_context(writer(self.folder / f"poses.{name}", info)))
+
+    def _finish(self) -> None:
+        if self._video is None:
+            self.folder.rmdir()
+        self._files.close()
+
+
+def new_folder(parent: Path) -> Path:
+    """A new folder named after the time. Raises PoseError when it cannot be made."""
+    name = time.strftime("live-%Y%m%d-%H%M%S")
+    try:
+        for suffix in ("", *(f"-{number}" for number in range(2, 100))):
+            folder = parent / f"{name}{suffix}"
+            if not folder.exists():
+                folder.mkdir(parents=True)
+                return folder
+    except OSError as error:
+        raise PoseError(f"cannot record into {parent}: {(error.strerror or str(error)).lower()}") from error
+    raise PoseError(f"cannot record into {parent}: too many recordings at a time")
+
+
+def _run_info(loop: LiveLoop, pipeline: Pipeline, size: tuple[int, int]) -> RunInfo:
+    return RunInfo(
+        source=loop.source.name,
+        image_size=size,
+        fps=loop.source.fps,
+        camera=pipeline.camera(size),
+        skeleton=pipeline.skeleton,
+        models=pipeline.models,
+        settings=asdict(pipeline.config),
+    )

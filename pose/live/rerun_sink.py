@@ -1,0 +1,68 @@
+"""Live poses in the Rerun viewer (extra `[rerun]`)."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pose.errors import PoseError
+from pose.live.loop import LiveLoop
+from pose.live.result import LiveResult
+from pose.live.subscriber import Subscriber
+from pose.skeletons import H36M17, Skeleton
+from pose.types import F32
+from pose.view.colours import RGB, person_colour
+
+JPEG_QUALITY = 75
+LIMB_RADIUS = 0.02  # m
+
+
+class RerunSink:
+    """Logs pictures with skeletons under `camera`, and poses in the camera's frame under `world`.
+
+    problem: why it cannot any more, None while all is well.
+    """
+
+    def __init__(self, loop: LiveLoop, file: Path | None = None) -> None:
+        """file: write an .rrd file instead of starting the viewer. Raises PoseError when Rerun is missing or fails."""
+        try:
+            import rerun
+        except ImportError as error:
+            raise PoseError("--rerun needs Rerun: pip install 'pose-pipeline[rerun]'") from error
+        self._rerun: Any = rerun
+        self._stream = rerun.RecordingStream("pose-webcam")
+        try:
+            if file is None:
+                self._stream.spawn()
+            else:
+                self._stream.save(str(file))
+        except RuntimeError as error:
+            raise PoseError(f"--rerun: the viewer does not start: {error}") from error
+        self._stream.log("world", rerun.ViewCoordinates.RDF, static=True)  # x right, y down, z forward
+        self._subscriber = Subscriber(loop, self._log, after=self._stream.flush)
+
+    @property
+    def problem(self) -> str | None:
+        return self._subscriber.problem
+
+    def _log(self, live: LiveResult) -> None:
+        rerun, stream = self._rerun, self._stream
+        people, poses = live.result.people, live.result.poses
+        stream.set_time("capture", duration=live.result.time)
+        stream.log("camera", rerun.Image(live.image).compress(jpeg_quality=JPEG_QUALITY))
+        colours = [person_colour(person) for person in people.ids.tolist()]
+        strips, strip_colours = _strips(people.keypoints, live.skeleton, colours)
+        stream.log("camera/people", rerun.LineStrips2D(strips, colors=strip_colours))
+        bodies = poses.joints + poses.root[:, None]
+        strips, strip_colours = _strips(bodies, H36M17, colours)
+        stream.log("world/people", rerun.LineStrips3D(strips, colors=strip_colours, radii=LIMB_RADIUS))
+        stream.log("latency_ms", rerun.Scalars(1000 * live.latency))
+
+    def close(self) -> None:
+        self._subscriber.close()
+
+
+def _strips(points: F32, skeleton: Skeleton, colours: list[RGB]) -> tuple[F32, list[RGB]]:
+    """The limbs (P * edges, 2, D) of people (P, J, D), and a colour for each."""
+    limbs = points[:, np.array(skeleton.edges)]
+    return limbs.reshape(-1, 2, points.shape[-1]), [colour for colour in colours for _ in skeleton.edges]

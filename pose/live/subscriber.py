@@ -1,0 +1,63 @@
+"""A thread that does something with every result of a loop, in its own time."""
+
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from pose.live.loop import LiveLoop
+from pose.live.result import LiveResult
+
+JOIN_SECONDS = 10.0
+
+
+class Subscriber:
+    """Calls `work` with every result until the loop ends or `close` is called; results it is too slow for are dropped.
+
+    problem: what made `work` fail, after which it is not called any more; None while all is well.
+    """
+
+    def __init__(
+        self,
+        loop: LiveLoop,
+        work: Callable[[LiveResult], None],
+        *,
+        maxlen: int = 4,
+        after: Callable[[], object] | None = None,
+    ) -> None:
+        """maxlen: results that may wait. after: called at the end in the same thread, whatever happened."""
+        self.problem: str | None = None
+        self._loop = loop
+        self._work, self._after = work, after
+        self._mailbox = loop.subscribe(maxlen)
+        self._thread = threading.Thread(target=self._run, name="subscriber", daemon=True)
+        self._thread.start()
+
+    @property
+    def dropped(self) -> int:
+        """Results that came too fast."""
+        return self._mailbox.dropped
+
+    def close(self) -> None:
+        """Finish with what waits. May be called twice."""
+        self._loop.unsubscribe(self._mailbox)
+        self._thread.join(JOIN_SECONDS)
+
+    def _run(self) -> None:
+        try:
+            for live in self._mailbox:
+                self._work(live)
+        except Exception as error:  # one sink's trouble must not end the others
+            self.problem = str(error) or type(error).__name__
+            self._loop.unsubscribe(self._mailbox)
+        finally:
+            if self._after is not None:
+                self._after()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

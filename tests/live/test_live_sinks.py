@@ -1,0 +1,192 @@
+"""Messages: what they say, and that they arrive by UDP, by WebSocket and in Rerun."""
+
+import json
+import socket
+import time
+from contextlib import ExitStack
+
+import numpy as np
+import pytest
+from live_fakes import FakePipeline, picture, push, settled, wait_until
+from pose_fakes import random_result
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
+
+from pose.errors import PoseError, UsageError
+from pose.live import LiveLoop, LiveResult, PushedFrames
+from pose.live.messages import messages
+from pose.live.sinks import MOST_CLIENTS, UdpSink, WebSocketSink, read_address
+from pose.skeletons import BLAZEPOSE33
+from pose.types import FrameResult, Poses3D
+
+
+@pytest.fixture
+def live(rng) -> LiveResult:
+    now = time.monotonic()
+    return LiveResult(picture(0, (640, 480)), random_result(rng, 25, 2), BLAZEPOSE33, now - 0.030, now)
+
+
+def test_each_pose_is_one_message(live):
+    parsed = [json.loads(text) for text in messages(live)]
+    assert [message["id"] for message in parsed] == [7, 8]
+    people, poses = live.result.people, live.result.poses
+    for row, message in enumerate(parsed):
+        assert (message["format"], message["version"], message["type"]) == ("pose-live", 1, "pose")
+        assert (message["frame"], message["time"], message["size"]) == (25, 1.0, [640, 480])
+        assert message["ids"] == [7, 8]
+        assert message["latency_ms"] == pytest.approx(30, abs=0.1)
+        assert message["clock"] == pytest.approx(time.time() - 0.03, abs=1)
+        assert (message["keypoints_skeleton"], message["joints3d_skeleton"]) == ("blazepose33", "h36m17")
+        np.testing.assert_allclose(np.array(message["keypoints"])[:, :2], people.keypoints[row], atol=0.006)
+        np.testing.assert_allclose(np.array(message["keypoints"])[:, 2], people.scores[row], atol=0.0006)
+        np.testing.assert_allclose(message["joints3d"], poses.joints[row], atol=0.0001)
+        np.testing.assert_allclose(message["root"], poses.root[row], atol=0.0001)
+        np.testing.assert_allclose(message["sigma"], poses.sigma[row], atol=0.06)
+
+
+def test_a_message_fits_in_a_datagram(live):
+    assert max(len(text) for text in messages(live)) < 4000
+
+
+def test_an_empty_frame_says_so(live, rng):
+    empty = LiveResult(live.image, random_result(rng, 3, 0), BLAZEPOSE33, live.captured, live.done)
+    (message,) = map(json.loads, messages(empty))
+    assert (message["type"], message["ids"], message["frame"]) == ("nobody", [], 3)
+
+
+def test_unknown_numbers_are_null(live):
+    poses = live.result.poses
+    joints = poses.joints.copy()
+    joints[0, 3] = np.nan
+    unknown = FrameResult(live.result.people, Poses3D(joints, poses.root, poses.sigma))
+    message = json.loads(messages(LiveResult(live.image, unknown, BLAZEPOSE33, 0.0, 0.1))[0])
+    assert message["joints3d"][3] == [None] * 3
+    assert None not in message["joints3d"][2]
+
+
+@pytest.mark.parametrize(
+    ("text", "default", "expected"),
+    [
+        ("robot:9000", None, ("robot", 9000)),
+        ("[::1]:9000", None, ("::1", 9000)),
+        ("9000", "127.0.0.1", ("127.0.0.1", 9000)),
+        ("0.0.0.0:9000", "127.0.0.1", ("0.0.0.0", 9000)),
+    ],
+)
+def test_addresses(text, default, expected):
+    assert read_address("udp", text, default) == expected
+
+
+@pytest.mark.parametrize("text", ["9000", "robot", "robot:", "robot:70000", ":9000", "robot:-1"])
+def test_bad_addresses_are_refused_with_the_option_and_the_form(text):
+    with pytest.raises(UsageError, match=f"--udp: '{text}' is no HOST:PORT"):
+        read_address("udp", text)
+
+
+@pytest.fixture
+def source() -> PushedFrames:
+    return PushedFrames("test", waiting=100)
+
+
+def test_udp_arrives(source):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(("127.0.0.1", 0))
+        receiver.settimeout(10)
+        loop = LiveLoop(FakePipeline(), source, backlog=100)
+        sink = UdpSink(loop, *receiver.getsockname())
+        with loop:
+            for number in range(5):
+                source.push(picture(number))
+                message = json.loads(receiver.recv(65536))
+                assert (message["frame"], message["id"], message["keypoints"][0][0]) == (number, 1, number)
+        sink.close()
+    assert sink.problem is None
+
+
+def test_udp_to_an_unknown_host_is_refused(source):
+    with pytest.raises(PoseError, match=r"--udp: cannot find no\.such\.host\.invalid"):
+        UdpSink(LiveLoop(FakePipeline(), source), "no.such.host.invalid", 9)
+
+
+@pytest.fixture
+def served(source):
+    """A running loop, its WebSocket sink, and the address."""
+    loop = LiveLoop(FakePipeline(), source, backlog=100)
+    sink = WebSocketSink(loop, "127.0.0.1", 0)
+    with loop:
+        yield loop, sink, f"ws://127.0.0.1:{sink.port}"
+    sink.close()
+
+
+def test_websocket_clients_get_every_pose(served, source):
+    loop, sink, address = served
+    with connect(address) as one, connect(address) as two:
+        wait_until(lambda: len(sink._clients) == 2)
+        for number in range(5):
+            source.push(picture(number))
+            for client in (one, two):
+                assert json.loads(client.recv(timeout=10))["frame"] == number
+    wait_until(lambda: sink._clients == [])
+    push(source, 3)
+    settled(loop, 8)
+    assert sink.problem is None
+
+
+def test_websocket_client_that_does_not_read_slows_nobody(served, source):
+    loop, sink, address = served
+    with connect(address, max_queue=1, close_timeout=0.2), connect(address) as reader:
+        wait_until(lambda: len(sink._clients) == 2)
+        for number in range(60):
+            source.push(picture(number))
+            assert json.loads(reader.recv(timeout=10))["frame"] == number
+    assert loop.status().dropped == 0
+
+
+def test_websocket_ends_with_the_loop(served):
+    loop, sink, address = served
+    with connect(address) as client:
+        wait_until(lambda: len(sink._clients) == 1)
+        loop.stop()
+        with pytest.raises(ConnectionClosed):
+            client.recv(timeout=10)
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost.evil.example"])
+def test_websocket_refuses_pages_of_other_sites(served, origin):
+    with pytest.raises(InvalidStatus, match="403"):
+        connect(served[2], origin=origin)
+
+
+def test_websocket_lets_pages_of_this_computer_in(served):
+    with connect(served[2], origin="http://localhost:8000") as client:
+        assert client.protocol.state.name == "OPEN"
+
+
+def test_websocket_serves_no_more_clients_than_it_can(served):
+    _, sink, address = served
+    with ExitStack() as clients:
+        for _ in range(MOST_CLIENTS):
+            clients.enter_context(connect(address))
+        wait_until(lambda: len(sink._clients) == MOST_CLIENTS)
+        with connect(address) as refused, pytest.raises(ConnectionClosed, match="too many clients"):
+            refused.recv(timeout=10)
+
+
+def test_a_port_that_is_taken_is_said(served, source):
+    with pytest.raises(PoseError, match=r"--ws: cannot bind 127\.0\.0\.1:\d+: address already in use"):
+        WebSocketSink(LiveLoop(FakePipeline(), source), "127.0.0.1", served[1].port)
+
+
+def test_rerun_gets_pictures_and_poses(source, tmp_path):
+    from pose.live.rerun_sink import RerunSink
+
+    loop = LiveLoop(FakePipeline(), source, backlog=100)
+    sink = RerunSink(loop, tmp_path / "live.rrd")
+    with loop:
+        push(source, 4)
+        settled(loop, 4)
+    sink.close()
+    assert sink.problem is None
+    recorded = (tmp_path / "live.rrd").read_bytes()
+    for entity in (b"/camera", b"/camera/people", b"/world/people", b"/latency_ms"):
+        assert entity in recorded

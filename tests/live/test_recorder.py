@@ -1,0 +1,119 @@
+"""A recording holds what was seen, in the files that `pose-run` writes, and is finished whatever happens."""
+
+import json
+
+import jsonschema
+import numpy as np
+import pytest
+from live_fakes import FakePipeline, picture, push, settled, wait_until
+from pose_fakes import run_info
+
+from pose.errors import PoseError
+from pose.export import load_poses
+from pose.export.poses_json import SCHEMA_PATH
+from pose.live import LiveLoop, PushedFrames
+from pose.live import recorder as module
+from pose.live.recorder import Recorder
+from pose.video import open_source
+
+
+@pytest.fixture
+def source(monkeypatch) -> PushedFrames:
+    monkeypatch.setattr(module, "_run_info", lambda loop, pipeline, size: run_info(pipeline.skeleton, size))
+    return PushedFrames("test", waiting=100)
+
+
+def start(source: PushedFrames) -> LiveLoop:
+    return LiveLoop(FakePipeline(), source, backlog=100)
+
+
+def push_timed(source: PushedFrames, numbers, size=(64, 48)) -> None:
+    for number in numbers:
+        source.push(picture(number, size), at=50 + number / 25)
+
+
+def test_a_recording_holds_the_pictures_and_poses_from_its_start_to_its_end(source, tmp_path):
+    with start(source) as loop:
+        push_timed(source, range(5))
+        settled(loop, 5)
+        recorder = Recorder(loop, tmp_path)
+        push_timed(source, range(5, 25))
+        settled(loop, 25)
+        recorder.close()
+        push_timed(source, range(25, 30))
+        settled(loop, 30)
+    assert (recorder.frames, recorder.dropped, recorder.problem) == (20, 0, None)
+    assert sorted(path.name for path in recorder.folder.iterdir()) == ["poses.json", "poses.npz", "video.mp4"]
+
+    poses = load_poses(recorder.folder / "poses.npz")
+    np.testing.assert_allclose(poses.timestamps, np.arange(20) / 25, atol=1e-9)
+    assert poses.keypoints[:, 0, 0].tolist() == list(range(5, 25))
+    assert poses.complete
+    document = json.loads((recorder.folder / "poses.json").read_text())
+    jsonschema.validate(document, json.loads(SCHEMA_PATH.read_text()))
+    assert [frame["index"] for frame in document["frames"]] == list(range(20))
+    with open_source(str(recorder.folder / "video.mp4")) as video:
+        frames = list(video)
+    np.testing.assert_allclose([frame.time for frame in frames], np.arange(20) / 25, atol=1e-4)
+    assert [round(float(frame.image.mean())) for frame in frames] == pytest.approx(list(range(5, 25)), abs=3)
+
+
+def test_the_end_of_the_loop_finishes_the_files(source, tmp_path):
+    with start(source) as loop:
+        recorder = Recorder(loop, tmp_path)
+        push(source, 3)
+        settled(loop, 3)
+    wait_until(lambda: not recorder._subscriber._thread.is_alive())
+    assert len(load_poses(recorder.folder / "poses.npz")) == 3
+
+
+def test_nothing_seen_leaves_nothing(source, tmp_path):
+    with start(source) as loop:
+        recorder = Recorder(loop, tmp_path)
+        recorder.close()
+        recorder.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_pictures_of_another_size_end_it_with_what_was_recorded(source, tmp_path):
+    with start(source) as loop:
+        recorder = Recorder(loop, tmp_path)
+        push_timed(source, range(4))
+        push_timed(source, range(4, 8), size=(32, 96))
+        settled(loop, 8)
+        recorder.close()
+    assert (recorder.frames, recorder.problem) == (4, "the pictures or their skeleton changed")
+    assert len(load_poses(recorder.folder / "poses.npz")) == 4
+
+
+def test_a_full_disk_ends_the_recording_and_not_the_loop(source, tmp_path, monkeypatch):
+    def full(*_: object) -> None:
+        raise PoseError("poses.json: no space left on device")
+
+    monkeypatch.setattr("pose.export.poses_json.JsonWriter.write", full)
+    with start(source) as loop:
+        recorder = Recorder(loop, tmp_path)
+        push(source, 6)
+        settled(loop, 6)
+        assert loop.status().processed == 6
+        recorder.close()
+    assert recorder.problem == "poses.json: no space left on device"
+
+
+def test_two_recordings_of_one_second_get_two_folders(source, tmp_path, monkeypatch):
+    monkeypatch.setattr(module.time, "strftime", lambda form: "live-20260102-030405")
+    with start(source) as loop:
+        recorders = [Recorder(loop, tmp_path) for _ in range(3)]
+        push(source, 2)
+        settled(loop, 2)
+        for recorder in recorders:
+            recorder.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        f"live-20260102-030405{end}" for end in ("", "-2", "-3")
+    ]
+
+
+def test_a_folder_that_cannot_be_made_is_said(source, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(PoseError, match=r"cannot record into .*file"):
+        Recorder(start(source), tmp_path / "file")
