@@ -5,7 +5,7 @@
 
 Every method trains the same network on the same batches with Adam at each of several learning rates; its best one (by
 the mean error of the last steps, every batch being new) is plotted, all are in the table. Writes
-docs/images/tfixup-loss.svg and tfixup-updates.png and docs/tfixup-study.json, and prints the table of docs/lifter.md.
+docs/images/tfixup-loss.png and tfixup-updates.png and docs/tfixup-study.json, and prints the table of docs/lifter.md.
 """
 
 import argparse
@@ -139,7 +139,7 @@ def plot_losses(best: dict[tuple[int, Method], tuple[float, Outcome]], path: Pat
         axes.legend(title="method, learning rate")
         if depth == DEPTHS[0]:
             axes.set_ylabel("joint error of new batches, mm")
-    figure.savefig(path)
+    figure.savefig(path, dpi=90)
 
 
 def plot_updates(best: dict[tuple[int, Method], tuple[float, Outcome]], path: Path) -> None:
@@ -174,7 +174,7 @@ def table(outcomes: dict[Run, Outcome]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mocap", required=True, help="the file that `pose-prepare mocap` wrote")
-    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--frames", type=int, default=27)
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--dim", type=int, default=64)
@@ -192,7 +192,7 @@ def main() -> None:
         best.setdefault((run.depth, run.method), (run.rate, outcome))
     images = options.docs / "images"
     images.mkdir(parents=True, exist_ok=True)
-    plot_losses(best, images / "tfixup-loss.svg")
+    plot_losses(best, images / "tfixup-loss.png")
     plot_updates(best, images / "tfixup-updates.png")
     print(table(outcomes))
     figures: dict[str, Any] = {key: getattr(options, key) for key in ("steps", "frames", "batch", "dim")}
