@@ -5,10 +5,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from apps.train import main
 from datasets.mocap import save_clips
 from pose.lifter.checkpoint import load_checkpoint
+from pose.lifter.model import LifterConfig, LifterNetwork
 
 sys.path.append(str(Path(__file__).parents[1] / "datasets"))
 from motion import waving_clip
@@ -119,9 +121,26 @@ def test_a_bad_key_in_a_recipe_is_one_line(mocap, tmp_path, capsys):
     assert "wings" in error
 
 
-@pytest.mark.parametrize("recipe", ["offline", "stream"])
-def test_the_recipes_of_the_shipped_models_are_read(mocap, tmp_path, recipe):
+RECIPES = sorted(
+    path.stem
+    for path in (Path(__file__).parents[2] / "configs" / "train").glob("*.yaml")
+    if not path.stem.startswith("human36m")  # test_train_on_human36m.py runs those
+)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_every_recipe_takes_a_step(mocap, tmp_path, recipe):
     out = tmp_path / "run"
     path = Path(__file__).parents[2] / "configs" / "train" / f"{recipe}.yaml"
     assert train(mocap, out, "--config", str(path), *TINY, "--train.steps=1", "--train.compile=false") == 0
-    assert load_checkpoint(out / "last.safetensors").config.streaming == (recipe == "stream")
+    assert load_checkpoint(out / "last.safetensors").config.streaming == recipe.startswith("stream")
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_every_recipe_makes_a_model_that_may_ship(recipe):
+    """At most 20 MB, also for a GPU, and of the width that the file says."""
+    path = Path(__file__).parents[2] / "configs" / "train" / f"{recipe}.yaml"
+    model = yaml.safe_load(path.read_text(encoding="utf-8"))["train"]["model"]
+    weights = sum(parameter.numel() for parameter in LifterNetwork(LifterConfig(**model)).parameters())
+    assert 500_000 < weights < 5_000_000
+    assert (weights > 2_000_000) == recipe.endswith("gpu")
