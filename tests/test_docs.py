@@ -1,0 +1,154 @@
+"""What README, CONTRIBUTING and docs/ promise exists: links, files, commands, options, presets, imports."""
+
+import ast
+import contextlib
+import functools
+import importlib
+import io
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = {
+    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+    for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
+}
+SCRIPTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
+COMMAND = re.compile(r"(?:^|(?<=[\s`(/\"]))pose-(?!pipeline|eval-)[a-z]+(?=$|[\s`.,:;)\"])")
+OPTION = re.compile(r"(?<![\w-])--[a-zA-Z0-9][\w.-]*[a-zA-Z0-9]")
+OURS = r"(?:pose|detectors|datasets|apps|tests|docs|configs|benchmarks)"
+# Of other programs that the pages call.
+FOREIGN_OPTIONS = {"--check", "--nproc-per-node", "--index-url", "--upgrade", "--help"}
+
+
+def anchors(text):
+    """The names that headings can be linked by."""
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\s-]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+def code(text):
+    """Every command line and inline code of a page: fenced and indented blocks by line, and what is in backticks."""
+    fenced = re.findall(r"^```\w*\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    rest = re.sub(r"^```\w*\n.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    indented = re.findall(r"^ {4}(?! )(.*)$", rest, re.MULTILINE)
+    inline = re.findall(r"`([^`]+)`", re.sub(r"^ {4}.*$", "", rest, flags=re.MULTILINE))
+    lines = [line for block in fenced for line in block.replace("\\\n", " ").splitlines()]
+    return [part for line in (*lines, *indented, *inline) for part in re.split(r"&&|\s#\s", line)]
+
+
+@functools.cache
+def help_of(*words):
+    """The --help of a command, or of its subcommand."""
+    module, function = SCRIPTS[words[0]].split(":")
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), pytest.raises(SystemExit) as end:
+        getattr(importlib.import_module(module), function)([*words[1:], "--help"])
+    assert end.value.code == 0
+    return said.getvalue()
+
+
+def options_of(*words):
+    return set(OPTION.findall(help_of(*words)))
+
+
+def subcommands(command):
+    found = re.search(r"\{([\w,-]+)\} \.\.\.", help_of(command))
+    return found[1].split(",") if found else []
+
+
+@functools.cache
+def all_options():
+    """Every option of every command and of every benchmark."""
+    known = set(FOREIGN_OPTIONS)
+    for command in SCRIPTS:
+        known |= options_of(command)
+        for name in subcommands(command):
+            known |= options_of(command, name)
+    for path in (ROOT / "benchmarks").glob("*.py"):
+        known |= set(OPTION.findall(path.read_text(encoding="utf-8")))
+    return known
+
+
+def wrong_in(line):
+    """What a line of code names that is not there: commands, subcommands, options, modules, scripts."""
+    match = COMMAND.search(line)
+    if match is None:
+        script = re.search(r"python3? (?:-m )?(benchmarks[./]\w+)", line)
+        if script is None:
+            return []
+        path = ROOT / (script[1].replace(".", "/").removesuffix("/py") + ".py")
+        if not path.is_file():
+            return [f"{script[1]} is not there"]
+        return [f"{path.name} has no {option}" for option in OPTION.findall(line) if option not in path.read_text()]
+    command = match[0]
+    if command not in SCRIPTS:
+        return [f"no command {command}"]
+    words = [command]
+    following = line[match.end() :].strip('`")').split()
+    if subcommands(command) and following and re.fullmatch(r"[a-z][\w-]+", following[0]):
+        if following[0] not in subcommands(command):
+            return [f"{command} has no subcommand {following[0]}"]
+        words.append(following[0])
+    known = options_of(*words) if len(words) > 1 or not subcommands(command) else all_options()
+    used = OPTION.findall(line[match.end() :])
+    return [f"{' '.join(words)} has no {option}" for option in used if option not in known | {"--print_config"}]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_lead_somewhere(name):
+    broken = []
+    for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", PAGES[name]):
+        path, _, anchor = link.partition("#")
+        target = (ROOT / name).parent / path if path else ROOT / name
+        if not target.exists() or (anchor and anchor not in anchors(target.read_text(encoding="utf-8"))):
+            broken.append(link)
+    assert broken == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_files_named_exist(name):
+    named = re.findall(rf"(?<!--out )(?<!--json )(?<![\w./-]){OURS}/[\w./-]*\w", "\n".join(code(PAGES[name])))
+    missing = {path for path in named if "." in Path(path).name and "NAME" not in path and not (ROOT / path).exists()}
+    assert missing == set()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_commands_and_their_options_exist(name):
+    assert [wrong for line in code(PAGES[name]) for wrong in wrong_in(line)] == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_options_mentioned_exist(name):
+    mentioned = [line for line in code(PAGES[name]) if line.startswith("--")]
+    missing = {option for line in mentioned for option in OPTION.findall(line)} - all_options()
+    assert missing == set()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_python_examples_import_what_is_there(name):
+    missing = []
+    for block in re.findall(r"^```python\n(.*?)^```", PAGES[name], re.DOTALL | re.MULTILINE):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom) and re.match(OURS, node.module or ""):
+                module = importlib.import_module(str(node.module))
+                missing += [f"{node.module}.{one.name}" for one in node.names if not hasattr(module, one.name)]
+    assert missing == []
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("pose-fly --far", "no command pose-fly"),
+        ("pose-eval moon --data D", "pose-eval has no subcommand moon"),
+        (".venv/bin/pose-run --video a.mp4 --colour red", "pose-run has no --colour"),
+        ("pose-eval human36m --fps 3", "pose-eval human36m has no --fps"),
+        ("python -m benchmarks.nothing", "benchmarks.nothing is not there"),
+        ("python benchmarks/evaluation.py --nothing", "evaluation.py has no --nothing"),
+    ],
+)
+def test_the_check_finds_what_is_wrong(line, complaint):
+    assert wrong_in(line) == [complaint]
