@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import queue
 import struct
+import threading
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 
 import aiohttp
@@ -160,3 +162,25 @@ class Clip:
 
     def close(self) -> None:
         self.closed = True
+
+
+@contextmanager
+def in_thread(**options) -> Iterator[str]:
+    """`serving(**options)` in a thread; its address."""
+    ready: queue.SimpleQueue[tuple[str, Callable[[], object]]] = queue.SimpleQueue()
+
+    async def serve() -> None:
+        end, events = asyncio.Event(), asyncio.get_running_loop()
+        async with serving(**options) as browser:
+            ready.put((browser.address, lambda: events.call_soon_threadsafe(end.set)))
+            await end.wait()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    address, end = ready.get(timeout=20)
+    try:
+        yield address
+    finally:
+        end()
+        thread.join(20)
+        assert not thread.is_alive()

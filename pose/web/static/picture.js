@@ -68,7 +68,7 @@ export class Picture {
     const middle = (left + right) / 2;
     const size = Math.max(12, 0.028 * Math.max(this.canvas.width, this.canvas.height));
     const x = this.mirrored ? this.canvas.width - middle : middle;
-    const y = Math.max(size, top - 0.06 * (bottom - top) - 0.6 * size);
+    const y = Math.max(size, top - 0.07 * (bottom - top) - 0.8 * size);
     pill(this.context, String(person.id), x, y, size, personColour(hello.colours, person.id));
   }
 }

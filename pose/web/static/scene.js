@@ -67,7 +67,7 @@ export class Scene {
     }));
     const goal = [(low[0] + high[0]) / 2, (low[1] + high[1]) / 2, 0.95];
     this.middle = this.middle.map((value, axis) => value + share * (goal[axis] - value));
-    const reach = 1.15 + Math.hypot(high[0] - low[0], high[1] - low[1]) / 2;
+    const reach = 1.08 + Math.hypot(high[0] - low[0], high[1] - low[1]) / 2;
     this.radius += share * (reach - this.radius);
   }
 

@@ -1,0 +1,286 @@
+"""The page in a real browser, whose camera plays a clip."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import av
+import jsonschema
+import pytest
+from web_fakes import TOKEN, Clip, FakePipeline, in_thread
+
+from pose.export import load_poses
+from pose.export.poses_json import SCHEMA_PATH
+from pose.view.colours import SIDE_COLOURS
+
+pytestmark = pytest.mark.slow
+
+FAKE = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
+PATIENCE = 60_000  # ms, on a busy machine
+# Where to keep the screenshots that the tests take, for a person to look at.
+SCREENSHOTS = os.environ.get("POSE_WEB_SCREENSHOTS")
+
+
+@pytest.fixture(scope="module")
+def server(weights_dir) -> Iterator[str]:
+    """`pose-webcam --web` with the real networks; its address."""
+    start = "import sys; from apps.webcam import main; sys.exit(main())"
+    process = subprocess.Popen(
+        [sys.executable, "-c", start, "--web", "--port", "0"],
+        env={**os.environ, "POSE_WEIGHTS_DIR": str(weights_dir)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        try:
+            yield re.search(r"http://\S+", line)[0]
+        finally:
+            process.terminate()
+            assert process.wait(30) in (0, 130)
+
+
+@contextmanager
+def opened(browser, address: str, *, errors: tuple[str, ...] = (), **options) -> Iterator:
+    """A page; at its end nothing may have gone wrong on it but `errors`."""
+    wrong: list[str] = []
+    with closing(browser.new_context(**{"reduced_motion": "reduce", **options})) as context:
+        page = context.new_page()
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("console", lambda message: message.type == "error" and wrong.append(message.text))
+        page.set_default_timeout(PATIENCE)
+        page.goto(address)
+        yield page
+        assert [text for text in wrong if not any(known in text for known in errors)] == []
+
+
+def wait_for_text(page, identity: str, pattern: str) -> None:
+    page.wait_for_function(
+        "([id, pattern]) => new RegExp(pattern).test(document.getElementById(id).textContent)", arg=[identity, pattern]
+    )
+
+
+def pixels(page, canvas: str) -> str:
+    return page.evaluate(f"document.getElementById('{canvas}').toDataURL()")
+
+
+def count_colour(page, canvas: str, colour: tuple[int, int, int]) -> int:
+    """Pixels of a canvas that have nearly that colour."""
+    return page.evaluate(
+        """([id, colour]) => {
+            const canvas = document.getElementById(id);
+            const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+            let count = 0;
+            for (let i = 0; i < data.length; i += 4) {
+                count += colour.every((value, channel) => Math.abs(data[i + channel] - value) < 12);
+            }
+            return count;
+        }""",
+        [canvas, list(colour)],
+    )
+
+
+def download(page, action: Callable[[], None], folder: Path) -> Path:
+    with page.expect_download() as expected:
+        action()
+    path = folder / expected.value.suggested_filename
+    expected.value.save_as(path)
+    return path
+
+
+def keep(page, name: str) -> None:
+    if SCREENSHOTS:
+        page.screenshot(path=Path(SCREENSHOTS) / name)
+
+
+def test_somebody_dances_before_the_camera(launch, server, fake_camera, tmp_path):
+    browser = launch(*FAKE, f"--use-file-for-fake-video-capture={fake_camera}")
+    with opened(browser, server, color_scheme="light", viewport={"width": 1280, "height": 860}) as page:
+        wait_for_text(page, "connection", "Connected")
+        page.get_by_role("button", name="Start camera").click()
+        wait_for_text(page, "people", "^1$")
+        wait_for_text(page, "latency-p95", r"^\d+ ms$")
+        sides = [SIDE_COLOURS["left"], SIDE_COLOURS["right"]]
+        assert all(count_colour(page, "picture", side) > 100 for side in sides)
+        assert sum(count_colour(page, "scene", side) for side in sides) > 500  # the far side is paler
+        keep(page, "light.png")
+
+        _turns_the_3d_view(page)
+        _records(page, tmp_path)
+        snapshot = download(page, lambda: page.keyboard.press("s"), tmp_path)
+        assert snapshot.read_bytes().startswith(b"\x89PNG")
+
+        page.get_by_role("button", name="Stop camera").click()
+        assert page.get_by_role("button", name="Start camera").is_visible()
+
+
+def _turns_the_3d_view(page) -> None:
+    page.keyboard.press(" ")
+    assert page.get_by_role("button", name="Pause").get_attribute("aria-pressed") == "true"
+    page.wait_for_timeout(500)
+    scene = page.locator("#scene")
+    before = pixels(page, "scene")
+    page.wait_for_timeout(300)
+    assert pixels(page, "scene") == before  # paused: nothing moves by itself
+
+    box = scene.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 120, y - 30, steps=4)
+    page.mouse.up()
+    page.wait_for_timeout(300)
+    turned = pixels(page, "scene")
+    assert turned != before
+    keep(page, "turned.png")
+
+    scene.focus()
+    page.keyboard.press("Home")
+    page.wait_for_timeout(300)
+    assert pixels(page, "scene") == before
+    seen = {before, turned}
+    for key in ("ArrowLeft", "ArrowUp", "+"):
+        page.keyboard.press(key)
+        page.wait_for_timeout(300)
+        assert pixels(page, "scene") not in seen
+        seen.add(pixels(page, "scene"))
+    page.keyboard.press("Home")
+
+    picture = pixels(page, "picture")
+    page.keyboard.press("m")
+    assert pixels(page, "picture") != picture
+    page.keyboard.press("m")
+    assert pixels(page, "picture") == picture
+    page.keyboard.press(" ")
+    assert page.get_by_role("button", name="Pause").get_attribute("aria-pressed") == "false"
+
+
+def _records(page, folder: Path) -> None:
+    record = page.locator("#record")
+    record.click()
+    assert record.get_attribute("aria-pressed") == "true"
+    page.wait_for_timeout(3000)
+    keep(page, "recording.png")
+    page.keyboard.press("r")
+    links = page.locator("#files a")
+    page.wait_for_function("() => document.querySelectorAll('#files a').length === 3")
+    files = [download(page, links.nth(row).click, folder) for row in range(3)]
+    video, poses_npz, poses_json = (
+        next(file for file in files if file.suffix in endings) for endings in ((".mp4", ".webm"), ".npz", ".json")
+    )
+    with av.open(str(video)) as container:
+        frames = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+    assert len(frames) > 10
+    assert frames[0].std() > 20
+    assert abs(frames[0].astype(int) - frames[-1]).mean() > 1  # a film, not a picture
+    document = json.loads(poses_json.read_text())
+    jsonschema.validate(document, json.loads(SCHEMA_PATH.read_text()))
+    assert sum(len(frame["people"]) for frame in document["frames"]) > 0.8 * len(document["frames"]) > 8
+    assert len(load_poses(poses_npz)) == len(document["frames"])
+
+
+@pytest.mark.parametrize(("width", "height", "name"), [(1280, 860, "dark.png"), (390, 844, "phone.png")])
+def test_page_fits_the_screen_in_the_dark(launch, server, fake_camera, width, height, name):
+    browser = launch(*FAKE, f"--use-file-for-fake-video-capture={fake_camera}")
+    with opened(browser, server, color_scheme="dark", viewport={"width": width, "height": height}) as page:
+        wait_for_text(page, "connection", "Connected")
+        page.get_by_role("button", name="Start camera").click()
+        wait_for_text(page, "people", "^1$")
+        background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert max(int(value) for value in re.findall(r"\d+", background)) < 60
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        for tool in ("Stop camera", "Pause", "Record", "Snapshot", "Mirror", "Keys and help"):
+            box = page.get_by_role("button", name=tool).bounding_box()
+            assert 0 <= box["x"] <= box["x"] + box["width"] <= width
+            assert 0 <= box["y"] <= box["y"] + box["height"] <= height
+        wait_for_text(page, "latency-p95", r"^\d+ ms$")
+        keep(page, name)
+        page.keyboard.press("v")
+        assert not page.locator("#picture").is_visible()
+        assert page.locator("#scene").is_visible()
+        page.keyboard.press("?")
+        assert page.get_by_role("dialog", name="Keys").is_visible()
+        page.keyboard.press("Escape")
+
+
+@pytest.mark.parametrize(
+    ("flags", "error", "words"),
+    [
+        (("--use-fake-device-for-media-stream",), None, "The camera was refused. Allow it"),
+        (("--use-fake-ui-for-media-stream",), None, "No camera was found. Connect one"),
+        (FAKE, "NotReadableError", "The camera is busy: another program or tab uses it"),
+        (FAKE, "insecure", "Browsers give a camera only to https pages and to localhost"),
+    ],
+)
+def test_camera_that_cannot_be_had_is_said_with_what_to_do(launch, flags, error, words):
+    with in_thread() as address, closing(launch(*flags).new_context()) as context:
+        page = context.new_page()
+        if error == "insecure":
+            page.add_init_script("Object.defineProperty(navigator, 'mediaDevices', { value: undefined });")
+        elif error:
+            page.add_init_script(
+                f"navigator.mediaDevices.getUserMedia = async () => {{ throw new DOMException('', '{error}'); }};"
+            )
+        page.goto(address)
+        page.get_by_role("button", name="Start camera").click()
+        wait_for_text(page, "message", "^" + re.escape(words))
+        assert page.get_by_role("alert").first.is_visible()
+        assert page.get_by_role("button", name="Start camera").is_enabled()
+
+
+def test_source_of_the_server_is_shown_to_everybody(launch):
+    source = Clip(size=(320, 240), fps=25)
+    with in_thread(pipeline=FakePipeline(people=2), source=source) as address:
+        browser = launch()
+        with opened(browser, address) as one, opened(browser, address) as other:
+            for page in (one, other):
+                wait_for_text(page, "people", "^2$")
+                wait_for_text(page, "latency", r"^\d+ ms$")
+                assert not page.locator("#welcome").is_visible()
+                assert page.evaluate("document.getElementById('picture').width") == 320
+
+
+def test_token_is_asked_for_once(launch):
+    refused = ("status of 403",)
+    with in_thread(token=TOKEN) as address, opened(launch(), address, errors=refused) as page:
+        dialog = page.get_by_role("dialog")
+        page.get_by_role("textbox", name="Token").fill("not the token at all")
+        page.keyboard.press("Enter")
+        page.get_by_text("That is not the token.").wait_for()
+        page.get_by_role("textbox", name="Token").fill(TOKEN)
+        page.keyboard.press("Enter")
+        wait_for_text(page, "connection", "Connected")
+        assert not dialog.is_visible()
+        page.reload()
+        wait_for_text(page, "connection", "Connected")
+
+
+def test_token_in_the_address_is_used_and_hidden(launch):
+    with in_thread(token=TOKEN) as address, opened(launch(), f"{address}#token={TOKEN}") as page:
+        wait_for_text(page, "connection", "Connected")
+        assert TOKEN not in page.url
+
+
+def test_lost_connection_comes_back_by_itself(launch):
+    with in_thread() as address:
+        browser = launch(*FAKE)
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(address)
+        wait_for_text(page, "connection", "Connected")
+        page.get_by_role("button", name="Start camera").click()
+        wait_for_text(page, "people", "^1$")
+    wait_for_text(page, "connection", "Not connected")
+    assert "Trying again in" in page.inner_text("#message")
+    port = int(address.rpartition(":")[2])
+    with in_thread(port=port):
+        wait_for_text(page, "connection", "Connected")
+        assert not page.locator("#message").is_visible()
+        page.wait_for_function("() => Number(document.getElementById('fps').textContent) > 1")
+        context.close()
