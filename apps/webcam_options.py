@@ -27,6 +27,7 @@ class WebcamConfig:
     seconds: float | None = option(None, "end after so many seconds", least=0.1)
     mirror: bool = option(False, "show the picture as a mirror does")
     out: str = option(".", "folder for recordings and snapshots")
+    record: bool = option(False, "record from the start: video and poses, in a new folder in --out")
     headless: bool = option(False, "run without a window")
     report: str | None = option(None, "write what was measured into this JSON file at the end")
     udp: str | None = option(None, "send each pose as a JSON message to HOST:PORT")

@@ -22,13 +22,18 @@ class Recorder:
     """Records from now on: `video.mp4`, `poses.json` and `poses.npz`, in a folder of their own.
 
     The files get their names when they are whole: at `close`, when the loop ends, or when the pictures change their
-    size or the pipeline its skeleton. Frames are numbered from 0 and begin at second 0.
+    size or the pipeline its skeleton. Frames are numbered from 0 and begin at second 0. frames, seconds: how much has
+    been recorded.
     """
 
-    def __init__(self, loop: LiveLoop, parent: Path) -> None:
-        """parent: the folder in which the recording's own is made. Raises PoseError when it cannot be."""
+    def __init__(self, loop: LiveLoop, parent: Path, *, video: bool = True) -> None:
+        """parent: the folder in which the recording's own is made. video: record the pictures, too.
+
+        Raises PoseError when the folder cannot be made.
+        """
         self.folder = new_folder(parent)
-        self.frames = 0
+        self.frames, self.seconds = 0, 0.0
+        self._with_video = video
         self._loop = loop
         self._pipeline = loop.pipeline
         self._files = ExitStack()
@@ -54,27 +59,28 @@ class Recorder:
         self._subscriber.close()
 
     def _write(self, live: LiveResult) -> None:
-        if self._video is None:
+        if not self._writers:
             self._open(live)
         if live.size != self._size or live.skeleton is not self._pipeline.skeleton:
             raise PoseError("the pictures or their skeleton changed")
-        assert self._video is not None
         when = live.result.time - self._begun
-        self._video.write(live.image, when)
+        if self._video is not None:
+            self._video.write(live.image, when)
         people = replace(live.result.people, index=self.frames, time=when)
         for writer in self._writers:
             writer.write(FrameResult(people, live.result.poses))
-        self.frames += 1
+        self.frames, self.seconds = self.frames + 1, when
 
     def _open(self, live: LiveResult) -> None:
         self._begun, self._size = live.result.time, live.size
         info = _run_info(self._loop, self._pipeline, live.size)
-        self._video = self._files.enter_context(VideoWriter(self.folder / VIDEO, live.size, fps=info.fps))
+        if self._with_video:
+            self._video = self._files.enter_context(VideoWriter(self.folder / VIDEO, live.size, fps=info.fps))
         for name, writer in WRITERS.items():
             self._writers.append(self._files.enter_context(writer(self.folder / f"poses.{name}", info)))
 
     def _finish(self) -> None:
-        if self._video is None:
+        if not self._writers:
             self.folder.rmdir()
         self._files.close()
 

@@ -78,7 +78,9 @@ class Status:
     def line(self) -> str:
         """All of it in one line for people."""
         people = "1 person" if self.people == 1 else f"{self.people} people"
-        latency = f"{self.latency_ms:.0f} ms, 95th {self.latency_p95_ms:.0f} ms" if self.processed else "no frame yet"
+        latency = "no frame yet"
+        if self.processed:
+            latency = f"latency {self.latency_ms:.0f} ms (95th {self.latency_p95_ms:.0f} ms)"
         parts = [
             f"{self.fps:.1f} frames/s",
             latency,

@@ -1,0 +1,121 @@
+"""`pose-webcam`, as a user calls it, on real clips at their own speed."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+
+from apps.webcam import main
+from apps.webcam_report import FORMAT, VERSION
+from pose.export import load_poses
+
+
+@pytest.fixture(autouse=True)
+def at_hand(weights_dir, monkeypatch) -> None:
+    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def dance(videos) -> str:
+    return str(videos / "dance.mp4")
+
+
+def test_headless_run_reports_what_it_measured(dance, tmp_path, capsys):
+    """With a receiver of the messages, which sees what the report counts."""
+    path = tmp_path / "report.json"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(("127.0.0.1", 0))
+        receiver.settimeout(1)
+        port = receiver.getsockname()[1]
+        arguments = ["--headless", "--source", dance, "--seconds", "3", "--lookahead", "2", "--report", str(path)]
+        assert main([*arguments, "--udp", f"127.0.0.1:{port}"]) == 0
+        messages = []
+        while True:
+            try:
+                messages.append(json.loads(receiver.recv(65536)))
+            except TimeoutError:
+                break
+    report = json.loads(path.read_text())
+    assert (report["format"], report["version"], report["source"]) == (FORMAT, VERSION, dance)
+    assert report["frames_in"] == report["processed"] + report["dropped"]
+    assert 60 <= report["frames_in"] <= 92  # 3 s at 30 frames/s; a busy machine starts late
+    assert report["seconds"] == pytest.approx(3, abs=1.5)
+    latency = report["latency_ms"]
+    assert (
+        60 < latency["median"] <= latency["p95"] <= latency["p99"] <= latency["max"] + 0.25
+    )  # two frames of look-ahead
+    assert report["lifter_delay_ms"] > 50
+    assert report["people"] == {"ids": 1, "most_at_a_time": 1}
+    assert report["memory_mib"]["highest_after"] > 100
+    assert (report["settings"]["lifter"], report["settings"]["lookahead"]) == ("stream", 2)
+    assert report["messages"] == []
+    poses = [message for message in messages if message["type"] == "pose"]
+    assert 0.5 * report["processed"] < len(poses) <= report["processed"]
+    assert {message["id"] for message in poses} == {1}
+    said = capsys.readouterr().out
+    assert f"{report['processed']} processed" in said
+    assert "latency from capture to 3D: median" in said
+
+
+def test_ctrl_c_finishes_the_recording_and_the_report(command_line, dance, tmp_path):
+    words = command_line(
+        "webcam", "--headless", "--loop", "--source", dance, "--record", "--out", tmp_path, "--report", tmp_path / "r"
+    )
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    end = time.monotonic() + 120
+    while not any(tmp_path.glob("live-*/.*.part")):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, "error: interrupted\n")
+    (folder,) = tmp_path.glob("live-*")
+    assert sorted(path.name for path in folder.iterdir()) == ["poses.json", "poses.npz", "video.mp4"]
+    poses = load_poses(folder / "poses.npz")
+    assert len(poses) > 5
+    assert f"recorded {len(poses)} frames into {folder}" in out
+    assert json.loads((tmp_path / "r").read_text())["processed"] == len(poses)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["--headless", "--source", "no.mp4"], 2, "cannot read no.mp4: no such file"),
+        (["--headless", "--source", "99"], 2, "cannot read camera 99"),
+        (["--headless", "--source", "ftp://x/y"], 2, "cannot read ftp:// addresses"),
+        (["--headless", "--web"], 2, "--web and --headless: choose one of them"),
+        (["--headless", "--seconds", "0"], 2, "seconds: 0.0 is out of range; allowed: at least 0.1"),
+        (["--headless", "--sorce", "0"], 2, "did you mean --source?"),
+        (["--headless", "--config", "quick"], 2, "quick"),
+        ([], 1, "no window can be opened here (there is no display): use --web"),
+    ],
+)
+def test_a_wrong_call_is_one_line_before_any_network_is_loaded(arguments, status, words, capsys, monkeypatch):
+    monkeypatch.setattr("apps.webcam_extras.load_pipeline", lambda config: pytest.fail("networks were loaded"))
+    assert main(arguments) == status
+    said = capsys.readouterr().err
+    assert said.startswith("error: ")
+    assert words in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--udp", "9000"], "--udp: '9000' is no HOST:PORT"),
+        (["--ws", "host:port"], "--ws: 'host:port' is no [HOST:]PORT"),
+        (["--lifter", "offline"], "lifter: offline sees whole windows and cannot stream; use the lifter stream"),
+    ],
+)
+def test_an_option_that_cannot_work_is_one_line(arguments, words, dance, capsys):
+    assert main(["--headless", "--source", dance, *arguments]) == 2
+    assert capsys.readouterr().err == f"error: {words}\n"

@@ -1,0 +1,233 @@
+"""The window of `pose-webcam`, drawn by SDL without a screen: what it shows and what its keys do."""
+
+import os
+import sys
+import time
+
+import cv2
+import numpy as np
+import pygame
+import pytest
+from pose_fakes import SIZE, STANDING, run_info, seen_result
+
+from apps.webcam_canvas import VIEWS, Canvas
+from apps.webcam_display import Display
+from apps.webcam_options import WebcamConfig
+from apps.webcam_window import Window
+from pose.config import PipelineConfig, preset_names
+from pose.errors import PoseError
+from pose.live import LiveLoop, LiveResult, PushedFrames
+from pose.skeletons import H36M17
+
+ROOT = np.array([[0, 0, 4.0]], np.float32)
+
+
+@pytest.fixture(autouse=True)
+def no_screen(monkeypatch):
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+
+
+class Session:
+    """Sees the same person in every frame."""
+
+    def track(self, frame):
+        return frame
+
+    def lift(self, frame):
+        return [seen_result(ROOT, STANDING, frame.index, frame.time)]
+
+    def flush(self):
+        return []
+
+
+class Pipeline:
+    config, device, skeleton = PipelineConfig(lifter="stream"), "cpu", H36M17
+
+    def session(self, size):
+        return Session()
+
+
+@pytest.fixture
+def demo(tmp_path, monkeypatch):
+    """A running loop in a window: `step(*keys)` presses keys, shows one more frame, and gives the window's pixels."""
+    monkeypatch.setattr("pose.live.recorder._run_info", lambda loop, pipeline, size: run_info(H36M17, size))
+    source = PushedFrames("test")
+    with Display("test") as display, LiveLoop(Pipeline(), source) as loop:
+        window = Window(loop, display, WebcamConfig(out=str(tmp_path)))
+        grey = np.linspace(40, 90, SIZE[0], dtype=np.uint8)
+        image = np.broadcast_to(grey[None, :, None], (SIZE[1], SIZE[0], 3)).copy()
+
+        def step(*keys: int, frame: bool = True) -> np.ndarray:
+            for key in keys:
+                pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=key))
+            if frame:
+                source.push(image)
+            window.step()
+            return pygame.surfarray.array3d(pygame.display.get_surface()).swapaxes(0, 1)
+
+        step.window, step.loop, step.source = window, loop, source
+        yield step
+
+
+def coloured(pixels: np.ndarray) -> int:
+    """How many pixels are no grey of the picture, the text or the window."""
+    spread = pixels.max(axis=2).astype(int) - pixels.min(axis=2)
+    return int((spread > 60).sum())
+
+
+def test_it_shows_the_person_and_the_status(demo):
+    pixels = demo()
+    width = pixels.shape[1]
+    assert coloured(pixels[:, : width // 2]) > 300  # the skeleton on the picture
+    assert coloured(pixels[:, width // 2 :]) > 300  # and in 3D
+    assert (pixels[-90:] > 200).sum() > 500  # letters below
+    demo()
+    assert "1 person" in demo.loop.status().line()
+
+
+def test_views_follow_each_other(demo):
+    both = demo()
+    picture_only = demo(pygame.K_v)
+    space_only = demo(pygame.K_v)
+    again = demo(pygame.K_v)
+    assert [len({frame.shape for frame in (both, again)}), demo.window._view] == [1, "both"]
+    grey = [int((np.abs(frame.astype(int) - 65).max(axis=2) < 26).sum()) for frame in (both, picture_only, space_only)]
+    assert grey[0] > 100_000
+    assert grey[1] > 100_000
+    assert coloured(space_only) > 300
+
+
+def test_mirror_turns_the_picture_round_and_back(demo):
+    straight = demo()
+    mirrored = demo(pygame.K_m)
+    again = demo(pygame.K_m)
+    corner = slice(5, 50), slice(5, 50)
+    assert straight[corner].mean() < 50 < 80 < mirrored[corner].mean()  # the picture is darker on its left
+    np.testing.assert_allclose(again[corner], straight[corner], atol=1)
+
+
+def test_pause_freezes_the_picture_and_says_so(demo):
+    demo()
+    demo(pygame.K_SPACE, frame=False)
+    assert demo.loop.paused
+    demo()
+    assert demo.loop.status().processed == 1
+    demo(pygame.K_SPACE, frame=False)
+    assert not demo.loop.paused
+    demo()
+    assert demo.loop.status().processed == 2
+
+
+def test_record_writes_files_and_shows_a_red_dot(demo, tmp_path):
+    plain = demo()
+    demo(pygame.K_r)
+    demo()
+    recording = demo()
+    dot = np.s_[8:26, 8:26]
+    assert (recording[dot][..., 0].astype(int) - recording[dot][..., 1] > 100).sum() > 50
+    assert (plain[dot][..., 0].astype(int) - plain[dot][..., 1] > 100).sum() == 0
+    demo(pygame.K_r)
+    (folder,) = tmp_path.iterdir()
+    assert sorted(path.name for path in folder.iterdir()) == ["poses.json", "poses.npz", "video.mp4"]
+
+
+def test_recording_that_cannot_start_is_said_and_the_window_goes_on(demo, tmp_path):
+    os.rmdir(tmp_path)
+    tmp_path.write_text("a file where the folder should be")
+    demo(pygame.K_r)
+    assert demo.window._notice.startswith("cannot record into")
+    demo(pygame.K_s)
+    assert str(tmp_path) in demo.window._notice
+    assert demo.loop.status().processed == 2
+
+
+def test_snapshot_saves_what_is_seen(demo, tmp_path):
+    demo()
+    demo(pygame.K_s)
+    (path,) = tmp_path.iterdir()
+    saved = cv2.cvtColor(cv2.imread(str(path)), cv2.COLOR_BGR2RGB)
+    assert saved.shape[0] == SIZE[1]
+    assert saved.shape[1] > 1.5 * SIZE[0]
+    assert coloured(saved) > 600
+
+
+def test_quit_by_key_and_by_closing_the_window(demo):
+    demo()
+    assert demo.window.is_open
+    demo(pygame.K_ESCAPE)
+    assert not demo.window.is_open
+
+
+def test_closing_the_window_quits(demo):
+    pygame.event.post(pygame.event.Event(pygame.QUIT))
+    demo()
+    assert not demo.window.is_open
+
+
+def wait_for_preset(demo) -> None:
+    end = time.monotonic() + 10
+    while demo.window._loading is None or demo.window._loading.is_alive():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_next_preset_is_loaded_beside_the_running_loop(demo, monkeypatch):
+    loaded = []
+
+    def load(config):
+        loaded.append(config)
+        return Pipeline()
+
+    monkeypatch.setattr("apps.webcam_window.load_pipeline", load)
+    before = demo.loop.pipeline
+    for _ in range(2):
+        demo(pygame.K_p)
+        wait_for_preset(demo)
+    assert demo.loop.pipeline is not before
+    assert [config.lifter for config in loaded] == ["stream", "stream"]
+    assert f"preset {preset_names()[1]}: {loaded[1].detector}" in demo.window._notice
+    demo()
+
+
+def test_preset_that_cannot_be_loaded_is_said_and_the_old_one_goes_on(demo, monkeypatch):
+    def load(config):
+        raise PoseError("its weights are not here")
+
+    monkeypatch.setattr("apps.webcam_window.load_pipeline", load)
+    before = demo.loop.pipeline
+    demo(pygame.K_p)
+    wait_for_preset(demo)
+    assert demo.window._notice == f"preset {preset_names()[0]}: its weights are not here"
+    assert demo.loop.pipeline is before
+
+
+def test_message_of_the_source_is_shown(demo):
+    calm = demo()
+    demo.source.message = "camera 7 is gone (unplugged), reconnecting in 2 s"
+    alarmed = demo()
+    amber = [int((frame[..., 0].astype(int) - frame[..., 2] > 120).sum()) for frame in (calm[-90:], alarmed[-90:])]
+    assert amber[1] > amber[0] + 100
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_canvas_has_the_size_that_it_says(view):
+    canvas = Canvas(SIZE, H36M17, view)
+    image = np.zeros((SIZE[1], SIZE[0], 3), np.uint8)
+    live = LiveResult(image, seen_result(ROOT), H36M17, 0.0, 0.1)
+    drawn = canvas.draw(live)
+    assert drawn.shape == (canvas.size[1], canvas.size[0], 3)
+    assert canvas.fits(live, view)
+    assert not canvas.fits(LiveResult(image[:100], live.result, H36M17, 0.0, 0.1), view)
+
+
+def test_without_a_display_one_line_names_what_works(monkeypatch):
+    for name in ("SDL_VIDEODRIVER", "DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(PoseError, match=r"no window can be opened here .*--web .*--headless"):
+        Display("test")
+
+
+def test_without_pygame_one_line_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pygame", None)
+    with pytest.raises(PoseError, match=r"pip install 'pose-pipeline\[webcam\]'.*--web .*--headless"):
+        Display("test")
