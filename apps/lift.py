@@ -24,6 +24,7 @@ class LiftConfig:
     out: str | None = option(None, "the .npz file for the answer; a folder when there are several inputs")
     lifter: str = option("offline", "offline, stream, or a checkpoint file")
     lookahead: int = option(0, "frames that a streaming lifter may wait for", least=0)
+    repair: bool = option(True, "undo left/right swaps and drop outliers first")
     device: str = option("auto", "where the network runs; auto: cuda where there is one", choices=DEVICES)
     overwrite: bool = option(False, "replace answers that are there already")
     quiet: bool = option(False, "print nothing but errors")
@@ -59,6 +60,10 @@ def lift(inputs: list[Path], config: LiftConfig) -> None:
     lifter = Lifter.load(config.lifter, resolve_device(config.device))
     if config.lookahead and not lifter.streaming:
         raise UsageError(f"lookahead: the lifter {lifter.name!r} sees the whole file; choose a streaming one")
+    if config.repair:
+        from pose.repair import repair
+
+        sequences = [repair(sequence) for sequence in sequences]
     for target, answer in zip(targets, lifter.lift_many(sequences, config.lookahead), strict=True):
         write_answer(target, answer)
         if not config.quiet:

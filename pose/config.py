@@ -54,6 +54,7 @@ class PipelineConfig:
         AUTO_LIFTER, "what lifts 2D to 3D: offline, stream or a checkpoint file; auto: stream live, else offline"
     )
     lookahead: int = option(0, "frames later that a streaming lifter answers, and so knows better", least=0)
+    repair: bool = option(True, "undo left/right swaps and drop outliers before lifting; files keep what was seen")
     device: str = option("auto", "where networks run; auto: cuda where there is one", choices=DEVICES)
     precision: str = option("auto", "what networks compute in; auto: the file's, or half on cuda", choices=PRECISIONS)
     threads: int = option(2, "CPU threads of each network", least=1)

@@ -120,7 +120,15 @@ class Pipeline:
         return CameraInfo(intrinsics_from_fov(image_size), known=False)
 
     def lifter_stage(self, image_size: tuple[int, int]) -> LifterStage:
-        """The lifter for pictures of (width, height) px, with nobody's past."""
+        """The lifter for pictures of (width, height) px, with nobody's past; it repairs what it lifts, if so set."""
+        stage = self._bare_lifter_stage(image_size)
+        if not self.config.repair:
+            return stage
+        from pose.repair import WHOLE_VIEW, RepairedLifter
+
+        return RepairedLifter(stage, self.skeleton, 0.0 if self._lifter.streaming else WHOLE_VIEW)
+
+    def _bare_lifter_stage(self, image_size: tuple[int, int]) -> LifterStage:
         if self._lifter.streaming:
             from pose.lifter.stream import LifterStream, StreamLifter
 

@@ -1,0 +1,166 @@
+"""Left and right exchanged, found over time: legs and arms each on their own.
+
+Half the difference between a left joint and its right twin, d = (left - right) / 2, changes its sign when a detector
+exchanges the two, and nothing else about the pair changes. So a limb's swaps are the signs s(t) that let s(t) d(t) move
+as bodies do. A Kalman filter with constant velocity says how likely each next s d is, and Viterbi's algorithm finds the
+best signs, each of its two survivors with a filter of its own (per-survivor processing: Raheli, Polydoros and Tzou,
+IEEE Transactions on Communications, 1995). Where left and right meet d is 0: then no sign is better, and none matters.
+
+Axis legend: S survivor (0: as seen, 1: exchanged), G limb, K pair of a limb, XY 2.
+"""
+
+from collections import deque
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.skeletons import Skeleton
+from pose.types import F32
+
+F64 = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+LIMBS: dict[str, tuple[str, ...]] = {
+    "legs": ("hip", "knee", "ankle", "heel", "big_toe", "small_toe", "foot_index"),
+    "arms": ("shoulder", "elbow", "wrist", "pinky", "index", "thumb"),
+}
+
+# Lengths are shares of the person's size in the picture.
+MEASUREMENT = 0.01  # standard deviation of d where the score is 1; it grows as the score falls
+ACCELERATION = 2.0  # spectral density of the white acceleration, size^2 / s^3
+VELOCITY = 0.5  # standard deviation of d's velocity when a person appears, 1 / s
+SPREAD = 0.15  # standard deviation of d when a person appears
+FLIP = 3.0  # nats that an exchange costs, and again its end
+SWAPPED = 12.0  # nats for each second that a limb stays exchanged
+FARTHEST = 12.0  # nats that one pair in one frame can say at most: it may be an outlier
+LONGEST_SECONDS = 1.0  # what seems exchanged for longer is not: the person has turned, unseen
+FORGET_SECONDS = 1.0  # a pair not seen for longer starts anew
+SIZE_SECONDS = 1.0  # the person's size is a running average over about this time
+SIGNS = np.array([1.0, -1.0])
+
+
+def limb_pairs(skeleton: Skeleton) -> dict[str, NDArray[np.int64]]:
+    """(K, 2) indices of the left and the right joint of each pair of each limb."""
+    found = {}
+    for limb, parts in LIMBS.items():
+        known = [part for part in parts if f"left_{part}" in skeleton.names]
+        found[limb] = np.array([[skeleton.index(f"{side}_{part}") for side in ("left", "right")] for part in known])
+    return found
+
+
+class SwapFinder:
+    """Says frame by frame which limbs of one person are exchanged, `lookahead` seconds late."""
+
+    def __init__(self, skeleton: Skeleton, lookahead: float) -> None:
+        """lookahead: s; 0 decides at once, inf only at the end."""
+        limbs = list(limb_pairs(skeleton).values())
+        widest = max(map(len, limbs))
+        self._pairs = np.stack([np.pad(pairs, ((0, widest - len(pairs)), (0, 0)), mode="edge") for pairs in limbs])
+        self._real = np.array([[k < len(pairs) for k in range(widest)] for pairs in limbs])
+        self._lookahead = lookahead
+        self._waiting: deque[tuple[float, NDArray[np.int64]]] = deque()  # time, and for S, G the survivor before
+        shape = (2, *self._real.shape, 2)
+        self._position, self._velocity = np.zeros(shape), np.zeros(shape)
+        self._covariance = np.zeros((3, *self._real.shape))  # of position, both, velocity
+        self._last_seen = np.full(self._real.shape, -np.inf)
+        self._cost = np.array([[0.0], [FLIP]]).repeat(len(limbs), axis=1)
+        self._since = np.full(len(limbs), np.inf)  # when the exchanged survivor's exchange began
+        self._decided_since = np.full(len(limbs), np.inf)  # the same of the path, up to the newest decided frame
+        self._size = 0.0
+        self._time = -np.inf
+
+    def push(self, keypoints: F32, scores: F32, time: float) -> None:
+        """Take the next frame: (J, 2) px, (J,), 0 where not seen, and s."""
+        step = min(time - self._time, FORGET_SECONDS)
+        self._time = time
+        self._measure_size(keypoints, scores, step)
+        left, right = np.moveaxis(self._pairs, -1, 0)
+        score = np.minimum(scores[left], scores[right]) * self._real
+        half = np.where(score[..., None] > 0, (keypoints[left] - keypoints[right]) / (2 * self._size), 0.0)
+        self._predict(time, step)
+        before = self._update(half, score, step)
+        self._since = np.where(before[1] == 1, self._since, time)
+        self._turn(before)
+        self._waiting.append((time, before))
+        self._last_seen[score > 0] = time
+
+    def take(self, now: float) -> list[Mask]:
+        """(G,) for each frame that is decided at `now` (s; inf: nothing follows), oldest first."""
+        if np.isposinf(now):
+            self._cost[1] += FLIP
+            return self._decide(len(self._waiting))
+        due = 0
+        while due < len(self._waiting) and self._waiting[due][0] <= now - self._lookahead:
+            due += 1
+        return self._decide(due) if due else []
+
+    def _measure_size(self, keypoints: F32, scores: F32, step: float) -> None:
+        seen = keypoints[scores > 0]
+        if len(seen):
+            size = max(float(np.ptp(seen, axis=0).max()), 1.0)
+            self._size += (size - self._size) * (min(step / SIZE_SECONDS, 1.0) if self._size else 1.0)
+        self._size = max(self._size, 1.0)
+
+    def _predict(self, time: float, step: float) -> None:
+        """Let every pair move on for `step` seconds; one that was away for long is anywhere."""
+        self._position += step * self._velocity
+        pp, pv, vv = self._covariance
+        pp += 2 * step * pv + step**2 * vv + ACCELERATION * step**3 / 3
+        pv += step * vv + ACCELERATION * step**2 / 2
+        vv += ACCELERATION * step
+        lost = time - self._last_seen > FORGET_SECONDS
+        self._position[:, lost] = self._velocity[:, lost] = 0
+        self._covariance[:, lost] = np.array([SPREAD**2, 0.0, VELOCITY**2])[:, None]
+
+    def _update(self, half: F64, score: F64, step: float) -> NDArray[np.int64]:
+        """Take d (G, K, 2) in. Returns for S, G which survivor each of the new ones continues."""
+        seen = score > 0
+        noise = (MEASUREMENT / np.maximum(score, 0.1)) ** 2
+        pp, pv, vv = self._covariance
+        variance = pp + noise
+        # Axes: survivor that is continued, sign of this frame, G, K, XY.
+        error = SIGNS[:, None, None, None] * half - self._position[:, None]
+        farness = (error**2).sum(axis=-1) / variance
+        evidence = (np.minimum(farness / 2, FARTHEST) * seen).sum(axis=-1)
+        change = FLIP * (1 - np.eye(2)) + SWAPPED * step * np.array([0.0, 1.0])
+        total = self._cost[:, None] + evidence + change[..., None]
+        before = total.argmin(axis=0)
+        self._cost = np.take_along_axis(total, before[None], axis=0)[0]
+        self._cost -= self._cost.min(axis=0)
+        limbs = np.arange(len(half))
+        chosen = error[before, np.arange(2)[:, None], limbs]  # (S, G, K, XY)
+        far = np.take_along_axis(farness.reshape(2, 2, *seen.shape), before[None, :, :, None], axis=0)[0]
+        trust = np.where(seen, np.minimum(1, np.sqrt(2 * FARTHEST / np.maximum(far, 1e-9))), 0.0)[..., None]
+        gain_p, gain_v = (pp / variance)[..., None], (pv / variance)[..., None]
+        self._position = self._position[before, limbs] + trust * gain_p * chosen
+        self._velocity = self._velocity[before, limbs] + trust * gain_v * chosen
+        kept = np.where(seen, noise / variance, 1.0)
+        self._covariance = np.stack([pp * kept, pv * kept, vv - np.where(seen, pv**2 / variance, 0.0)])
+        return before
+
+    def _turn(self, before: NDArray[np.int64]) -> None:
+        """Where the likeliest exchange has lasted for too long, take it for how the person is, from this frame on."""
+        turned = (self._cost[1] < self._cost[0]) & (self._time - self._since > LONGEST_SECONDS)
+        for array in (self._position, self._velocity, self._cost, before):
+            array[:, turned] = array[::-1, turned]
+        self._position[:, turned] *= -1
+        self._velocity[:, turned] *= -1
+        self._since[turned] = self._time
+
+    def _decide(self, count: int) -> list[Mask]:
+        """The best path's answers for the `count` oldest frames that wait, without what lasts for too long."""
+        state = self._cost.argmin(axis=0)
+        limbs = np.arange(len(state))
+        path = np.zeros((len(self._waiting), len(state)), bool)
+        for row in reversed(range(len(path))):
+            path[row] = state == 1
+            state = self._waiting[row][1][state, limbs]
+        times = np.array([time for time, _ in self._waiting])
+        decided = []
+        for row in range(count):
+            self._decided_since = np.where(path[row], np.minimum(self._decided_since, times[row]), np.inf)
+            lasting = path[row:].all(axis=0)
+            ends = np.where(lasting, len(path) - 1, row + path[row:].argmin(axis=0))  # the frame after the exchange
+            decided.append(path[row] & (times[ends] - self._decided_since <= LONGEST_SECONDS))
+            self._waiting.popleft()
+        return decided
