@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from datasets.pickles import load_npz_object
 from pose.errors import PoseError, UsageError
-from pose.labelled import LabelledSequence, check_metres
+from pose.labelled import LabelledSequence, check_metres, check_pixels
 from pose.skeletons import H36M17
 from pose.types import F32, Sequence2D
 
@@ -182,13 +182,13 @@ def _of(table: dict[str, Any], name: str, source: str) -> Any:
 def _sequence(subject: str, take: str, camera: Camera, world: F32, pixels: F32) -> LabelledSequence:
     key = f"{subject}/{take}/{camera.id}"
     frames = len(world)
-    if pixels.ndim != 3 or pixels.shape[1:] != (len(H36M17), 2):
-        raise PoseError(f"{key}: expected 2D (T, 17, 2), got {pixels.shape}")
+    _require_numbers(pixels, (len(H36M17), 2), f"{key}, 2D")
     if len(pixels) < frames:
         raise PoseError(f"{key}: 2D has {len(pixels)} frames, 3D has {frames}; 2D may be longer, never shorter")
     pixels = pixels[:frames]  # some videos run on after the motion capture has ended
     if not np.isfinite(pixels).all():
         raise PoseError(f"{key}: the 2D holds NaN or infinity")
+    require_pixels(pixels, f"{key}, 2D")
     observed = Sequence2D(
         keypoints=camera.undistort(pixels).astype(np.float32),
         scores=np.ones(pixels.shape[:2], np.float32),
@@ -209,12 +209,28 @@ def read_positions_3d(folder: Path) -> Positions3D:
         for take, world in takes.items():
             source = f"{FILE_3D}, {subject}/{take}"
             action_of(take, f"{FILE_3D}, {subject}")
-            if world.ndim != 3 or world.shape[1:] != (RAW_JOINTS, 3):
-                raise PoseError(f"{source}: expected (T, 32, 3), got {world.shape}")
+            _require_numbers(world, (RAW_JOINTS, 3), source)
             if not np.isfinite(world).all():
                 raise PoseError(f"{source}: holds NaN or infinity")
             require_metres(world, source)
     return positions
+
+
+def _require_numbers(values: Any, shape: tuple[int, ...], source: str) -> None:
+    """Raise PoseError, naming `source`, when this is no array of numbers (T, *shape)."""
+    found = getattr(values, "shape", type(values).__name__)
+    if not isinstance(values, np.ndarray) or values.ndim != 1 + len(shape) or values.shape[1:] != shape:
+        raise PoseError(f"{source}: expected (T, {', '.join(map(str, shape))}), got {found}")
+    if values.dtype.kind not in "fiu":
+        raise PoseError(f"{source}: expected numbers, got {values.dtype}")
+
+
+def require_pixels(pixels: F32, source: str) -> None:
+    """Raise PoseError, naming `source`, when (T, J, 2) cannot be people in pixels."""
+    try:
+        check_pixels(pixels, source)
+    except ValueError as error:
+        raise PoseError(str(error)) from error
 
 
 def require_metres(world: F32, source: str) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from datasets.human36m import ACTIONS, FPS, Camera, canonical_take, load_cameras
+from datasets.human36m import ACTIONS, FPS, Camera, canonical_take, load_cameras, require_pixels
 from datasets.pickles import load_pickle
 from pose.errors import PoseError, UsageError
 from pose.labelled import ImageSpace, LabelledSequence, check_metres
@@ -157,6 +157,7 @@ def _checked_half(half: Table, names: tuple[str, ...], source: str) -> Table:
     for name in (joints.keys() | {"confidence", "2.5d_factor"}) & table.keys():
         if not np.isfinite(table[name]).all():
             raise PoseError(f"{source}: {name} holds NaN or infinity")
+    require_pixels(table["joint_2d"], f"{source}, joint_2d")
     return table
 
 

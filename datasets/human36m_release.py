@@ -36,17 +36,17 @@ def prepare(source: Path, out: Path, progress: Callable[[str], None]) -> tuple[P
     Expects `S1/MyPoseFeatures/D3_Positions/*.cdf` and so on. `progress` is told each subject, and what is not whole.
     Returns the two files. Raises UsageError when no subject is there.
     """
+    found = {one: sorted((source / one / "MyPoseFeatures" / "D3_Positions").glob("*.cdf")) for one in SUBJECTS}
+    if not any(found.values()):
+        raise UsageError(f"{source}: no S1/MyPoseFeatures/D3_Positions/*.cdf or the like in it (see docs/data.md)")
     positions: Positions3D = {}
-    for subject in SUBJECTS:
-        files = sorted((source / subject / "MyPoseFeatures" / "D3_Positions").glob("*.cdf"))
+    for subject, files in found.items():
         whole = "" if len(files) == TAKES_PER_SUBJECT else f": the whole release has {TAKES_PER_SUBJECT}"
         progress(f"{subject}: {len(files)} takes{whole}")
         if files:
             positions[subject] = {
                 canonical_take(file.stem): read_cdf(file) for file in files if (subject, file.stem) not in LEFT_OUT
             }
-    if not positions:
-        raise UsageError(f"{source}: no S1/MyPoseFeatures/D3_Positions/*.cdf or the like in it (see docs/data.md)")
     out.mkdir(parents=True, exist_ok=True)
     path_3d, path_2d = out / FILE_3D, out / FILES_2D["gt"]
     metadata = {"layout_name": "h36m", "num_joints": len(H36M17), "keypoints_symmetry": _symmetry()}

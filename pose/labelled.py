@@ -11,6 +11,8 @@ F64 = NDArray[np.float64]
 
 # From the pelvis to the furthest joint, in metres: generous for people and for poor predictions, far from another unit.
 _SMALLEST_REACH, _LARGEST_REACH = 0.1, 10.0
+# The longer side around a person, px: far smaller than any that could be lifted, far from coordinates of -1 to 1.
+_SMALLEST_EXTENT = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,3 +92,12 @@ def check_metres(poses: NDArray[np.floating], source: str) -> None:
     raise ValueError(
         f"{source}: expected metres, but the person's furthest joint is {reach:.3g} from the pelvis (median){guess}"
     )
+
+
+def check_pixels(keypoints: NDArray[np.floating], source: str) -> None:
+    """Raise ValueError, naming `source`, when (T, J, 2) keypoints cannot be people in pixels."""
+    if not len(keypoints):
+        return
+    extent = float(np.median(np.ptp(keypoints, axis=1).max(axis=-1)))
+    if extent < _SMALLEST_EXTENT:
+        raise ValueError(f"{source}: expected pixels, but the person is {extent:.3g} px large (median)")
