@@ -41,12 +41,13 @@ def evaluate_video(options: Namespace, config: PipelineConfig) -> None:
         raise PoseError(f"{options.video}: the pipeline found none of the people of {options.gt}")
     evaluation = Evaluation()
     evaluation.measure(GIVEN, matched.sequences, matched.poses, matched.sigmas)
-    share = f"{matched.found:,} of {matched.known:,} known poses found"
+    share = f"{matched.found:,} of {matched.known:,} found"
     benchmark = Benchmark(
         Path(options.gt).name, "", "from pixels", "frames", ("video",), tuple(COLUMNS), f"{matched.known:,} known poses"
     )
-    method = options.name or f"{config.detector} + {config.estimator} + {Path(config.lifter).stem}"
-    result = describe(f"{method}, {share}", evaluation, benchmark, fps)
+    used = pipeline.config
+    method = options.name or f"{used.detector} + {used.estimator} + {Path(used.lifter).stem}"
+    result = describe(f"{method} ({share})", evaluation, benchmark, fps)
     result["found"], result["known"] = matched.found, matched.known
     write_predictions(output, "", evaluation)
     finish([result], output)

@@ -25,8 +25,8 @@ FURTHEST_MATCH = 0.3
 class Matched:
     """The known people as sequences, of which only found frames count; the poses and sigmas found for them.
 
-    poses: (T, 17, 3) m, NaN where not found. sigmas: (T, 17) mm. known: how many people and frames have ground truth.
-    found: how many of these were found.
+    poses: (T, 17, 3) m, NaN where not found. sigmas: (T, 17) mm. known: how many people and frames of the part
+    that was looked at have ground truth. found: how many of these were found.
     """
 
     sequences: list[LabelledSequence]
@@ -53,7 +53,9 @@ def match(
     pixels = np.zeros((people, frames, 17, 2), np.float32)
     scores = np.zeros((people, frames, 17), np.float32)
     found = np.zeros((people, frames), bool)
+    looked_at = np.zeros(frames, bool)
     for row, result in _aligned(results, times):
+        looked_at[row] = True
         if not len(result.people):
             continue
         seen, seen_scores = to_h36m17(result.people.keypoints, result.people.scores, skeleton)
@@ -74,7 +76,7 @@ def match(
         )
         for person in range(people)
     ]
-    known = int(np.isfinite(truth).all(axis=(2, 3)).sum())
+    known = int(np.isfinite(truth[looked_at]).all(axis=(2, 3)).sum())
     return Matched(sequences, list(poses), list(sigmas), known, int(found.sum()))
 
 

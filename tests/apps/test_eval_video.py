@@ -41,7 +41,7 @@ def test_the_pipeline_against_given_3d(videos, truth, tiny_lifter, tmp_path, cap
     assert (result["found"], result["known"]) == (22, 22)
     assert average["mpjpe"] == pytest.approx(34 / 17, abs=1e-3)
     assert average["accel"] == pytest.approx(0, abs=1e-3)
-    assert "22 of 22 known poses found" in printed.out
+    assert " (22 of 22 found), as given" in printed.out
     with np.load(tmp_path / "o" / "predictions.npz") as predictions:
         assert np.isnan(predictions["person 1"]).any(axis=(1, 2)).nonzero()[0].tolist() == [3, 8]
     assert (tmp_path / "o" / "report.html").stat().st_size > 10_000

@@ -50,6 +50,12 @@ def test_people_are_told_apart_by_where_they_are():
     assert matched.sigmas[0][0, 0] == 20
 
 
+def test_only_the_part_that_was_looked_at_counts_as_known():
+    answers = [result(t, TIMES[t], [] if t == 2 else [LEFT[t]]) for t in (1, 2, 3)]
+    matched = match(answers, H36M17, LEFT[:, None], TIMES, LENS, SIZE)
+    assert (matched.known, matched.found) == (3, 2)
+
+
 def test_nobody_is_taken_twice():
     truth = np.stack([LEFT, LEFT + np.float32([0.05, 0, 0])], axis=1)
     answers = [result(t, TIMES[t], [LEFT[t]]) for t in range(FRAMES)]
