@@ -1,7 +1,6 @@
 """The web server of `pose-webcam --web`: the page, its WebSocket, and the recordings."""
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from importlib.resources import files
@@ -56,7 +55,7 @@ class WebServer:
         runner = web.AppRunner(self._app(), access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
         await runner.setup()
         try:
-            site = web.TCPSite(runner, self._settings.host, self._settings.port, ssl_context=self._tls())
+            site = web.TCPSite(runner, self._settings.host, self._settings.port, ssl_context=self._settings.tls())
             try:
                 await site.start()
             except OSError as error:
@@ -87,16 +86,6 @@ class WebServer:
                 self._source.close()
         finally:
             self._recordings.close()
-
-    def _tls(self) -> ssl.SSLContext | None:
-        if self._settings.cert is None:
-            return None
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        try:
-            context.load_cert_chain(self._settings.cert, self._settings.key)
-        except (ssl.SSLError, OSError) as error:
-            raise PoseError(f"--cert {self._settings.cert}, --key {self._settings.key}: {error}") from error
-        return context
 
     def _app(self) -> web.Application:
         app = web.Application(client_max_size=LONGEST_BODY, middlewares=[self._check])

@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,10 +43,24 @@ class WebSettings:
         for name, file in (("cert", self.cert), ("key", self.key)):
             if file is not None and not Path(file).is_file():
                 raise UsageError(f"--{name} {file}: no such file")
+        self.tls()
 
     @property
     def scheme(self) -> str:
         return "http" if self.cert is None else "https"
+
+    def tls(self) -> ssl.SSLContext | None:
+        """What encrypts the connections; None for plain http. Raises UsageError for files that do not serve."""
+        if self.cert is None:
+            return None
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        try:
+            context.load_cert_chain(self.cert, self.key)
+        except (ssl.SSLError, OSError) as error:
+            raise UsageError(
+                f"--cert {self.cert}, --key {self.key}: not a certificate and its key ({error})"
+            ) from error
+        return context
 
 
 def token_from(given: str | None) -> str | None:

@@ -40,6 +40,10 @@ def test_short_token_and_half_a_certificate_are_refused(tmp_path):
         WebSettings(cert="cert.pem")
     with pytest.raises(UsageError, match=r"cert\.pem: no such file"):
         WebSettings(cert=str(tmp_path / "cert.pem"), key=str(tmp_path / "key.pem"))
+    wrong = tmp_path / "wrong.pem"
+    wrong.write_text("{}")
+    with pytest.raises(UsageError, match=r"wrong\.pem: not a certificate and its key"):
+        WebSettings(cert=str(wrong), key=str(wrong))
 
 
 def test_token_of_the_command_line_goes_before_that_of_the_environment(monkeypatch):

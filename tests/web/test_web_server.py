@@ -14,6 +14,7 @@ from pose.export import load_poses
 from pose.export.poses_json import SCHEMA_PATH
 from pose.web import messages
 from pose.web.jpeg import decode_jpeg
+from pose.web.recording import KEPT, Recorded, Recordings
 from pose.web.server import _read_static
 
 
@@ -295,8 +296,8 @@ def test_recording_is_the_file_of_pose_run(tmp_path):
     names = [file["name"] for file in recorded["files"]]
     text = json.loads((tmp_path / next(name for name in names if name.endswith(".json"))).read_text())
     jsonschema.validate(text, json.loads(SCHEMA_PATH.read_text()))
-    indices = [frame["index"] for frame in text["frames"]]
-    assert indices == list(range(indices[0], indices[0] + recorded["frames"]))  # a recording misses nothing
+    times = [frame["time"] for frame in text["frames"]]
+    assert times == pytest.approx([index / 50 for index in range(recorded["frames"])], abs=1e-5)  # misses nothing
     assert len(load_poses(tmp_path / next(name for name in names if name.endswith(".npz")))) == recorded["frames"]
 
 
@@ -314,6 +315,37 @@ def test_recording_needs_the_token_too():
                 assert answer.status == 403
 
     run(test)
+
+
+def test_recording_that_is_long_enough_ends_by_itself(monkeypatch):
+    monkeypatch.setattr("pose.web.recording.LONGEST_SECONDS", 0.3)
+
+    async def test():
+        async with serving(source=Clip(fps=50)) as browser, browser.live() as live:
+            await live.send_str('{"type":"record","on":true}')
+            recorded, _ = await receive(live, "recorded")
+            assert recorded["seconds"] >= 0.3
+            assert recorded["problem"] == "no recording is longer than 0.3 s"
+            assert len(recorded["files"]) == 2
+
+    run(test)
+
+
+def test_old_recordings_are_deleted():
+    recordings = Recordings()
+    try:
+        made = []
+        for number in range(KEPT + 2):
+            file = recordings._folder / str(number) / "poses.json"
+            file.parent.mkdir()
+            file.write_text("{}")
+            made.append(Recorded(file.parent, {file.name: file}, 1, 0.0, ""))
+            recordings.keep(made[-1])
+        kept = [False] * 2 + [True] * KEPT
+        assert [recordings.file(recorded.key, "poses.json") is not None for recorded in made] == kept
+        assert [recorded.folder.exists() for recorded in made] == kept
+    finally:
+        recordings.close()
 
 
 def test_recording_without_pictures_says_so():
