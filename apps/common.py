@@ -108,6 +108,7 @@ def _in_our_words(message: str, options: Sequence[str] = ()) -> str:
         key = ".".join(part for part in found.groups() if part)
         return _unknown("key", key, [option.removeprefix("--") for option in options])
     message = message.replace("the following arguments are required:", "missing:")
+    message = message.replace("Problems parsing config:", "--config: not readable as YAML:")
     message = re.sub(
         r"^(missing: |Parser key \"|argument --)([\w.]+)\"?",
         lambda found: f"{'missing: ' if found[1] == 'missing: ' else ''}{_typed(found[2], options)}",

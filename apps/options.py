@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import MISSING, fields
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal, TypeVar, get_type_hints
 
 from jsonargparse import ActionConfigFile, ActionYesNo, ArgumentParser, Namespace
@@ -49,4 +50,6 @@ class _PresetOrFile(ActionConfigFile):
     ) -> None:
         if values in preset_names():
             values = str(files("configs") / f"{values}.yaml")
+        if not Path(str(values)).expanduser().is_file():
+            raise argparse.ArgumentError(self, f"{values} is neither a file nor a preset: {', '.join(preset_names())}")
         super().__call__(parser, namespace, values, option_string)

@@ -162,7 +162,8 @@ def test_printed_config_can_be_given_back(tmp_path, capsys):
         (["--video", "dance.mp4", "--intrinsics", "0,1,2,3"], 2, "fx and fy above 0"),
         (["--vidoe", "dance.mp4"], 2, "unknown option '--vidoe': did you mean --video?"),
         (["--config", "wrong.yaml"], 2, "unknown key 'max_peple': did you mean max"),
-        (["--config", "none.yaml"], 2, "none.yaml"),
+        (["--config", "none.yaml"], 2, "--config: none.yaml is neither a file nor a preset: "),
+        (["--config", "broken.yaml"], 2, "--config: not readable as YAML: "),
         (["--video", "dance.mp4", "--out", "text.mp4"], 1, "text.mp4: is not a folder"),
         (["--video", "dance.mp4", "--out", "/proc/nowhere"], 1, "/proc/nowhere: cannot be made"),
         (["--video", "dance.mp4", "--device", "cuda"], 1, "cuda was asked for"),
@@ -202,6 +203,7 @@ def desk(tmp_path, monkeypatch, videos) -> Path:
     Path("text.mp4").write_text("not a film\n" * 100)
     Path("zero.mp4").touch()
     Path("wrong.yaml").write_text("max_peple: 3\n")
+    Path("broken.yaml").write_text("a: [1,\n")
     with av.open("sound.mp4", "w") as container:
         stream = container.add_stream("aac", rate=48000, layout="mono")
         frame = av.AudioFrame.from_ndarray(np.zeros((1, 1024), np.float32), format="fltp", layout="mono")
