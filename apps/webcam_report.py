@@ -6,7 +6,10 @@ import os
 import platform
 import resource
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,10 +17,31 @@ from typing import Any
 from pose.errors import PoseError
 from pose.export.writer import PartFile
 from pose.live import LiveLoop, LiveResult
+from pose.live.subscriber import Subscriber
 
 FORMAT, VERSION = "pose-webcam-report", 1
+LOOK_SECONDS = 0.5
 SETTLED_SECONDS = 60.0  # after which memory must not grow any more
 PERCENTILES = {"median": 50.0, "p95": 95.0, "p99": 99.0}
+
+
+@contextmanager
+def watched(loop: LiveLoop) -> Iterator["Watch"]:
+    """A watch that looks while the loop runs, in threads of its own."""
+    watch, over = Watch(loop), threading.Event()
+
+    def look() -> None:
+        while not over.wait(LOOK_SECONDS):
+            watch.look()
+
+    thread = threading.Thread(target=look, name="watch", daemon=True)
+    with Subscriber(loop, watch.see, maxlen=64):
+        thread.start()
+        try:
+            yield watch
+        finally:
+            over.set()
+            thread.join()
 
 
 class Watch:

@@ -3,14 +3,14 @@
 import math
 import threading
 import time
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from apps.webcam_canvas import VIEWS, Canvas
 from apps.webcam_display import Display
-from apps.webcam_extras import close_recorder, live_extras, load_pipeline, start_recorder
-from apps.webcam_options import WebcamConfig, open_live_source
+from apps.webcam_extras import close_recorder, load_pipeline, start_recorder
+from apps.webcam_options import WebcamConfig
+from apps.webcam_run import run_live
 from pose.config import PipelineConfig, load_preset, preset_names
 from pose.errors import PoseError
 from pose.export.writer import PartFile, file_errors
@@ -30,15 +30,7 @@ def run_window(config: WebcamConfig, pipeline_config: PipelineConfig) -> int:
     """Show it until somebody quits, or the source or the time ends; the exit status."""
     with Display("pose-webcam") as display:
         display.show(None, ["loading ..."])
-        with closing(open_live_source(config)) as source:
-            loop = LiveLoop(load_pipeline(pipeline_config), source)
-            window = Window(loop, display, config)
-            try:
-                with live_extras(loop, config), loop:
-                    window.run()
-            finally:
-                window.stop_recording()
-    return 0
+        return run_live(config, pipeline_config, lambda loop: Window(loop, display, config).run())
 
 
 class Window:
@@ -76,8 +68,11 @@ class Window:
         """Until somebody quits, or the loop or the time ends. Raises what made the loop fail."""
         seconds = self._config.seconds
         end = math.inf if seconds is None else time.monotonic() + seconds
-        while self.is_open and time.monotonic() < end:
-            self.step()
+        try:
+            while self.is_open and time.monotonic() < end:
+                self.step()
+        finally:
+            self.stop_recording()
 
     def step(self) -> None:
         """Wait a moment for the next frame, do what the pressed keys say, and show how it is now."""

@@ -44,8 +44,9 @@ def test_headless_run_reports_what_it_measured(dance, tmp_path, capsys):
     report = json.loads(path.read_text())
     assert (report["format"], report["version"], report["source"]) == (FORMAT, VERSION, dance)
     assert report["frames_in"] == report["processed"] + report["dropped"]
-    assert 60 <= report["frames_in"] <= 92  # 3 s at 30 frames/s; a busy machine starts late
-    assert report["seconds"] == pytest.approx(3, abs=1.5)
+    assert 3 <= report["frames_in"] <= 92  # 3 s at 30 frames/s; a busy machine gets fewer
+    assert report["seconds"] >= 3
+    assert report["fps"] == pytest.approx(report["processed"] / report["seconds"], abs=0.01)
     latency = report["latency_ms"]
     assert (
         60 < latency["median"] <= latency["p95"] <= latency["p99"] <= latency["max"] + 0.25
@@ -56,7 +57,7 @@ def test_headless_run_reports_what_it_measured(dance, tmp_path, capsys):
     assert (report["settings"]["lifter"], report["settings"]["lookahead"]) == ("stream", 2)
     assert report["messages"] == []
     poses = [message for message in messages if message["type"] == "pose"]
-    assert 0.5 * report["processed"] < len(poses) <= report["processed"]
+    assert 0 < len(poses) <= report["processed"]
     assert {message["id"] for message in poses} == {1}
     said = capsys.readouterr().out
     assert f"{report['processed']} processed" in said
@@ -92,7 +93,8 @@ def test_ctrl_c_finishes_the_recording_and_the_report(command_line, dance, tmp_p
         (["--headless", "--source", "no.mp4"], 2, "cannot read no.mp4: no such file"),
         (["--headless", "--source", "99"], 2, "cannot read camera 99"),
         (["--headless", "--source", "ftp://x/y"], 2, "cannot read ftp:// addresses"),
-        (["--headless", "--web"], 2, "--web and --headless: choose one of them"),
+        (["--headless", "--web"], 2, "--headless: does not go with --web"),
+        (["--udp", "robot:9000", "--web"], 2, "--udp: does not go with --web"),
         (["--headless", "--seconds", "0"], 2, "seconds: 0.0 is out of range; allowed: at least 0.1"),
         (["--headless", "--sorce", "0"], 2, "did you mean --source?"),
         (["--headless", "--config", "quick"], 2, "quick"),

@@ -1,0 +1,98 @@
+"""The real pipeline, live: who comes back soon keeps the id, and the lifter streams."""
+
+import threading
+
+import numpy as np
+import pytest
+from live_fakes import wait_until
+
+from pose.config import load_preset
+from pose.errors import UsageError
+from pose.lifter.predict import Lifter
+from pose.live import LiveLoop, LiveResult, PushedFrames
+from pose.pipeline import Pipeline
+from pose.video import open_source
+
+
+@pytest.fixture(scope="module")
+def at_hand(weights_dir):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+        yield
+
+
+@pytest.fixture(scope="module")
+def pipeline(at_hand) -> Pipeline:
+    return Pipeline(load_preset("fast"), live=True)
+
+
+@pytest.fixture(scope="module")
+def dancer(videos) -> list[np.ndarray]:
+    with open_source(str(videos / "dance.mp4"), end=0.3) as source:
+        return [frame.image for frame in source]
+
+
+def run_live(pipeline: Pipeline, images: list[np.ndarray], times: list[float]) -> list[LiveResult]:
+    """What the loop says of pictures taken at `times` s, pushed as fast as they are read."""
+    source = PushedFrames("test", waiting=len(images))
+    with LiveLoop(pipeline, source, backlog=len(images)) as loop:
+        mailbox = loop.subscribe(maxlen=len(images))
+        for image, time in zip(images, times, strict=True):
+            source.push(image, at=time)
+        wait_until(lambda: loop.status().processed >= len(images) - pipeline.config.lookahead, seconds=120)
+    return list(mailbox)
+
+
+@pytest.mark.parametrize(("away", "shift", "same"), [(0.4, 0, True), (0.9, 25, True), (1.6, 0, False)])
+def test_who_comes_back_within_a_second_keeps_the_id(pipeline, dancer, away, shift, same):
+    """away: s. shift: px that the person has moved meanwhile."""
+    empty = round(away * 30)
+    moved = [np.roll(image, shift, axis=1) for image in dancer]
+    images = [*dancer, *[np.zeros_like(dancer[0])] * empty, *moved]
+    results = run_live(pipeline, images, [n / 30 for n in range(len(images))])
+    ids = [live.result.people.ids.tolist() for live in results]
+    assert ids[: len(dancer)] == [[1]] * len(dancer)
+    assert ids[len(dancer) + 2 : len(dancer) + empty] == [[]] * (empty - 2)
+    assert ids[-len(dancer) + 2 :] == [[1] if same else [2]] * (len(dancer) - 2)
+
+
+def test_live_results_are_finite_poses_of_human_size(pipeline, dancer):
+    results = run_live(pipeline, dancer, [n / 30 for n in range(len(dancer))])
+    for live in results:
+        (joints,) = live.result.poses.joints
+        assert 1.0 < np.ptp(joints[:, 1]) < 2.2  # m, of somebody who stands
+        assert live.image is dancer[live.result.index]
+
+
+def test_look_ahead_delays_the_stream_by_so_many_frames(at_hand, dancer):
+    pipeline = Pipeline(load_preset("fast", lookahead=3), live=True)
+    session = pipeline.session((384, 496))
+    source = PushedFrames("test", waiting=len(dancer))
+    given = []
+    for index, image in enumerate(dancer[:6]):
+        source.push(image, at=index / 30)
+    source.close()
+    for captured in source.frames(threading.Event()):
+        given.append([result.index for result in session.push(captured.frame)])
+    assert given == [[], [], [], [0], [1], [2]]
+    assert [result.index for result in session.flush()] == [3, 4, 5]
+
+
+def test_files_lift_offline_and_live_streams_unless_told_otherwise(at_hand, tiny_lifter):
+    assert Pipeline(load_preset("fast")).config.lifter == "offline"
+    assert Pipeline(load_preset("fast"), live=True).config.lifter == "stream"
+    assert Lifter.load("stream").streaming
+    assert Pipeline(load_preset("fast", lifter="stream", lookahead=4)).config.lookahead == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "live", "words"),
+    [
+        ({"lifter": "offline"}, True, "lifter: offline sees whole windows and cannot stream"),
+        ({"lookahead": 3}, False, "lookahead: offline sees whole windows and cannot stream"),
+        ({"lookahead": -1}, True, "lookahead: -1 is out of range; allowed: at least 0"),
+    ],
+)
+def test_a_lifter_that_cannot_stream_is_refused(at_hand, options, live, words):
+    with pytest.raises(UsageError, match=words):
+        Pipeline(load_preset("fast", **options), live=live)
