@@ -23,7 +23,7 @@ from pose.types import F32, Sequence2D, Sequence3D
 from pose.weights import sha256_of
 
 WINDOW = 81
-HOP = 54
+HOP = 63
 CHUNK = 64  # windows a forward pass
 
 
