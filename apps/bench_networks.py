@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 PEOPLE = (1, 4, 16)
 PICTURE = (1280, 720)  # width, height, px
-WARM_UP, LEAST_RUNS = 2, 5
+WARM_UP, LEAST_RUNS = 1, 3
 # A stage and one picture with people in these boxes -> what is timed; it returns the number of people found.
 Prepare = Callable[[Any, U8, Boxes], Callable[[], int]]
 

@@ -24,7 +24,8 @@ class Choice(Generic[Stage]):
 
     weight: its name in the catalogue; None for a stage without a network, or with the user's own only. build: makes
     the stage from that weight's file. cpu_only: its runtime knows neither another device nor another precision than the
-    file's. sized: its input's size can be chosen. own_file: the user must name the network's file.
+    file's. sized: its input's size can be chosen. own_file: the user must name the network's file. presence: how sure
+    an estimator is that a person is in a crop when one is; every family measures it in its own way.
     """
 
     weight: str | None
@@ -32,6 +33,7 @@ class Choice(Generic[Stage]):
     cpu_only: bool = False
     sized: bool = False
     own_file: bool = False
+    presence: float = 0.5
 
 
 def _blazepose_detector(config: "PipelineConfig", weight: Path | None) -> Detector:
@@ -140,7 +142,7 @@ DETECTORS: dict[str, Choice[Detector]] = {
 ESTIMATORS: dict[str, Choice[Estimator]] = {
     "blazepose": Choice("blazepose-landmark-full", _blazepose_full, cpu_only=True),
     "blazepose-lite": Choice("blazepose-landmark-lite", _blazepose_lite, cpu_only=True),
-    "movenet": Choice("movenet-lightning-int8", _movenet, cpu_only=True),
+    "movenet": Choice("movenet-lightning-int8", _movenet, cpu_only=True, presence=0.45),
     "rtmpose-t": Choice("rtmpose-t-coco17-256x192", _rtmpose),
     "rtmpose-s": Choice("rtmpose-s-coco17-256x192", _rtmpose),
     "rtmpose-m": Choice("rtmpose-m-coco17-256x192", _rtmpose),
@@ -151,7 +153,7 @@ ESTIMATORS: dict[str, Choice[Estimator]] = {
     "rtmpose-m-halpe26": Choice("rtmpose-m-halpe26-256x192", _rtmpose),
     "rtmpose-l-halpe26": Choice("rtmpose-l-halpe26-256x192", _rtmpose),
     "rtmpose-x-halpe26": Choice("rtmpose-x-halpe26-384x288", _rtmpose),
-    "yolo-pose": Choice("yolo26n-pose", _yolo_pose_on_crops),
+    "yolo-pose": Choice("yolo26n-pose", _yolo_pose_on_crops, presence=0.25),  # of a detection, as for whole pictures
     "mmpose": Choice(None, _mmpose, own_file=True),
 }
 

@@ -64,7 +64,12 @@ class PipelineConfig:
         None, "least score of a detection; by default the detector's own", least=0.0, most=1.0
     )
     detector_size: int | None = option(None, "side of the detector's input, px; by default the file's own", least=32)
-    presence_score: float = option(0.5, "below this probability of a person in its crop a track ends", least=0, most=1)
+    presence_score: float | None = option(
+        None,
+        "below this certainty of a person in its crop a track ends; by default the estimator's own",
+        least=0,
+        most=1,
+    )
     seed: int = option(0, "of what a network may draw at random", least=0)
 
     def __post_init__(self) -> None:

@@ -207,7 +207,8 @@ def _people_stages(
     estimator = _TimedEstimator(build(ESTIMATORS, config.estimator, config, config.estimator_model), times)
     if warm:
         warm_up_networks(detector, estimator)
-    follow |= {"detect_every": config.detect_every, "presence_threshold": config.presence_score}
+    presence = ESTIMATORS[config.estimator].presence if config.presence_score is None else config.presence_score
+    follow |= {"detect_every": config.detect_every, "presence_threshold": presence}
     return estimator.skeleton, partial(PeopleTracker, detector, estimator, **follow)
 
 

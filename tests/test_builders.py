@@ -98,3 +98,11 @@ def test_options_reach_the_network():
 
 def test_every_one_pass_network_is_a_detector_and_an_estimator_too():
     assert set(ONE_PASS) <= set(DETECTORS) & set(ESTIMATORS)
+
+
+@pytest.mark.parametrize(
+    ("name", "score", "used"), [("movenet", None, 0.45), ("movenet", 0.6, 0.6), ("blazepose", None, 0.5)]
+)
+def test_presence_is_the_estimators_own_or_the_users(name, score, used):
+    _, make = _people_stages(config(detector="full-frame", estimator=name, presence_score=score), StageTimes())
+    assert make()._presence_threshold == used
