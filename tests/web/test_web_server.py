@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import shutil
 import socket
+import subprocess
 
 import aiohttp
 import jsonschema
@@ -123,6 +125,28 @@ def test_token_opens_what_is_closed_without_it():
             assert cookie["samesite"] == "Strict"
             assert TOKEN not in cookie.value
             async with browser.live() as live:
+                assert (await receive(live, "hello"))[0]["mode"] == "camera"
+
+    run(test)
+
+
+def test_certificate_makes_it_https_and_the_cookie_secure(tmp_path):
+    cert, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    if (openssl := shutil.which("openssl")) is None:
+        pytest.skip("no openssl on this machine, to make a certificate with")
+    words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-out", cert, "-keyout", key]
+    subprocess.run([openssl, *words], check=True, capture_output=True)
+
+    async def test():
+        async with serving(cert=cert, key=key, token=TOKEN) as browser:
+            plain = browser.address
+            browser.address = plain.replace("http:", "https:")
+            browser.origin = {"Origin": browser.address}
+            assert await browser.sign_in(TOKEN, ssl=False) == 204
+            assert await browser.sign_in(TOKEN, ssl=False, Origin=plain) == 403  # a page that somebody slipped in
+            (cookie,) = browser.session.cookie_jar
+            assert cookie["secure"]
+            async with browser.live(ssl=False) as live:
                 assert (await receive(live, "hello"))[0]["mode"] == "camera"
 
     run(test)

@@ -88,15 +88,15 @@ class Browser:
         self.session, self.address, self.server, self.running = session, address, server, running
         self.origin = {"Origin": address}
 
-    def live(self, **headers: str):
-        return self.session.ws_connect(f"{self.address}/live", headers=self.origin | headers)
+    def live(self, *, ssl: bool = True, **headers: str):
+        return self.session.ws_connect(f"{self.address}/live", headers=self.origin | headers, ssl=ssl)
 
     def get(self, path: str, **headers: str):
         return self.session.get(f"{self.address}{path}", headers=headers)
 
-    async def sign_in(self, token: str, **headers: str) -> int:
-        body = json.dumps({"token": token})
-        async with self.session.post(f"{self.address}/session", data=body, headers=self.origin | headers) as answer:
+    async def sign_in(self, token: str, *, ssl: bool = True, **headers: str) -> int:
+        body, headers = json.dumps({"token": token}), self.origin | headers
+        async with self.session.post(f"{self.address}/session", data=body, headers=headers, ssl=ssl) as answer:
             return answer.status
 
 
