@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ def watched(loop: LiveLoop) -> Iterator["Watch"]:
             watch.look()
 
     thread = threading.Thread(target=look, name="watch", daemon=True)
-    with Subscriber(loop, watch.see, maxlen=64):
+    with closing(Subscriber(loop, watch.see, maxlen=64)):
         thread.start()
         try:
             yield watch

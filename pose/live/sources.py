@@ -79,6 +79,7 @@ class Played:
                     return
                 yield Captured(Frame(frame.image, index, last), start + last)
                 index += 1
+            self.message = self._source.cut_short or ""
             if not self._loop:
                 return
             begun = last + 1 / self.fps

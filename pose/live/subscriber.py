@@ -2,8 +2,6 @@
 
 import threading
 from collections.abc import Callable
-from types import TracebackType
-from typing import Self
 
 from pose.live.loop import LiveLoop
 from pose.live.result import LiveResult
@@ -53,11 +51,3 @@ class Subscriber:
         finally:
             if self._after is not None:
                 self._after()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

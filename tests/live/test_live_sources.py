@@ -80,6 +80,14 @@ def test_a_file_that_is_late_counts_late_and_after_a_sleep_goes_on_from_there():
     assert late[21] < 1.0
 
 
+def test_a_file_that_is_cut_short_says_so():
+    broken = FakeSource([0.0, 0.01])
+    broken.cut_short = "clip.mp4: stopped after 0.02 s"
+    source = Played(broken)
+    assert len(read(source)) == 2
+    assert source.message == "clip.mp4: stopped after 0.02 s"
+
+
 def test_a_real_file_is_played(videos):
     source = open_live(str(videos / "squats.mp4"))
     assert isinstance(source, Played)
