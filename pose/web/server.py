@@ -68,6 +68,8 @@ class WebServer:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._ended.wait(), seconds)
                 await asyncio.wait_for(self._emptied(), SHUTDOWN_SECONDS)
+            if self._following is not None and self._following.done():
+                self._following.result()  # raises what broke it
         finally:
             await runner.cleanup()
             await asyncio.to_thread(self._close)
@@ -202,7 +204,8 @@ async def _following(feed: Feed) -> AsyncIterator[Feed]:
         yield feed
     finally:
         task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        with suppress(asyncio.CancelledError):
+            await task
 
 
 def _read_static() -> dict[str, bytes]:

@@ -117,7 +117,8 @@ def test_somebody_dances_before_the_camera(launch, server, fake_camera, tmp_path
         assert snapshot.read_bytes().startswith(b"\x89PNG")
 
         page.get_by_role("button", name="Stop camera").click()
-        assert page.get_by_role("button", name="Start camera").is_visible()
+        page.get_by_role("button", name="Start camera").wait_for()
+        wait_for_text(page, "people", "^–$")
 
 
 def _turns_the_3d_view(page) -> None:

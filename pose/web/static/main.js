@@ -41,6 +41,7 @@ const camera = new Camera(
     }
   },
   () => {
+    clear();
     controls.showCamera(camera);
     say("The camera is gone: it was unplugged or taken by the system. Connect it, then press Start camera.");
   },
@@ -58,6 +59,7 @@ const controls = new Controls({
   },
   stopCamera() {
     camera.stop();
+    clear();
     controls.showCamera(camera);
   },
   pause(on) {
@@ -113,8 +115,10 @@ async function receiveResult(message, jpeg) {
       show(sent.picture, message.people);
     }
   }
-  const now = performance.now();
-  meter.add(now, captured === null ? null : now - captured);
+  if (shown !== null) {
+    const now = performance.now();
+    meter.add(now, captured === null ? null : now - captured);
+  }
   if (paused) {
     unanswered += 1;
   } else {
@@ -140,6 +144,15 @@ function redraw() {
     picture.draw(shown.picture, shown.people, hello);
     scene.show(shown.people, hello, performance.now());
   }
+}
+
+// Nobody is seen any more.
+function clear() {
+  sender.forget();
+  meter.clear();
+  shown?.picture.close();
+  shown = null;
+  scene.show([], hello, performance.now());
 }
 
 function startRecording() {

@@ -31,7 +31,7 @@ export class Sender {
       const encoded = new Promise((resolve) => this.canvas.toBlob(resolve, "image/jpeg", QUALITY));
       const picture = await createImageBitmap(this.canvas);
       const jpeg = await encoded;
-      if (this.connection.ready) {
+      if (this.connection.ready && jpeg !== null) {
         this.underWay.set(this.next, { picture, captured, since: performance.now() });
         this.connection.sendPicture(captured / 1000, jpeg);
         this.next += 1;
@@ -54,10 +54,15 @@ export class Sender {
     return found;
   }
 
-  // A new connection counts its pictures from 0.
-  restart() {
+  // Answers to what is under way are not wanted any more.
+  forget() {
     this.underWay.forEach(({ picture }) => picture.close());
     this.underWay.clear();
+  }
+
+  // A new connection counts its pictures from 0.
+  restart() {
+    this.forget();
     this.next = 0;
   }
 
