@@ -60,8 +60,11 @@ def demo(tmp_path, monkeypatch):
         def step(*keys: int, frame: bool = True) -> np.ndarray:
             for key in keys:
                 pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=key))
+            before = loop.status().processed
             if frame:
                 source.push(image)
+            while frame and not loop.paused and loop.status().processed == before:
+                time.sleep(0.002)
             window.step()
             return pygame.surfarray.array3d(pygame.display.get_surface()).swapaxes(0, 1)
 

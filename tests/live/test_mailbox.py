@@ -29,7 +29,7 @@ def test_get_waits_no_longer_than_it_was_told():
     mailbox: Mailbox[int] = Mailbox(1)
     begun = time.monotonic()
     assert mailbox.get(timeout=0.05) is None
-    assert 0.05 <= time.monotonic() - begun < 2
+    assert 0.05 <= time.monotonic() - begun < 10
     assert mailbox.take() is None
 
 
