@@ -1,0 +1,75 @@
+"""`pose-webcam --web`, as a user calls it."""
+
+import os
+import re
+import signal
+import subprocess
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+from aiohttp.test_utils import unused_port
+
+TOKEN = "correct-horse-battery-staple"
+
+
+@pytest.fixture
+def start(command_line, weights_dir, tmp_path) -> Iterator[Callable[..., subprocess.Popen]]:
+    """Starts `pose-webcam --web` with temporary files in `tmp_path`; whatever happens, it does not outlive the test."""
+    with ExitStack() as stack:
+
+        def begin(*arguments: object, **environment: str) -> subprocess.Popen:
+            server = subprocess.Popen(
+                command_line("webcam", "--web", *arguments),
+                env={**os.environ, "POSE_WEIGHTS_DIR": str(weights_dir), "TMPDIR": str(tmp_path), **environment},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            stack.enter_context(server)
+            stack.callback(server.kill)
+            return server
+
+        yield begin
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("--host", "0.0.0.0"), "error: --host 0.0.0.0 lets other computers in: give a token as well, --token or"),
+        (("--token", "short"), "error: --token: 5 characters are too few, at least 16"),
+        (("--cert", "nothing.pem", "--key", "nothing.pem"), "error: --cert nothing.pem: no such file"),
+        (("--clients", "0"), "error: clients: 0 is out of range; allowed: 1 to 64"),
+    ],
+)
+def test_wrong_call_is_one_line(call, arguments, line):
+    done = call("webcam", "--web", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(line)
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_serves_until_it_is_interrupted_and_leaves_nothing(start, tmp_path):
+    server = start("--port", unused_port())
+    address = re.search(r"open (http://127\.0\.0\.1:\d+/) in a browser", server.stdout.readline())[1]
+    with urllib.request.urlopen(address, timeout=20) as answer:
+        assert b"<title>pose-webcam</title>" in answer.read()
+    assert len(list(tmp_path.glob("pose-webcam-*"))) == 1
+    server.send_signal(signal.SIGINT)
+    _, errors = server.communicate(timeout=60)
+    assert server.returncode == 130
+    assert "Traceback" not in errors
+    assert list(tmp_path.glob("pose-webcam-*")) == []
+
+
+def test_token_of_the_environment_opens_the_network_and_is_not_shown(start):
+    server = start("--host", "0.0.0.0", "--port", 0, POSE_WEB_TOKEN=TOKEN)
+    output = server.stdout.readline()
+    assert re.match(r"open http://\S+:\d+/ in a browser", output)
+    server.terminate()
+    _, errors = server.communicate(timeout=60)
+    assert server.returncode == 0
+    assert TOKEN not in output + errors
+    assert errors.startswith("warning: browsers of other computers give their camera to https pages only")
