@@ -17,7 +17,7 @@ PAGES = {
     for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
 }
 SCRIPTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
-COMMAND = re.compile(r"(?:^|(?<=[\s`(/\"]))pose-(?!pipeline|eval-)[a-z]+(?=$|[\s`.,:;)\"])")
+COMMAND = re.compile(r"(?:^|(?<=[\s`(/]))pose-(?!pipeline)[a-z]+(?=$|[\s`.,:;)])")
 OPTION = re.compile(r"(?<![\w-])--[a-zA-Z0-9][\w.-]*[a-zA-Z0-9]")
 OURS = r"(?:pose|detectors|datasets|apps|tests|docs|configs|benchmarks)"
 # Of other programs that the pages call.
