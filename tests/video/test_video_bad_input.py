@@ -15,7 +15,7 @@ from pose.errors import PoseError, UsageError
 from pose.video import open_source
 
 
-def says(spec: str, why: str, kind: type[PoseError] = PoseError) -> None:
+def check_refused(spec: str, why: str, kind: type[PoseError] = PoseError) -> None:
     """Opening fails with one line that names the source and the reason."""
     with pytest.raises(kind, match=why) as caught:
         open_source(spec)
@@ -25,7 +25,7 @@ def says(spec: str, why: str, kind: type[PoseError] = PoseError) -> None:
 
 
 def test_missing_file(tmp_path):
-    says(str(tmp_path / "no.mp4"), "no such file", UsageError)
+    check_refused(str(tmp_path / "no.mp4"), "no such file", UsageError)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_missing_file(tmp_path):
 )
 def test_text_and_nothing(tmp_path, name, text, why):
     (tmp_path / name).write_text(text)
-    says(str(tmp_path / name), why)
+    check_refused(str(tmp_path / name), why)
 
 
 def test_playlists_are_not_followed(tmp_path, videos):
@@ -49,13 +49,13 @@ def test_playlists_are_not_followed(tmp_path, videos):
     }
     for name, text in playlists.items():
         (tmp_path / name).write_text(text)
-        says(str(tmp_path / name), "cannot read")
+        check_refused(str(tmp_path / name), "cannot read")
 
 
 def test_unreadable_file(make_video, monkeypatch):
     path = make_video(numbered(2))
     monkeypatch.setattr(container_module.os, "access", lambda *_: False)  # root may read everything
-    says(str(path), "permission denied")
+    check_refused(str(path), "permission denied")
 
 
 def test_sound_only(tmp_path):
@@ -65,14 +65,14 @@ def test_sound_only(tmp_path):
         frame = av.AudioFrame.from_ndarray(np.zeros((1, 16000), np.float32), format="fltp", layout="mono")
         frame.rate = 16000
         container.mux([*stream.encode(frame), *stream.encode(None)])
-    says(str(path), "only sound")
+    check_refused(str(path), "only sound")
 
 
 def test_header_without_frames(make_video):
     path = make_video(numbered(3), "none.mkv", codec="ffv1")
     data = path.read_bytes()
     path.write_bytes(data[: data.index(b"\x1f\x43\xb6\x75")])  # up to the first Matroska cluster
-    says(str(path), "ends before its first frame")
+    check_refused(str(path), "ends before its first frame")
 
 
 def test_zero_frames(tmp_path):
@@ -81,7 +81,7 @@ def test_zero_frames(tmp_path):
         stream = container.add_stream("mpeg4", rate=30)
         stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
         container.start_encoding()
-    says(str(path), "cannot read")
+    check_refused(str(path), "cannot read")
 
 
 def test_truncated_video_gives_what_it_holds(make_video):
@@ -101,7 +101,7 @@ def test_truncated_video_gives_what_it_holds(make_video):
 def test_truncated_before_its_index(make_video):
     path = make_video(numbered(20))
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    says(str(path), "cut short before its index")
+    check_refused(str(path), "cut short before its index")
 
 
 def test_truncated_matroska(make_video):
@@ -138,7 +138,7 @@ def test_duplicate_time_stamps_are_reported(make_video):
 
 
 def test_absent_camera():
-    says("99", "camera 99|no such device", UsageError)
+    check_refused("99", "camera 99|no such device", UsageError)
 
 
 def test_unknown_scheme():
@@ -168,7 +168,7 @@ def test_silent_server_is_given_up(monkeypatch, scheme):
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         began = time.monotonic()
-        says(f"{scheme}://127.0.0.1:{silent.getsockname()[1]}/clip", "no answer")
+        check_refused(f"{scheme}://127.0.0.1:{silent.getsockname()[1]}/clip", "no answer")
     assert time.monotonic() - began < 5
 
 
@@ -190,7 +190,7 @@ def test_odd_names(tmp_path, make_video):
 
 
 def test_name_too_long():
-    says("n" * 5000, "file name too long")
+    check_refused("n" * 5000, "file name too long")
 
 
 def test_folder_that_may_not_be_listed(tmp_path, monkeypatch):
@@ -198,7 +198,7 @@ def test_folder_that_may_not_be_listed(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(type(tmp_path), "iterdir", refuse)  # root may list everything
-    says(str(tmp_path), "permission denied")
+    check_refused(str(tmp_path), "permission denied")
 
 
 def test_metadata_in_another_encoding(make_video):
