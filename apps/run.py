@@ -24,7 +24,7 @@ from pose.errors import PoseError, UsageError
 if TYPE_CHECKING:
     from pose.export import ResultSpool, ResultWriter, RunInfo
     from pose.pipeline import Pipeline
-    from pose.types import FrameResult
+    from pose.types import U8, FrameResult
     from pose.video import Source
 
 
@@ -182,14 +182,25 @@ def _run_info(source: "Source", pipeline: "Pipeline", config: RunConfig) -> "Run
 
 
 def _draw_overlay(source: "Source", spool: "ResultSpool", info: "RunInfo", path: Path, quiet: bool) -> None:
-    """The second look at the source: the pictures again, with the results of the first."""
+    """The second look at the source: the pictures again, with the results of the first.
+
+    Decoding, drawing and encoding go on at the same time.
+    """
+    from pose.behind import behind
+    from pose.pipeline import StageTimes, prefetch
     from pose.video import VideoWriter
     from pose.view.overlay import Overlay
 
     overlay, video = Overlay(info.image_size, info.skeleton), source.info
+    frames = prefetch(source.replay(), StageTimes(), threading.Event())
     with VideoWriter(path, overlay.output_size, fps=video.fps, time_base=video.time_base, sound=source.sound) as writer:
-        for frame, result in zip(source.replay(), _shown(spool, source, "overlay", quiet), strict=False):
-            writer.write(overlay.draw(frame.image, result), frame.time)
+
+        def encode(shown: tuple["U8", float]) -> None:
+            writer.write(*shown)
+
+        with behind(encode) as write:
+            for frame, result in zip(frames, _shown(spool, source, "overlay", quiet), strict=False):
+                write((overlay.draw(frame.image, result), frame.time))
     _warn(writer.problems)
 
 
