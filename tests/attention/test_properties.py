@@ -1,5 +1,9 @@
 """What every mechanism of the table must hold, in every form it declares."""
 
+import shutil
+import sysconfig
+from pathlib import Path
+
 import pytest
 import torch
 from attention_forms import CAUSAL, FORMS, PADDED, STREAMING, TIMED, Batch, Form, make_batch
@@ -12,6 +16,7 @@ padded_forms = pytest.mark.parametrize("form", PADDED, ids=str)
 causal_forms = pytest.mark.parametrize("form", CAUSAL, ids=str)
 streaming_forms = pytest.mark.parametrize("form", STREAMING, ids=str)
 timed_forms = pytest.mark.parametrize("form", TIMED, ids=str)
+CAN_COMPILE = shutil.which("g++") is not None and Path(sysconfig.get_path("include"), "Python.h").is_file()
 
 
 def stream(layer: Attention, batch: Batch, *, masked: bool) -> Tensor:
@@ -216,6 +221,7 @@ def test_captured_in_one_graph_equals_eager(form: Form) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not CAN_COMPILE, reason="torch's compiler needs a C++ one (Debian: apt-get install g++ python3-dev)")
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script")  # torch's own, from its compiler
 @pytest.mark.filterwarnings("ignore:.*code generation for complex:UserWarning")  # FNet's transform stays eager
 @pytest.mark.parametrize("form", [form for form in FORMS if not form.options], ids=str)
