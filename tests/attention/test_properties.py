@@ -221,7 +221,9 @@ def test_captured_in_one_graph_equals_eager(form: Form) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not CAN_COMPILE, reason="torch's compiler needs a C++ one (Debian: apt-get install g++ python3-dev)")
+@pytest.mark.skipif(
+    not CAN_COMPILE, reason="torch's compiler needs a C++ one (Debian: apt-get install g++ python3-dev)"
+)
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script")  # torch's own, from its compiler
 @pytest.mark.filterwarnings("ignore:.*code generation for complex:UserWarning")  # FNet's transform stays eager
 @pytest.mark.parametrize("form", [form for form in FORMS if not form.options], ids=str)
