@@ -130,12 +130,12 @@ def _train(trainer: "Trainer", quiet: bool) -> None:
 
 def _report(trainer: "Trainer", source: "MocapSource | Human36mSource") -> None:
     """Calibrate sigma on the validation subjects, save, and say how well the model does on the test subjects."""
+    from pose.lifter.calibration import calibrate
     from pose.lifter.checkpoint import save_checkpoint
-    from pose.lifter.evaluation import calibration_scale, measure
+    from pose.lifter.evaluation import measure
 
     network = trainer.averaged_network.eval()
-    held_out = [batch for batches in source.evaluation("validation").values() for batch in batches]
-    network.sigma_scale.mul_(calibration_scale(network, held_out))
+    calibrate(network, source.evaluation("validation").values())
     path = trainer.folder / "final.safetensors"
     save_checkpoint(network, path)
     for name, batches in source.evaluation("test").items():

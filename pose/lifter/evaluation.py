@@ -104,13 +104,3 @@ def measure(network: LifterNetwork, batches: Iterable[LiftBatch], lookahead: int
     return Figures(
         *(float(np.concatenate(part).mean()) for part in (position, aligned, velocity, acceleration, inside, root))
     )
-
-
-def calibration_scale(network: LifterNetwork, batches: Iterable[LiftBatch], lookahead: int = 0) -> float:
-    """The factor on sigma that puts 68 % of the errors inside one sigma."""
-    ratios: list[NDArray[np.floating]] = []
-    for batch in batches:
-        lifted = lift_batch(network, batch, lookahead)
-        errors: F32 = np.linalg.norm(lifted.joints.numpy() - batch.joints, axis=-1)
-        ratios.append((errors / lifted.sigma.numpy())[batch.valid][:, 1:].ravel())
-    return float(np.quantile(np.concatenate(ratios), SIGMA_SHARE))

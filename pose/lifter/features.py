@@ -25,7 +25,7 @@ OUTPUTS = 1 + JOINTS + JOINTS + 2 * JOINTS + (JOINTS - 1)
 # A typical body: root-mean-square distance of the joints from the pelvis (m), and one sigma (m).
 # The pelvis is the origin: its sigma is a token millimetre, so that dividing by it stays possible.
 _TYPICAL_SPREAD = 0.5
-_TYPICAL_SIGMA = 0.04
+TYPICAL_SIGMA = 0.04
 _PELVIS_SIGMA = 1e-3
 TYPICAL_STEP = 1 / 30  # s between frames, where nothing better is known
 _TRUST_GAIN = 4.0  # so that the network can close a gate without large outputs
@@ -179,13 +179,13 @@ class Lifted:
     sigma: Tensor
 
 
-def decode(outputs: Tensor, observations: Observations, sigma_scale: Tensor | float = 1.0) -> Lifted:
+def decode(outputs: Tensor, observations: Observations, calibration: Tensor | None = None) -> Lifted:
     """Turn network outputs (B, T, OUTPUTS) into metres in the camera frame, along the rays that were observed.
 
     The network says how large the body's spread is in metres (so how far away it is), how deep each joint lies relative
     to the pelvis, how far to trust where each joint was seen, and a correction across the ray. Fully trusted and not
     corrected the result projects exactly onto the observation: P_j = Z c + A u_j + dz_j ray_j for spread A, root depth
-    Z = A / s, offset u_j and centre c.
+    Z = A / s, offset u_j and centre c. calibration: (2, 16) slope and offset of log sigma (`pose.lifter.calibration`).
     """
     o = observations
     parts = outputs.float().split([1, JOINTS, JOINTS, 2 * JOINTS, JOINTS - 1], dim=-1)
@@ -197,5 +197,8 @@ def decode(outputs: Tensor, observations: Observations, sigma_scale: Tensor | fl
     across = torch.sigmoid(_TRUST_GAIN * trust)[..., None] * seen + corrections.unflatten(-1, (JOINTS, 2))
     joints = torch.cat([across - across[..., :1, :], depths[..., None]], dim=-1)
     root = torch.cat([root_depth * o.centres + across[..., PELVIS, :], root_depth], dim=-1)
-    sigma = F.pad(log_sigma.clamp(-5, 4).exp() * _TYPICAL_SIGMA * sigma_scale, (1, 0), value=_PELVIS_SIGMA)
+    log_sigma = log_sigma.clamp(-5, 4)
+    if calibration is not None:
+        log_sigma = calibration[0] * log_sigma + calibration[1]
+    sigma = F.pad(log_sigma.exp() * TYPICAL_SIGMA, (1, 0), value=_PELVIS_SIGMA)
     return Lifted(joints, root, sigma)

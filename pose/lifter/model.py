@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pose.attention import Attention, Context, build_attentions, rotary_phases
-from pose.lifter.features import FEATURES, OUTPUTS, Lifted, Observations, decode
+from pose.lifter.features import FEATURES, JOINTS, OUTPUTS, Lifted, Observations, decode
 from pose.lifter.initialization import check_norm_init, initialize
 
 NORMS = ("none", "pre", "post")
@@ -127,8 +127,8 @@ class LifterNetwork(nn.Module):
         self.clock = PreciseLinear(config.dim // 2 * 2, config.dim) if told else None
         self.norm = nn.LayerNorm(config.dim) if config.norm == "pre" else nn.Identity()
         self.head = PreciseLinear(config.dim, OUTPUTS)
-        self.sigma_scale: Tensor
-        self.register_buffer("sigma_scale", torch.ones(()))  # set once, by calibration on held-out subjects
+        self.calibration: Tensor  # slope and offset of log sigma, set once, on held-out subjects
+        self.register_buffer("calibration", torch.tensor([1.0, 0.0])[:, None].repeat(1, JOINTS - 1))
         initialize(self, config.init)
         if self.clock is not None:
             nn.init.zeros_(self.clock.weight)
@@ -150,7 +150,7 @@ class LifterNetwork(nn.Module):
         context = Context.from_times(times[:, lookahead:], self.head_dim)
         for block in self.blocks:
             x = block(x, context)
-        return decode(self.head(self.norm(x)), target, self.sigma_scale)
+        return decode(self.head(self.norm(x)), target, self.calibration)
 
     @property
     def head_dim(self) -> int:

@@ -43,8 +43,8 @@ class StreamStep(nn.Module):
         if not network.config.streaming:
             raise ValueError("an offline lifter sees whole windows and has no single step")
         self.core = core = WindowedCore(network) if WindowedCore.serves(network) else RecurrentCore(network)
-        self.sigma_scale: Tensor
-        self.register_buffer("sigma_scale", network.sigma_scale)
+        self.calibration: Tensor
+        self.register_buffer("calibration", network.calibration)
         self.inputs = [*SEEN, *COMMON_STATE, *core.state_names]
         self.outputs = [*ANSWER, *(f"next_{name}" for name in COMMON_STATE), *core.result_names]
 
@@ -83,7 +83,7 @@ class StreamStep(nn.Module):
         target = recent[:, 0]
         token = streaming_token(newest, target, time - recent_times[:, 0])
         outputs, *results = self.core(token, time, frames, state)
-        lifted = decode(outputs, split_features(target), self.sigma_scale)
+        lifted = decode(outputs, split_features(target), self.calibration)
         return lifted.joints, lifted.root, lifted.sigma * 1000, frames + 1, recent, recent_times, *results
 
 

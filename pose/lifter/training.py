@@ -22,7 +22,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.optim.swa_utils import AveragedModel
 
 from pose.errors import PoseError
-from pose.lifter.checkpoint import save_checkpoint
+from pose.lifter.checkpoint import checkpoint_path, load_checkpoint, save_checkpoint
 from pose.lifter.features import Observations, observe
 from pose.lifter.initialization import initialize
 from pose.lifter.logs import TrainingLog
@@ -47,15 +47,18 @@ class BatchSource(Protocol):
 class TrainConfig:
     """One complete training run.
 
-    steps: optimiser steps. lookaheads: of a streaming model, frames; drawn anew each step, repeat one to draw it more
-    often. clip: largest norm of the gradient. ema: decay of the averaged weights, which are what is saved. precision:
-    fp32 or bf16 (weights stay fp32). workers: threads that prepare batches. compile: use torch.compile.
+    start_from: a shipped lifter or a checkpoint of the same form whose weights the run begins with; its optimiser and
+    schedule begin anew (fine-tuning, or a second round). steps: optimiser steps. lookaheads: of a streaming model,
+    frames; drawn anew each step, repeat one to draw it more often. clip: largest norm of the gradient. ema: decay of
+    the averaged weights, which are what is saved. precision: fp32 or bf16 (weights stay fp32). workers: threads that
+    prepare batches. compile: use torch.compile.
     """
 
     model: LifterConfig = field(default_factory=LifterConfig)
     loss: LossWeights = field(default_factory=LossWeights)
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    start_from: str | None = None
     steps: int = 10_000
     lookaheads: tuple[int, ...] = (0,)
     clip: float = 1.0
@@ -95,7 +98,9 @@ class Trainer:
             cpu=not torch.accelerator.is_available(),  # without it processes on CPUs would not find each other
         )
         network = LifterNetwork(config.model)
-        if config.model.init in ("t-fixup", "dt-fixup"):
+        if config.start_from:
+            _start_from(network, config.start_from)
+        elif config.model.init in ("t-fixup", "dt-fixup"):
             initialize(network, config.model.init, self._example_features(network))
         if config.compile:
             network.compile()
@@ -224,6 +229,15 @@ class Trainer:
         self.average.load_state_dict(state["average"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.schedule.load_state_dict(state["schedule"])
+
+
+def _start_from(network: LifterNetwork, name_or_path: str) -> None:
+    """Copy the weights of a lifter. Raises PoseError when its form is not that of `network`."""
+    trained = load_checkpoint(checkpoint_path(name_or_path))
+    if trained.config != network.config:
+        raise PoseError(f"train.start_from: {name_or_path} is of another form than train.model")
+    # What is trained further is calibrated anew at its end.
+    network.load_state_dict(trained.state_dict() | {"calibration": network.calibration})
 
 
 def _average(decay: float, averages: Sequence[Tensor], current: Sequence[Tensor], count: Tensor | int) -> None:

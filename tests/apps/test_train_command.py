@@ -51,8 +51,8 @@ def test_a_run_leaves_weights_logs_pictures_and_its_configuration(mocap, tmp_pat
     assert "steps: 4" in (out / "config.yaml").read_text()
     last, final = (load_checkpoint(out / f"{name}.safetensors") for name in ("last", "final"))
     assert last.config.dim == 16
-    assert last.sigma_scale == 1
-    assert final.sigma_scale != 1  # calibrated
+    assert (last.calibration[1] == 0).all()
+    assert (final.calibration[1] != 0).all()  # calibrated
     assert (last.head.weight == final.head.weight).all()
 
     assert train(mocap, out, "--train.steps=4") == 2

@@ -33,7 +33,7 @@ def network_of(**changes) -> LifterNetwork:
     torch.manual_seed(0)
     network = LifterNetwork(LifterConfig(**({"dim": 16, "depth": 2, "heads": 2} | changes))).eval()
     torch.nn.init.normal_(network.head.weight, std=0.1)
-    network.sigma_scale.fill_(1.5)
+    network.calibration.copy_(torch.tensor([1.2, 0.4])[:, None])
     return network
 
 

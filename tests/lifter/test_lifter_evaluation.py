@@ -1,14 +1,17 @@
 """What is measured is what `Lifter` gives: windows that are blended offline, nothing seen after the end of a stream."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from datasets.mocap import Clip
 from datasets.synthesis import evaluation_batches
-from pose.lifter.evaluation import calibration_scale, lift_batch, measure
+from pose.lifter.calibration import calibrate
+from pose.lifter.evaluation import lift_batch, measure
 from pose.types import Sequence2D
 
 sys.path.append(str(Path(__file__).parents[1] / "datasets"))
@@ -51,5 +54,22 @@ def test_figures_are_those_of_the_valid_frames(make_lifter, batch):
 
 def test_calibration_puts_the_share_of_a_normal_distribution_inside_one_sigma(make_lifter, batch):
     network = make_lifter().network
-    network.sigma_scale.mul_(calibration_scale(network, [batch]))
-    assert measure(network, [batch]).inside == pytest.approx(0.6827, abs=1e-3)
+    calibrate(network, [[batch]])
+    assert measure(network, [batch]).inside == pytest.approx(0.6827, abs=0.01)
+
+
+def test_calibration_brings_easy_and_hard_input_near_to_the_share(make_lifter, batch):
+    """A network that is too timid where it errs little and too bold where it errs much."""
+    network = make_lifter().network
+    lifted = lift_batch(network, batch)
+    easy, hard = (
+        replace(batch, joints=(lifted.joints.numpy() + (batch.joints - lifted.joints.numpy()) * share).astype("f4"))
+        for share in (0.3, 1.0)
+    )
+    calibrate(network, [[easy], [hard]])
+    once = network.calibration.clone()
+    shares = [measure(network, [each]).inside for each in (easy, hard)]
+    assert np.mean(shares) == pytest.approx(0.6827, abs=0.01)
+    assert shares[0] > 0.6827 > shares[1]  # nothing in the input tells one from the other
+    calibrate(network, [[easy], [hard]])
+    torch.testing.assert_close(network.calibration, once)

@@ -141,9 +141,19 @@ def test_divergence_is_said_in_one_line(source, tmp_path):
         Trainer(train_config(), Broken(), tmp_path).run()
 
 
+def test_a_run_starts_from_given_weights(source, tmp_path):
+    first = Trainer(train_config(steps=2), source, tmp_path / "first")
+    first.run()
+    path = tmp_path / "first" / "last.safetensors"
+    second = Trainer(train_config(start_from=str(path), seed=1), source, tmp_path / "second")
+    same_weights(second.bare_network, load_checkpoint(path))
+    with pytest.raises(PoseError, match=r"start_from: .* is of another form than train.model"):
+        Trainer(train_config(start_from="offline"), source, tmp_path / "third")
+
+
 def test_a_checkpoint_comes_back_as_it_was(tmp_path):
     network = LifterNetwork(LifterConfig(dim=16, depth=2, heads=2, attention="local", streaming=True))
-    network.sigma_scale.fill_(1.3)
+    network.calibration[1] = 0.3
     save_checkpoint(network, tmp_path / "a.safetensors")
     back = load_checkpoint(tmp_path / "a.safetensors")
     assert back.config == network.config
