@@ -18,7 +18,7 @@ class OnePassPeople:
         """
         self.skeleton = network.skeleton
         self._network = network
-        self._identities = Identities(tracker, memory=memory)
+        self._identities = Identities(tracker, memory=memory, skeleton=network.skeleton)
         self._max_people = max_people
 
     def step(self, image: U8, index: int, time: float) -> People:
@@ -26,7 +26,8 @@ class OnePassPeople:
         boxes, keypoints = self._network.find([image])[0]
         nobody = np.full(len(boxes), NOT_SEEN_BEFORE, np.int64)
         sure = np.maximum(boxes.scores, SURE_SCORE)  # the network's own threshold has said who counts
-        ids = self._identities.assign(boxes.xyxy, sure, nobody, time, image)
+        poses = np.concatenate([keypoints.xy, keypoints.scores[..., None]], axis=-1)
+        ids = self._identities.assign(boxes.xyxy, sure, nobody, time, image, poses)
         rows = np.flatnonzero(ids != NOT_SEEN_BEFORE)
         rows = rows[np.argsort(ids[rows], kind="stable")][: self._max_people]
         return People(

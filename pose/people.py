@@ -65,7 +65,7 @@ class PeopleTracker:
         self.skeleton = estimator.skeleton
         self._detector = detector
         self._estimator = estimator
-        self._identities = Identities(tracker, memory=memory)
+        self._identities = Identities(tracker, memory=memory, skeleton=estimator.skeleton)
         self._max_people = max_people
         self._detect_every = detect_every
         self._presence_threshold = presence_threshold
@@ -124,7 +124,8 @@ class PeopleTracker:
         seen = _select(seen, ~_repeated(seen))
         ids = np.array([track.id for track in seen.tracks], np.int64)
         reach = imaging.region_boxes(seen.keypoints.next_regions)
-        ids = self._identities.assign(reach, seen.keypoints.presence, ids, time, image)
+        poses = np.concatenate([seen.keypoints.xy, seen.keypoints.scores[..., None]], axis=-1)
+        ids = self._identities.assign(reach, seen.keypoints.presence, ids, time, image, poses)
         for row, track in enumerate(seen.tracks):
             track.id = int(ids[row])
             track.region = track.filter(seen.keypoints.next_regions[[row]], time)

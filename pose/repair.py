@@ -21,25 +21,33 @@ WHOLE_VIEW = LONGEST_SECONDS + WINDOW_SECONDS  # s of look-ahead beyond which no
 FORGET_SECONDS = 1.0  # a person who was away for longer starts anew
 
 
-def repair(sequence: Sequence2D) -> Sequence2D:
-    """The whole track of one person repaired. Times, camera and skeleton stay."""
-    person = PersonRepair(get_skeleton(sequence.skeleton), lookahead=np.inf)
+def repair(sequence: Sequence2D, *, lookahead: float = np.inf, least_score: float = LEAST_SCORE) -> Sequence2D:
+    """The track of one person repaired. Times, camera and skeleton stay.
+
+    lookahead, least_score: as in `PersonRepair`; what a live stream would see has a look-ahead of 0.
+    """
+    person = PersonRepair(get_skeleton(sequence.skeleton), lookahead, least_score)
+    repaired = []
     for keypoints, scores, time in zip(sequence.keypoints, sequence.scores, sequence.times.tolist(), strict=True):
         person.push(keypoints, scores, time)
-    repaired = person.take(np.inf)
+        repaired += person.take(time)
+    repaired += person.take(np.inf)
     if not repaired:
         return sequence
-    keypoints, scores = (np.stack(part) for part in zip(*repaired, strict=True))
-    return replace(sequence, keypoints=keypoints, scores=scores)
+    return replace(
+        sequence, keypoints=np.stack([xy for xy, _ in repaired]), scores=np.stack([score for _, score in repaired])
+    )
 
 
 class PersonRepair:
     """One person, frame by frame, with a bounded delay."""
 
-    def __init__(self, skeleton: Skeleton, lookahead: float) -> None:
+    def __init__(self, skeleton: Skeleton, lookahead: float, least_score: float = LEAST_SCORE) -> None:
         """lookahead: s to wait before a frame is decided. Below `WINDOW_SECONDS` outliers are not looked for: without
-        the frames that follow, an outlier cannot be told from the beginning of a fast motion.
+        the frames that follow, an outlier cannot be told from the beginning of a fast motion. least_score: joints
+        below it are not seen.
         """
+        self._least_score = least_score
         self._lookahead, self._judges = lookahead, lookahead >= WINDOW_SECONDS
         self._swaps = SwapFinder(skeleton, lookahead - WINDOW_SECONDS if self._judges else lookahead)
         self._mirrors = [_exchange(pairs, len(skeleton)) for pairs in limb_pairs(skeleton).values()]
@@ -49,7 +57,7 @@ class PersonRepair:
 
     def push(self, keypoints: F32, scores: F32, time: float) -> None:
         """Take the next frame in which the person is seen: (J, 2) px, (J,), s."""
-        masked = np.where(scores >= LEAST_SCORE, scores, 0).astype(np.float32)
+        masked = np.where(scores >= self._least_score, scores, 0).astype(np.float32)
         self._seen.append((keypoints, masked, time))
         self._swaps.push(keypoints, masked, time)
 

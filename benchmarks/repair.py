@@ -1,0 +1,212 @@
+"""What repair undoes, what it breaks, and what that does to the lifted 3D: the tables of docs/repair.md.
+
+    python benchmarks/repair.py --mocap clips.npz --shared ../shared --out docs/repair.md
+
+Swaps are injected into real sequences in bursts of 0.12 s in the mean, for about 5 % of the time each in the legs, in
+the arms and in both together. Every exchanged frame counts, also where left and right are in one place. There are two
+kinds of sequences:
+
+- what four networks see in the clips. What is left and what is right is the opinion of the median of the other three
+  networks (benchmarks/detector_errors.py): frames in which a network itself had exchanged a limb count as exchanged.
+- recorded people (every fourth clip of the test subjects) before virtual cameras, with the errors of `datasets.errors`
+  but no swaps of its own.
+
+The lifted 3D is that of the shipped lifters, on the same people with all errors, swaps at their natural rate included.
+"""
+
+import argparse
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from detector_errors import CLIPS, NETWORKS, PAIRS, Networks, Track, swapped, watch
+from numpy.typing import NDArray
+
+from datasets.errors import ErrorConfig, rederive
+from datasets.filming import FilmConfig
+from datasets.mocap import Clip
+from datasets.synthesis import SynthesisConfig, evaluation_batches
+from datasets.training import MocapConfig, MocapSource
+from pose.lifter.evaluation import measure
+from pose.lifter.predict import Lifter
+from pose.repair import WHOLE_VIEW, repair
+from pose.repair_swaps import SwapFinder, limb_pairs
+from pose.skeletons import H36M17
+from pose.types import LiftBatch, Sequence2D
+
+Mask = NDArray[np.bool_]
+LOOKAHEADS = {"whole": np.inf, f"{WHOLE_VIEW:.1f} s": WHOLE_VIEW, "0.3 s": 0.3, "live": 0.0}
+SHARE = 0.05  # of the time, for each kind of exchange
+SECONDS = 0.12  # of a burst, in the mean
+LEAST_SCORES = (0.0, 0.05, 0.2)
+
+
+def bursts(rng: np.random.Generator, times: NDArray[np.float64]) -> Mask:
+    """(T,) True in bursts of at least one frame."""
+    inside = np.zeros(len(times), bool)
+    start = times[0]
+    while True:
+        start += rng.exponential(SECONDS * (1 - SHARE) / SHARE)
+        first = int(np.searchsorted(times, start))
+        if first == len(times):
+            return inside
+        end = start + rng.exponential(SECONDS)
+        inside[first] = True
+        inside |= (times >= start) & (times < end)
+        start = end
+
+
+def exchange(sequence: Sequence2D, exchanged: Mask) -> Sequence2D:
+    """The sequence with legs and arms exchanged in the frames of (T, 2)."""
+    xy, scores = sequence.keypoints.copy(), sequence.scores.copy()
+    for limb, pairs in enumerate(limb_pairs(H36M17).values()):
+        rows = np.flatnonzero(exchanged[:, limb])[:, None]
+        here, there = pairs.T.ravel(), pairs.T[::-1].ravel()
+        xy[rows, here], scores[rows, here] = xy[rows, there], scores[rows, there]
+    return replace(sequence, keypoints=xy, scores=scores)
+
+
+def found(sequence: Sequence2D, lookahead: float) -> Mask:
+    """(T, 2) where legs and arms are taken for exchanged."""
+    finder, rows = SwapFinder(H36M17, max(lookahead, 0.0)), []
+    for keypoints, scores, time in zip(sequence.keypoints, sequence.scores, sequence.times, strict=True):
+        finder.push(keypoints, scores, time)
+        rows += finder.take(time)
+    return np.array(rows + finder.take(np.inf))
+
+
+def count(sequences: Iterable[tuple[Sequence2D, Mask]], lookahead: float) -> NDArray[np.int64]:
+    """(2, 4) for legs and arms: exchanged frames, undone ones, other frames, those that were exchanged wrongly."""
+    rng = np.random.default_rng(0)
+    total = np.zeros((2, 4), np.int64)
+    for sequence, own in sequences:
+        legs, arms, both = (bursts(rng, sequence.times) for _ in range(3))
+        injected = np.stack([legs ^ both, arms ^ both], axis=1)
+        wrong = injected ^ own
+        answer = found(exchange(sequence, injected), lookahead)
+        total += np.stack([wrong.sum(0), (answer & wrong).sum(0), (~wrong).sum(0), (answer & ~wrong).sum(0)], axis=1)
+    return total
+
+
+def own_swaps(sequences: list[tuple[Sequence2D, Mask]]) -> list[str]:
+    """What repair does to the sequences as the networks gave them."""
+    found_ones = np.concatenate([found(sequence, np.inf) for sequence, _ in sequences])
+    real = np.concatenate([own for _, own in sequences])
+    rows = [
+        "| limb | frames | exchanged by the network | of these undone | exchanged wrongly |",
+        "|---|---|---|---|---|",
+    ]
+    for limb, name in enumerate(PAIRS):
+        swaps, answer = real[:, limb], found_ones[:, limb]
+        wrong = (answer & ~swaps).sum()
+        rows.append(
+            f"| {name} | {len(swaps)} | {swaps.sum()} | {(answer & swaps).sum()} | {wrong} "
+            f"({100 * wrong / (~swaps).sum():.2f} %) |"
+        )
+    return rows
+
+
+def of_networks(tracks: list[Track]) -> dict[str, list[tuple[Sequence2D, Mask]]]:
+    """For each network its sequences, and where it exchanged limbs itself."""
+    sequences: dict[str, list[tuple[Sequence2D, Mask]]] = {name: [] for name in NETWORKS}
+    for track in tracks:
+        for n, name in enumerate(NETWORKS):
+            own = np.stack([swapped(track, n, pairs) for pairs in PAIRS.values()], axis=1)
+            xy, scores = track.xy[n].astype(np.float32), track.scores[n].astype(np.float32)
+            sequences[name].append((Sequence2D(xy, scores, track.times.astype(float), (1, 1), "h36m17"), own))
+    return sequences
+
+
+def of_recordings(clips: list[Clip], fps: float) -> list[tuple[Sequence2D, Mask]]:
+    config = SynthesisConfig(film=FilmConfig(errors=ErrorConfig(swap_rate=0)))
+    batches = evaluation_batches(clips, condition="detector", fps=fps, config=config)
+    rows = [row for batch in batches for row in rows_of(batch)]
+    return [(row, np.zeros((len(row), 2), bool)) for row in rows if len(row) > 1]
+
+
+def rows_of(batch: LiftBatch) -> Iterator[Sequence2D]:
+    for i, valid in enumerate(batch.valid):
+        size = int(batch.image_size[i, 0]), int(batch.image_size[i, 1])
+        yield Sequence2D(batch.keypoints[i][valid], batch.scores[i][valid], batch.times[i][valid], size, "h36m17")
+
+
+def swap_table(groups: dict[str, list[tuple[Sequence2D, Mask]]]) -> list[str]:
+    rows = [
+        "| sequences | look-ahead | legs: exchanged frames | undone | false | arms: frames | undone | false |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name, sequences in groups.items():
+        for label, lookahead in LOOKAHEADS.items():
+            cells = []
+            for wrong, undone, right, false in count(sequences, lookahead):
+                cells += [str(wrong), f"{100 * undone / wrong:.1f} %", f"{100 * false / right:.2f} %"]
+            rows.append(f"| {name} | {label} | " + " | ".join(cells) + " |")
+            print(rows[-1], flush=True)
+    return rows
+
+
+def repaired(batch: LiftBatch, lookahead: float, least_score: float) -> LiftBatch:
+    """The batch as the lifter sees it behind the repair."""
+    xy, scores = batch.keypoints.copy(), batch.scores.copy()
+    for i, sequence in enumerate(rows_of(batch)):
+        fixed = repair(sequence, lookahead=lookahead, least_score=least_score)
+        xy[i, batch.valid[i]], scores[i, batch.valid[i]] = fixed.keypoints, fixed.scores
+    derived_xy, derived_scores = xy[batch.derived], scores[batch.derived]
+    rederive(derived_xy, derived_scores)
+    xy[batch.derived], scores[batch.derived] = derived_xy, derived_scores
+    return replace(batch, keypoints=xy, scores=scores)
+
+
+def lift_table(clips: list[Clip]) -> list[str]:
+    rows = [
+        "| lifter | 2D | repair | MPJPE, mm | P-MPJPE, mm | acceleration, mm/frame² |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, lookahead in (("offline", np.inf), ("stream", 0.0)):
+        network = Lifter.load(name).network
+        for condition in ("detector", "noisy"):
+            batches = list(evaluation_batches(clips, condition=condition))
+            variants = {"none": batches}
+            for least in LEAST_SCORES if (name, condition) == ("offline", "detector") else LEAST_SCORES[1:2]:
+                label = "swaps and outliers" if name == "offline" else "swaps"
+                if least:
+                    label += f", scores below {least:g} masked"
+                variants[label] = [repaired(batch, lookahead, least) for batch in batches]
+            for label, variant in variants.items():
+                f = measure(network, variant)
+                rows.append(
+                    f"| {name} | {condition} | {label} | {f.mpjpe:.2f} | {f.p_mpjpe:.2f} | {f.acceleration:.2f} |"
+                )
+                print(rows[-1], flush=True)
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--mocap", required=True, help="the file that pose-prepare mocap wrote")
+    parser.add_argument("--shared", type=Path, default=Path("../shared"))
+    parser.add_argument("--out", type=Path, help="a Markdown file whose tables are replaced; default: print them")
+    options = parser.parse_args()
+    clips = MocapSource(MocapConfig(mocap=options.mocap), seed=0).clips("test")[::4]
+    tracks: list[Track] = []
+    for clip in CLIPS:
+        tracks += watch(options.shared / "videos" / clip, Networks(options.shared / "weights"))
+    networks = of_networks(tracks)
+    everyone = [sequence for sequences in networks.values() for sequence in sequences]
+    groups = networks | {"all four networks": everyone}
+    groups |= {f"recorded people, {fps} fps": of_recordings(clips, fps) for fps in (30, 10)}
+    sections = {
+        "Injected swaps": swap_table(groups),
+        "The networks' own swaps": own_swaps(everyone),
+        "Lifted 3D": lift_table(clips),
+    }
+    text = "\n\n".join(f"### {title}\n\n" + "\n".join(rows) for title, rows in sections.items()) + "\n"
+    if options.out is None:
+        print(text)
+        return
+    options.out.write_text(options.out.read_text().split("## Measured")[0] + "## Measured\n\n" + text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""MOTA, IDF1 and identity switches of every tracker, with and without keypoint similarity, on scenes of known truth.
+
+    python benchmarks/tracking.py --shared ../shared
+
+The scenes are those of benchmarks/tracking_scenes.py, the metrics those of `trackers.eval`, which follows TrackEval.
+A person counts as found where the box around the joints has an IoU of at least 0.4 with the true one (the stages'
+skeletons end at different joints). YOLO-pose sees every frame anew, so its identities come from association alone;
+BlazePose follows each person's region, and association matters for who was lost.
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+from trackers.eval import compute_clear_metrics, compute_identity_metrics
+from tracking_scenes import Cast, ScenePicture, scenes
+
+from pose import imaging
+from pose.config import PipelineConfig
+from pose.pipeline import Pipeline
+from pose.stages import PeopleStage
+from pose.tracking import TRACKERS, Identities
+
+FOUND = 0.4  # IoU
+
+
+def stages(shared: Path) -> dict[str, dict[str, str]]:
+    """What differs from the default configuration, by the stage's name."""
+    yolo = str(shared / "weights" / "yolo26n-pose-256-int8.onnx")
+    return {"yolo-pose": {"detector": "yolo-pose", "estimator": "yolo-pose", "detector_model": yolo}, "blazepose": {}}
+
+
+def row(stage: PeopleStage, pictures: list[ScenePicture]) -> list[str]:
+    """MOTA, IDF1 and switches of a stage on a scene."""
+    truth, answers, similar = [], [], []
+    for index, picture in enumerate(pictures):
+        people = stage.step(picture.image, index, picture.time)
+        boxes = imaging.bounds(people.keypoints, people.scores > 0) if len(people) else people.boxes
+        truth.append(picture.ids - 1)
+        answers.append(people.ids)
+        similar.append(imaging.box_iou(picture.boxes, boxes).astype(float))
+    names = sorted({int(number) for ids in answers for number in ids})
+    answers = [np.searchsorted(names, ids) for ids in answers]
+    clear = compute_clear_metrics(truth, answers, similar, threshold=FOUND)
+    identity = compute_identity_metrics(truth, answers, similar, threshold=FOUND)
+    return [f"{100 * clear['MOTA']:.1f}", f"{100 * identity['IDF1']:.1f}", str(clear["IDSW"])]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shared", type=Path, default=Path("../shared"))
+    options = parser.parse_args()
+    films = scenes(Cast.load(options.shared))
+    print("| stage | tracker | OKS | scene | MOTA | IDF1 | switches |\n|---|---|---|---|---|---|---|")
+    for name, changes in stages(options.shared).items():
+        for tracker in TRACKERS:
+            pipeline = Pipeline(PipelineConfig(tracker=tracker, **changes))
+            for similarity in (False, True):
+                for scene, pictures in films.items():
+                    stage = pipeline.people_stage()
+                    if not similarity:
+                        stage._identities = Identities(tracker)  # type: ignore[attr-defined]
+                    cells = [name, tracker, "yes" if similarity else "no", scene, *row(stage, pictures)]
+                    print("| " + " | ".join(cells) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
