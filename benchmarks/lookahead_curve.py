@@ -61,7 +61,8 @@ def accuracy_section(figures: Figures) -> str:
     """What docs/lifter.md says about accuracy, between its markers."""
     headings = {
         "gt": "Exact 2D of the 17 joints",
-        "noisy": "The same with a detector's errors",
+        "white": "The same with white noise of 5 px in a picture 1000 px wide",
+        "noisy": "The same with a detector's errors instead",
         "detector": "A detector's skeleton with its errors",
         "hard": "Exact 2D of the test people in strongly changed poses",
     }

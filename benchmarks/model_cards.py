@@ -45,6 +45,8 @@ DATA = {
     "with funding from NSF EIA-0196217.",
 }
 MEASURED_BY = "python benchmarks/lifter_accuracy.py --mocap mocap.npz --out docs/lifter-accuracy.json"
+BASELINES = ("mean pose", "single-frame MLP")  # on every card, for comparison
+START = "train.start_from"
 # Of a run, but not of what it learns from or how.
 INCIDENTAL = {"out", "resume", "overwrite", "quiet", "config", "data.mocap"}
 
@@ -81,21 +83,16 @@ def card(name: str, run: Path, models: Path, results: dict[str, Any]) -> dict[st
     path = models / f"{name}.safetensors"
     sha256 = sha256_of(path)
     check_belongs(name, path, sha256, run, results)
-    recipe = f"configs/train/{name}.yaml"
-    used = flat(yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8")))
-    extra = changes(settings(ROOT / recipe), used)
-    command = ["pose-train lifter", f"--config {recipe}", "--data.mocap mocap.npz", f"--out runs/{name}"]
-    command += [f"--{key}={json.dumps(value)}" for key, value in extra.items()]
     network = load_checkpoint(path)
-    figures = {key: rows for key, rows in results["figures"].items() if key.startswith(name)}
+    figures = {key: rows for key, rows in results["figures"].items() if key.startswith((name, *BASELINES))}
     return {
         "name": name,
         "purpose": PURPOSE[name],
         "licence": "Apache-2.0",
         "data": DATA | results["data"],
-        "recipe": recipe,
-        "command": " ".join(command),
-        "seed": used["train.seed"],
+        "recipe": f"configs/train/{name}.yaml",
+        "commands": commands(name, run),
+        "seed": used_settings(run)["train.seed"],
         "date": datetime.fromtimestamp((run / "final.safetensors").stat().st_mtime, UTC).date().isoformat(),
         "sha256": sha256,
         "bytes": path.stat().st_size,
@@ -107,6 +104,27 @@ def card(name: str, run: Path, models: Path, results: dict[str, Any]) -> dict[st
             "figures": figures,
         },
     }
+
+
+def used_settings(run: Path) -> dict[str, Any]:
+    return flat(yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8")))
+
+
+def commands(name: str, run: Path) -> list[str]:
+    """How to repeat a run: its command, and before it those of the runs that it started from."""
+    recipe = f"configs/train/{name}.yaml"
+    extra = changes(settings(ROOT / recipe), used_settings(run))
+    earlier = []
+    if START in extra:
+        first = Path(extra[START]).parent
+        earlier = commands(name, first)
+        extra[START] = f"runs/{first.name}/{Path(extra[START]).name}"
+    command = ["pose-train lifter", f"--config {recipe}", "--data.mocap mocap.npz", f"--out runs/{run.name}"]
+    return [*earlier, " ".join(command + [f"--{key}={_plain(value)}" for key, value in extra.items()])]
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def check_belongs(name: str, path: Path, sha256: str, run: Path, results: dict[str, Any]) -> None:
@@ -144,20 +162,20 @@ def document(cards: list[dict[str, Any]]) -> str:
     ]
     for one in cards:
         lines += ["", f"## {one['name']}", "", one["purpose"], ""]
-        lines += [f"    {one['command']}", ""]
+        lines += [*(f"    {command}" for command in one["commands"]), ""]
         lines += [
             f"{one['parameters']:,} parameters, {one['bytes'] / 1e6:.1f} MB, seed {one['seed']}, {one['date']},",
             f"SHA-256 `{one['sha256']}`.",
             "",
-            "| look-ahead, 2D | MPJPE mm | P-MPJPE mm | acceleration mm/frame² | inside one sigma |",
+            "| answer, 2D | MPJPE mm | P-MPJPE mm | acceleration mm/frame² | inside one sigma |",
             "|---|---|---|---|---|",
         ]
         for key, rows in one["metrics"]["figures"].items():
-            late = key.partition("look-ahead ")[2] or "whole window"
+            late = key if key in BASELINES else key.partition(", ")[2] or "whole window"
             for condition, f in rows.items():
                 lines.append(
                     f"| {late}, {condition} | {f['mpjpe']:.1f} | {f['p_mpjpe']:.1f} | {f['acceleration']:.2f} "
-                    f"| {100 * f['inside']:.0f} % |"
+                    f"| {'-' if key == 'mean pose' else format(100 * f['inside'], '.0f') + ' %'} |"
                 )
     lines += ["", f"The figures are those of `{MEASURED_BY}`, whose docstring says what the conditions are.", ""]
     return "\n".join(lines)

@@ -136,7 +136,7 @@ def _film_settings(condition: str, config: SynthesisConfig | None) -> FilmConfig
         raise ValueError(f"condition: expected one of {', '.join(CONDITIONS)}, got {condition!r}")
     derived, exact = CONDITIONS[condition]
     base = config.film if config else FilmConfig()
-    return replace(base, derived=derived, exact=exact, intrinsics_known=1.0, definitions=CANONICAL)
+    return replace(base, derived=derived, exact=exact, intrinsics_known=1.0, white=0.0, definitions=CANONICAL)
 
 
 def _pieces(points: F32, frames: int) -> list[F32]:

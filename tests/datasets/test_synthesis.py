@@ -9,6 +9,7 @@ from motion import waving_clip
 from datasets.bodies import BodyConfig
 from datasets.cameras import project_batch
 from datasets.definitions import CANONICAL
+from datasets.errors import person_size
 from datasets.filming import FilmConfig
 from datasets.sampling import ClipPool, clip_weights, random_times, resample
 from datasets.synthesis import CONDITIONS, Synthesis, SynthesisConfig, evaluation_batches, hard_batches
@@ -197,3 +198,26 @@ def test_canonical_settings_are_those_of_the_mapping(clips):
     batch = Synthesis(clips, config=config, seed=3).batch(16, 5, 0)
     middle = (batch.joints[:, :, 1] + batch.joints[:, :, 4]) / 2
     np.testing.assert_allclose(middle, 0, atol=1e-5)
+
+
+@pytest.mark.parametrize("derived", [0.0, 1.0])
+def test_white_noise_is_in_half_of_the_sequences_and_unknown_to_scores(clips, derived):
+    def filmed(white: float) -> LiftBatch:
+        config = SynthesisConfig(film=FilmConfig(derived=derived, exact=1.0, white=white))
+        return Synthesis(clips, config=config, seed=0).batch(200, 20, 0)
+
+    clean, noisy = filmed(0.0), filmed(0.03)
+    measured = [j for j in range(17) if not (derived and j in (0, 7, 8))]  # the others are means of these
+    size = person_size(clean.keypoints)[..., None]
+    noise = ((noisy.keypoints - clean.keypoints) / size)[:, :, measured]
+    level = noise.std(axis=(1, 2, 3))
+    assert (level == 0).mean() == pytest.approx(0.5, abs=0.1)
+    assert level.max() == pytest.approx(0.03, rel=0.1)
+    following = (noise[:, 1:] * noise[:, :-1]).mean() / (noise**2).mean()
+    assert abs(following) < 0.02
+    np.testing.assert_array_equal(noisy.scores, clean.scores)
+    np.testing.assert_array_equal(noisy.joints, clean.joints)
+    if derived:
+        np.testing.assert_allclose(
+            noisy.keypoints[level > 0][:, :, 0], noisy.keypoints[level > 0][:, :, [1, 4]].mean(axis=2), rtol=1e-5
+        )

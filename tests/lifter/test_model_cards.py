@@ -18,7 +18,7 @@ from model_cards import between, flat, main, settings
 
 ROOT = Path(__file__).parents[2]
 FIGURES = ("mpjpe", "p_mpjpe", "velocity", "acceleration", "inside", "root")
-CONDITIONS = ("gt", "noisy", "detector", "hard")
+CONDITIONS = ("gt", "white", "noisy", "detector", "hard")
 MODELS = ("mean pose", "offline", "stream, look-ahead 0", "stream, look-ahead 4", "single-frame MLP")
 
 
@@ -35,7 +35,9 @@ def nested(values: dict) -> dict:
 
 @pytest.fixture
 def finished(tmp_path):
-    """Runs, models, docs and measured figures of two tiny lifters; the offline run had another rate than its recipe."""
+    """Runs, models, docs and measured figures of two tiny lifters; the offline run had another rate than its recipe,
+    the stream had two rounds.
+    """
     runs, models, docs = (tmp_path / name for name in ("runs", "models", "docs"))
     figures = {
         model: {c: {key: 10.0 * number + place for place, key in enumerate(FIGURES)} for c in CONDITIONS}
@@ -55,6 +57,10 @@ def finished(tmp_path):
         results["sha256"][name] = sha256_of(models / f"{name}.safetensors")
         used = settings(ROOT / "configs" / "train" / f"{name}.yaml") | {"out": "elsewhere", "data.mocap": "my.npz"}
         used |= {"train.optimizer.lr": 0.5} if name == "offline" else {}
+        if name == "stream":
+            (runs / "stream-first").mkdir()
+            (runs / "stream-first" / "config.yaml").write_text(yaml.safe_dump(nested(used | {"train.seed": 3})))
+            used["train.start_from"] = str(runs / "stream-first" / "final.safetensors")
         (runs / name / "config.yaml").write_text(yaml.safe_dump(nested(used)))
     (tmp_path / "accuracy.json").write_text(json.dumps(results))
     return tmp_path
@@ -74,9 +80,11 @@ def test_cards_are_written_from_the_run_and_the_measurement(finished):
         assert card["seed"] == 0
         assert card["data"]["test"]["subjects"] == ["01"]
         assert card["network"]["streaming"] == (name == "stream")
-    assert cards["offline"]["command"].endswith("--out runs/offline --train.optimizer.lr=0.5")
-    assert cards["stream"]["command"].endswith("--out runs/stream")
-    assert set(cards["stream"]["metrics"]["figures"]) == {"stream, look-ahead 0", "stream, look-ahead 4"}
+    assert cards["offline"]["commands"][-1].endswith("--out runs/offline --train.optimizer.lr=0.5")
+    first, second = cards["stream"]["commands"]
+    assert first.endswith("--out runs/stream-first --train.seed=3")
+    assert second.endswith("--out runs/stream --train.start_from=runs/stream-first/final.safetensors")
+    assert set(cards["stream"]["metrics"]["figures"]) == {*MODELS} - {"offline"}
     readme = (finished / "models" / "README.md").read_text()
     assert "| whole window, gt | 20.0 | 21.0 | 23.00 | 2400 % |" in readme
     assert cards["stream"]["sha256"] in readme

@@ -73,6 +73,6 @@ def test_the_frame_rate_does_not_change_the_motion(test_clips):
 
 def test_cards_say_what_a_reader_needs():
     for name in ("offline", "stream"):
-        for key in ("data", "licence", "recipe", "seed", "date", "metrics", "sha256", "command"):
+        for key in ("data", "licence", "recipe", "seed", "date", "metrics", "sha256", "commands"):
             assert card(name).get(key) not in (None, "", {}, []), f"{name}: the card says nothing of {key}"
         assert (Path(__file__).parents[2] / card(name)["recipe"]).is_file()
