@@ -124,7 +124,7 @@ def commands(name: str, run: Path) -> list[str]:
 
 
 def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
 def check_belongs(name: str, path: Path, sha256: str, run: Path, results: dict[str, Any]) -> None:
