@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.export.run_info import RunInfo
-from pose.export.writer import PartFile, WriterContext, file_errors
+from pose.export.writer import PartFile, WriterContext, close_scratch, file_errors
 from pose.skeletons import H36M17
 from pose.types import FrameResult
 
@@ -52,7 +52,7 @@ class _Spool:
             left -= len(chunk)
 
     def close(self) -> None:
-        self._file.close()
+        close_scratch(self._file)
 
 
 class NpzWriter(WriterContext):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pose.export.writer import file_errors
+from pose.export.writer import close_scratch, file_errors
 from pose.skeletons import H36M17, Skeleton
 from pose.types import FrameResult, People, Poses3D
 
@@ -76,4 +76,4 @@ class ResultSpool:
             yield FrameResult(people, Poses3D(rows["joints"], rows["root"], rows["sigma"]))
 
     def close(self) -> None:
-        self._file.close()
+        close_scratch(self._file)

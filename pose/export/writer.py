@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import IO, Protocol, Self
 
 from pose.errors import PoseError
 from pose.types import FrameResult
@@ -45,12 +45,14 @@ class PartFile:
             self._part.replace(self.target)
 
     def discard(self) -> None:
-        try:
-            self.file.close()  # flushes, and may find the disk full again
-        except OSError:
-            pass
-        finally:
-            self._part.unlink(missing_ok=True)
+        close_scratch(self.file)
+        self._part.unlink(missing_ok=True)
+
+
+def close_scratch(file: IO[bytes]) -> None:
+    """Close a file that nobody wants any more; closing flushes, and a full disk is no news then."""
+    with suppress(OSError):
+        file.close()
 
 
 @contextmanager
