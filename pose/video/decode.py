@@ -19,9 +19,12 @@ from pose.video.container import Target, reason, video_stream
 from pose.video.interlace import deinterlaced
 from pose.video.picture import Layout, UprightRGB
 from pose.video.recording import Recording
+from pose.video.server_copy import ServerCopy
 from pose.video.source import TIME_TOLERANCE, Sound, Source, Span, Timeline, VideoInfo
 
 FALLBACK_FPS = 25.0  # for streams that announce no rate, as FFmpeg does
+SLACK = 0.5  # s between the end of the last picture and the announced end that say nothing
+SOUND_SLACK = 2.0  # s, the same where there is sound: it often lasts longer than the pictures
 
 
 @dataclass(slots=True)
@@ -81,14 +84,31 @@ class StreamSource(Source):
         self._target = target
         self._span = span
         self._recording: Recording | None = None
-        self._opened: Walk | None = self._open()
+        self._copy: ServerCopy | None = None
+        self._opened: Walk | None = None
         try:
-            self._begun = self._prepare(self._opened)
+            self._begin()
         except BaseException:
             self.close()
             raise
         if keep and self.info.is_live:
             self._recording = Recording(self.info)
+
+    def _begin(self) -> None:
+        """Open the target, or a copy of it where FFmpeg can make nothing of what its server sends."""
+        try:
+            self._opened = self._open()
+            self._begun = self._prepare(self._opened)
+        except PoseError as error:
+            self.close()
+            if isinstance(error, UsageError) or isinstance(error.__cause__, av.error.ExitError):
+                raise  # a wrong call, or no answer: neither is better with a copy
+            self._copy = ServerCopy.where_needed(self._target)
+            if self._copy is None:
+                raise
+            self._target = self._copy.target
+            self._opened = self._open()
+            self._begun = self._prepare(self._opened)
 
     def _open(self) -> Walk:
         container = self._target.open()
@@ -191,10 +211,11 @@ class StreamSource(Source):
     def _timed(self, walk: Walk, pictures: Iterator[Any], problems: list[str]) -> Iterator[Frame]:
         upright = UprightRGB(self._layout)
         timeline = Timeline(1 / self.info.fps)
-        time = 0.0
+        end = 0.0
         index = 0
         for picture in pictures:
             time = timeline.add(self._seconds(picture))
+            end = time + self._lasts(picture)
             if self._span.ends_before(time):
                 break
             if self._span.starts_after(time):
@@ -207,7 +228,7 @@ class StreamSource(Source):
             yield Frame(image, index, time)
             index += 1
         else:
-            self.cut_short = self._missing_end(walk, time)
+            self.cut_short = self._missing_end(walk, end)
             problems.extend([self.cut_short] if self.cut_short else [])
         if walk.damaged:
             problems.append(f"{self.name}: {walk.damaged} damaged pieces were left out")
@@ -216,21 +237,25 @@ class StreamSource(Source):
         if upright.resized:
             problems.append(f"{self.name}: {upright.resized} frames of another size were scaled to the first's")
 
-    def _missing_end(self, walk: Walk, last: float) -> str | None:
-        """Says so if the video stopped before the end that it announces."""
-        interval = 1 / self.info.fps
-        stopped = f"{self.name}: stopped after {last + interval:.2f} s"
+    def _lasts(self, picture: Any) -> float:
+        """Seconds until the next picture, as far as this one knows."""
+        return max(1 / self.info.fps, float((picture.duration or 0) * self._time_base))
+
+    def _missing_end(self, walk: Walk, end: float) -> str | None:
+        """Says so if the video stopped at `end`, before the end that it announces."""
+        half = 0.5 / self.info.fps
+        stopped = f"{self.name}: stopped after {end:.2f} s"
         if walk.broken is not None:
             return f"{stopped}: {walk.broken}"
         if walk.stream.frames and self._span.start == 0:
-            if walk.decoded < walk.stream.frames and self._is_short(last, 1.5 * interval):
+            if walk.decoded < walk.stream.frames and self._is_short(end, half):
                 return f"{stopped}: cut short, {walk.decoded} of {walk.stream.frames} frames could be decoded"
-        elif self._is_short(last, 2.0):  # s: sound often lasts longer than the pictures
+        elif self._is_short(end, SOUND_SLACK if self.info.has_audio else max(SLACK, half)):
             return f"{stopped}: cut short, {self._announced:.2f} s are announced"
         return None
 
-    def _is_short(self, last: float, tolerance: float) -> bool:
-        return self._announced is not None and last + tolerance < self._announced
+    def _is_short(self, end: float, slack: float) -> bool:
+        return self._announced is not None and end + slack < self._announced
 
     def close(self) -> None:
         if self._opened is not None:
@@ -238,6 +263,8 @@ class StreamSource(Source):
             self._opened = None
         if self._recording is not None:
             self._recording.close()
+        if self._copy is not None:
+            self._copy.close()
 
 
 def _rate(stream: Any) -> float:

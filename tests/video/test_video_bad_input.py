@@ -4,6 +4,7 @@ import random
 import shutil
 import socket
 import time
+from fractions import Fraction
 
 import av
 import numpy as np
@@ -111,6 +112,32 @@ def test_truncated_matroska(make_video):
         count = sum(1 for _ in source)
     assert 50 < count < 100
     assert any("5.00 s are announced" in problem for problem in source.problems)
+
+
+def test_matroska_that_lacks_less_than_a_second(make_video):
+    path = make_video(numbered(50), "short.mkv", codec="ffv1")
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with open_source(str(path)) as source:
+        assert 15 < sum(1 for _ in source) < 35
+    assert "1.67 s are announced" in str(source.cut_short)
+
+
+@pytest.mark.parametrize("name", ["still.mkv", "still.mp4"])
+def test_last_picture_shown_for_long_is_no_missing_end(tmp_path, name):
+    path = tmp_path / name
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("mjpeg", rate=25)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuvj420p"
+        for n in range(3):
+            frame = av.VideoFrame(64, 48, "yuvj420p")
+            frame.pts, frame.time_base = n, Fraction(1, 25)
+            for packet in stream.encode(frame):
+                packet.duration = 100 if n == 2 else 1
+                container.mux(packet)
+    with open_source(str(path)) as source:
+        assert [frame.time for frame in source] == [0, 0.04, 0.08]
+        assert source.info.duration == pytest.approx(4.08, abs=0.01)
+    assert source.problems == []
 
 
 def test_damaged_middle(videos, tmp_path):

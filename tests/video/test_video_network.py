@@ -1,5 +1,6 @@
 """Video from a server on this machine."""
 
+import tempfile
 import threading
 from functools import partial
 from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -60,6 +61,30 @@ def test_file_over_http(make_video, serve):
             for a, b in zip(source, local, strict=True):
                 assert a.time == b.time
                 np.testing.assert_array_equal(a.image, b.image)
+
+
+@pytest.mark.parametrize("start", [0.0, 17.5])
+def test_index_at_the_end_on_a_server_that_sends_whole_files_only(videos, serve, start, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    address = serve(partial(Quiet, directory=videos))
+    with open_source(f"{address}/dance.mp4", start=start) as source:
+        assert not source.info.is_live
+        first = [frame.time for frame in source]
+        again = [frame.time for frame in source.replay()]
+        assert list(tmp_path.iterdir())
+    assert first == again
+    assert (first[0], len(first)) == (pytest.approx(start), 545 - round(30 * start))
+    assert source.problems == []
+    assert source.name == f"{address}/dance.mp4"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_whole_file_that_is_no_video_leaves_no_copy(videos, serve, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    address = serve(partial(Quiet, directory=videos))
+    with pytest.raises(PoseError, match=r"cannot read http:.*/README\.md: not a video"):
+        open_source(f"{address}/README.md")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_missing_file_over_http(tmp_path, serve):

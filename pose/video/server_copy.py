@@ -1,0 +1,61 @@
+"""Copies of files on servers that cannot send a part of a file.
+
+FFmpeg must jump in many videos (an MP4's index often lies at its end), and needs HTTP ranges for that, which simple
+servers, such as Python's own, do not know.
+"""
+
+import http.client
+import shutil
+import tempfile
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+from pose.errors import PoseError
+from pose.video.container import TIMEOUT, Target
+
+BLOCK = 1 << 18  # bytes
+
+
+class ServerCopy:
+    """A temporary file with all that a server sends. target: opens it, under the name of the original."""
+
+    def __init__(self, target: Target, save: Callable[[Path], None]) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="pose-copy-"))
+        path = self._folder / "video"
+        self.target = Target(f"file:{path}", target.shown)
+        try:
+            save(path)
+        except OSError as error:
+            self.close()
+            raise PoseError(f"cannot copy {target.shown} to {self._folder}: {error.strerror or error}") from error
+        except BaseException:
+            self.close()
+            raise
+
+    @classmethod
+    def where_needed(cls, target: Target) -> Self | None:
+        """The copy of a file that its server sends as a whole or not at all; None for everything else.
+
+        Raises PoseError when the copy does not come through.
+        """
+        if not target.url.lower().startswith(("http://", "https://")):
+            return None
+        request = urllib.request.Request(target.url, headers={"Range": "bytes=0-", "User-Agent": "pose-pipeline"})
+        try:
+            response = urllib.request.urlopen(request, timeout=TIMEOUT)
+        except (OSError, http.client.HTTPException, ValueError):
+            return None
+        with response:
+            if response.status != http.HTTPStatus.OK or not response.headers.get("Content-Length"):
+                return None
+
+            def save(path: Path) -> None:
+                with path.open("wb") as file:
+                    shutil.copyfileobj(response, file, BLOCK)
+
+            return cls(target, save)
+
+    def close(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
