@@ -9,6 +9,7 @@ import functools
 import importlib.util
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -44,6 +45,8 @@ def run_command(function: Main) -> Callable[..., int]:
         except argparse.ArgumentError as error:
             return _fail(_in_our_words(str(error)), UsageError.exit_code)
         except KeyboardInterrupt:
+            if argv is None:  # this process ends now: one more Ctrl-C would only break into its last steps
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
             return _fail("interrupted", INTERRUPTED)
         except BrokenPipeError:
             # Python flushes once more when it ends; give it something that takes the rest.
@@ -106,9 +109,10 @@ def _in_our_words(message: str, options: Sequence[str] = ()) -> str:
         return _unknown("option", name, options) if name.startswith("-") else f"unexpected argument {name!r}"
     if found := re.match(r"(?:Group '([^']+)' does not accept option|Option) '([^']+)'", message):
         key = ".".join(part for part in found.groups() if part)
-        return _unknown("key", key, [option.removeprefix("--") for option in options])
+        return _unknown("key", key, [option.removeprefix("--").replace("-", "_") for option in options])
     message = message.replace("the following arguments are required:", "missing:")
     message = message.replace("Problems parsing config:", "--config: not readable as YAML:")
+    message = message.replace("Unexpected config:", "--config: expected lines such as `max_people: 3`, got:")
     message = re.sub(
         r"^(missing: |Parser key \"|argument --)([\w.]+)\"?",
         lambda found: f"{'missing: ' if found[1] == 'missing: ' else ''}{_typed(found[2], options)}",
@@ -119,9 +123,9 @@ def _in_our_words(message: str, options: Sequence[str] = ()) -> str:
 
 
 def _typed(key: str, options: Sequence[str]) -> str:
-    """A parser's key as the option a person types: without the name of the subcommand."""
-    short = f"--{key.partition('.')[2]}"
-    return short if short in options and f"--{key}" not in options else f"--{key}"
+    """A parser's key as the option a person types: with hyphens, without the name of the subcommand."""
+    words = [f"--{key}", f"--{key.partition('.')[2]}"]
+    return next((word for word in (*words, words[0].replace("_", "-")) if word in options), words[0])
 
 
 def _unknown(kind: str, name: str, known: Sequence[str]) -> str:

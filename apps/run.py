@@ -3,12 +3,11 @@
 import argparse
 import math
 import shutil
-import signal
 import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from jsonargparse import ArgumentParser
 
 from apps.common import parse_arguments, run_command
+from apps.interrupts import Interrupts
 from apps.options import add_config_option, add_options, config_of
 from apps.outputs import FORMATS, Outputs, plan_outputs
 from pose.config import PipelineConfig, check_options, default_preset, option, preset_values
@@ -97,7 +97,7 @@ def run(config: RunConfig, pipeline_config: PipelineConfig) -> int:
     from apps.camera import read_intrinsics
     from pose.video import open_source
 
-    if config.video is None:
+    if not config.video:
         raise UsageError("--video is missing: name a video file, a folder or glob of pictures, an address or a camera")
     intrinsics = None if config.intrinsics is None else read_intrinsics(config.intrinsics)
     outputs = plan_outputs(config.video, config.out, config.formats, config.overlay)
@@ -136,8 +136,9 @@ def _process(source: "Source", pipeline: "Pipeline", outputs: Outputs, config: R
     from pose.export import WRITERS, ResultSpool
 
     info = _run_info(source, pipeline, config)
-    tally, stop = Tally(), threading.Event()
-    with ExitStack() as stack:
+    tally = Tally()
+    with Interrupts() as interrupts, ExitStack() as stack:
+        stop = interrupts.stop
         writers: list[ResultWriter] = [
             stack.enter_context(WRITERS[name](path, info)) for name, path in outputs.files.items() if name in WRITERS
         ]
@@ -147,7 +148,7 @@ def _process(source: "Source", pipeline: "Pipeline", outputs: Outputs, config: R
             stack.callback(spool.close)
         sinks: list[ResultWriter | ResultSpool] = [*writers, spool] if spool else [*writers]
         try:
-            with _first_interrupt_sets(stop):
+            with interrupts.raised_after(1):
                 for result in _shown(pipeline.run(source, stop=stop), source, "poses", config.quiet):
                     with pipeline.times.measure("write"):
                         for sink in sinks:
@@ -157,11 +158,12 @@ def _process(source: "Source", pipeline: "Pipeline", outputs: Outputs, config: R
             if tally.frames == 0:
                 for writer in writers:
                     writer.abort()
+        complete = not stop.is_set()
         for writer in writers:
-            writer.close(complete=not stop.is_set())
+            writer.close(complete)
         _warn(problem for problem in source.problems if problem != source.cut_short)
         if spool is not None and (source.info.is_live or not stop.is_set()):  # Ctrl-C is how one ends a live source
-            with pipeline.times.measure("overlay"):
+            with pipeline.times.measure("overlay"), interrupts.raised_after(0):
                 _draw_overlay(source, spool, info, outputs.files["overlay"], config.quiet)
     return tally, stop.is_set()
 
@@ -219,22 +221,6 @@ def _shown(results: Iterable["FrameResult"], source: "Source", what: str, quiet:
             yield result
 
 
-@contextmanager
-def _first_interrupt_sets(stop: threading.Event) -> Iterator[None]:
-    """Ctrl-C asks the work to end in good order; a second one ends it at once."""
-
-    def on_interrupt(number: int, frame: object) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-
-    previous = signal.signal(signal.SIGINT, on_interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)
-
-
 def _warn(problems: Iterable[str]) -> None:
     for problem in problems:
         print(f"warning: {problem}", file=sys.stderr)
@@ -243,9 +229,10 @@ def _warn(problems: Iterable[str]) -> None:
 def _report(tally: Tally, source: "Source", pipeline: "Pipeline", outputs: Outputs, seconds: float) -> None:
     """The closing summary."""
     video_seconds = tally.last_time - tally.first_time + 1 / source.info.fps
+    frames = "1 frame" if tally.frames == 1 else f"{tally.frames} frames"
     people = {0: "no people", 1: "1 person"}.get(len(tally.ids), f"{len(tally.ids)} people")
     print(
-        f"{tally.frames} frames, {video_seconds:.1f} s of video, {people}; took {seconds:.1f} s "
+        f"{frames}, {video_seconds:.1f} s of video, {people}; took {seconds:.1f} s "
         f"({tally.frames / seconds:.1f} frames/s, {video_seconds / seconds:.2f} x real time)"
     )
     if not tally.ids:

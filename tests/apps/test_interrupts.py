@@ -1,0 +1,79 @@
+"""Ctrl-C: what a run does about it, and that nobody sees a traceback."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from apps.interrupts import Interrupts
+
+
+def interrupt(times: int = 1) -> None:
+    for _ in range(times):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_an_interrupt_only_sets_stop():
+    with Interrupts() as interrupts:
+        assert not interrupts.stop.is_set()
+        interrupt(3)
+        assert interrupts.stop.is_set()
+
+
+@pytest.mark.parametrize("borne", [0, 1])
+def test_one_interrupt_more_than_borne_raises_and_no_other(borne):
+    def work(interrupts: Interrupts) -> None:
+        with interrupts.raised_after(borne):
+            try:
+                interrupt(borne)
+                assert interrupts.stop.is_set() == bool(borne)
+                interrupt()
+            finally:
+                interrupt(2)
+
+    with Interrupts() as interrupts:
+        with pytest.raises(KeyboardInterrupt):
+            work(interrupts)
+        interrupt()
+    assert interrupts.stop.is_set()
+
+
+def test_afterwards_ctrl_c_does_what_it_did_before():
+    before = signal.getsignal(signal.SIGINT)
+    with Interrupts():
+        assert signal.getsignal(signal.SIGINT) != before
+    assert signal.getsignal(signal.SIGINT) == before
+
+
+def run(code: str) -> tuple[int, str, str]:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_an_interrupt_while_a_command_is_loaded_is_one_line():
+    code = "import apps, signal; signal.raise_signal(signal.SIGINT)"
+    assert run(code) == (-signal.SIGINT, "", "error: interrupted\n")  # a shell reports 130
+
+
+def test_other_errors_keep_their_traceback():
+    status, _, shown = run("import apps; raise ValueError('ours')")
+    assert status == 1
+    assert "Traceback" in shown
+    assert "ValueError: ours" in shown
+
+
+def test_one_more_interrupt_does_not_break_into_the_end_of_the_process():
+    code = """
+import signal, sys
+from apps.common import run_command
+
+@run_command
+def main(argv=None):
+    signal.raise_signal(signal.SIGINT)
+
+status = main()
+signal.raise_signal(signal.SIGINT)
+sys.exit(status)
+"""
+    assert run(code) == (130, "", "error: interrupted\n")
