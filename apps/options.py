@@ -52,4 +52,7 @@ class _PresetOrFile(ActionConfigFile):
             values = str(files("configs") / f"{values}.yaml")
         if not Path(str(values)).expanduser().is_file():
             raise argparse.ArgumentError(self, f"{values} is neither a file nor a preset: {', '.join(preset_names())}")
-        super().__call__(parser, namespace, values, option_string)
+        try:
+            super().__call__(parser, namespace, values, option_string)
+        except UnicodeDecodeError as error:
+            raise argparse.ArgumentError(self, f"{values} is no text file") from error

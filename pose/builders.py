@@ -202,18 +202,19 @@ def weight_file(choice: Choice[Stage], model: str | None) -> Path | None:
     """
     from pose.weights import WEIGHTS, locate
 
+    key = "estimator_model" if choice in ESTIMATORS.values() else "detector_model"
     if choice.weight is None and not choice.own_file:
         if model is not None:
-            raise UsageError(f"model: {model} was given for a stage that has no network")
+            raise UsageError(f"{key}: {model} was given for a stage that has no network")
         return None
     name = model or choice.weight
     if name is None:
-        raise UsageError("model: this stage has no usual weights; name a file of your own")
+        raise UsageError(f"{key}: this stage has no usual weights; name a file of your own")
     if name in WEIGHTS:
         return locate(name)
     path = Path(name).expanduser()
     if not path.is_file():
-        raise UsageError(f"model: {name} is neither a file nor a name that `pose-weights list` shows")
+        raise UsageError(f"{key}: {name} is neither a file nor a name that `pose-weights list` shows")
     return path
 
 

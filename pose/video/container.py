@@ -1,5 +1,6 @@
 """Opening what FFmpeg reads: files, network streams and cameras, with bounded time and bounded reach."""
 
+import errno
 import os
 import re
 import sys
@@ -51,6 +52,9 @@ class Target:
         except av.FFmpegError as error:
             if timeout and monotonic() - began >= TIMEOUT:  # RTSP reports an interrupted wait as bad data
                 raise PoseError(f"cannot read {self.shown}: {NO_ANSWER}") from error
+            if self.is_network and error.errno == errno.EIO:  # all that FFmpeg says of an unknown host
+                why = "no connection, or it broke off (is the address right?)"
+                raise PoseError(f"cannot read {self.shown}: {why}") from error
             raise PoseError(f"cannot read {self.shown}: {reason(error)}") from error
         if not self.is_network and not REFUSED_FORMATS.isdisjoint(container.format.name.split(",")):
             container.close()

