@@ -119,9 +119,9 @@ def check_off_screen() -> None:
 
 def check_window() -> None:
     """Raises PoseError where no window can be opened."""
+    import_open3d()
     if not _has_display():
         raise PoseError("there is no display to open a window on; render without one: --save clip.mp4")
-    import_open3d()
 
 
 def render(stage: Stage, size: tuple[int, int], positions: Iterable[int]) -> Iterator[U8]:

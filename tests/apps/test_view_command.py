@@ -51,10 +51,11 @@ def _refusal(capsys, *arguments):
         ("OSError('libGL.so.1: cannot open shared object file')", "apt-get install libusb-1.0-0 libgl1"),
     ],
 )
-def test_without_open3d_one_line_says_what_to_install(poses, tmp_path, error, advice):
-    target = tmp_path / "clip.mp4"
+@pytest.mark.parametrize("options", [[], ["--save", "clip.mp4"]])
+def test_without_open3d_one_line_says_what_to_install(poses, tmp_path, error, advice, options):
     done = subprocess.run(
-        [sys.executable, "-c", BLOCKER.format(error=error), str(poses), "--save", str(target)],
+        [sys.executable, "-c", BLOCKER.format(error=error), str(poses), *options],
+        cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,
@@ -69,6 +70,7 @@ def test_without_a_display_the_window_points_to_save(poses, capsys, monkeypatch)
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr("pose.view.open3d_scene.import_open3d", lambda: None)  # as if it were there
     status, error = _refusal(capsys, poses)
     assert status == 1
     assert "--save" in error
