@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from jsonargparse import ArgumentParser
 
 from apps.common import parse_arguments, run_command
-from apps.options import add_config_option, add_options, config_of
+from apps.options import add_config_option, add_options, config_first, config_of
 from pose.config import DEVICES, check_options, option
 from pose.errors import UsageError
 from pose.keypoints_npz import read_keypoints
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("keypoints", nargs="*", type=str, help="one or more .npz files with keypoints")
     add_config_option(parser)
     add_options(parser, LiftConfig)
-    parsed = parse_arguments(parser, argv)
+    parsed = parse_arguments(parser, config_first(argv))
     if not parsed.keypoints:
         raise UsageError("no keypoints: name one or more .npz files")
     lift([Path(name) for name in parsed.keypoints], config_of(LiftConfig, parsed))

@@ -1,6 +1,7 @@
 """Command-line options made of the fields of a configuration, and presets as config files."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 from dataclasses import MISSING, fields
 from importlib.resources import files
@@ -17,6 +18,19 @@ Config = TypeVar("Config")
 def add_config_option(parser: ArgumentParser) -> None:
     """`--config FILE|PRESET`, which also brings `--print_config`."""
     parser.add_argument("--config", action=_PresetOrFile, help=f"a YAML file, or a preset: {', '.join(preset_names())}")
+
+
+def config_first(argv: Sequence[str] | None) -> list[str]:
+    """The words of a call with every `--config` in front: options override the file wherever they stand."""
+    words = iter(sys.argv[1:] if argv is None else argv)
+    front: list[str] = []
+    others: list[str] = []
+    for word in words:
+        if word == "--config" and (value := next(words, None)) is not None:
+            front += [word, value]
+        else:
+            (front if word.startswith("--config=") else others).append(word)
+    return front + others
 
 
 def add_options(parser: ArgumentParser, config: type[Any]) -> None:

@@ -16,7 +16,7 @@ from jsonargparse import ArgumentParser
 
 from apps.common import parse_arguments, run_command
 from apps.interrupts import Interrupts
-from apps.options import add_config_option, add_options, config_of
+from apps.options import add_config_option, add_options, config_first, config_of
 from apps.outputs import FORMATS, Outputs, plan_outputs
 from pose.config import PipelineConfig, check_options, default_preset, option, preset_values
 from pose.errors import PoseError, UsageError
@@ -77,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_options(parser, RunConfig)
     add_options(parser, PipelineConfig)
     parser.set_defaults(_preset_by_device(argv))
-    parsed = parse_arguments(parser, argv)
+    parsed = parse_arguments(parser, config_first(argv))
     return run(config_of(RunConfig, parsed), config_of(PipelineConfig, parsed))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from jsonargparse import ArgumentParser
 
 from apps.common import parse_arguments, run_command
-from apps.options import add_config_option, add_options, config_of
+from apps.options import add_config_option, add_options, config_first, config_of
 from apps.webcam_options import WebcamConfig
 from pose.config import PipelineConfig
 from pose.errors import UsageError
@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_config_option(parser)
     add_options(parser, WebcamConfig)
     add_options(parser, PipelineConfig)
-    parsed = parse_arguments(parser, argv)
+    parsed = parse_arguments(parser, config_first(argv))
     config, pipeline_config = config_of(WebcamConfig, parsed), config_of(PipelineConfig, parsed)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # finish in good order when the system asks, too
     if config.web:

@@ -136,10 +136,23 @@ def test_printed_config_can_be_given_back(tmp_path, capsys):
     assert capsys.readouterr().out == first
 
 
+@pytest.mark.parametrize("config", [["--config", "mine.yaml"], ["--config=mine.yaml"]])
+@pytest.mark.parametrize("first", [True, False])
+def test_options_override_the_config_file_wherever_they_stand(config, first, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").write_text("max_people: 2\nthreads: 1\nvideo: null\n")
+    own = ["--video", "clip.mp4", "--max-people", "3"]
+    with pytest.raises(SystemExit):
+        main([*config, *own, "--print_config"] if first else [*own, *config, "--print_config"])
+    shown = capsys.readouterr().out
+    assert {"max_people: 3", "threads: 1", "video: clip.mp4"} <= set(shown.splitlines())
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
         ([], 2, "--video is missing"),
+        (["--config"], 2, "--config: expected one argument"),
         (["--video", "none.mp4"], 2, "none.mp4: no such file"),
         (["--video", "emptyfolder"], 2, "emptyfolder: the folder has no pictures"),
         (["--video", "nothing/*.png"], 2, "no picture matches"),
