@@ -49,7 +49,7 @@ class PipelineConfig:
     estimator: str = option("blazepose", "what finds the joints of a person", choices=tuple(ESTIMATORS))
     detector_model: str | None = option(None, "weights of the detector: a file, or a name; by default the usual ones")
     estimator_model: str | None = option(None, "weights of the estimator: a file, or a name; by default the usual ones")
-    tracker: str = option("bytetrack", "what recognises people who come back", choices=tuple(TRACKERS))
+    tracker: str = option("ocsort", "what recognises people who come back", choices=tuple(TRACKERS))
     lifter: str = option(
         AUTO_LIFTER, "what lifts 2D to 3D: offline, stream or a checkpoint file; auto: stream live, else offline"
     )

@@ -10,9 +10,7 @@ from pose.types import U8, People
 class OnePassPeople:
     """Frames in, tracked 2D people out (the `PeopleStage` protocol)."""
 
-    def __init__(
-        self, network: OnePass, *, tracker: str = "bytetrack", max_people: int = 10, memory: float = 1.0
-    ) -> None:
+    def __init__(self, network: OnePass, *, tracker: str = "ocsort", max_people: int = 10, memory: float = 1.0) -> None:
         """tracker: a name in `pose.tracking.TRACKERS`. max_people: who has been in view for longest stays. memory: s
         after which a lost person is forgotten.
         """

@@ -50,7 +50,7 @@ class PeopleTracker:
         detector: Detector,
         estimator: Estimator,
         *,
-        tracker: str = "bytetrack",
+        tracker: str = "ocsort",
         max_people: int = 10,
         detect_every: float = 0.3,
         presence_threshold: float = 0.5,

@@ -98,7 +98,7 @@ class _Sighting:
 class Identities:
     """Gives every person an id: 1, 2, 3, ... in order of appearance, never reused."""
 
-    def __init__(self, tracker: str = "bytetrack", *, memory: float = 1.0, skeleton: Skeleton | None = None) -> None:
+    def __init__(self, tracker: str = "ocsort", *, memory: float = 1.0, skeleton: Skeleton | None = None) -> None:
         """tracker: a name in TRACKERS. memory: s after which a lost person is forgotten. skeleton: of the poses that
         tell apart people whose boxes overlap; None compares boxes alone.
 
