@@ -11,7 +11,8 @@ kinds of sequences:
 - recorded people (every fourth clip of the test subjects) before virtual cameras, with the errors of `datasets.errors`
   but no swaps of its own.
 
-The lifted 3D is that of the shipped lifters, on the same people with all errors, swaps at their natural rate included.
+The lifted 3D is that of the shipped lifters, on the same people with all errors, swaps at their natural rate included,
+and once with the injected swaps besides.
 """
 
 import argparse
@@ -39,6 +40,7 @@ Mask = NDArray[np.bool_]
 LOOKAHEADS = {"whole": np.inf, f"{WHOLE_VIEW:.1f} s": WHOLE_VIEW, "0.3 s": 0.3, "live": 0.0}
 SHARE = 0.05  # of the time, for each kind of exchange
 SECONDS = 0.12  # of a burst, in the mean
+SWAPPED = "detector, injected swaps"
 LEAST_SCORES = (0.0, 0.05, 0.2)
 
 
@@ -55,6 +57,12 @@ def bursts(rng: np.random.Generator, times: NDArray[np.float64]) -> Mask:
         inside[first] = True
         inside |= (times >= start) & (times < end)
         start = end
+
+
+def injection(rng: np.random.Generator, times: NDArray[np.float64]) -> Mask:
+    """(T, 2) where legs and arms are exchanged: each alone, and both together."""
+    legs, arms, both = (bursts(rng, times) for _ in range(3))
+    return np.stack([legs ^ both, arms ^ both], axis=1)
 
 
 def exchange(sequence: Sequence2D, exchanged: Mask) -> Sequence2D:
@@ -81,8 +89,7 @@ def count(sequences: Iterable[tuple[Sequence2D, Mask]], lookahead: float) -> NDA
     rng = np.random.default_rng(0)
     total = np.zeros((2, 4), np.int64)
     for sequence, own in sequences:
-        legs, arms, both = (bursts(rng, sequence.times) for _ in range(3))
-        injected = np.stack([legs ^ both, arms ^ both], axis=1)
+        injected = injection(rng, sequence.times)
         wrong = injected ^ own
         answer = found(exchange(sequence, injected), lookahead)
         total += np.stack([wrong.sum(0), (answer & wrong).sum(0), (~wrong).sum(0), (answer & ~wrong).sum(0)], axis=1)
@@ -146,6 +153,15 @@ def swap_table(groups: dict[str, list[tuple[Sequence2D, Mask]]]) -> list[str]:
     return rows
 
 
+def injected(batch: LiftBatch, rng: np.random.Generator) -> LiftBatch:
+    """The batch with injected swaps."""
+    xy, scores = batch.keypoints.copy(), batch.scores.copy()
+    for i, sequence in enumerate(rows_of(batch)):
+        swapped = exchange(sequence, injection(rng, sequence.times))
+        xy[i, batch.valid[i]], scores[i, batch.valid[i]] = swapped.keypoints, swapped.scores
+    return replace(batch, keypoints=xy, scores=scores)
+
+
 def repaired(batch: LiftBatch, lookahead: float, least_score: float) -> LiftBatch:
     """The batch as the lifter sees it behind the repair."""
     xy, scores = batch.keypoints.copy(), batch.scores.copy()
@@ -165,8 +181,11 @@ def lift_table(clips: list[Clip]) -> list[str]:
     ]
     for name, lookahead in (("offline", np.inf), ("stream", 0.0)):
         network = Lifter.load(name).network
-        for condition in ("detector", "noisy"):
-            batches = list(evaluation_batches(clips, condition=condition))
+        for condition in ("detector", "noisy", SWAPPED):
+            batches = list(evaluation_batches(clips, condition=condition.split(",")[0]))
+            if condition == SWAPPED:
+                rng = np.random.default_rng(0)
+                batches = [injected(batch, rng) for batch in batches]
             variants = {"none": batches}
             for least in LEAST_SCORES if (name, condition) == ("offline", "detector") else LEAST_SCORES[1:2]:
                 label = "swaps and outliers" if name == "offline" else "swaps"
