@@ -38,6 +38,7 @@ _TRAIL_SECONDS = 2.5
 _TRAIL_STEP = 0.1  # s
 _MOST_PEOPLE = 6
 _LIMB_WIDTH = 0.07  # m, of a usual grown person, as the next two
+_WIDEST_HAZE = 0.25  # m; wider ones would hide the others
 _HEAD_RADIUS = 0.095  # m
 _RING_RADIUS = 0.34  # m
 _PALEST = 0.5
@@ -212,12 +213,12 @@ def _draw_marks(image: U8, view: _View, ids: list[int], placed: F32, unit: float
 
 
 def _draw_haze(image: U8, view: _View, placed: F32, sigma: F32) -> None:
-    """A translucent disc of radius sigma around every joint whose sigma reaches out of the limb."""
+    """A translucent disc of radius sigma, up to a limit, around every joint whose sigma reaches out of the limb."""
     clear = image.copy()
     pixels, scale = view.project(placed)
     for body in range(len(placed)):
         for joint in np.flatnonzero(sigma[body] > _LIMB_WIDTH / 2).tolist():
-            radius = min(float(sigma[body, joint]), 0.5) * float(scale[body, joint])
+            radius = min(float(sigma[body, joint]), _WIDEST_HAZE) * float(scale[body, joint])
             draw.discs(image, pixels[body, None, joint], radius, SIDE_COLOURS[H36M17.side(joint)])
     cv2.addWeighted(image, 0.25, clear, 0.75, 0, dst=image)
 
