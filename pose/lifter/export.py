@@ -115,6 +115,8 @@ def _write_onnx(module: Any, example: Arrays, path: Path, metadata: dict[str, st
         custom_translation_table=_missing_operators(),
     )
     assert program is not None
+    for node in program.model.graph.all_nodes():
+        node.metadata_props.clear()  # stack traces, which name folders of this machine
     program.model.metadata_props.update(metadata)
     program.save(str(path), external_data=False)
 
