@@ -239,14 +239,27 @@ def memory_table(tracks: list[Track]) -> list[str]:
     return rows
 
 
+def watch_all(shared: Path) -> list[Track]:
+    """What the networks see in all clips. shared: the folder with `videos` and `weights`."""
+    return [track for clip in CLIPS for track in watch(shared / "videos" / clip, Networks(shared / "weights"))]
+
+
+def publish(sections: dict[str, list[str]], out: Path | None) -> None:
+    """Print tables by title, or put them under "## Measured" of a Markdown file, in place of what is there."""
+    text = "\n\n".join(f"### {title}\n\n" + "\n".join(rows) for title, rows in sections.items()) + "\n"
+    if out is None:
+        print(text)
+        return
+    before = out.read_text() if out.exists() else ""
+    out.write_text(before.split("## Measured")[0] + "## Measured\n\n" + text)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--shared", type=Path, default=Path("../shared"))
     parser.add_argument("--out", type=Path, help="a Markdown file whose tables are replaced; default: print them")
     arguments = parser.parse_args()
-    tracks = []
-    for clip in CLIPS:
-        tracks += watch(arguments.shared / "videos" / clip, Networks(arguments.shared / "weights"))
+    tracks = watch_all(arguments.shared)
     sections = {
         "By clip and network": table(tracks),
         "By joint": joint_table(tracks),
@@ -254,12 +267,7 @@ def main() -> None:
         "By score (median error, share of joints)": score_table(tracks),
         "Memory: correlation of the error with itself": memory_table(tracks),
     }
-    text = "\n\n".join(f"### {title}\n\n" + "\n".join(rows) for title, rows in sections.items()) + "\n"
-    if arguments.out is None:
-        print(text)
-        return
-    before = arguments.out.read_text() if arguments.out.exists() else ""
-    arguments.out.write_text(before.split("## Measured")[0] + "## Measured\n\n" + text)
+    publish(sections, arguments.out)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from detector_errors import CLIPS, NETWORKS, PAIRS, Networks, Track, swapped, watch
+from detector_errors import NETWORKS, PAIRS, Track, publish, swapped, watch_all
 from numpy.typing import NDArray
 
 from datasets.errors import ErrorConfig, rederive
@@ -208,10 +208,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="a Markdown file whose tables are replaced; default: print them")
     options = parser.parse_args()
     clips = MocapSource(MocapConfig(mocap=options.mocap), seed=0).clips("test")[::4]
-    tracks: list[Track] = []
-    for clip in CLIPS:
-        tracks += watch(options.shared / "videos" / clip, Networks(options.shared / "weights"))
-    networks = of_networks(tracks)
+    networks = of_networks(watch_all(options.shared))
     everyone = [sequence for sequences in networks.values() for sequence in sequences]
     groups = networks | {"all four networks": everyone}
     groups |= {f"recorded people, {fps} fps": of_recordings(clips, fps) for fps in (30, 10)}
@@ -220,11 +217,7 @@ def main() -> None:
         "The networks' own swaps": own_swaps(everyone),
         "Lifted 3D": lift_table(clips),
     }
-    text = "\n\n".join(f"### {title}\n\n" + "\n".join(rows) for title, rows in sections.items()) + "\n"
-    if options.out is None:
-        print(text)
-        return
-    options.out.write_text(options.out.read_text().split("## Measured")[0] + "## Measured\n\n" + text)
+    publish(sections, options.out)
 
 
 if __name__ == "__main__":

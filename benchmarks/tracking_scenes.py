@@ -83,16 +83,16 @@ def film(background: U8, actors: list[Actor], seconds: float) -> Iterator[SceneP
         time = index / RATE
         image = background.astype(np.float32)
         shown: list[F32] = []
-        boxes = []
+        boxes, areas = [], []
         for actor in actors:
-            picture, alpha, box = _placed(actor, index, time)
+            picture, alpha, box, area = _placed(actor, index, time)
             image += alpha[..., None] * (picture - image)
             shown = [before * (1 - alpha) for before in shown] + [alpha]
-            boxes.append((box, alpha.sum()))
-        whole = [max(float(_area(actor, index, time)), 1.0) for actor in actors]
-        there = [float(alpha.sum()) / area >= VISIBLE for alpha, area in zip(shown, whole, strict=True)]
+            boxes.append(box)
+            areas.append(area)
+        there = [float(alpha.sum()) / max(area, 1.0) >= VISIBLE for alpha, area in zip(shown, areas, strict=True)]
         ids = np.flatnonzero(there) + 1
-        truth = np.array([box for (box, _), seen in zip(boxes, there, strict=True) if seen], np.float32).reshape(-1, 4)
+        truth = np.array([box for box, seen in zip(boxes, there, strict=True) if seen], np.float32).reshape(-1, 4)
         yield ScenePicture(image.round().astype(np.uint8), time, ids, truth)
 
 
@@ -106,18 +106,14 @@ def _placement(actor: Actor, index: int, time: float) -> tuple[Cutout, F32]:
     return cutout, np.array([[turned, 0, x - turned * middle], [0, scale, bottom - scale * cutout.box[3]]], np.float32)
 
 
-def _placed(actor: Actor, index: int, time: float) -> tuple[F32, F32, F32]:
+def _placed(actor: Actor, index: int, time: float) -> tuple[F32, F32, F32, float]:
+    """The person in the scene: picture, alpha, box, and how many pixels they cover, those outside the picture too."""
     cutout, matrix = _placement(actor, index, time)
     picture = cv2.warpAffine(cutout.image, matrix, SIZE, flags=cv2.INTER_AREA).astype(np.float32)
     alpha = cv2.warpAffine(cutout.alpha, matrix, SIZE, flags=cv2.INTER_AREA)
     corners = imaging.apply_affine(matrix[None], cutout.box.reshape(1, 2, 2))[0]
-    return picture, alpha, np.concatenate([corners.min(axis=0), corners.max(axis=0)])
-
-
-def _area(actor: Actor, index: int, time: float) -> float:
-    """Pixels of the person in the scene's scale, also of what is outside the picture."""
-    cutout, matrix = _placement(actor, index, time)
-    return float(cutout.alpha.sum()) * float(matrix[1, 1]) ** 2
+    area = float(cutout.alpha.sum()) * float(matrix[1, 1]) ** 2
+    return picture, alpha, np.concatenate([corners.min(axis=0), corners.max(axis=0)]), area
 
 
 def line(*points: tuple[float, float], bottom: float = 410, height: float = 330) -> Callable[[float], tuple]:

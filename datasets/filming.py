@@ -54,11 +54,12 @@ def film(rng: np.random.Generator, world: F32, times: F64, valid: Mask, config: 
         keypoints[wrong], scores[wrong] = errors.add_errors(
             rng, keypoints[wrong], times[wrong], view.image_size[wrong], depth, config.errors
         )
-    noisy = _add_white_noise(rng, keypoints, person_size * (scores > 0), config.white) if config.white else wrong
-    again = (wrong | noisy) & derived
-    found, sure = keypoints[again], scores[again]
+    moved = wrong
+    if config.white:
+        moved = wrong | _add_white_noise(rng, keypoints, person_size * (scores > 0), config.white)
+    found, sure = keypoints[moved & derived], scores[moved & derived]
     errors.rederive(found, sure)
-    keypoints[again], scores[again] = found, sure
+    keypoints[moved & derived], scores[moved & derived] = found, sure
     known = rng.random(size) < config.intrinsics_known
     told = np.where(known[:, None, None], view.intrinsics, cameras.assumed_intrinsics(view.image_size))
     return LiftBatch(

@@ -24,7 +24,7 @@ Pairs = tuple[NDArray[np.floating], NDArray[np.floating]]  # (N, 16) log error a
 
 def calibrate(network: LifterNetwork, conditions: Iterable[Iterable[LiftBatch]]) -> None:
     """Set the network's `calibration` from batches of each condition (clean input, a detector's, ...)."""
-    network.calibration.copy_(torch.tensor([1.0, 0.0])[:, None].expand_as(network.calibration))
+    network.calibration[0], network.calibration[1] = 1, 0
     pairs = [_log_pairs(network, batches) for batches in conditions]
     # Where several slopes do as well, as with one condition, the one nearest to 1.
     slope = min(SLOPES, key=lambda slope: round(_worst_share(pairs, slope), 3))

@@ -21,7 +21,7 @@ WORST = {("offline", 0): 40.0, ("stream", 0): 45.0, ("stream", 4): 45.0}
 
 
 @pytest.fixture(scope="module")
-def test_clips(shared, tmp_path_factory):
+def held_out_clips(shared, tmp_path_factory):
     """Some clips of two test subjects, read from the motion capture itself."""
     folder = tmp_path_factory.mktemp("cmu")
     for subject in ("08", "35"):
@@ -41,35 +41,37 @@ def test_the_card_belongs_to_the_file(name):
 
 
 @pytest.mark.parametrize(("name", "lookahead"), WORST)
-def test_accuracy_on_held_out_people(test_clips, name, lookahead):
+def test_accuracy_on_held_out_people(held_out_clips, name, lookahead):
     network = Lifter.load(name).network
-    figures = measure(network, evaluation_batches(test_clips, condition="gt", frames=81), lookahead)
+    figures = measure(network, evaluation_batches(held_out_clips, condition="gt", frames=81), lookahead)
     assert figures.mpjpe < WORST[name, lookahead]
     assert figures.p_mpjpe < figures.mpjpe
 
 
 @pytest.mark.parametrize(("name", "worst"), [("offline", 9.0), ("stream", 14.0)])
-def test_jitter_of_the_input_does_not_reach_the_answer(test_clips, rng, name, worst):
+def test_jitter_of_the_input_does_not_reach_the_answer(held_out_clips, rng, name, worst):
     """White noise of 1.5 % of the person's size, of which scores say nothing: 60 mm/frame^2 where it is let through."""
     batches = [
         replace(batch, keypoints=batch.keypoints + (noise * 0.015 * person_size(batch.keypoints)[..., None]))
-        for batch in evaluation_batches(test_clips, condition="gt", frames=81)
+        for batch in evaluation_batches(held_out_clips, condition="gt", frames=81)
         for noise in [rng.standard_normal(batch.keypoints.shape, dtype=np.float32)]
     ]
     assert measure(Lifter.load(name).network, batches).acceleration < worst
 
 
 @pytest.mark.parametrize("name", ["offline", "stream"])
-def test_uncertainty_is_calibrated(test_clips, name):
+def test_uncertainty_is_calibrated(held_out_clips, name):
     network = Lifter.load(name).network
-    batches = [b for condition in ("gt", "detector") for b in evaluation_batches(test_clips, condition=condition)]
+    batches = [b for condition in ("gt", "detector") for b in evaluation_batches(held_out_clips, condition=condition)]
     assert 0.60 < measure(network, batches).inside < 0.76
 
 
-def test_the_frame_rate_does_not_change_the_motion(test_clips):
+def test_the_frame_rate_does_not_change_the_motion(held_out_clips):
     """The same motion seen at 24 and 60 frames a second is lifted to the same poses."""
     lifter = Lifter.load("offline")
-    slow, fast = (next(iter(evaluation_batches(test_clips[:1], condition="gt", fps=f, seed=3))) for f in (24.0, 60.0))
+    slow, fast = (
+        next(iter(evaluation_batches(held_out_clips[:1], condition="gt", fps=f, seed=3))) for f in (24.0, 60.0)
+    )
     lifted = {}
     for name, batch in (("slow", slow), ("fast", fast)):
         frames = int(batch.valid[0].sum())
