@@ -19,15 +19,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pose_datasets.synthesis import evaluation_batches
+from pose_datasets.training import MocapConfig, MocapSource
 
-from datasets.synthesis import evaluation_batches
-from datasets.training import MocapConfig, MocapSource
 from pose.attention import ATTENTIONS
-from pose.lifter.evaluation import measure
-from pose.lifter.losses import LossWeights
 from pose.lifter.model import LifterConfig, LifterNetwork
-from pose.lifter.optimizers import OptimizerConfig, build_optimizer
-from pose.lifter.training import batch_loss
+from pose.training.losses import LossWeights
+from pose.training.measure import measure
+from pose.training.optimizers import OptimizerConfig, build_optimizer
+from pose.training.trainer import batch_loss
 
 OPTIONS: dict[str, dict[str, Any]] = {"linformer": {"max_length": 81}}
 EVALUATED = 4  # batches a condition

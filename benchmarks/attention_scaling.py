@@ -2,7 +2,8 @@
 
     python benchmarks/attention_scaling.py --json attention_scaling.json
 
-`apps/attention_costs.py` says how it is measured; `pose-bench lifter` prints the same table beside the lifter's speed.
+`apps/pose_apps/bench/attention_costs.py` says how it is measured; `pose-bench lifter` prints the same table beside the
+lifter's speed.
 """
 
 import argparse
@@ -12,8 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import torch
-
-from apps.attention_costs import LENGTHS, measure_all, table
+from pose_apps.bench.attention_costs import LENGTHS, measure_all, table
 
 
 def main() -> None:

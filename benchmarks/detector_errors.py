@@ -1,4 +1,4 @@
-"""What real detectors get wrong on real clips: the figures behind `datasets.errors.ErrorConfig`.
+"""What real detectors get wrong on real clips: the figures behind `pose_datasets.errors.ErrorConfig`.
 
     python benchmarks/detector_errors.py --shared ../shared --out docs/detector-errors.md
 
@@ -16,11 +16,11 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+from pose_detectors.blazepose import BlazePoseDetector
 
-from detectors.blazepose import BlazePoseDetector
-from pose import imaging
 from pose.estimators.blazepose import BlazePose
-from pose.litert import LiteRTModel
+from pose.networks import crops
+from pose.networks.litert import LiteRTModel
 from pose.skeletons import BLAZEPOSE33, COCO17, H36M17, to_h36m17
 from pose.types import F32, U8, Regions
 
@@ -77,20 +77,20 @@ class Networks:
         return np.stack([xy for xy, _ in views]), np.stack([score for _, score in views])
 
     def _look_yolo(self, image: U8, region: Regions) -> tuple[F32, F32]:
-        matrix = imaging.crop_matrices(region, (256, 256))
-        crop = imaging.crop(image, matrix[0], (256, 256), cv2.BORDER_CONSTANT)
+        matrix = crops.crop_matrices(region, (256, 256))
+        crop = crops.crop(image, matrix[0], (256, 256), cv2.BORDER_CONSTANT)
         tensor = (crop.astype(np.float32) / 255).transpose(2, 0, 1)[None]
         (raw,) = self._yolo.run(None, {self._yolo.get_inputs()[0].name: tensor})
         best = raw[0][:, raw[0][4].argmax()]
         points = best[5:].reshape(17, 3)
-        return imaging.apply_affine(matrix, points[None, :, :2])[0], points[:, 2] * (best[4] > SEEN)
+        return crops.apply_affine(matrix, points[None, :, :2])[0], points[:, 2] * (best[4] > SEEN)
 
     def _look_movenet(self, image: U8, region: Regions) -> tuple[F32, F32]:
-        matrix = imaging.crop_matrices(region, (192, 192))
-        self._movenet.input()[0] = imaging.crop(image, matrix[0], (192, 192), cv2.BORDER_CONSTANT)
+        matrix = crops.crop_matrices(region, (192, 192))
+        self._movenet.input()[0] = crops.crop(image, matrix[0], (192, 192), cv2.BORDER_CONSTANT)
         points = self._movenet.run()[0][0, 0].copy()
         xy = points[:, [1, 0]] * 192
-        return imaging.apply_affine(matrix, xy[None])[0], points[:, 2]
+        return crops.apply_affine(matrix, xy[None])[0], points[:, 2]
 
 
 def _upright(xy: F32, image: U8) -> Regions:

@@ -14,11 +14,12 @@ import time
 from pathlib import Path
 
 import numpy as np
+from pose_datasets import human36m
 
-from datasets import human36m
 from pose.evaluation.lifting import evaluate_lifter, evaluate_predictions
 from pose.lifter.predict import CHUNK, Lifter, rows, split_outputs
-from pose.types import F32, Sequence2D, Sequence3D
+from pose.sequences import Sequence2D, Sequence3D
+from pose.types import F32
 
 WHOLE_TEST_SET = 543_344
 FRAMES_A_TAKE = 2_300
@@ -42,7 +43,7 @@ def write_data(folder: Path, frames: int) -> None:
     for (subject, take), length in zip(takes, lengths, strict=True):
         wander = np.cumsum(rng.normal(scale=0.002, size=(length, human36m.RAW_JOINTS, 3)), axis=0)
         positions[subject][take] = (body + 0.3 * np.tanh(wander)).astype(np.float32)
-    from datasets.human36m_release import project_all
+    from pose_datasets.human36m_release import project_all
 
     np.savez(folder / human36m.FILE_3D, positions_3d=np.array(positions, dtype=object))
     np.savez(folder / human36m.FILES_2D["gt"], positions_2d=np.array(project_all(positions), dtype=object))

@@ -21,19 +21,19 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
+from pose_datasets.mocap import Clip
+from pose_datasets.synthesis import SynthesisConfig, evaluation_batches, hard_batches
+from pose_datasets.training import MocapConfig, MocapSource
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from datasets.mocap import Clip
-from datasets.synthesis import SynthesisConfig, evaluation_batches, hard_batches
-from datasets.training import MocapConfig, MocapSource
-from pose.lifter.evaluation import Figures, measure
 from pose.lifter.features import FEATURES, OUTPUTS, Lifted, Observations, decode
-from pose.lifter.losses import LossWeights
 from pose.lifter.model import LifterConfig
 from pose.lifter.predict import Lifter
-from pose.lifter.training import batch_loss
-from pose.types import LiftBatch
+from pose.sequences import LiftBatch
+from pose.training.losses import LossWeights
+from pose.training.measure import Figures, measure
+from pose.training.trainer import batch_loss
 
 WHITE = 0.005  # standard deviation of white noise in each axis, of the picture's width
 LOOKAHEADS = (0, 4, 13, 40)

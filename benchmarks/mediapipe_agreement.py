@@ -18,10 +18,10 @@ import av
 import numpy as np
 from numpy.typing import NDArray
 from peer_environment import make_environment, run_peer
+from pose_detectors.blazepose import BlazePoseDetector
 
-from detectors.blazepose import BlazePoseDetector
 from pose.estimators.blazepose import BlazePose
-from pose.people import PeopleTracker
+from pose.people.follow import PeopleTracker
 
 RECORDED_FRAMES = range(0, 60, 6)
 PEER_RATE = 30.0

@@ -44,7 +44,14 @@ def run_ours(stages: str, clip: Path) -> tuple[float, float, float]:
         before = processor_seconds()
         process, printed = timed([sys.executable, str(OUR_LOOP), stages, str(clip), f"{folder}/poses.json"])
         if stages == "all":
-            command = [sys.executable, "-c", "from apps.run import main; main()", "--video", str(clip), "--no-overlay"]
+            command = [
+                sys.executable,
+                "-c",
+                "from pose_apps.run import main; main()",
+                "--video",
+                str(clip),
+                "--no-overlay",
+            ]
             before = processor_seconds()
             process, _ = timed([*command, "--out", f"{folder}/out", "--formats", "json", "--quiet"])
         return float(printed), process, processor_seconds() - before

@@ -41,7 +41,7 @@ def loop_clip(clip: Path, target: Path, frames: int) -> None:
 
 def peak_of_run(video: Path, out: Path, options: list[str]) -> tuple[float, float]:
     """(MB, s): the peak resident memory of one `pose-run`, and how long it took."""
-    start_line = "import sys; from apps.run import main; sys.exit(main())"
+    start_line = "import sys; from pose_apps.run import main; sys.exit(main())"
     begun = time.perf_counter()
     process = subprocess.Popen([sys.executable, "-c", start_line, "--video", video, "--out", out, "--quiet", *options])
     _, status, usage = os.wait4(process.pid, 0)

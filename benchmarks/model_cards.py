@@ -23,8 +23,8 @@ from typing import Any
 
 import yaml
 from lookahead_curve import accuracy_section, plot
+from pose_apps.train import main as pose_train
 
-from apps.train import main as pose_train
 from pose.errors import PoseError
 from pose.lifter.backends import OnnxStep
 from pose.lifter.checkpoint import load_checkpoint

@@ -12,16 +12,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pose.config import load_preset
-from pose.export import JsonWriter, RunInfo
+from pose.files import JsonWriter, RunInfo
 from pose.pipeline import Pipeline, StageTimes, prefetch
 from pose.video import open_source
 
 
 def loop_2d(clip: str, _: Path) -> Callable[[], None]:
     """Load the 2D stages; the loop to time."""
-    from detectors.blazepose import BlazePoseDetector
+    from pose_detectors.blazepose import BlazePoseDetector
+
     from pose.estimators.blazepose import BlazePose
-    from pose.people import PeopleTracker
+    from pose.people.follow import PeopleTracker
 
     config = load_preset("fast")
     stage = PeopleTracker(

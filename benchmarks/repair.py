@@ -8,8 +8,8 @@ kinds of sequences:
 
 - what four networks see in the clips. What is left and what is right is the opinion of the median of the other three
   networks (benchmarks/detector_errors.py): frames in which a network itself had exchanged a limb count as exchanged.
-- recorded people (every fourth clip of the test subjects) before virtual cameras, with the errors of `datasets.errors`
-  but no swaps of its own.
+- recorded people (every fourth clip of the test subjects) before virtual cameras, with the errors of
+  `pose_datasets.errors` but no swaps of its own.
 
 The lifted 3D is that of the shipped lifters, on the same people with all errors, swaps at their natural rate included,
 and once with the injected swaps besides.
@@ -23,18 +23,18 @@ from pathlib import Path
 import numpy as np
 from detector_errors import NETWORKS, PAIRS, Track, publish, swapped, watch_all
 from numpy.typing import NDArray
+from pose_datasets.errors import ErrorConfig, rederive
+from pose_datasets.filming import FilmConfig
+from pose_datasets.mocap import Clip
+from pose_datasets.synthesis import SynthesisConfig, evaluation_batches
+from pose_datasets.training import MocapConfig, MocapSource
 
-from datasets.errors import ErrorConfig, rederive
-from datasets.filming import FilmConfig
-from datasets.mocap import Clip
-from datasets.synthesis import SynthesisConfig, evaluation_batches
-from datasets.training import MocapConfig, MocapSource
-from pose.lifter.evaluation import measure
 from pose.lifter.predict import Lifter
-from pose.repair import WHOLE_VIEW, repair
-from pose.repair_swaps import SwapFinder, limb_pairs
+from pose.repair.person import WHOLE_VIEW, repair
+from pose.repair.swaps import SwapFinder, limb_pairs
+from pose.sequences import LiftBatch, Sequence2D
 from pose.skeletons import H36M17
-from pose.types import LiftBatch, Sequence2D
+from pose.training.measure import measure
 
 Mask = NDArray[np.bool_]
 LOOKAHEADS = {"whole": np.inf, f"{WHOLE_VIEW:.1f} s": WHOLE_VIEW, "0.3 s": 0.3, "live": 0.0}

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
+from pose_detectors.rtmdet import RTMDetDetector
 from rtmlib import RTMDet
 from rtmlib import RTMPose as PeerPose
 from rtmpose_weights import export_onnx, random_network
 
-from detectors.rtmdet import RTMDetDetector
 from pose.estimators.rtmpose import RTMPose
 from pose.types import F32, U8, Boxes
 from pose.video import open_source

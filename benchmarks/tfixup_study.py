@@ -19,17 +19,17 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pose_datasets.filming import FilmConfig
+from pose_datasets.synthesis import SynthesisConfig
+from pose_datasets.training import MocapConfig, MocapSource
 
-from datasets.filming import FilmConfig
-from datasets.synthesis import SynthesisConfig
-from datasets.training import MocapConfig, MocapSource
 from pose.lifter.initialization import initialize
-from pose.lifter.losses import LossWeights
 from pose.lifter.model import LifterConfig, LifterNetwork
-from pose.lifter.optimizers import OptimizerConfig, build_optimizer
-from pose.lifter.schedules import ScheduleConfig, build_schedule
-from pose.lifter.training import batch_loss, batch_tensors
-from pose.types import LiftBatch
+from pose.sequences import LiftBatch
+from pose.training.losses import LossWeights
+from pose.training.optimizers import OptimizerConfig, build_optimizer
+from pose.training.schedules import ScheduleConfig, build_schedule
+from pose.training.trainer import batch_loss, batch_tensors
 
 RATES = (2e-4, 6e-4, 2e-3, 6e-3)
 DEPTHS = (4, 12)

@@ -15,11 +15,11 @@ import numpy as np
 from trackers.eval import compute_clear_metrics, compute_identity_metrics
 from tracking_scenes import Cast, ScenePicture, scenes
 
-from pose import imaging
 from pose.config import PipelineConfig
+from pose.networks import crops
+from pose.people.identities import TRACKERS, Identities
 from pose.pipeline import Pipeline
 from pose.stages import PeopleStage
-from pose.tracking import TRACKERS, Identities
 
 FOUND = 0.4  # IoU
 
@@ -35,10 +35,10 @@ def row(stage: PeopleStage, pictures: list[ScenePicture]) -> list[str]:
     truth, answers, similar = [], [], []
     for index, picture in enumerate(pictures):
         people = stage.step(picture.image, index, picture.time)
-        boxes = imaging.bounds(people.keypoints, people.scores > 0) if len(people) else people.boxes
+        boxes = crops.bounds(people.keypoints, people.scores > 0) if len(people) else people.boxes
         truth.append(picture.ids - 1)
         answers.append(people.ids)
-        similar.append(imaging.box_iou(picture.boxes, boxes).astype(float))
+        similar.append(crops.box_iou(picture.boxes, boxes).astype(float))
     names = sorted({int(number) for ids in answers for number in ids})
     answers = [np.searchsorted(names, ids) for ids in answers]
     clear = compute_clear_metrics(truth, answers, similar, threshold=FOUND)

@@ -12,11 +12,11 @@ from pathlib import Path
 import av
 import cv2
 import numpy as np
+from pose_detectors.blazepose import BlazePoseDetector
 
-from detectors.blazepose import BlazePoseDetector
-from pose import imaging
 from pose.estimators.blazepose import SIDE, BlazePose
-from pose.litert import LiteRTModel, sigmoid
+from pose.networks import crops
+from pose.networks.litert import LiteRTModel, sigmoid
 from pose.types import F32, I64, U8
 
 RATE = 30
@@ -66,14 +66,14 @@ def cut_out(images: list[U8], weights: Path) -> list[Cutout]:
     detector = BlazePoseDetector(model=weights / "blazepose-detector.tflite")
     region, cutouts = estimator.regions(detector.detect([images[0]])[0])[:1], []
     for image in images:
-        matrix = imaging.crop_matrices(region, (SIDE, SIDE))
-        segmenter.input()[0] = imaging.crop(image, matrix[0], (SIDE, SIDE)).astype(np.float32) / 255
+        matrix = crops.crop_matrices(region, (SIDE, SIDE))
+        segmenter.input()[0] = crops.crop(image, matrix[0], (SIDE, SIDE)).astype(np.float32) / 255
         mask = sigmoid(segmenter.run()[0].reshape(SIDE, SIDE).astype(np.float32))
         size = image.shape[1], image.shape[0]
         alpha = cv2.warpAffine(mask, matrix[0], size, flags=cv2.INTER_LINEAR)
         seen = estimator.estimate([image], [region])[0]
         region = seen.next_regions
-        cutouts.append(Cutout(image, alpha, imaging.bounds(seen.xy, seen.scores > 0)[0]))
+        cutouts.append(Cutout(image, alpha, crops.bounds(seen.xy, seen.scores > 0)[0]))
     return cutouts
 
 
@@ -111,7 +111,7 @@ def _placed(actor: Actor, index: int, time: float) -> tuple[F32, F32, F32, float
     cutout, matrix = _placement(actor, index, time)
     picture = cv2.warpAffine(cutout.image, matrix, SIZE, flags=cv2.INTER_AREA).astype(np.float32)
     alpha = cv2.warpAffine(cutout.alpha, matrix, SIZE, flags=cv2.INTER_AREA)
-    corners = imaging.apply_affine(matrix[None], cutout.box.reshape(1, 2, 2))[0]
+    corners = crops.apply_affine(matrix[None], cutout.box.reshape(1, 2, 2))[0]
     area = float(cutout.alpha.sum()) * float(matrix[1, 1]) ** 2
     return picture, alpha, np.concatenate([corners.min(axis=0), corners.max(axis=0)]), area
 

@@ -13,7 +13,7 @@ from pose.stages import Detector, Estimator, OnePass
 
 if TYPE_CHECKING:
     from pose.config import PipelineConfig
-    from pose.yolo import YoloOptions
+    from pose.networks.yolo import YoloOptions
 
 Stage = TypeVar("Stage")
 
@@ -37,49 +37,49 @@ class Choice(Generic[Stage]):
 
 
 def _blazepose_detector(config: "PipelineConfig", weight: Path | None) -> Detector:
-    from detectors.blazepose import BlazePoseDetector
+    from pose_detectors.blazepose import BlazePoseDetector
 
     return BlazePoseDetector(model=weight, threads=config.threads, **_score(config))
 
 
 def _mobilenet(config: "PipelineConfig", weight: Path | None) -> Detector:
-    from detectors.mobilenet import MobileNetDetector
+    from pose_detectors.mobilenet import MobileNetDetector
 
     return MobileNetDetector(model=weight, threads=config.threads, **_score(config))
 
 
 def _ssdlite(config: "PipelineConfig", weight: Path | None) -> Detector:
-    from detectors.mobilenet import SSDLiteDetector
+    from pose_detectors.mobilenet import SSDLiteDetector
 
     return SSDLiteDetector(model=weight, **_hardware(config), **_score(config))
 
 
 def _rtmdet(config: "PipelineConfig", weight: Path | None) -> Detector:
-    from detectors.rtmdet import RTMDetDetector
+    from pose_detectors.rtmdet import RTMDetDetector
 
     return RTMDetDetector(model=weight, **_hardware(config), **_score(config), **_size(config))
 
 
 def _yolox(config: "PipelineConfig", weight: Path | None) -> Detector:
-    from detectors.yolox import YoloXDetector
+    from pose_detectors.yolox import YoloXDetector
 
     return YoloXDetector(model=weight, **_hardware(config), **_score(config), **_size(config))
 
 
 def _yolo(config: "PipelineConfig", weight: Path | None) -> Detector:
-    from detectors.yolo import YoloDetector
+    from pose_detectors.yolo import YoloDetector
 
     return YoloDetector(model=weight, options=_yolo_options(config))
 
 
 def _yolo_with_pose_network(config: "PipelineConfig", weight: Path | None) -> Detector:
-    from detectors.yolo import YoloDetector
+    from pose_detectors.yolo import YoloDetector
 
     return YoloDetector(model=weight, task="pose", options=_yolo_options(config))
 
 
 def _full_frame(config: "PipelineConfig", weight: Path | None) -> Detector:
-    from detectors.full_frame import FullFrameDetector
+    from pose_detectors.full_frame import FullFrameDetector
 
     return FullFrameDetector()
 
@@ -117,7 +117,7 @@ def _mmpose(config: "PipelineConfig", weight: Path | None) -> Estimator:
 
 def _yolo_pose_on_crops(config: "PipelineConfig", weight: Path | None) -> Estimator:
     from pose.estimators.yolo_pose import YoloPose
-    from pose.yolo import YoloOptions
+    from pose.networks.yolo import YoloOptions
 
     return YoloPose(model=weight, options=YoloOptions(**_hardware(config)))
 
@@ -233,6 +233,6 @@ def _size(config: "PipelineConfig") -> dict[str, Any]:
 
 
 def _yolo_options(config: "PipelineConfig") -> "YoloOptions":
-    from pose.yolo import YoloOptions
+    from pose.networks.yolo import YoloOptions
 
     return YoloOptions(**_hardware(config), **_score(config), **_size(config))

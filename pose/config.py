@@ -4,13 +4,13 @@ This module imports nothing heavy, so that a command can parse its options befor
 """
 
 from dataclasses import dataclass, field, fields
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, get_args
 
 from pose.builders import DETECTORS, ESTIMATORS
-from pose.device import Device, Precision, driver_present, onnx_has_cuda
 from pose.errors import UsageError
-from pose.tracking import TRACKERS
+from pose.people.identities import TRACKERS
+from pose.system.device import Device, Precision, driver_present, onnx_has_cuda
 
 DEVICES: tuple[str, ...] = get_args(Device)
 PRECISIONS: tuple[str, ...] = get_args(Precision)
@@ -78,11 +78,16 @@ class PipelineConfig:
             raise UsageError(f"detector_size: {self.detector} knows one size only")
 
 
+def presets_folder() -> Path:
+    """Where the presets and recipes are: `pose/configs` of an installation, `configs` of a checkout."""
+    package = Path(__file__).resolve().parent
+    installed = package / "configs"
+    return installed if installed.is_dir() else package.parent / "configs"
+
+
 def preset_names() -> list[str]:
     """The presets that come with the program."""
-    return sorted(
-        entry.name.removesuffix(".yaml") for entry in files("configs").iterdir() if entry.name.endswith(".yaml")
-    )
+    return sorted(entry.stem for entry in presets_folder().glob("*.yaml"))
 
 
 def default_preset(device: str) -> str:
@@ -100,7 +105,7 @@ def preset_text(name: str) -> str:
     """The YAML text of a preset. Raises UsageError that lists the presets there are."""
     if name not in preset_names():
         raise UsageError(f"preset {name!r} is unknown; known: {', '.join(preset_names())}")
-    return (files("configs") / f"{name}.yaml").read_text(encoding="utf-8")
+    return (presets_folder() / f"{name}.yaml").read_text(encoding="utf-8")
 
 
 def preset_values(name: str) -> dict[str, Any]:

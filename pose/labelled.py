@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.types import F32, Sequence2D
+from pose.sequences import Sequence2D
+from pose.types import F32
 
 F64 = NDArray[np.float64]
 

@@ -18,19 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.builders import DETECTORS, ESTIMATORS, ONE_PASS, build, is_one_pass, model_files
+from pose.camera import intrinsics_from_fov
 from pose.config import AUTO_LIFTER, PipelineConfig, load_preset
-from pose.device import resolve_device, torch_threads
 from pose.errors import UsageError
-from pose.export import CameraInfo, ModelInfo
-from pose.geometry import intrinsics_from_fov
-from pose.network_input import shared_uploads
-from pose.one_pass import OnePassPeople
-from pose.people import PeopleTracker
+from pose.files import CameraInfo, ModelInfo
+from pose.networks.input import shared_uploads
+from pose.networks.warm_up import warm_up_lifter, warm_up_networks, warm_up_one_pass, warm_up_tracker
+from pose.people.follow import PeopleTracker
+from pose.people.one_pass import OnePassPeople
 from pose.skeletons import Skeleton
 from pose.stages import Detector, Estimator, LifterStage, OnePass, PeopleStage
+from pose.system.device import resolve_device, torch_threads
 from pose.types import U8, Boxes, Frame, FrameResult, Keypoints2D, People, Regions
 from pose.video import Source, open_source
-from pose.warm_up import warm_up_lifter, warm_up_networks, warm_up_one_pass, warm_up_tracker
 from pose.weights import sha256_of
 
 PREFETCHED_FRAMES = 4
@@ -124,7 +124,7 @@ class Pipeline:
         stage = self._bare_lifter_stage(image_size)
         if not self.config.repair:
             return stage
-        from pose.repair import WHOLE_VIEW, RepairedLifter
+        from pose.repair.person import WHOLE_VIEW, RepairedLifter
 
         return RepairedLifter(stage, self.skeleton, 0.0 if self._lifter.streaming else WHOLE_VIEW)
 

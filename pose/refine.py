@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.sequences import Sequence3D
 from pose.skeletons import H36M17
-from pose.types import F32, Sequence3D
+from pose.types import F32
 
 
 def constant_bones(sequence: Sequence3D) -> Sequence3D:

@@ -16,7 +16,7 @@ I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 
 
-def _check(owner: object, name: str, shape: tuple[int | None, ...]) -> None:
+def check_shape(owner: object, name: str, shape: tuple[int | None, ...]) -> None:
     array = getattr(owner, name)
     if array.ndim != len(shape) or any(
         want is not None and have != want for have, want in zip(array.shape, shape, strict=True)
@@ -57,9 +57,9 @@ class Regions:
 
     def __post_init__(self) -> None:
         n = len(self.centers)
-        _check(self, "centers", (n, 2))
-        _check(self, "sizes", (n, 2))
-        _check(self, "angles", (n,))
+        check_shape(self, "centers", (n, 2))
+        check_shape(self, "sizes", (n, 2))
+        check_shape(self, "angles", (n,))
 
     def __len__(self) -> int:
         return len(self.centers)
@@ -96,8 +96,8 @@ class Boxes:
 
     def __post_init__(self) -> None:
         n = len(self.xyxy)
-        _check(self, "xyxy", (n, 4))
-        _check(self, "scores", (n,))
+        check_shape(self, "xyxy", (n, 4))
+        check_shape(self, "scores", (n,))
         if self.regions is not None and len(self.regions) != n:
             raise ValueError(f"Boxes.regions: expected {n} regions, got {len(self.regions)}")
 
@@ -127,8 +127,8 @@ class Keypoints2D:
 
     def __post_init__(self) -> None:
         n, j = self.scores.shape
-        _check(self, "xy", (n, j, 2))
-        _check(self, "presence", (n,))
+        check_shape(self, "xy", (n, j, 2))
+        check_shape(self, "presence", (n,))
         if len(self.next_regions) != n:
             raise ValueError(f"Keypoints2D.next_regions: expected {n} regions, got {len(self.next_regions)}")
 
@@ -154,10 +154,10 @@ class People:
 
     def __post_init__(self) -> None:
         n, j = self.scores.shape
-        _check(self, "ids", (n,))
-        _check(self, "boxes", (n, 4))
-        _check(self, "box_scores", (n,))
-        _check(self, "keypoints", (n, j, 2))
+        check_shape(self, "ids", (n,))
+        check_shape(self, "boxes", (n, 4))
+        check_shape(self, "box_scores", (n,))
+        check_shape(self, "keypoints", (n, j, 2))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -177,9 +177,9 @@ class Poses3D:
 
     def __post_init__(self) -> None:
         n = len(self.joints)
-        _check(self, "joints", (n, 17, 3))
-        _check(self, "root", (n, 3))
-        _check(self, "sigma", (n, 17))
+        check_shape(self, "joints", (n, 17, 3))
+        check_shape(self, "root", (n, 3))
+        check_shape(self, "sigma", (n, 17))
 
     def __len__(self) -> int:
         return len(self.joints)
@@ -199,75 +199,3 @@ class FrameResult:
     @property
     def time(self) -> float:
         return self.people.time
-
-
-@dataclass(frozen=True, slots=True)
-class Sequence2D:
-    """One person over time.
-
-    keypoints: (T, J, 2) px. scores: (T, J), 0 where not seen. times: (T,) float64 s, strictly increasing.
-    image_size: (width, height) px. skeleton: a name in `pose.skeletons.SKELETONS`. intrinsics: (3, 3) px, or None when
-    the camera is unknown.
-    """
-
-    keypoints: F32
-    scores: F32
-    times: NDArray[np.float64]
-    image_size: tuple[int, int]
-    skeleton: str
-    intrinsics: NDArray[np.float64] | None = None
-
-    def __post_init__(self) -> None:
-        t, j = self.scores.shape
-        _check(self, "keypoints", (t, j, 2))
-        _check(self, "times", (t,))
-        if self.intrinsics is not None:
-            _check(self, "intrinsics", (3, 3))
-        if t > 1 and not (np.diff(self.times) > 0).all():
-            raise ValueError("Sequence2D.times: time stamps must increase strictly")
-
-    def __len__(self) -> int:
-        return len(self.times)
-
-
-@dataclass(frozen=True, slots=True)
-class Sequence3D:
-    """The same person lifted: joints (T, 17, 3) m root-relative, root (T, 3) m, sigma (T, 17) mm, times (T,) s."""
-
-    joints: F32
-    root: F32
-    sigma: F32
-    times: NDArray[np.float64]
-
-    def __post_init__(self) -> None:
-        t = len(self.times)
-        _check(self, "joints", (t, 17, 3))
-        _check(self, "root", (t, 3))
-        _check(self, "sigma", (t, 17))
-
-    def __len__(self) -> int:
-        return len(self.times)
-
-
-@dataclass(frozen=True, slots=True)
-class LiftBatch:
-    """Sequences with known 3D, as the lifter's training and evaluation take them. B sequences of T frames.
-
-    keypoints: (B, T, 17, 2) px in Human3.6M-17 as `pose.skeletons.to_h36m17` gives it. scores: (B, T, 17), 0 where not
-    seen. derived: (B,) True where the five trunk and head joints were derived from a detector's skeleton. times: (B, T)
-    s, increasing. valid: (B, T) False for padding after the end of a sequence. intrinsics: (B, 3, 3) px, what the model
-    is told. intrinsics_known: (B,) False where they are only the assumed field of view. image_size: (B, 2) width,
-    height px. joints: (B, T, 17, 3) m root-relative, and root: (B, T, 3) m, both in the camera frame; where intrinsics
-    are only assumed, root depth is scaled by assumed / true focal length, so that it projects to the same pixels.
-    """
-
-    keypoints: F32
-    scores: F32
-    derived: NDArray[np.bool_]
-    times: NDArray[np.float64]
-    valid: NDArray[np.bool_]
-    intrinsics: NDArray[np.float64]
-    intrinsics_known: NDArray[np.bool_]
-    image_size: F32
-    joints: F32
-    root: F32

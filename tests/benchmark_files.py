@@ -10,7 +10,7 @@ from importlib import resources
 
 import numpy as np
 
-CAMERA_DATA = json.loads(resources.files("datasets").joinpath("human36m_cameras.json").read_text("utf-8"))
+CAMERA_DATA = json.loads(resources.files("pose_datasets").joinpath("human36m_cameras.json").read_text("utf-8"))
 # Metres, z up, facing +y: Human3.6M-17 of a person who stands at the origin.
 STANDING = np.array(
     [
@@ -72,7 +72,7 @@ def hamilton(a, b):
 
 def write_protocol_v(folder, takes, noise=4.0, extra_frames=3):
     """The three .npz files for takes {"S9": {"Walking 1": frames}}; CPN is the truth plus `noise` px, and longer."""
-    from datasets.human36m import load_cameras
+    from pose_datasets.human36m import load_cameras
 
     rng = np.random.default_rng(5)
     folder.mkdir(parents=True, exist_ok=True)
@@ -148,7 +148,7 @@ ACTION_NUMBERS = {
 
 def motionbert_half(videos, noise=4.0):
     """One half of the pickle for videos [("S9", "Walking", 1, camera index, frames)]."""
-    from datasets.human36m import load_cameras
+    from pose_datasets.human36m import load_cameras
 
     rng = np.random.default_rng(6)
     columns = {name: [] for name in HALF}

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pose.types import Sequence3D
+from pose.sequences import Sequence3D
 
 
 class ConstantLifter:

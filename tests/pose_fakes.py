@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from pose.export import CameraInfo, ModelInfo, RunInfo
-from pose.geometry import intrinsics_from_fov, project
+from pose.camera import intrinsics_from_fov, project
+from pose.files import CameraInfo, ModelInfo, RunInfo
 from pose.skeletons import BLAZEPOSE33, H36M17, Skeleton
 from pose.types import F32, FrameResult, People, Poses3D
 

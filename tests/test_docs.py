@@ -17,9 +17,9 @@ PAGES = {
     for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
 }
 SCRIPTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
-COMMAND = re.compile(r"(?:^|(?<=[\s`(/]))pose-(?!pipeline)[a-z]+(?=$|[\s`.,:;)])")
+COMMAND = re.compile(r"(?:^|(?<=[\s`(/]))pose-(?!datasets\b)(?!detectors\b)(?!apps\b)[a-z]+(?=$|[\s`.,:;)])")
 OPTION = re.compile(r"(?<![\w-])--[a-zA-Z0-9][\w.-]*[a-zA-Z0-9]")
-OURS = r"(?:pose|detectors|datasets|apps|tests|docs|configs|benchmarks)"
+OURS = r"(?:pose|pose_detectors|pose_datasets|pose_apps|detectors|datasets|apps|tests|docs|configs|benchmarks)"
 # Of other programs that the pages call.
 FOREIGN_OPTIONS = {"--check", "--nproc-per-node", "--index-url", "--upgrade", "--help"}
 

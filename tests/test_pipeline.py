@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from pose.config import PipelineConfig, load_preset, preset_names
-from pose.device import resolve_device
 from pose.errors import PoseError, UsageError
 from pose.pipeline import PREFETCHED_FRAMES, Pipeline, StageTimes, prefetch
+from pose.system.device import resolve_device
 from pose.types import Frame
 from pose.video import open_source
 

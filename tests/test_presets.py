@@ -1,8 +1,8 @@
 """The presets: who gets which, what they promise, and what is said when their weights cannot be had."""
 
 import pytest
+from pose_apps.run import main
 
-from apps.run import main
 from pose import config
 from pose.builders import model_files
 from pose.config import default_preset, load_preset, preset_names
@@ -29,7 +29,7 @@ def offline(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("POSE_WEIGHTS_DIR", str(tmp_path / "mine"))
     monkeypatch.setattr("pose.weights.download._attempt", _no_network)
-    return tmp_path / "pose-pipeline" / "weights"
+    return tmp_path / "pose-run" / "weights"
 
 
 def _no_network(*arguments):

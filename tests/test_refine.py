@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from pose.refine import bone_lengths, constant_bones
+from pose.sequences import Sequence3D
 from pose.skeletons import H36M17
-from pose.types import Sequence3D
 
 EDGES = np.array(H36M17.edges)
 FRAMES = 60

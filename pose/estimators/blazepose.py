@@ -11,8 +11,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pose import imaging
-from pose.litert import LiteRTModel, sigmoid
+from pose.networks import crops
+from pose.networks.litert import LiteRTModel, sigmoid
 from pose.skeletons import BLAZEPOSE33
 from pose.types import F32, U8, Boxes, Keypoints2D, Regions
 
@@ -63,23 +63,23 @@ class BlazePose:
         return [self._estimate(image, rows) for image, rows in zip(images, regions, strict=True)]
 
     def _estimate(self, image: U8, regions: Regions) -> Keypoints2D:
-        matrices = imaging.crop_matrices(regions, (SIDE, SIDE))
+        matrices = crops.crop_matrices(regions, (SIDE, SIDE))
         landmarks = np.empty((len(regions), LANDMARKS, 5), np.float32)
         presence = np.empty(len(regions), np.float32)
         for row, matrix in enumerate(matrices):
-            crop = imaging.crop(image, matrix, (SIDE, SIDE))
+            crop = crops.crop(image, matrix, (SIDE, SIDE))
             np.multiply(crop, np.float32(1 / 255), out=self._network.input()[0])
             raw, present, heat = self._network.run()
             landmarks[row] = raw.reshape(LANDMARKS, 5)
             landmarks[row, :, :2] = refine(landmarks[row, :, :2] / np.float32(SIDE), heat[0]) * SIDE
             presence[row] = present[0, 0]
             del raw, present, heat
-        xy = imaging.apply_affine(matrices, landmarks[:, :, :2])
+        xy = crops.apply_affine(matrices, landmarks[:, :, :2])
         body = len(BLAZEPOSE33)
         scores = sigmoid(landmarks[:, :body, 3:]).min(axis=2)
         scores[_outside(xy[:, :body], image)] = 0
         start, end = REGION_ROWS
-        following = imaging.regions_from_vectors(xy[:, start], xy[:, end], REGION_SCALE)
+        following = crops.regions_from_vectors(xy[:, start], xy[:, end], REGION_SCALE)
         return Keypoints2D(xy[:, :body], scores.astype(np.float32), presence, following)
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from pose import imaging
-from pose.device import Device, Precision, resolve_device, torch_threads
 from pose.errors import PoseError
 from pose.estimators.mmpose_import import MissingOperatorError, import_apis
+from pose.networks import crops
 from pose.skeletons import SKELETONS, Skeleton
+from pose.system.device import Device, Precision, resolve_device, torch_threads
 from pose.types import F32, U8, Boxes, Keypoints2D, Regions
 
 # As for RTMPose: the joints that bound a person, how far the box reaches beyond them, and how many say who is there.
@@ -50,15 +50,15 @@ class MMPose:
         joints = len(self.skeleton)
         xy, scores = np.zeros((len(regions), joints, 2), np.float32), np.zeros((len(regions), joints), np.float32)
         if len(regions):
-            boxes = imaging.region_boxes(regions)
+            boxes = crops.region_boxes(regions)
             with torch_threads(self._threads):
                 found = import_apis().inference_topdown(self._network, np.ascontiguousarray(image[..., ::-1]), boxes)
             for row, sample in enumerate(found):
                 xy[row] = sample.pred_instances.keypoints[0]
                 scores[row] = np.clip(sample.pred_instances.keypoint_scores[0], 0, 1)
         presence = np.sort(scores, axis=1)[:, -SURE_JOINTS:].mean(axis=1)
-        scores = np.where(imaging.outside(xy, image), np.float32(0), scores)
-        around = _box_regions(imaging.bounds(xy, scores > JOINT_SCORE))
+        scores = np.where(crops.outside(xy, image), np.float32(0), scores)
+        around = _box_regions(crops.bounds(xy, scores > JOINT_SCORE))
         following = Regions(around.centers, around.sizes * np.float32(JOINTS_TO_BOX), around.angles)
         return Keypoints2D(xy, scores, presence, following)
 

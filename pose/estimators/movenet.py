@@ -11,8 +11,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from pose import imaging
-from pose.litert import LiteRTModel
+from pose.networks import crops
+from pose.networks.litert import LiteRTModel
 from pose.skeletons import COCO17
 from pose.types import F32, U8, Boxes, Keypoints2D, Regions
 
@@ -49,7 +49,7 @@ class MoveNet:
 
     def regions(self, boxes: Boxes) -> Regions:
         """An upright square around each box, with a quarter to spare."""
-        return imaging.square_regions(boxes.xyxy, BOX_TO_REGION)
+        return crops.square_regions(boxes.xyxy, BOX_TO_REGION)
 
     def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
         """Joints in every region of every image; presence is the mean score of the surest joints.
@@ -60,13 +60,13 @@ class MoveNet:
 
     def _estimate(self, image: U8, regions: Regions) -> Keypoints2D:
         size = (self._side, self._side)
-        matrices = imaging.crop_matrices(regions, size)
+        matrices = crops.crop_matrices(regions, size)
         rows = np.empty((len(regions), len(self.skeleton), 3), np.float32)
         for row, matrix in enumerate(matrices):
-            self._network.input()[0] = imaging.crop(image, matrix, size, cv2.BORDER_CONSTANT)
+            self._network.input()[0] = crops.crop(image, matrix, size, cv2.BORDER_CONSTANT)
             rows[row] = self._network.run()[0][0, 0]
-        xy = imaging.apply_affine(matrices, rows[:, :, 1::-1] * np.float32(self._side))
-        scores = np.where(imaging.outside(xy, image), np.float32(0), rows[:, :, 2])
+        xy = crops.apply_affine(matrices, rows[:, :, 1::-1] * np.float32(self._side))
+        scores = np.where(crops.outside(xy, image), np.float32(0), rows[:, :, 2])
         presence = np.sort(rows[:, :, 2], axis=1)[:, -SURE_JOINTS:].mean(axis=1)
         return Keypoints2D(xy, scores, presence, _following(xy, rows[:, :, 2], regions))
 

@@ -11,12 +11,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pose import imaging
-from pose.device import Device, Precision, resolve_device, torch_threads
 from pose.errors import PoseError
-from pose.network_input import NetworkInput, Samples
-from pose.onnx_session import OnnxNetwork
+from pose.networks import crops
+from pose.networks.input import NetworkInput, Samples
+from pose.networks.onnx import OnnxNetwork
 from pose.skeletons import COCO17, HALPE26, Skeleton
+from pose.system.device import Device, Precision, resolve_device, torch_threads
 from pose.types import F32, U8, Boxes, Keypoints2D, Regions
 
 MEAN_RGB = (123.675, 116.28, 103.53)
@@ -85,7 +85,7 @@ class RTMPose:
         of the surest joints.
         """
         size = self._network.crop
-        matrices = [imaging.crop_matrices(rows, size) for rows in regions]
+        matrices = [crops.crop_matrices(rows, size) for rows in regions]
         if any(map(len, regions)):
             points, scores = decode(*self._network(self._network.input.cropped(images, matrices, size)))
         else:
@@ -97,10 +97,10 @@ class RTMPose:
         ]
 
     def _keypoints(self, image: U8, matrices: F32, points: F32, scores: F32) -> Keypoints2D:
-        xy = imaging.apply_affine(matrices, points)
+        xy = crops.apply_affine(matrices, points)
         presence = np.sort(scores, axis=1)[:, -SURE_JOINTS:].mean(axis=1)
-        scores = np.where(imaging.outside(xy, image), np.float32(0), scores)
-        boxes = _grow(imaging.bounds(xy, scores > JOINT_SCORE), JOINTS_TO_BOX)
+        scores = np.where(crops.outside(xy, image), np.float32(0), scores)
+        boxes = _grow(crops.bounds(xy, scores > JOINT_SCORE), JOINTS_TO_BOX)
         return Keypoints2D(xy, scores, presence, box_regions(boxes, self._network.crop))
 
 

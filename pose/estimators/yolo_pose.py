@@ -10,11 +10,11 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from pose import imaging
 from pose.errors import PoseError
+from pose.networks import crops
+from pose.networks.yolo import Findings, YoloOptions, load_yolo
 from pose.skeletons import COCO17
 from pose.types import F32, U8, Boxes, Keypoints2D, Regions
-from pose.yolo import Findings, YoloOptions, load_yolo
 
 OFFICIAL = "yolo26n-pose"
 BOX_TO_REGION = 1.25
@@ -48,15 +48,15 @@ class YoloPose:
 
     def regions(self, boxes: Boxes) -> Regions:
         """An upright square around each box, with a quarter to spare."""
-        return imaging.square_regions(boxes.xyxy, BOX_TO_REGION)
+        return crops.square_regions(boxes.xyxy, BOX_TO_REGION)
 
     def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
         """The joints of the person in the middle of every region; presence is the person's score, 0 where none is."""
         size = (self._network.side, self._network.side)
-        matrices = [imaging.crop_matrices(rows, size) for rows in regions]
+        matrices = [crops.crop_matrices(rows, size) for rows in regions]
         found = self._network(
             [
-                imaging.crop(image, matrix, size, cv2.BORDER_CONSTANT)
+                crops.crop(image, matrix, size, cv2.BORDER_CONSTANT)
                 for image, rows in zip(images, matrices, strict=True)
                 for matrix in rows
             ]
@@ -69,7 +69,7 @@ class YoloPose:
 
     def _people(self, found: Findings) -> tuple[Boxes, Keypoints2D]:
         keypoints = Keypoints2D(
-            found.keypoints, found.keypoint_scores, found.scores, imaging.square_regions(found.xyxy, BOX_TO_REGION)
+            found.keypoints, found.keypoint_scores, found.scores, crops.square_regions(found.xyxy, BOX_TO_REGION)
         )
         return Boxes(found.xyxy, found.scores), keypoints
 
@@ -83,11 +83,11 @@ class YoloPose:
             best = _middle_person(people, self._network.side)
             if best is None:
                 continue
-            xy[row] = imaging.apply_affine(matrix[None], people.keypoints[best][None])[0]
+            xy[row] = crops.apply_affine(matrix[None], people.keypoints[best][None])[0]
             scores[row], presence[row] = people.keypoint_scores[best], people.scores[best]
-            square = imaging.square_regions(people.xyxy[[best]], BOX_TO_REGION)
+            square = crops.square_regions(people.xyxy[[best]], BOX_TO_REGION)
             scale = np.float32(regions.sizes[row, 0] / self._network.side)
-            centre = imaging.apply_affine(matrix[None], square.centers[None])[0]
+            centre = crops.apply_affine(matrix[None], square.centers[None])[0]
             following[row] = Regions(centre, square.sizes * scale, regions.angles[[row]])
         return Keypoints2D(xy, scores, presence, Regions.concatenate(following))
 
@@ -99,7 +99,7 @@ def _middle_person(people: Findings, side: int) -> int | None:
     """
     margin = side * (1 - 1 / BOX_TO_REGION) / 2
     aim = np.array([[margin, margin, side - margin, side - margin]], np.float32)
-    squares = imaging.region_boxes(imaging.square_regions(people.xyxy, 1))
-    overlap = imaging.box_iou(aim, squares)[0]
+    squares = crops.region_boxes(crops.square_regions(people.xyxy, 1))
+    overlap = crops.box_iou(aim, squares)[0]
     fitness = np.where(overlap >= SAME_PERSON, overlap * people.scores, 0)
     return int(fitness.argmax()) if fitness.any() else None

@@ -11,8 +11,8 @@ import numpy as np
 
 from pose.evaluation.scores import SequenceScores, score
 from pose.labelled import LabelledSequence
-from pose.mirror import mirror_answer, mirror_picture
-from pose.types import F32, Sequence2D, Sequence3D
+from pose.sequences import Sequence2D, Sequence3D, mirror_answer, mirror_picture
+from pose.types import F32
 
 # Frames lifted in one call: enough for full batches, little enough that memory does not grow with the data set.
 FRAMES_A_CALL = 16_384

@@ -21,9 +21,7 @@ def require_matplotlib() -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
-        raise PoseError(
-            "the report needs matplotlib: pip install 'pose-pipeline[human36m]', or give --no-report"
-        ) from error
+        raise PoseError("the report needs matplotlib: pip install 'pose-run[human36m]', or give --no-report") from error
 
 
 def figure(draw: Callable[["Axes"], None], width: float = 9.0, height: float = 3.6) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from pose.errors import PoseError, UsageError
-from pose.export.writer import PartFile, file_errors
+from pose.files.writer import PartFile, file_errors
 from pose.labelled import LabelledSequence, check_metres
 from pose.types import F32
 

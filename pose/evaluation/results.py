@@ -16,7 +16,7 @@ from pose.errors import PoseError, UsageError
 from pose.evaluation import calibration
 from pose.evaluation.lifting import Evaluation
 from pose.evaluation.scores import Averaging, SequenceScores, summarize
-from pose.export.writer import PartFile
+from pose.files.writer import PartFile
 
 FORMAT, VERSION = "pose-eval", 1
 FILE = "results.json"

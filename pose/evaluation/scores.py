@@ -11,8 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pose import metrics
-from pose.evaluation import calibration
+from pose.evaluation import calibration, metrics
 from pose.labelled import LabelledSequence
 from pose.skeletons import H36M_NAMES
 from pose.types import F32

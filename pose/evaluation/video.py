@@ -10,11 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.camera import project
 from pose.errors import PoseError
-from pose.geometry import project
 from pose.labelled import LabelledSequence
+from pose.sequences import Sequence2D
 from pose.skeletons import H36M17, Skeleton, to_h36m17
-from pose.types import F32, FrameResult, Sequence2D
+from pose.types import F32, FrameResult
 
 F64 = NDArray[np.float64]
 # Of the known person's height in the picture: joints further away than this, on average, are somebody else's.

@@ -72,8 +72,8 @@ def observe(
 ) -> Observations:
     """Describe keypoints (B, T, J, 2) px with scores (B, T, J) at times (B, T) s, seen with intrinsics (B, 3, 3).
 
-    derived, intrinsics_known: (B,) bool, see `pose.types.LiftBatch`. A joint of score 0 has no influence on the result,
-    whatever its coordinate, NaN included.
+    derived, intrinsics_known: (B,) bool, see `pose.sequences.LiftBatch`. A joint of score 0 has no influence on the
+    result, whatever its coordinate, NaN included.
     """
     mask = scores > 0
     rays = _camera_rays(keypoints, mask, intrinsics[:, None, None])
@@ -185,7 +185,7 @@ def decode(outputs: Tensor, observations: Observations, calibration: Tensor | No
     The network says how large the body's spread is in metres (so how far away it is), how deep each joint lies relative
     to the pelvis, how far to trust where each joint was seen, and a correction across the ray. Fully trusted and not
     corrected the result projects exactly onto the observation: P_j = Z c + A u_j + dz_j ray_j for spread A, root depth
-    Z = A / s, offset u_j and centre c. calibration: (2, 16) slope and offset of log sigma (`pose.lifter.calibration`).
+    Z = A / s, offset u_j and centre c. calibration: (2, 16) slope and offset of log sigma (`pose.training.sigma`).
     """
     o = observations
     parts = outputs.float().split([1, JOINTS, JOINTS, 2 * JOINTS, JOINTS - 1], dim=-1)

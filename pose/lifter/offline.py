@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from pose.lifter.pending import LONGEST_GAP_SECONDS, PendingFrame, take_finished
 from pose.lifter.predict import HOP, WINDOW, Blend, Lifter
+from pose.sequences import Sequence2D
 from pose.skeletons import Skeleton
-from pose.types import FrameResult, People, Sequence2D
+from pose.types import FrameResult, People
 
 
 class OfflineLifter:

@@ -14,12 +14,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pose.geometry import intrinsics_from_fov
+from pose.camera import intrinsics_from_fov
 from pose.lifter.checkpoint import checkpoint_path, load_checkpoint
 from pose.lifter.features import Lifted, Observations, observe
 from pose.lifter.model import LifterNetwork
+from pose.sequences import Sequence2D, Sequence3D
 from pose.skeletons import get_skeleton, to_h36m17
-from pose.types import F32, Sequence2D, Sequence3D
+from pose.types import F32
 from pose.weights import sha256_of
 
 WINDOW = 81

@@ -70,7 +70,7 @@ class StreamStep(nn.Module):
         *state: Tensor,
     ) -> tuple[Tensor, ...]:
         """keypoints (P, 17, 2) px, scores (P, 17), time (P,) float64 s, intrinsics (P, 3, 3) float64 px, derived and
-        intrinsics_known (P,) bool as in `pose.types.LiftBatch`, then the state.
+        intrinsics_known (P,) bool as in `pose.sequences.LiftBatch`, then the state.
 
         Returns joints (P, 17, 3) m root-relative, root (P, 3) m and sigma (P, 17) mm of the asked-for frame, then the
         next state.

@@ -14,14 +14,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.camera import intrinsics_from_fov
 from pose.errors import PoseError
-from pose.geometry import intrinsics_from_fov
 from pose.lifter.backends import OnnxStep, StepBackend, TorchStep
 from pose.lifter.features import TYPICAL_STEP
 from pose.lifter.pending import LONGEST_GAP_SECONDS, PendingFrame, take_finished
 from pose.lifter.predict import Lifter
 from pose.lifter.step import StreamStep
-from pose.lifter.together import PersonState, Setting, Together, gather
+from pose.lifter.step_batch import PersonState, Setting, Together, gather
 from pose.skeletons import Skeleton, to_h36m17
 from pose.types import F32, FrameResult, People
 

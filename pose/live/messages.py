@@ -7,7 +7,7 @@ import json
 import time
 from functools import lru_cache
 
-from pose.export.poses_json import PeopleJson
+from pose.files.json import PeopleJson
 from pose.live.result import LiveResult
 
 FORMAT = "pose-live"

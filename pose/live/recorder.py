@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from pose.errors import PoseError
-from pose.export import WRITERS, ResultWriter, RunInfo
+from pose.files import WRITERS, ResultWriter, RunInfo
 from pose.live.loop import LiveLoop
 from pose.live.result import LiveResult
 from pose.live.subscriber import Subscriber

@@ -28,7 +28,7 @@ class RerunSink:
         try:
             import rerun
         except ImportError as error:
-            raise PoseError("--rerun needs Rerun: pip install 'pose-pipeline[rerun]'") from error
+            raise PoseError("--rerun needs Rerun: pip install 'pose-run[rerun]'") from error
         self._rerun: Any = rerun
         self._stream = rerun.RecordingStream("pose-webcam")
         try:

@@ -66,7 +66,7 @@ class WebSocketSink:
         try:
             from websockets.sync.server import serve
         except ImportError as error:
-            raise PoseError("--ws needs websockets: pip install 'pose-pipeline[webcam]'") from error
+            raise PoseError("--ws needs websockets: pip install 'pose-run[webcam]'") from error
         self._clients: list[Mailbox[list[str]]] = []
         self._lock = threading.Lock()
         try:

@@ -42,7 +42,7 @@ class ServerCopy:
         """
         if not target.url.lower().startswith(("http://", "https://")):
             return None
-        request = urllib.request.Request(target.url, headers={"Range": "bytes=0-", "User-Agent": "pose-pipeline"})
+        request = urllib.request.Request(target.url, headers={"Range": "bytes=0-", "User-Agent": "pose-run"})
         try:
             response = urllib.request.urlopen(request, timeout=TIMEOUT)
         except (OSError, http.client.HTTPException, ValueError):

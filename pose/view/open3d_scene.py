@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.errors import PoseError
-from pose.silence import silenced
+from pose.system.silence import silenced
 from pose.types import F32, U8
 from pose.view import draw
 from pose.view.colours import person_colour
 from pose.view.scene import HEAD, Mesh, Stage, body_mesh, grid_lines, mark_mesh, orbit_eye
 
-INSTALL = 'pip install "pose-pipeline[view3d]"'
+INSTALL = 'pip install "pose-run[view3d]"'
 SYSTEM = "apt-get install libusb-1.0-0 libgl1 libegl1 libgomp1 libvulkan1 mesa-vulkan-drivers"
 OFF_SCREEN_DRIVER = f"Open3D finds no driver to render without a window; install one: {SYSTEM}"
 FOV_DEGREES = 38.0

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.export import PoseTable
+from pose.files import PoseTable
 from pose.skeletons import H36M17
 from pose.types import F32, I64
 from pose.view.colours import RGB, SIDE_COLOURS, edge_side, person_colour

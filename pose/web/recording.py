@@ -6,7 +6,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pose.export import WRITERS
+from pose.files import WRITERS
 from pose.live import LiveLoop
 from pose.live.recorder import Recorder
 

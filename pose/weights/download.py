@@ -99,7 +99,7 @@ def download(url: str, path: Path, *, schemes: tuple[str, ...] = ("https",), tim
 
 def _attempt(opener: urllib.request.OpenerDirector, url: str, path: Path, offset: int, timeout: float) -> bool:
     """One request from byte `offset` on; True when the whole file has come."""
-    request = urllib.request.Request(url, headers={"User-Agent": "pose-pipeline", "Accept-Encoding": "identity"})
+    request = urllib.request.Request(url, headers={"User-Agent": "pose-run", "Accept-Encoding": "identity"})
     if offset:
         request.add_header("Range", f"bytes={offset}-")
     try:

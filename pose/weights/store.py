@@ -71,7 +71,10 @@ class Store:
 
         named = os.environ.get("POSE_WEIGHTS_DIR", "").split(os.pathsep)
         folders = tuple(Path(folder).expanduser() for folder in named if folder)
-        cache = user_cache_path("pose-pipeline", appauthor=False) / "weights"
+        cache = user_cache_path("pose-run", appauthor=False) / "weights"
+        former = user_cache_path("pose-pipeline", appauthor=False) / "weights"  # the name of version 0.1
+        if former.is_dir():
+            folders = (*folders, former)
         return cls(folders, cache, {**WEIGHTS, **packaged_weights()})
 
     def weight(self, name: str) -> Weight:

@@ -3,9 +3,14 @@
 import os
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+
+PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
+SCRIPTS = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]["scripts"]
 
 Command = Callable[..., subprocess.CompletedProcess]
 CommandLine = Callable[..., list[str]]
@@ -13,10 +18,11 @@ CommandLine = Callable[..., list[str]]
 
 @pytest.fixture
 def command_line() -> CommandLine:
-    """What the entry point of `apps.<module>` does, as words for a new process."""
+    """What the command `pose-<name>` does, as words for a new process."""
 
-    def words(module: str, *arguments: object) -> list[str]:
-        start = f"import sys; from apps.{module} import main; sys.exit(main())"
+    def words(name: str, *arguments: object) -> list[str]:
+        module, _, function = SCRIPTS[f"pose-{name}"].partition(":")
+        start = f"import sys; from {module} import {function}; sys.exit({function}())"
         return [sys.executable, "-c", start, *map(str, arguments)]
 
     return words
@@ -26,9 +32,9 @@ def command_line() -> CommandLine:
 def call(weights_dir, command_line) -> Command:
     """Runs a command of the project in a process of its own."""
 
-    def run(module: str, *arguments: object, **options: object) -> subprocess.CompletedProcess:
+    def run(name: str, *arguments: object, **options: object) -> subprocess.CompletedProcess:
         return subprocess.run(
-            command_line(module, *arguments),
+            command_line(name, *arguments),
             env={**os.environ, "POSE_WEIGHTS_DIR": str(weights_dir)},
             capture_output=True,
             text=True,

@@ -4,9 +4,8 @@ import json
 import sys
 
 import pytest
-
-from apps.attention_costs import Cost, table
-from apps.bench import main
+from pose_apps.bench.attention_costs import Cost, table
+from pose_apps.bench.command import main
 
 
 @pytest.fixture
@@ -53,7 +52,7 @@ def test_attention_is_timed_in_a_process_of_its_own():
     import subprocess
 
     script = (
-        "from apps.attention_costs import Case, measure\n"
+        "from pose_apps.bench.attention_costs import Case, measure\n"
         "cost = measure(Case(name='fnet', length=64, batch=1, dim=16, heads=2, device='cpu'), seconds=0.01)\n"
         "print(cost.milliseconds, cost.megabytes)"
     )

@@ -4,12 +4,12 @@ import json
 
 import numpy as np
 import pytest
+from pose_apps.bench import networks
+from pose_apps.bench.command import main
+from pose_apps.bench.detectors import detection
+from pose_apps.bench.estimators import estimation, one_pass
+from pose_apps.bench.networks import PEOPLE, PICTURE, Case, Figure, as_table, measure, tiled
 
-from apps import bench_networks
-from apps.bench import main
-from apps.bench_detectors import detection
-from apps.bench_estimators import estimation, one_pass
-from apps.bench_networks import PEOPLE, PICTURE, Case, Figure, as_table, measure, tiled
 from pose.builders import DETECTORS, ESTIMATORS, ONE_PASS
 from pose.config import PipelineConfig
 
@@ -91,6 +91,6 @@ def test_the_table_has_a_row_for_each_network():
 
 
 def test_the_gpu_is_named(monkeypatch):
-    monkeypatch.setattr(bench_networks, "resolve_device", lambda device: "cuda")
+    monkeypatch.setattr(networks, "resolve_device", lambda device: "cuda")
     monkeypatch.setattr("torch.cuda.get_device_name", lambda: "a GPU")
-    assert bench_networks.describe_machine("auto")["gpu"] == "a GPU"
+    assert networks.describe_machine("auto")["gpu"] == "a GPU"

@@ -6,9 +6,8 @@ import re
 import numpy as np
 import pytest
 from benchmark_files import walker, write_mpi_inf_3dhp, write_protocol_m, write_protocol_v
-
-from apps.eval import main
-from datasets import human36m
+from pose_apps.evaluate.command import main
+from pose_datasets import human36m
 
 TAKES = {"S9": {"Directions 1": 30, "Photo": 12}, "S11": {"Directions": 9, "Walking 1": 40}}
 M_VIDEOS = [("S9", "Greeting", 1, 0, 300), ("S9", "Greeting", 2, 1, 250), ("S11", "Walking", 1, 2, 250)]

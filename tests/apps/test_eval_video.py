@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 import pytest
+from pose_apps.evaluate.command import main
 
-from apps.eval import main
 from pose.config import PipelineConfig
 from pose.pipeline import Pipeline
 from pose.video import open_source

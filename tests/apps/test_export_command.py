@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import torch
+from pose_apps.export import main
 
-from apps.export import main
-from pose.lifter.export import WindowLift
+from pose.lifter.exchange import WindowLift
 from pose.lifter.predict import Lifter
 
 

@@ -5,8 +5,7 @@ import subprocess
 import sys
 
 import pytest
-
-from apps.interrupts import Interrupts
+from pose_apps.support.interrupts import Interrupts
 
 
 def interrupt(times: int = 1) -> None:
@@ -52,12 +51,12 @@ def run(code: str) -> tuple[int, str, str]:
 
 
 def test_an_interrupt_while_a_command_is_loaded_is_one_line():
-    code = "import apps, signal; signal.raise_signal(signal.SIGINT)"
+    code = "import pose_apps, signal; signal.raise_signal(signal.SIGINT)"
     assert run(code) == (-signal.SIGINT, "", "error: interrupted\n")  # a shell reports 130
 
 
 def test_other_errors_keep_their_traceback():
-    status, _, shown = run("import apps; raise ValueError('ours')")
+    status, _, shown = run("import pose_apps; raise ValueError('ours')")
     assert status == 1
     assert "Traceback" in shown
     assert "ValueError: ours" in shown
@@ -66,7 +65,7 @@ def test_other_errors_keep_their_traceback():
 def test_one_more_interrupt_does_not_break_into_the_end_of_the_process():
     code = """
 import signal, sys
-from apps.common import run_command
+from pose_apps.support.command import run_command
 
 @run_command
 def main(argv=None):

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pose_apps.lift import main
 
-from apps.lift import main
-from pose.geometry import project
+from pose.camera import project
 from pose.skeletons import SKELETONS
 
 FRAMES = 20

@@ -6,10 +6,9 @@ import zipfile
 import numpy as np
 import pytest
 from benchmark_files import write_mpi_inf_3dhp, write_protocol_m, write_raw_release
-
-from apps.prepare import main
-from datasets import human36m, human36m_motionbert, mpi_inf_3dhp
-from datasets.mocap import load_clips
+from pose_apps.prepare import main
+from pose_datasets import human36m, human36m_motionbert, mpi_inf_3dhp
+from pose_datasets.mocap import load_clips
 
 
 @pytest.fixture
@@ -71,7 +70,7 @@ def test_mocap(run, shared, tmp_path):
 
 def write_run(path, frames=10):
     """What pose-run writes: two people, of whom the second is there for some frames only."""
-    from pose.export import CameraInfo, NpzWriter, RunInfo
+    from pose.files import CameraInfo, NpzWriter, RunInfo
     from pose.skeletons import COCO17
     from pose.types import FrameResult, People, Poses3D
 
@@ -93,7 +92,7 @@ def write_run(path, frames=10):
 
 
 def test_one_person_of_a_run(run, tmp_path):
-    from pose.keypoints_npz import read_keypoints
+    from pose.files.keypoints import read_keypoints
 
     poses = write_run(tmp_path / "poses.npz")
     assert run("sequence", "--source", poses, "--out", tmp_path / "longest.npz")[0] == 0

@@ -13,11 +13,11 @@ import av
 import jsonschema
 import numpy as np
 import pytest
+from pose_apps.run import main
+from pose_apps.support.outputs import default_folder
 
-from apps.outputs import default_folder
-from apps.run import main
-from pose.export import load_poses
-from pose.export.poses_json import SCHEMA_PATH
+from pose.files import load_poses
+from pose.files.json import SCHEMA_PATH
 
 
 @pytest.fixture(autouse=True)
@@ -340,7 +340,7 @@ def test_quiet_holds_for_the_fetch_of_weights_too(quiet, dance, tmp_path, tiny_l
     shown = seen_on_a_terminal(command, {"POSE_WEIGHTS_DIR": "", "XDG_CACHE_HOME": str(tmp_path)})
     assert ("fetching mediapipe" in shown) == (not quiet)
     assert (shown == "") == quiet
-    assert sorted((tmp_path / "pose-pipeline" / "weights").glob("blazepose-*"))
+    assert sorted((tmp_path / "pose-run" / "weights").glob("blazepose-*"))
 
 
 @pytest.mark.parametrize(

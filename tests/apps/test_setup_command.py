@@ -7,14 +7,13 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-
-from apps import setup
+from pose_apps import setup
 
 HERE = Path(__file__).parents[2]
 
 
 def test_a_failure_is_one_line_with_pips_reason(monkeypatch, capsys):
-    monkeypatch.setattr(setup, "STEPS", (("--no-index", "pose-pipeline-has-no-such-package"),))
+    monkeypatch.setattr(setup, "STEPS", (("--no-index", "pose-run-has-no-such-package"),))
     assert setup.main(["mmpose"]) == 1
     error = capsys.readouterr().err
     assert error.startswith("error: ")
@@ -41,7 +40,7 @@ def test_installs_for_real_into_an_environment_of_its_own(tmp_path):
     python = tmp_path / "bin" / "python"
     found = sysconfig.get_path("purelib", vars={"base": str(tmp_path)})
     (Path(found) / "below.pth").write_text(f"{sysconfig.get_path('purelib')}\n{HERE}\n")
-    command = [python, "-c", "import sys; from apps.setup import main; sys.exit(main(['mmpose']))"]
+    command = [python, "-c", "import sys; from pose_apps.setup import main; sys.exit(main(['mmpose']))"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "mmpose is ready" in done.stdout

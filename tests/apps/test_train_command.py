@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from pose_apps.train import main
+from pose_datasets.mocap import save_clips
 
-from apps.train import main
-from datasets.mocap import save_clips
 from pose.lifter.checkpoint import load_checkpoint
 from pose.lifter.model import LifterConfig, LifterNetwork
 
@@ -65,7 +65,7 @@ def test_a_run_leaves_weights_logs_pictures_and_its_configuration(mocap, tmp_pat
 
 def test_resume_goes_on_from_the_last_checkpoint(mocap, tmp_path, capsys, monkeypatch):
     """A run that is interrupted after 3 steps and goes on has the losses of one that was not."""
-    from datasets.training import MocapSource
+    from pose_datasets.training import MocapSource
 
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     assert train(mocap, whole, "--train.steps=5") == 0

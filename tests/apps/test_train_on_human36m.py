@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 from benchmark_files import write_protocol_m, write_protocol_v
-
-from apps.eval import main as evaluate
-from apps.train import main as train
+from pose_apps.evaluate.command import main as evaluate
+from pose_apps.train import main as train
 
 RECIPES = Path(__file__).resolve().parents[2] / "configs" / "train"
 SMALL = {

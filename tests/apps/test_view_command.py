@@ -6,10 +6,10 @@ import sys
 
 import numpy as np
 import pytest
+from pose_apps.view import main
 from pose_fakes import run_info, seen_result
 
-from apps.view import main
-from pose.export import NpzWriter
+from pose.files import NpzWriter
 from pose.skeletons import H36M17
 from pose.video import open_source
 from pose.view.colours import SIDE_COLOURS
@@ -21,7 +21,7 @@ class Blocker:
         if name.partition(".")[0] == "open3d":
             raise {error}
 sys.meta_path.insert(0, Blocker())
-from apps.view import main
+from pose_apps.view import main
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -46,7 +46,7 @@ def _refusal(capsys, *arguments):
 @pytest.mark.parametrize(
     ("error", "advice"),
     [
-        ("ModuleNotFoundError('No module named open3d')", 'pip install "pose-pipeline[view3d]"'),
+        ("ModuleNotFoundError('No module named open3d')", 'pip install "pose-run[view3d]"'),
         ("ImportError('libusb-1.0.so.0: cannot open shared object file')", "apt-get install libusb-1.0-0"),
         ("OSError('libGL.so.1: cannot open shared object file')", "apt-get install libusb-1.0-0 libgl1"),
     ],
@@ -122,7 +122,7 @@ def test_a_run_without_frames_is_one_line(capsys, tmp_path):
 def test_the_video_shows_the_people(poses, tmp_path):
     """Runs wherever the extra is installed; elsewhere it checks that the command says so and leaves no file."""
     target = tmp_path / "clip.mp4"
-    code = "import sys; from apps.view import main; sys.exit(main(sys.argv[1:]))"
+    code = "import sys; from pose_apps.view import main; sys.exit(main(sys.argv[1:]))"
     done = subprocess.run(
         [sys.executable, "-c", code, str(poses), "--save", str(target), "--size", "320x240"],
         capture_output=True,

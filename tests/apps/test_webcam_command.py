@@ -8,10 +8,10 @@ import subprocess
 import time
 
 import pytest
+from pose_apps.webcam.command import main
+from pose_apps.webcam.report import FORMAT, VERSION
 
-from apps.webcam import main
-from apps.webcam_report import FORMAT, VERSION
-from pose.export import load_poses
+from pose.files import load_poses
 
 
 @pytest.fixture(autouse=True)
@@ -103,7 +103,7 @@ def test_ctrl_c_finishes_the_recording_and_the_report(command_line, dance, tmp_p
     ],
 )
 def test_a_wrong_call_is_one_line_before_any_network_is_loaded(arguments, status, words, capsys, monkeypatch):
-    monkeypatch.setattr("apps.webcam_extras.load_pipeline", lambda config: pytest.fail("networks were loaded"))
+    monkeypatch.setattr("pose_apps.webcam.extras.load_pipeline", lambda config: pytest.fail("networks were loaded"))
     assert main(arguments) == status
     said = capsys.readouterr().err
     assert said.startswith("error: ")

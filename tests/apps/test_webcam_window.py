@@ -8,12 +8,12 @@ import cv2
 import numpy as np
 import pygame
 import pytest
+from pose_apps.webcam.canvas import VIEWS, Canvas
+from pose_apps.webcam.display import Display
+from pose_apps.webcam.options import WebcamConfig
+from pose_apps.webcam.window import Window
 from pose_fakes import SIZE, STANDING, run_info, seen_result
 
-from apps.webcam_canvas import VIEWS, Canvas
-from apps.webcam_display import Display
-from apps.webcam_options import WebcamConfig
-from apps.webcam_window import Window
 from pose.config import PipelineConfig, preset_names
 from pose.errors import PoseError
 from pose.live import LiveLoop, LiveResult, PushedFrames
@@ -181,7 +181,7 @@ def test_next_preset_is_loaded_beside_the_running_loop(demo, monkeypatch):
         loaded.append(config)
         return Pipeline()
 
-    monkeypatch.setattr("apps.webcam_window.load_pipeline", load)
+    monkeypatch.setattr("pose_apps.webcam.window.load_pipeline", load)
     before = demo.loop.pipeline
     for _ in range(2):
         demo(pygame.K_p)
@@ -196,7 +196,7 @@ def test_preset_that_cannot_be_loaded_is_said_and_the_old_one_goes_on(demo, monk
     def load(config):
         raise PoseError("its weights are not here")
 
-    monkeypatch.setattr("apps.webcam_window.load_pipeline", load)
+    monkeypatch.setattr("pose_apps.webcam.window.load_pipeline", load)
     before = demo.loop.pipeline
     demo(pygame.K_p)
     wait_for_preset(demo)
@@ -232,5 +232,5 @@ def test_without_a_display_one_line_names_what_works(monkeypatch):
 
 def test_without_pygame_one_line_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pygame", None)
-    with pytest.raises(PoseError, match=r"pip install 'pose-pipeline\[webcam\]'.*--web .*--headless"):
+    with pytest.raises(PoseError, match=r"pip install 'pose-run\[webcam\]'.*--web .*--headless"):
         Display("test")

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from pose_apps.weights import main
 
-from apps.weights import main
 from pose.weights import WEIGHTS
 from pose.weights.packaged import packaged_weights
 
@@ -20,7 +20,7 @@ def cache(tmp_path, monkeypatch) -> Path:
     """An empty cache of its own, and no other folder."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("POSE_WEIGHTS_DIR", raising=False)
-    return tmp_path / "pose-pipeline" / "weights"
+    return tmp_path / "pose-run" / "weights"
 
 
 @pytest.fixture

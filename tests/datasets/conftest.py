@@ -4,8 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from datasets import mocap
+from pose_datasets import mocap
 
 
 @pytest.fixture(scope="session")

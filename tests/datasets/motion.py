@@ -1,10 +1,9 @@
 """Made-up motion for tests: a standing body with constant bone lengths that waves its limbs."""
 
 import numpy as np
-
-from datasets import rotations
-from datasets.mapping import POINTS
-from datasets.mocap import Clip
+from pose_datasets import rotations
+from pose_datasets.mapping import POINTS
+from pose_datasets.mocap import Clip
 
 # Metres, y up, facing z, left towards x; in the order of POINTS.
 STANDING = np.array(

@@ -5,8 +5,8 @@ import zipfile
 
 import numpy as np
 import pytest
+from pose_datasets import asf_amc
 
-from datasets import asf_amc
 from pose.errors import PoseError
 
 ASF = """# a made-up skeleton

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from motion import waving_clip
-
-from datasets import bodies, poses
+from pose_datasets import bodies, poses
 
 LEFT_KNEE, RIGHT_ELBOW = [5, 6], [15, 16]
 

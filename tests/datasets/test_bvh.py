@@ -4,8 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
+from pose_datasets import bvh
 
-from datasets import bvh
 from pose.errors import PoseError
 
 

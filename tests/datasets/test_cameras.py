@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from motion import waving_clip
+from pose_datasets import cameras
 
-from datasets import cameras
-from pose.geometry import intrinsics_from_fov, project
+from pose.camera import intrinsics_from_fov, project
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,9 @@
 
 import numpy as np
 from motion import STANDING, waving_clip
+from pose_datasets import definitions
+from pose_datasets.bodies import pelvis_frame, to_bones
 
-from datasets import definitions
-from datasets.bodies import pelvis_frame, to_bones
 from pose.skeletons import COCO17, H36M_NAMES, to_h36m17
 
 

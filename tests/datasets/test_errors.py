@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from motion import waving_clip
-
-from datasets import errors
-from datasets.smooth import correlated_noise, smooth_noise
+from pose_datasets import errors
+from pose_datasets.smooth import correlated_noise, smooth_noise
 
 NONE = errors.ErrorConfig(
     jitter=0, drift=0, bias=0, spread=0, speed=0, outlier_rate=0, swap_rate=0, drop_rate=0, frame_drop_rate=0

@@ -14,9 +14,9 @@ from benchmark_files import (
     write_protocol_v,
     write_raw_release,
 )
+from pose_datasets import human36m, human36m_release
+from pose_datasets.pickles import load_npz_object, load_pickle
 
-from datasets import human36m, human36m_release
-from datasets.pickles import load_npz_object, load_pickle
 from pose.errors import PoseError, UsageError
 
 TAKES = {"S9": {"Directions 1": 20, "Photo": 12}, "S11": {"Directions": 9, "Walking 1": 15}}

@@ -5,10 +5,10 @@ import pickle
 import numpy as np
 import pytest
 from benchmark_files import CAMERA_DATA, motionbert_half, slow_camera_point, walker, write_protocol_m
+from pose_datasets import human36m_motionbert as protocol_m
 
-from datasets import human36m_motionbert as protocol_m
-from pose import metrics
 from pose.errors import PoseError, UsageError
+from pose.evaluation import metrics
 
 VIDEOS = [
     ("S9", "Greeting", 1, 0, 50),

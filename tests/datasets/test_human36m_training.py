@@ -5,11 +5,11 @@ from dataclasses import fields
 import numpy as np
 import pytest
 from benchmark_files import write_protocol_m, write_protocol_v
+from pose_datasets.human36m import load_cameras
+from pose_datasets.human36m_training import Human36mConfig, Human36mSource, collate, window
 
-from datasets.human36m import load_cameras
-from datasets.human36m_training import Human36mConfig, Human36mSource, collate, window
 from pose.errors import UsageError
-from pose.types import LiftBatch
+from pose.sequences import LiftBatch
 
 TAKES = {subject: {"Walking": 40, "Photo 1": 9} for subject in ("S1", "S5", "S6", "S7", "S8", "S9", "S11")}
 CENTRES = {camera.centre[0] for camera in load_cameras()["S1"]}

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from pose_datasets import bvh, mapping
+from pose_datasets.bodies import PARENTS, pelvis_frame, to_bones
 
-from datasets import bvh, mapping
-from datasets.bodies import PARENTS, pelvis_frame, to_bones
 from pose.errors import PoseError
 
 FORMATS = {"asf": "07_01", "daz": "12_01", "motion builder": "26_01", "motion builder, other names": "131_01"}

@@ -5,8 +5,8 @@ import zipfile
 import numpy as np
 import pytest
 from motion import waving_clip
+from pose_datasets import mocap
 
-from datasets import mocap
 from pose.errors import PoseError
 
 

@@ -4,8 +4,8 @@ import h5py
 import numpy as np
 import pytest
 from benchmark_files import MPI_LENS, walker, write_mpi_inf_3dhp
+from pose_datasets import mpi_inf_3dhp
 
-from datasets import mpi_inf_3dhp
 from pose.errors import PoseError, UsageError
 
 INVALID = (3, 11)

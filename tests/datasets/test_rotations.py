@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-
-from datasets import rotations, vectors
+from pose_datasets import rotations, vectors
 
 
 @pytest.mark.parametrize("angle", [0.0, 1e-5, 0.3, np.pi / 2, 3.0, np.pi, 5.0])

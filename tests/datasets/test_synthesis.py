@@ -5,15 +5,15 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 from motion import waving_clip
+from pose_datasets.bodies import BodyConfig
+from pose_datasets.cameras import project_batch
+from pose_datasets.definitions import CANONICAL
+from pose_datasets.errors import person_size
+from pose_datasets.filming import FilmConfig
+from pose_datasets.sampling import ClipPool, clip_weights, random_times, resample
+from pose_datasets.synthesis import CONDITIONS, Synthesis, SynthesisConfig, evaluation_batches, hard_batches
 
-from datasets.bodies import BodyConfig
-from datasets.cameras import project_batch
-from datasets.definitions import CANONICAL
-from datasets.errors import person_size
-from datasets.filming import FilmConfig
-from datasets.sampling import ClipPool, clip_weights, random_times, resample
-from datasets.synthesis import CONDITIONS, Synthesis, SynthesisConfig, evaluation_batches, hard_batches
-from pose.types import LiftBatch
+from pose.sequences import LiftBatch
 
 CLEAN = SynthesisConfig(film=FilmConfig(exact=1.0, derived=0.0))
 

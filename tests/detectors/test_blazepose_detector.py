@@ -3,9 +3,9 @@
 import av
 import numpy as np
 import pytest
+from pose_detectors.blazepose import BlazePoseDetector, anchors, decode, weighted_nms
 
-from detectors.blazepose import BlazePoseDetector, anchors, decode, weighted_nms
-from pose.imaging import box_iou
+from pose.networks.crops import box_iou
 
 
 @pytest.fixture(scope="module")

@@ -5,15 +5,15 @@ import importlib.util
 import cv2
 import numpy as np
 import pytest
+from pose_detectors.full_frame import FullFrameDetector
+from pose_detectors.mobilenet import MobileNetDetector, SSDLiteDetector
+from pose_detectors.rtmdet import RTMDetDetector
+from pose_detectors.yolo import YoloDetector
+from pose_detectors.yolox import YoloXDetector, grid
 
-from detectors.full_frame import FullFrameDetector
-from detectors.mobilenet import MobileNetDetector, SSDLiteDetector
-from detectors.rtmdet import RTMDetDetector
-from detectors.yolo import YoloDetector
-from detectors.yolox import YoloXDetector, grid
 from pose.errors import PoseError, UsageError
-from pose.imaging import box_iou
-from pose.yolo import YoloOptions
+from pose.networks.crops import box_iou
+from pose.networks.yolo import YoloOptions
 
 # xyxy px around the one person in view, read off the pictures by eye, to a few pixels.
 PEOPLE = {("walk-by.mp4", 400): (386, 2, 545, 382), ("dance.mp4", 100): (105, 76, 281, 438)}
@@ -136,7 +136,7 @@ def test_ssdlite_gives_what_torchvision_gives(tmp_path, clip_frame):
 
 @pytest.mark.skipif(importlib.util.find_spec("torchvision") is not None, reason="torchvision is installed")
 def test_ssdlite_names_the_extra(tmp_path):
-    with pytest.raises(PoseError, match=r"pip install 'pose-pipeline\[torchvision\]'"):
+    with pytest.raises(PoseError, match=r"pip install 'pose-run\[torchvision\]'"):
         SSDLiteDetector(model=tmp_path / "ssdlite.pth", device="cpu")
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pose_detectors.yolo import YoloDetector
 
-from detectors.yolo import YoloDetector
 from pose.errors import PoseError, UsageError
 from pose.estimators.yolo_pose import YoloPose
+from pose.networks.yolo import YoloOnnx, YoloOptions, load_yolo
 from pose.types import Boxes
-from pose.yolo import YoloOnnx, YoloOptions, load_yolo
 
 REFERENCE = json.loads(Path(__file__).with_name("ultralytics.json").read_text(encoding="utf-8"))["pictures"]
 FRAMES = [name for name in REFERENCE if "#" in name]
@@ -172,7 +172,7 @@ def test_final_rows_need_no_suppression(pose):
     """An export that ends in (300, 57) rows: the same people as its raw head says."""
     network = YoloOnnx.__new__(YoloOnnx)
     network._options, network.joints, network._values, network.side = YoloOptions(), 17, 3, 256
-    from pose.letterbox import Fit
+    from pose.networks.letterbox import Fit
 
     image, fit = np.zeros((100, 200, 3), np.uint8), Fit((0.5, 0.5), (10, 20))
     rows = np.zeros((300, 57), np.float32)
@@ -205,5 +205,5 @@ def test_wrong_files_are_refused(weights_dir, tmp_path):
 
 @pytest.mark.skipif(importlib.util.find_spec("ultralytics") is not None, reason="ultralytics is installed")
 def test_pt_files_name_the_extra(tmp_path):
-    with pytest.raises(PoseError, match=r"pip install 'pose-pipeline\[yolo\]'"):
+    with pytest.raises(PoseError, match=r"pip install 'pose-run\[yolo\]'"):
         load_yolo(tmp_path / "yolo11n.pt", "detect", ONE_THREAD)

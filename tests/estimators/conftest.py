@@ -1,7 +1,7 @@
 import av
 import pytest
+from pose_detectors.blazepose import BlazePoseDetector
 
-from detectors.blazepose import BlazePoseDetector
 from pose.estimators.blazepose import BlazePose
 
 

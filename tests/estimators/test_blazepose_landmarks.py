@@ -10,7 +10,7 @@ import pytest
 
 from pose.errors import PoseError
 from pose.estimators.blazepose import BlazePose, refine
-from pose.people import PeopleTracker
+from pose.people.follow import PeopleTracker
 from pose.types import Boxes, Regions
 
 REFERENCE = Path(__file__).with_name("mediapipe_dance.json")

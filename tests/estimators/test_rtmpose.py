@@ -16,7 +16,7 @@ import torch
 from pose.errors import PoseError
 from pose.estimators.rtmpose import MEAN_RGB, STD_RGB, RTMPose, box_regions, decode
 from pose.estimators.rtmpose_net import BINS_PER_PIXEL, RTMPoseNetwork, load_checkpoint
-from pose.network_input import NetworkInput
+from pose.networks.input import NetworkInput
 from pose.types import Boxes, Regions
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"

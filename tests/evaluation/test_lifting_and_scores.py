@@ -7,13 +7,12 @@ import pytest
 from benchmark_files import walker, write_protocol_m
 from evaluation_fakes import ConstantLifter, DepthLifter
 
-from pose import metrics
-from pose.evaluation import calibration, lifting
+from pose.evaluation import calibration, lifting, metrics
 from pose.evaluation.lifting import FLIPPED, PLAIN, evaluate_lifter, evaluate_predictions
 from pose.evaluation.scores import MEASURES, PCK_JOINTS, score, summarize
 from pose.labelled import LabelledSequence, check_metres
+from pose.sequences import Sequence2D
 from pose.skeletons import H36M17
-from pose.types import Sequence2D
 
 LENS = np.array([[1100.0, 0, 510], [0, 1100, 505], [0, 0, 1]])
 
@@ -163,7 +162,7 @@ def test_small_batches_give_the_same(sequences, monkeypatch):
 
 
 def test_protocol_m_shows_a_lifter_one_clip_at_a_time(tmp_path):
-    from datasets.human36m_motionbert import load_test
+    from pose_datasets.human36m_motionbert import load_test
 
     folder = write_protocol_m(tmp_path, [("S9", "Greeting", 1, 0, 50), ("S11", "Walking", 1, 2, 30)], noise=0)
     lifter = DepthLifter(np.zeros((17, 3)))

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from benchmark_files import walker
 
+from pose.camera import project
 from pose.errors import PoseError
 from pose.evaluation.video import match
-from pose.geometry import project
 from pose.skeletons import H36M17
 from pose.types import FrameResult, People, Poses3D
 

@@ -4,7 +4,7 @@ import torch
 
 from pose.lifter.model import LifterConfig, LifterNetwork
 from pose.lifter.predict import Lifter
-from pose.types import Sequence2D
+from pose.sequences import Sequence2D
 
 
 @pytest.fixture(autouse=True)

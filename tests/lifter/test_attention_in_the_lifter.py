@@ -13,7 +13,7 @@ from pose.attention import ATTENTIONS, PerformerAttention
 from pose.lifter.checkpoint import load_checkpoint, save_checkpoint
 from pose.lifter.model import LifterConfig, LifterNetwork
 from pose.lifter.predict import Lifter
-from pose.lifter.training import Trainer
+from pose.training.trainer import Trainer
 
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "datasets")]
 from motion import waving_clip

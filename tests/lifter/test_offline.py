@@ -8,8 +8,9 @@ import pytest
 
 from pose.lifter.offline import OfflineLifter
 from pose.lifter.predict import HOP, WINDOW, Lifter, fade, window_spans
+from pose.sequences import Sequence2D
 from pose.skeletons import H36M17, SKELETONS
-from pose.types import People, Sequence2D
+from pose.types import People
 
 
 def people_of(sequence, frame, ids=(1,)):
@@ -140,7 +141,7 @@ def test_exact_rays_are_reproduced(make_lifter, make_walk):
     """Fully trusted and not corrected, the joints project onto what was seen, whatever the pose."""
     import torch
 
-    from pose.geometry import intrinsics_from_fov, project
+    from pose.camera import intrinsics_from_fov, project
 
     lifter: Lifter = make_lifter()
     with torch.no_grad():

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pose_datasets.errors import person_size
+from pose_datasets.mocap import load_source, split
+from pose_datasets.synthesis import evaluation_batches
 
-from datasets.errors import person_size
-from datasets.mocap import load_source, split
-from datasets.synthesis import evaluation_batches
 from pose.lifter.checkpoint import checkpoint_path
-from pose.lifter.evaluation import measure
 from pose.lifter.predict import Lifter
-from pose.types import Sequence2D
+from pose.sequences import Sequence2D
+from pose.training.measure import measure
 from pose.weights import sha256_of
 
 # mm. What a mean pose makes of these clips is about 200; the cards report all test clips, these are a few.

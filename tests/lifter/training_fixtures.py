@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
-from datasets.mocap import Clip, save_clips
-from datasets.training import MocapConfig, MocapSource
+from pose_datasets.mocap import Clip, save_clips
+from pose_datasets.training import MocapConfig, MocapSource
+
 from pose.lifter.model import LifterConfig
-from pose.lifter.optimizers import OptimizerConfig
-from pose.lifter.schedules import ScheduleConfig
-from pose.lifter.training import TrainConfig
+from pose.training.optimizers import OptimizerConfig
+from pose.training.schedules import ScheduleConfig
+from pose.training.trainer import TrainConfig
 
 BATCH, FRAMES = 4, 12
 

@@ -9,8 +9,8 @@ from live_fakes import FakePipeline, picture, push, settled, wait_until
 from pose_fakes import run_info
 
 from pose.errors import PoseError
-from pose.export import load_poses
-from pose.export.poses_json import SCHEMA_PATH
+from pose.files import load_poses
+from pose.files.json import SCHEMA_PATH
 from pose.live import LiveLoop, PushedFrames
 from pose.live import recorder as module
 from pose.live.recorder import Recorder
@@ -90,7 +90,7 @@ def test_a_full_disk_ends_the_recording_and_not_the_loop(source, tmp_path, monke
     def full(*_: object) -> None:
         raise PoseError("poses.json: no space left on device")
 
-    monkeypatch.setattr("pose.export.poses_json.JsonWriter.write", full)
+    monkeypatch.setattr("pose.files.json.JsonWriter.write", full)
     with start(source) as loop:
         recorder = Recorder(loop, tmp_path)
         push(source, 6)

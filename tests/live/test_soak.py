@@ -3,8 +3,7 @@
 import json
 
 import pytest
-
-from apps.webcam import main
+from pose_apps.webcam.command import main
 
 SECONDS = 120
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pose_fakes import STANDING, run_info, seen_result
 
-from pose.export import NpzWriter, load_poses
+from pose.files import NpzWriter, load_poses
 from pose.skeletons import H36M17
 from pose.view.colours import SIDE_COLOURS
 from pose.view.open3d_scene import shot_list

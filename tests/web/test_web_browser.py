@@ -14,8 +14,8 @@ import jsonschema
 import pytest
 from web_fakes import TOKEN, Clip, FakePipeline, in_thread
 
-from pose.export import load_poses
-from pose.export.poses_json import SCHEMA_PATH
+from pose.files import load_poses
+from pose.files.json import SCHEMA_PATH
 from pose.view.colours import SIDE_COLOURS
 
 pytestmark = pytest.mark.slow
@@ -29,7 +29,7 @@ SCREENSHOTS = os.environ.get("POSE_WEB_SCREENSHOTS")
 @pytest.fixture(scope="module")
 def server(weights_dir) -> Iterator[str]:
     """`pose-webcam --web` with the real networks; its address."""
-    start = "import sys; from apps.webcam import main; sys.exit(main())"
+    start = "import sys; from pose_apps.webcam.command import main; sys.exit(main())"
     process = subprocess.Popen(
         [sys.executable, "-c", start, "--web", "--port", "0"],
         env={**os.environ, "POSE_WEIGHTS_DIR": str(weights_dir)},

@@ -12,8 +12,8 @@ import pytest
 from web_fakes import TOKEN, Clip, FakePipeline, closed, jpeg, picture_message, read_message, receive, serving
 
 from pose.errors import PoseError
-from pose.export import load_poses
-from pose.export.poses_json import SCHEMA_PATH
+from pose.files import load_poses
+from pose.files.json import SCHEMA_PATH
 from pose.web import messages
 from pose.web.jpeg import decode_jpeg
 from pose.web.recording import KEPT, Recorded, Recordings

@@ -15,9 +15,9 @@ import cv2
 import numpy as np
 from pose_fakes import seen_result
 
+from pose.camera import intrinsics_from_fov
 from pose.config import PipelineConfig
-from pose.export import CameraInfo
-from pose.geometry import intrinsics_from_fov
+from pose.files import CameraInfo
 from pose.skeletons import H36M17
 from pose.types import Frame, FrameResult
 from pose.web.server import WebServer

@@ -1,0 +1,1 @@
+"""`pose-bench`: how fast the parts are on this machine."""

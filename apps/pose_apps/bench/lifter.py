@@ -1,0 +1,152 @@
+"""`pose-bench lifter`: a streaming step, offline frames a second, and every attention mechanism over length."""
+
+import json
+import os
+import platform
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from jsonargparse import ArgumentParser, Namespace
+
+    from pose.lifter.predict import Lifter
+    from pose.lifter.stream import Backend
+
+PURPOSE = "A streaming step, offline frames a second, and every attention mechanism over length."
+PEOPLE = (1, 4)
+SEQUENCES, SEQUENCE_FRAMES = 16, 1000
+
+
+def add_options(parser: "ArgumentParser") -> None:
+    parser.add_argument("--offline", default="offline", help="the offline lifter: a shipped name or a checkpoint")
+    parser.add_argument("--stream", default="stream", help="the streaming lifter: a shipped name or a checkpoint")
+    parser.add_argument("--lookahead", type=int, default=0, help="of the streaming lifter, frames")
+    parser.add_argument("--skeleton", default="blazepose33", help="of the keypoints that are streamed")
+    parser.add_argument("--seconds", type=float, default=3.0, help="of measuring, for each figure")
+    parser.add_argument("--attention", type=bool, default=True, help="also measure every attention mechanism")
+    parser.add_argument("--json", metavar="FILE", help="also write the figures here")
+
+
+def run(options: "Namespace") -> None:
+    """Measure, print tables, write JSON."""
+    figures: dict[str, Any] = {"machine": _machine()}
+    if options.attention:  # first: it forks, which it may only do before torch has threads
+        from pose_apps.bench.attention_costs import LENGTHS, measure_all, table
+
+        costs = measure_all(seconds=min(options.seconds, 0.5))
+        print("Attention, one thread: softmax itself, the others' time and memory as ratios to it\n")
+        print(table(costs, list(LENGTHS)), end="\n\n")
+        figures["attention"] = {
+            name: {length: asdict(cost) for length, cost in row.items()} for name, row in costs.items()
+        }
+    steps = bench_stream(options.stream, options.lookahead, options.skeleton, options.seconds)
+    print(_stream_table(steps), end="\n\n")
+    figures["stream"] = [asdict(step) for step in steps]
+    figures["offline_frames_per_second"] = offline = bench_offline(options.offline, options.seconds)
+    print(f"offline, two threads: {offline:,.0f} frames/s ({SEQUENCES} sequences of {SEQUENCE_FRAMES} frames)")
+    if options.json:
+        Path(options.json).write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class StepTime:
+    """Milliseconds of `LifterStream.step` for so many people at once."""
+
+    backend: str
+    people: int
+    p50: float
+    p95: float
+
+
+def bench_stream(name: str, lookahead: int, skeleton: str, seconds: float) -> list[StepTime]:
+    """One thread, every backend there is. Different numbers of people take turns, so that they share the weather."""
+    import torch
+
+    from pose.errors import PoseError
+    from pose.lifter.predict import Lifter
+
+    torch.set_num_threads(1)
+    lifter, found = Lifter.load(name), []
+    backends: tuple[Backend, ...] = ("torch", "onnx")
+    for backend in backends:
+        try:
+            steps = [_Steps(lifter, backend, people, lookahead, skeleton) for people in PEOPLE]
+        except PoseError as error:
+            print(f"no {backend}: {error}")
+            continue
+        until = time.perf_counter() + seconds
+        while time.perf_counter() < until:
+            for step in steps:
+                step.take(20)
+        for people, step in zip(PEOPLE, steps, strict=True):
+            p50, p95 = np.percentile(step.times[len(step.times) // 10 :], (50, 95)) * 1000
+            found.append(StepTime(backend, people, float(p50), float(p95)))
+    return found
+
+
+class _Steps:
+    """A stream of made-up people, and how long each step took, s."""
+
+    def __init__(self, lifter: "Lifter", backend: "Backend", people: int, lookahead: int, skeleton: str) -> None:
+        from pose.lifter.stream import LifterStream
+        from pose.skeletons import get_skeleton
+
+        self._stream = LifterStream(lifter, get_skeleton(skeleton), (1280, 720), lookahead=lookahead, backend=backend)
+        self._people = [self._stream.new_person() for _ in range(people)]
+        joints = len(get_skeleton(skeleton))
+        self._base = np.random.default_rng(0).uniform(200, 500, (people, joints, 2)).astype(np.float32)
+        self._scores = np.ones((people, joints), np.float32)
+        self.times: list[float] = []
+
+    def take(self, count: int) -> None:
+        for _ in range(count):
+            now = len(self.times) / 30
+            keypoints = self._base + np.float32(20 * np.sin(now))
+            start = time.perf_counter()
+            self._stream.step(self._people, keypoints, self._scores, now)
+            self.times.append(time.perf_counter() - start)
+
+
+def bench_offline(name: str, seconds: float) -> float:
+    """Frames a second of `Lifter.lift_many` on two threads, arrays to arrays; the median of the passes."""
+    import torch
+
+    from pose.lifter.predict import Lifter
+    from pose.sequences import Sequence2D
+
+    torch.set_num_threads(2)
+    lifter, rng = Lifter.load(name), np.random.default_rng(0)
+    keypoints = rng.uniform(200, 500, (SEQUENCE_FRAMES, 17, 2)).astype(np.float32)
+    scores = np.ones((SEQUENCE_FRAMES, 17), np.float32)
+    sequence = Sequence2D(keypoints, scores, np.arange(SEQUENCE_FRAMES) / 30, (1280, 720), "h36m17")
+    lifter.lift_many([sequence])
+    rates: list[float] = []
+    until = time.perf_counter() + seconds
+    while len(rates) < 3 or time.perf_counter() < until:
+        start = time.perf_counter()
+        lifter.lift_many([sequence] * SEQUENCES)
+        rates.append(SEQUENCES * SEQUENCE_FRAMES / (time.perf_counter() - start))
+    return float(np.median(rates))
+
+
+def _stream_table(steps: list[StepTime]) -> str:
+    lines = [
+        "| streaming step, one thread | people | p50 ms | p95 ms | relative to one person |",
+        "|---|---|---|---|---|",
+    ]
+    alone = {step.backend: step.p50 for step in steps if step.people == 1}
+    lines += [
+        f"| {step.backend} | {step.people} | {step.p50:.3f} | {step.p95:.3f} | {step.p50 / alone[step.backend]:.2f} |"
+        for step in steps
+    ]
+    return "\n".join(lines)
+
+
+def _machine() -> dict[str, Any]:
+    import torch
+
+    return {"processors": os.cpu_count(), "architecture": platform.machine(), "torch": torch.__version__}

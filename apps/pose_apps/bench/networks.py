@@ -1,0 +1,240 @@
+"""What `pose-bench detectors` and `pose-bench estimators` share: how one network is measured, and the report.
+
+Each network runs in a process of its own, so that the memory it takes is its own.
+"""
+
+import json
+import multiprocessing
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pose.builders import Choice, build, weight_file
+from pose.config import DEVICES, PRECISIONS, PipelineConfig
+from pose.errors import PoseError, UsageError
+from pose.system.device import resolve_device
+from pose.types import F32, U8, Boxes
+from pose_apps.support.memory import forget_peak, peak_megabytes, resident_megabytes
+
+if TYPE_CHECKING:
+    from jsonargparse import ArgumentParser, Namespace
+
+PEOPLE = (1, 4, 16)
+PICTURE = (1280, 720)  # width, height, px
+WARM_UP, LEAST_RUNS = 1, 3
+# A stage and one picture with people in these boxes -> what is timed; it returns the number of people found.
+Prepare = Callable[[Any, U8, Boxes], Callable[[], int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One network to measure. table: the choices it is in. prepare: what of it is timed."""
+
+    table: dict[str, Choice[Any]]
+    name: str
+    shown: str
+    model: str | None
+    prepare: Prepare
+    config: PipelineConfig
+    video: str | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One network on one picture of so many people.
+
+    milliseconds: the median. megabytes: what the process, or the GPU, held more at its peak than before the network was
+    loaded, its runtime's libraries included; None where that cannot be known.
+    """
+
+    network: str
+    weights: str
+    device: str
+    people: int
+    milliseconds: float
+    frames_per_second: float
+    megabytes: float | None
+    found: int
+
+
+def add_network_options(parser: "ArgumentParser") -> None:
+    from typing import Literal
+
+    parser.add_argument("--names", nargs="*", default=[], help="measure only these; by default all")
+    parser.add_argument(
+        "--models", nargs="*", default=[], metavar="NAME=FILE", help="weights of your own, as for --detector-model"
+    )
+    parser.add_argument("--video", help="tile the first picture of this clip; by default noise is looked at")
+    parser.add_argument("--device", type=Literal[DEVICES], default="auto", help="where networks run")
+    parser.add_argument("--precision", type=Literal[PRECISIONS], default="auto", help="what networks compute in")
+    parser.add_argument("--threads", type=int, default=2, help="CPU threads of each network")
+    parser.add_argument("--seconds", type=float, default=1.0, help="of measuring, for each figure")
+    parser.add_argument("--json", metavar="FILE", help="also write the figures here")
+
+
+def report(tables: Sequence[tuple[dict[str, Choice[Any]], Prepare, str]], options: "Namespace") -> None:
+    """Measure, print the table and what could not be measured, write JSON.
+
+    tables: choices, what of them is timed, and what to write behind their names.
+    """
+    machine = describe_machine(options.device)
+    print(", ".join(f"{key} {value}" for key, value in machine.items()), end="\n\n", flush=True)
+    figures: list[Figure] = []
+    missing: list[str] = []
+    for case in _cases(tables, options):
+        try:
+            _require_weights(case)
+            with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
+                figures += process.submit(measure, case).result()
+        except PoseError as error:
+            missing.append(f"not measured: {case.shown}: {error}")
+    print(as_table(figures), *missing, sep="\n")
+    if options.json:
+        document = {"machine": machine, "figures": [asdict(figure) for figure in figures], "missing": missing}
+        Path(options.json).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def _cases(tables: Sequence[tuple[dict[str, Choice[Any]], Prepare, str]], options: "Namespace") -> Iterator[Case]:
+    config = PipelineConfig(device=options.device, precision=options.precision, threads=options.threads)
+    pairs = [model.partition("=")[::2] for model in options.models]
+    known = dict.fromkeys(name for table, *_ in tables for name in table)
+    for name in [*options.names, *(name for name, _ in pairs)]:
+        if name not in known:
+            raise UsageError(f"{name!r} is unknown; known: {', '.join(known)}")
+    for table, prepare, suffix in tables:
+        for name in table:
+            if options.names and name not in options.names:
+                continue
+            for model in [file for owner, file in pairs if owner == name] or [None]:
+                yield Case(
+                    table=table, name=name, shown=name + suffix, model=model, prepare=prepare, config=config,
+                    video=options.video, seconds=options.seconds,
+                )  # fmt: skip
+
+
+def _require_weights(case: Case) -> None:
+    """Raises PoseError when the network's usual weights are not on this machine: measuring fetches nothing."""
+    from pose.weights import Store
+
+    weight = case.table[case.name].weight
+    if case.model is None and weight is not None and Store.from_environment().find(weight) is None:
+        raise PoseError(f"its weights are not here; `pose-weights fetch {weight}` brings them")
+
+
+def measure(case: Case) -> list[Figure]:
+    """The figures for 1, 4 and 16 people. Raises PoseError when the network cannot run as asked."""
+    choice = case.table[case.name]
+    file = weight_file(choice, case.model)
+    frame = _first_frame(case.video)
+    pictures = {people: tiled(frame, people) for people in PEOPLE}
+    memory = _Memory(resolve_device(case.config.device))
+    stage = build(case.table, case.name, case.config, case.model)
+    device = getattr(stage, "device", "cpu")  # what LiteRT runs knows no other
+    figures = []
+    for people, (image, boxes) in pictures.items():
+        run = case.prepare(stage, image, boxes)
+        forget_peak()
+        found = [run() for _ in range(WARM_UP)][-1]
+        times: list[float] = []
+        until = time.perf_counter() + case.seconds
+        while len(times) < LEAST_RUNS or time.perf_counter() < until:
+            start = time.perf_counter()
+            run()
+            times.append(time.perf_counter() - start)
+        median = statistics.median(times)
+        figures.append(
+            Figure(
+                network=case.shown, weights=file.name if file else "none", device=device, people=people,
+                milliseconds=1e3 * median, frames_per_second=1 / median, megabytes=memory.grown(device), found=found,
+            )
+        )  # fmt: skip
+    return figures
+
+
+class _Memory:
+    """How much more memory is held than when this was made."""
+
+    def __init__(self, device: str) -> None:
+        self._device_used = 0.0 if device == "cpu" else self._on_device()
+        self._resident = resident_megabytes()
+
+    def grown(self, device: str) -> float | None:
+        """MB: at its peak for this process on a CPU; on a GPU what is taken, where allocators keep their peak."""
+        if device != "cpu":
+            return self._on_device() - self._device_used
+        peak = peak_megabytes()
+        return None if peak is None or self._resident is None else peak - self._resident
+
+    @staticmethod
+    def _on_device() -> float:
+        import torch
+
+        free, total = torch.cuda.mem_get_info()
+        return (total - free) / 2**20
+
+
+def tiled(frame: U8, people: int) -> tuple[U8, Boxes]:
+    """A picture of PICTURE px that shows `frame` so many times, and a box around each, all surely a person."""
+    import cv2
+
+    rows = round(people**0.5)
+    width, height = PICTURE[0] // rows, PICTURE[1] // rows
+    scale = min(width / frame.shape[1], height / frame.shape[0])
+    tile = cv2.resize(frame, (int(frame.shape[1] * scale), int(frame.shape[0] * scale)))
+    canvas = np.full((PICTURE[1], PICTURE[0], 3), 114, np.uint8)
+    boxes = []
+    for number in range(people):
+        x, y = (number % rows) * width, (number // rows) * height
+        canvas[y : y + tile.shape[0], x : x + tile.shape[1]] = tile
+        boxes.append([x, y, x + tile.shape[1], y + tile.shape[0]])
+    xyxy: F32 = np.array(boxes, np.float32)
+    return canvas, Boxes(xyxy, np.ones(people, np.float32))
+
+
+def _first_frame(video: str | None) -> U8:
+    if video is None:
+        return np.random.default_rng(0).integers(0, 256, (480, 270, 3), np.uint8)
+    from pose.video import open_source
+
+    with open_source(video) as source:
+        return next(iter(source)).image
+
+
+def describe_machine(device: str) -> dict[str, Any]:
+    """Processors, architecture and, unless only the CPU is asked for, the GPU's name."""
+    about: dict[str, Any] = {"processors": os.cpu_count(), "architecture": platform.machine(), "gpu": "none"}
+    if resolve_device(device) == "cuda":
+        import torch
+
+        about["gpu"] = torch.cuda.get_device_name()
+    return about
+
+
+def as_table(figures: Sequence[Figure]) -> str:
+    """Markdown: a row for each network, with the figures for each number of people."""
+    columns = [f"{people} {'person' if people == 1 else 'people'}" for people in PEOPLE]
+    lines = [
+        f"| network | weights | device | {' | '.join(columns)} |",
+        "|---" * (3 + len(columns)) + "|",
+    ]
+    rows: dict[tuple[str, str, str], list[str]] = {}
+    for figure in figures:
+        memory = "" if figure.megabytes is None else f", {figure.megabytes:.0f} MB"
+        cell = f"{figure.milliseconds:.1f} ms, {_short(figure.frames_per_second)}/s{memory}"
+        rows.setdefault((figure.network, figure.weights, figure.device), []).append(cell)
+    lines += [f"| {' | '.join([*names, *cells])} |" for names, cells in rows.items()]
+    return "\n".join(lines)
+
+
+def _short(number: float) -> str:
+    """With three digits at most."""
+    return f"{number:.1f}" if number < 99.95 else f"{number:.0f}"

@@ -1,0 +1,1 @@
+"""`pose-eval`: how good lifters, pipelines and predictions are."""

@@ -1,0 +1,180 @@
+"""Evaluate candidates on a task, with progress, and write and print what came out."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jsonargparse import Namespace
+
+from pose.errors import PoseError, UsageError
+from pose.evaluation.results import Result
+from pose_apps.evaluate.benchmarks import Task
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+    from pose.evaluation.lifting import Evaluation
+    from pose.evaluation.predictions import Predictions
+    from pose.lifter.predict import Lifter
+
+FILES = ("results.json", "report.html", "predictions.npz")
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where results go and what is said of them on the way."""
+
+    folder: Path
+    report: bool
+    quiet: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A lifter, or the predictions of one, under the name that tables give it."""
+
+    name: str
+    lifter: "Lifter | None" = None
+    predictions: "Predictions | None" = None
+
+    @classmethod
+    def open(cls, what: str, name: str, task: Task, device: str) -> "Candidate":
+        """`what`: an .npz of predictions for `task`, a shipped lifter, or a checkpoint."""
+        if what.endswith(".npz"):
+            from pose.evaluation.predictions import load_predictions
+
+            return cls(name, predictions=load_predictions(Path(what), task.sequences))
+        from pose.lifter.predict import Lifter
+        from pose.system.device import resolve_device
+
+        return cls(name, lifter=Lifter.load(what, resolve_device(device)))
+
+
+def short_names(files: Sequence[str]) -> list[str]:
+    """What tables call these: `final` of runs/a/final.safetensors, or `a-final` where there is another `final`."""
+    names: list[str] = []
+    for depth in range(1, max(len(Path(file).parts) for file in files) + 1):
+        names = ["-".join((*Path(file).parts[-depth:-1], Path(file).stem)) for file in files]
+        if len(set(names)) == len(names):
+            break
+    return names
+
+
+def plan_output(options: Namespace, slug: str) -> Output:
+    """Raises UsageError when results would be replaced, PoseError when a report cannot be drawn here."""
+    folder = Path(options.out or f"pose-eval-{slug}")
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"--out: {folder} is not a folder")
+    present = [folder / name for name in FILES if (folder / name).exists()]
+    if present and not options.overwrite:
+        raise UsageError(f"{present[0]} exists; give --overwrite to replace it, or another folder with --out")
+    if options.report:
+        from pose.evaluation.plots import require_matplotlib
+
+        require_matplotlib()
+    return Output(folder, options.report, options.quiet)
+
+
+def evaluate_all(
+    candidates: Sequence[Candidate], task: Task, output: Output, *, flip: bool, lookaheads: Sequence[int]
+) -> list[Result]:
+    """Every candidate on the whole task; predictions of lifters are written as soon as they are whole."""
+    from pose.evaluation.results import curve_point, describe
+
+    if lookaheads and not any(one.lifter is not None and one.lifter.streaming for one in candidates):
+        raise UsageError("--lookahead needs a streaming lifter: --lifter stream")
+    results = []
+    for candidate in candidates:
+        evaluation = _evaluate(candidate, task, output, flip)
+        sha256 = candidate.lifter.sha256 if candidate.lifter else ""
+        result = describe(candidate.name, evaluation, task.benchmark, task.fps, sha256)
+        if candidate.lifter is not None:
+            write_predictions(output, candidate.name if len(candidates) > 1 else "", evaluation)
+            if candidate.lifter.streaming:
+                curve = ((frames, _at_lookahead(candidate, task, output, frames)) for frames in lookaheads)
+                result["lookahead"] = [curve_point(n, task.fps, found, task.benchmark) for n, found in curve]
+        results.append(result)
+    return results
+
+
+def _evaluate(candidate: Candidate, task: Task, output: Output, flip: bool) -> "Evaluation":
+    from pose.evaluation.lifting import evaluate_lifter, evaluate_predictions
+
+    with _progress(candidate.name, task, output) as bar:
+        if candidate.predictions is not None:
+            return evaluate_predictions(task.sequences, candidate.predictions, advance=bar.update)
+        assert candidate.lifter is not None
+        return evaluate_lifter(task.sequences, candidate.lifter, flip=flip, advance=bar.update)
+
+
+def _at_lookahead(candidate: Candidate, task: Task, output: Output, frames: int) -> "Evaluation":
+    from pose.evaluation.lifting import evaluate_lifter
+
+    assert candidate.lifter is not None
+    with _progress(f"{candidate.name}, look-ahead {frames}", task, output) as bar:
+        return evaluate_lifter(task.sequences, candidate.lifter, flip=False, lookahead=frames, advance=bar.update)
+
+
+@contextmanager
+def _progress(name: str, task: Task, output: Output) -> "Iterator[tqdm[Any]]":
+    from tqdm import tqdm
+
+    hidden = output.quiet or not sys.stderr.isatty()
+    total = sum(len(one) for one in task.sequences)
+    with tqdm(total=total, desc=name, unit=" frames", unit_scale=True, disable=hidden, dynamic_ncols=True) as bar:
+        yield bar
+
+
+def write_predictions(output: Output, name: str, evaluation: "Evaluation") -> None:
+    """Write predictions.npz, or predictions-`name`.npz."""
+    from pose.evaluation.predictions import save_predictions
+
+    _make(output.folder)
+    save_predictions(output.folder / f"predictions{'-' if name else ''}{name}.npz", evaluation.predictions)
+
+
+def finish(results: Sequence[Result], output: Output) -> None:
+    """Write results.json and report.html, and print the tables."""
+    from pose.evaluation.results import save_results
+
+    _make(output.folder)
+    save_results(output.folder / "results.json", results)
+    if output.report:
+        from pose.evaluation.report import html_report
+        from pose.files.writer import PartFile
+
+        part = PartFile(output.folder / "report.html")
+        try:
+            part.file.write(html_report(results).encode())
+            part.commit()
+        finally:
+            part.discard()
+    if not output.quiet:
+        _print(results, output)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise PoseError(f"--out: {folder} cannot be made ({error.strerror})") from error
+
+
+def _print(results: Sequence[Result], output: Output) -> None:
+    from pose.evaluation.results import benchmark_of, tables
+    from pose.evaluation.table import lookahead_table, measure_table, speed_table
+
+    for group in tables(results):
+        for measure in benchmark_of(group[0]).measures:
+            print(measure_table(group, measure).text(), end="\n\n")
+        for result in group:
+            if result["lookahead"]:
+                print(lookahead_table(result).text(), end="\n\n")
+            if calibration := result["calibration"]:
+                share = 100 * calibration["inside_one_sigma"]
+                print(f"{result['name']}: {share:.1f} % of errors inside one sigma (68 % promised)", end="\n\n")
+        print(speed_table(group).text(), end="\n\n")
+    print(f"results: {', '.join(str(path) for path in sorted(output.folder.iterdir()))}")

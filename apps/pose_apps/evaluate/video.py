@@ -1,0 +1,67 @@
+"""`pose-eval video`: the whole pipeline from pixels, against given 3D."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jsonargparse import Namespace
+from numpy.typing import NDArray
+from pose_datasets.sequences import Truth, load_truth
+
+from pose.config import PipelineConfig
+from pose.errors import PoseError
+from pose_apps.evaluate.candidates import finish, plan_output, write_predictions
+
+if TYPE_CHECKING:
+    from pose.types import FrameResult
+    from pose.video import Source
+
+
+def evaluate_video(options: Namespace, config: PipelineConfig) -> None:
+    """Run the pipeline over the video and measure the people whose 3D is known."""
+    truth = load_truth(Path(options.gt))
+    output = plan_output(options, f"video-{Path(options.video).stem}")
+    from pose.evaluation.lifting import GIVEN, Evaluation
+    from pose.evaluation.results import Benchmark, describe
+    from pose.evaluation.table import COLUMNS
+    from pose.evaluation.video import match
+    from pose.pipeline import Pipeline
+    from pose.video import open_source
+    from pose.weights import hidden_progress
+
+    with hidden_progress(output.quiet):
+        pipeline = Pipeline(config, intrinsics=truth.intrinsics)
+    with open_source(options.video, start=options.start, end=options.end) as source:
+        fps, size = source.info.fps, source.info.size
+        results = _shown(pipeline.run(source), source, output.quiet)
+        matched = match(results, pipeline.skeleton, truth.joints, _times(truth, fps), truth.intrinsics, size)
+    if not matched.found:
+        raise PoseError(f"{options.video}: the pipeline found none of the people of {options.gt}")
+    evaluation = Evaluation()
+    evaluation.measure(GIVEN, matched.sequences, matched.poses, matched.sigmas)
+    share = f"{matched.found:,} of {matched.known:,} found"
+    benchmark = Benchmark(
+        Path(options.gt).name, "", "from pixels", "frames", ("video",), tuple(COLUMNS), f"{matched.known:,} known poses"
+    )
+    used = pipeline.config
+    method = options.name or f"{used.detector} + {used.estimator} + {Path(used.lifter).stem}"
+    result = describe(f"{method} ({share})", evaluation, benchmark, fps)
+    result["found"], result["known"] = matched.found, matched.known
+    write_predictions(output, "", evaluation)
+    finish([result], output)
+
+
+def _shown(results: Iterator["FrameResult"], source: "Source", quiet: bool) -> Iterator["FrameResult"]:
+    from tqdm import tqdm
+
+    hidden = quiet or not sys.stderr.isatty()
+    yield from tqdm(results, total=source.info.frame_count, unit=" frames", disable=hidden, dynamic_ncols=True)
+
+
+def _times(truth: Truth, fps: float) -> NDArray[np.float64]:
+    """The truth's own time stamps; without them its frames are those of the video, one by one."""
+    if truth.times is not None:
+        return truth.times
+    return np.arange(len(truth.joints)) / fps

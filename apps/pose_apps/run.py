@@ -1,0 +1,251 @@
+"""`pose-run`: a video in, tracked 3D people out."""
+
+import argparse
+import math
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jsonargparse import ArgumentParser
+
+from pose.config import PipelineConfig, check_options, default_preset, option, preset_values
+from pose.errors import PoseError, UsageError
+from pose_apps.support.command import parse_arguments, run_command
+from pose_apps.support.interrupts import Interrupts
+from pose_apps.support.options import add_config_option, add_options, config_first, config_of
+from pose_apps.support.outputs import FORMATS, Outputs, plan_outputs
+
+if TYPE_CHECKING:
+    from pose.files import ResultSpool, ResultWriter, RunInfo
+    from pose.pipeline import Pipeline
+    from pose.types import U8, FrameResult
+    from pose.video import Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunConfig:
+    """What one run reads and writes. Raises UsageError for a value that is not allowed."""
+
+    video: str | None = option(
+        None, "a video file, a folder or glob of pictures, an http(s) or RTSP address, or a camera number"
+    )
+    out: str | None = option(None, "folder for the results; by default beside the video, named after it")
+    formats: str = option(",".join(FORMATS), "what to write, separated by commas")
+    overlay: bool = option(True, "draw the overlay video")
+    start: float = option(0.0, "process from this second of the video on", least=0.0)
+    end: float = option(math.inf, "stop at this second of the video", least=0.0)
+    image_fps: float = option(30.0, "pictures a second, for a folder or glob of pictures", least=0.001, most=1000.0)
+    intrinsics: str | None = option(
+        None, "the camera: fx,fy,cx,cy in px, or a file with its 3x3 matrix; by default a field of view is assumed"
+    )
+    overwrite: bool = option(False, "replace results that are there already")
+    quiet: bool = option(False, "print nothing but warnings and errors")
+    profile: bool = option(False, "print the time that each stage took")
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a run has seen so far."""
+
+    frames: int = 0
+    first_time: float = 0.0
+    last_time: float = 0.0
+    ids: set[int] = field(default_factory=set)
+
+    def add(self, result: "FrameResult") -> None:
+        if self.frames == 0:
+            self.first_time = result.time
+        self.last_time = result.time
+        self.frames += 1
+        self.ids.update(result.people.ids.tolist())
+
+
+@run_command
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point of `pose-run`."""
+    parser = ArgumentParser(prog="pose-run", description="Track every person of a video in 3D.", exit_on_error=False)
+    add_config_option(parser)
+    add_options(parser, RunConfig)
+    add_options(parser, PipelineConfig)
+    parser.set_defaults(_preset_by_device(argv))
+    parsed = parse_arguments(parser, config_first(argv))
+    return run(config_of(RunConfig, parsed), config_of(PipelineConfig, parsed))
+
+
+def _preset_by_device(argv: Sequence[str] | None) -> dict[str, Any]:
+    """The fields of the device's usual preset where the call itself chooses none, and no network either."""
+    chosen = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    for option_name in ("--device", "--config", "--detector", "--estimator"):
+        chosen.add_argument(option_name, nargs="?")
+    options, _ = chosen.parse_known_args(argv)
+    if options.config or options.detector or options.estimator:
+        return {}
+    return preset_values(default_preset(options.device or "auto"))
+
+
+def run(config: RunConfig, pipeline_config: PipelineConfig) -> int:
+    """Process one video; the exit status. Raises PoseError with the line that says what is wrong."""
+    from pose.video import open_source
+    from pose_apps.support.intrinsics import read_intrinsics
+
+    if not config.video:
+        raise UsageError("--video is missing: name a video file, a folder or glob of pictures, an address or a camera")
+    intrinsics = None if config.intrinsics is None else read_intrinsics(config.intrinsics)
+    outputs = plan_outputs(config.video, config.out, config.formats, config.overlay)
+    if not config.overwrite:
+        outputs.check_free()
+    begun = time.perf_counter()
+    with (
+        open_source(
+            config.video,
+            start=config.start,
+            end=config.end,
+            image_fps=config.image_fps,
+            keep="overlay" in outputs.files,
+        ) as source,
+        outputs.ready_folder(),
+    ):
+        from pose.pipeline import Pipeline
+        from pose.weights import hidden_progress
+
+        with hidden_progress(config.quiet):
+            pipeline = Pipeline(pipeline_config, intrinsics=intrinsics)
+        tally, interrupted = _process(source, pipeline, outputs, config)
+        if not config.quiet:
+            _report(tally, source, pipeline, outputs, time.perf_counter() - begun)
+        if config.profile:
+            _print_times(pipeline.times.seconds, tally.frames)
+        if source.cut_short:
+            raise PoseError(f"{source.cut_short}; the results hold what comes before")
+    if interrupted:
+        raise KeyboardInterrupt
+    return 0
+
+
+def _process(source: "Source", pipeline: "Pipeline", outputs: Outputs, config: RunConfig) -> tuple[Tally, bool]:
+    """Write the results as they come, then the overlay; says whether Ctrl-C ended it early."""
+    from pose.files import WRITERS, ResultSpool
+
+    info = _run_info(source, pipeline, config)
+    tally = Tally()
+    with Interrupts() as interrupts, ExitStack() as stack:
+        stop = interrupts.stop
+        writers: list[ResultWriter] = [
+            stack.enter_context(WRITERS[name](path, info)) for name, path in outputs.files.items() if name in WRITERS
+        ]
+        spool = None
+        if "overlay" in outputs.files:
+            spool = ResultSpool(outputs.folder, pipeline.skeleton)
+            stack.callback(spool.close)
+        sinks: list[ResultWriter | ResultSpool] = [*writers, spool] if spool else [*writers]
+        try:
+            with interrupts.raised_after(1):
+                for result in _shown(pipeline.run(source, stop=stop), source, "poses", config.quiet):
+                    with pipeline.times.measure("write"):
+                        for sink in sinks:
+                            sink.write(result)
+                    tally.add(result)
+        finally:
+            if tally.frames == 0:
+                for writer in writers:
+                    writer.abort()
+        complete = not stop.is_set()
+        for writer in writers:
+            writer.close(complete)
+        _warn(problem for problem in source.problems if problem != source.cut_short)
+        if spool is not None and (source.info.is_live or not stop.is_set()):  # Ctrl-C is how one ends a live source
+            with pipeline.times.measure("overlay"), interrupts.raised_after(0):
+                _draw_overlay(source, spool, info, outputs.files["overlay"], config.quiet)
+    return tally, stop.is_set()
+
+
+def _run_info(source: "Source", pipeline: "Pipeline", config: RunConfig) -> "RunInfo":
+    from pose.files import RunInfo
+
+    span = {"start": config.start, "end": config.end if math.isfinite(config.end) else None}
+    return RunInfo(
+        source=source.name,
+        image_size=source.info.size,
+        fps=source.info.fps,
+        camera=pipeline.camera(source.info.size),
+        skeleton=pipeline.skeleton,
+        models=pipeline.models,
+        settings={**span, **asdict(pipeline.config)},
+    )
+
+
+def _draw_overlay(source: "Source", spool: "ResultSpool", info: "RunInfo", path: Path, quiet: bool) -> None:
+    """The second look at the source: the pictures again, with the results of the first.
+
+    Decoding, drawing and encoding go on at the same time.
+    """
+    from pose.pipeline import StageTimes, prefetch
+    from pose.system.background import behind
+    from pose.video import VideoWriter
+    from pose.view.overlay import Overlay
+
+    overlay, video = Overlay(info.image_size, info.skeleton), source.info
+    frames = prefetch(source.replay(), StageTimes(), threading.Event())
+    with VideoWriter(path, overlay.output_size, fps=video.fps, time_base=video.time_base, sound=source.sound) as writer:
+
+        def encode(shown: tuple["U8", float]) -> None:
+            writer.write(*shown)
+
+        with behind(encode) as write:
+            for frame, result in zip(frames, _shown(spool, source, "overlay", quiet), strict=False):
+                write((overlay.draw(frame.image, result), frame.time))
+    _warn(writer.problems)
+
+
+def _shown(results: Iterable["FrameResult"], source: "Source", what: str, quiet: bool) -> Iterator["FrameResult"]:
+    """The same results, with a progress bar where a person can see it."""
+    from tqdm import tqdm
+
+    hidden = quiet or not sys.stderr.isatty()
+    columns, rows = shutil.get_terminal_size()  # not tqdm's own, which draws nothing where the terminal does not know
+    with tqdm(
+        total=source.info.frame_count, desc=what, unit=" frames", disable=hidden, ncols=columns, nrows=rows
+    ) as bar:
+        for result in results:
+            bar.set_postfix_str(f"people {len(result.people)}", refresh=False)
+            bar.update()
+            yield result
+
+
+def _warn(problems: Iterable[str]) -> None:
+    for problem in problems:
+        print(f"warning: {problem}", file=sys.stderr)
+
+
+def _report(tally: Tally, source: "Source", pipeline: "Pipeline", outputs: Outputs, seconds: float) -> None:
+    """The closing summary."""
+    video_seconds = tally.last_time - tally.first_time + 1 / source.info.fps
+    frames = "1 frame" if tally.frames == 1 else f"{tally.frames} frames"
+    people = {0: "no people", 1: "1 person"}.get(len(tally.ids), f"{len(tally.ids)} people")
+    print(
+        f"{frames}, {video_seconds:.1f} s of video, {people}; took {seconds:.1f} s "
+        f"({tally.frames / seconds:.1f} frames/s, {video_seconds / seconds:.2f} x real time)"
+    )
+    if not tally.ids:
+        print("nobody was found in this video; the results are empty")
+    elif pipeline.intrinsics is None:
+        camera = pipeline.camera(source.info.size)
+        fov = camera.fov_degrees(source.info.size)
+        print(f"camera: unknown, a field of view of {fov:.0f} degrees was assumed (--intrinsics gives true distances)")
+    print(f"results: {', '.join(str(path) for path in outputs.files.values() if path.exists())}")
+
+
+def _print_times(seconds: dict[str, float], frames: int) -> None:
+    """The table of `--profile`."""
+    print(f"{'stage':<24}{'s':>9}{'ms/frame':>11}")
+    for stage, spent in seconds.items():
+        print(f"{stage:<24}{spent:>9.2f}{1000 * spent / frames:>11.2f}")

@@ -1,0 +1,121 @@
+"""What every command does alike: errors in one line, exit statuses, Ctrl-C, a closed pipe.
+
+Exit status 0 is success, 1 a failure, 2 a wrong call, 130 an interruption.
+"""
+
+import argparse
+import difflib
+import functools
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pose.errors import PoseError, UsageError
+
+if TYPE_CHECKING:
+    from jsonargparse import ArgumentParser, Namespace
+
+Main = Callable[[Sequence[str] | None], int | None]
+INTERRUPTED = 130
+# Another installer than pip may let the cv2 win that needs libraries of a desktop (see pyproject.toml).
+HEADLESS_CV2 = "if it is cv2's: python -m pip install --force-reinstall --no-deps opencv-contrib-python-headless"
+CLOSED_PIPE = 141  # what a shell reports for a program that a closed pipe ended
+
+
+def run_command(function: Main) -> Callable[..., int]:
+    """Decorate a command's `main(argv=None)` so that it returns an exit status and people see one line, no traceback.
+
+    An error that is no `PoseError`, `OSError` or option error is a bug of ours and keeps its traceback.
+    """
+
+    @functools.wraps(function)
+    def command(argv: Sequence[str] | None = None) -> int:
+        try:
+            status = function(argv) or 0
+            sys.stdout.flush()  # a closed pipe shows here, not when Python ends
+            return status
+        except PoseError as error:
+            return _fail(str(error), error.exit_code)
+        except argparse.ArgumentError as error:
+            return _fail(_in_our_words(str(error)), UsageError.exit_code)
+        except KeyboardInterrupt:
+            if argv is None:  # this process ends now: one more Ctrl-C would only break into its last steps
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+            return _fail("interrupted", INTERRUPTED)
+        except BrokenPipeError:
+            # Python flushes once more when it ends; give it something that takes the rest.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return CLOSED_PIPE
+        except OSError as error:
+            if error.strerror is None:
+                raise
+            return _fail(f"{error.filename}: {error.strerror}" if error.filename else error.strerror, 1)
+        except ImportError as error:
+            if "cannot open shared object" not in str(error):
+                raise
+            return _fail(f"{error}; {HEADLESS_CV2}", 1)
+
+    return command
+
+
+def parse_arguments(parser: "ArgumentParser", argv: Sequence[str] | None) -> "Namespace":
+    """Parse with a parser made with `exit_on_error=False`.
+
+    Raises `UsageError`: one line that names the option or key and what is allowed.
+    """
+    try:
+        return parser.parse_args(None if argv is None else list(argv))
+    except argparse.ArgumentError as error:
+        raise UsageError(_in_our_words(str(error), sorted(set(_options(parser))))) from error
+
+
+def _fail(message: str, status: int) -> int:
+    print(f"error: {' '.join(message.splitlines())}", file=sys.stderr)
+    return status
+
+
+def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
+    for action in parser._actions:
+        if action.help != argparse.SUPPRESS:
+            yield from (option for option in action.option_strings if option.startswith("--"))
+        if isinstance(action, argparse._SubParsersAction):
+            for subparser in action.choices.values():
+                yield from _options(subparser)
+
+
+def _in_our_words(message: str, options: Sequence[str] = ()) -> str:
+    """A parser's message in one line, with the option as it is typed and what is allowed."""
+    message = " ".join(message.split())
+    if found := re.match(r"unrecognized arguments: (\S+)", message):
+        name = found[1]
+        return _unknown("option", name, options) if name.startswith("-") else f"unexpected argument {name!r}"
+    if found := re.match(r"(?:Group '([^']+)' does not accept option|Option) '([^']+)'", message):
+        key = ".".join(part for part in found.groups() if part)
+        return _unknown("key", key, [option.removeprefix("--").replace("-", "_") for option in options])
+    message = message.replace("the following arguments are required:", "missing:")
+    message = message.replace("Problems parsing config:", "--config: not readable as YAML:")
+    message = message.replace("Unexpected config:", "--config: expected lines such as `max_people: 3`, got:")
+    message = re.sub(
+        r"^(missing: |Parser key \"|argument --)([\w.]+)\"?",
+        lambda found: f"{'missing: ' if found[1] == 'missing: ' else ''}{_typed(found[2], options)}",
+        message,
+    )
+    message = re.sub(r"Expected a typing\.Literal\[([^\]]*)\]\. Got value:", r"expected one of \1, got", message)
+    return re.sub(r"Expected a <class '([^']+)'>\. Got value:", r"expected \1, got", message)
+
+
+def _typed(key: str, options: Sequence[str]) -> str:
+    """A parser's key as the option a person types: with hyphens, without the name of the subcommand."""
+    words = [f"--{key}", f"--{key.partition('.')[2]}"]
+    return next((word for word in (*words, words[0].replace("_", "-")) if word in options), words[0])
+
+
+def _unknown(kind: str, name: str, known: Sequence[str]) -> str:
+    words = {option.lstrip("-"): option for option in known}
+    close = difflib.get_close_matches(name.lstrip("-").partition("=")[0], words, n=1)
+    return f"unknown {kind} {name!r}: " + (
+        f"did you mean {words[close[0]]}?" if close else f"known: {', '.join(known)}"
+    )

@@ -1,0 +1,39 @@
+"""`--intrinsics`: a camera's matrix from the command line or from a file."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.errors import UsageError
+from pose.files.keypoints import check_intrinsics
+
+FORMS = "fx,fy,cx,cy, or a file with the 3x3 matrix: .npy, .json or text"
+
+
+def read_intrinsics(text: str) -> NDArray[np.float64]:
+    """(3, 3) px of `fx,fy,cx,cy` or of a file that holds the matrix. Raises UsageError that names what is allowed."""
+    path = Path(text)
+    try:
+        values = _from_file(path) if path.is_file() else [float(part) for part in text.split(",")]
+        numbers = np.asarray(values, np.float64)
+    except (ValueError, TypeError, OSError) as error:
+        raise UsageError(f"intrinsics: cannot read {text!r}; allowed: {FORMS}") from error
+    if numbers.shape == (4,):
+        fx, fy, cx, cy = numbers
+        numbers = np.array([[fx, 0, cx], [0, fy, cy], [0, 0, 1]])
+    try:
+        check_intrinsics(numbers)
+    except ValueError as error:
+        raise UsageError(f"{error}; allowed: {FORMS}") from error
+    return numbers
+
+
+def _from_file(path: Path) -> Any:
+    if path.suffix == ".npy":
+        return np.load(path, allow_pickle=False)
+    if path.suffix == ".json":
+        return json.loads(path.read_text(encoding="utf-8"))
+    return np.loadtxt(path, delimiter="," if "," in path.read_text(encoding="utf-8") else None)

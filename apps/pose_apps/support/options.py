@@ -1,0 +1,71 @@
+"""Command-line options made of the fields of a configuration, and presets as config files."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_type_hints
+
+from jsonargparse import ActionConfigFile, ActionYesNo, ArgumentParser, Namespace
+
+from pose.config import preset_names, presets_folder
+
+Config = TypeVar("Config")
+
+
+def add_config_option(parser: ArgumentParser) -> None:
+    """`--config FILE|PRESET`, which also brings `--print_config`."""
+    parser.add_argument("--config", action=_PresetOrFile, help=f"a YAML file, or a preset: {', '.join(preset_names())}")
+
+
+def config_first(argv: Sequence[str] | None) -> list[str]:
+    """The words of a call with every `--config` in front: options override the file wherever they stand."""
+    words = iter(sys.argv[1:] if argv is None else argv)
+    front: list[str] = []
+    others: list[str] = []
+    for word in words:
+        if word == "--config" and (value := next(words, None)) is not None:
+            front += [word, value]
+        else:
+            (front if word.startswith("--config=") else others).append(word)
+    return front + others
+
+
+def add_options(parser: ArgumentParser, config: type[Any]) -> None:
+    """One option for each field of a dataclass whose fields were made by `pose.config.option`."""
+    types = get_type_hints(config)
+    for entry in fields(config):
+        name = "--" + entry.name.replace("_", "-")
+        assert entry.default is not MISSING, entry.name
+        text = entry.metadata["help"]
+        if types[entry.name] is bool:
+            parser.add_argument(name, action=ActionYesNo(no_prefix="no-"), default=entry.default, help=text)
+            continue
+        choices = entry.metadata["choices"]
+        parser.add_argument(
+            name, type=Literal[choices] if choices else types[entry.name], default=entry.default, help=text
+        )
+
+
+def config_of(config: type[Config], parsed: Namespace) -> Config:
+    """The dataclass of the parsed options. Raises UsageError for a value that is not allowed."""
+    return config(**{entry.name: parsed[entry.name] for entry in fields(config)})  # type: ignore[arg-type]
+
+
+class _PresetOrFile(ActionConfigFile):
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        if values in preset_names():
+            values = str(presets_folder() / f"{values}.yaml")
+        if not Path(str(values)).expanduser().is_file():
+            raise argparse.ArgumentError(self, f"{values} is neither a file nor a preset: {', '.join(preset_names())}")
+        try:
+            super().__call__(parser, namespace, values, option_string)
+        except UnicodeDecodeError as error:
+            raise argparse.ArgumentError(self, f"{values} is no text file") from error

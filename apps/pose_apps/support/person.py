@@ -1,0 +1,49 @@
+"""2D of one person out of a run of `pose-run`, as the .npz that `pose-lift` and `pose-eval sequence` take."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pose.errors import UsageError
+from pose.files import load_poses
+from pose.files.writer import PartFile
+
+
+def extract_person(poses: Path, person: int | None, out: Path) -> tuple[int, int]:
+    """Write the keypoints of the person with id `person`, or of the one seen longest, to `out`.
+
+    A frame without that person has score 0. Returns the id and the number of frames seen. Raises UsageError when there
+    is no such person or the file is no run of `pose-run`.
+    """
+    table = load_poses(poses)
+    if table.image_size is None:
+        raise UsageError(f"{poses}: holds no 2D keypoints; give the poses.npz of pose-run")
+    ids, counts = np.unique(table.id, return_counts=True)
+    if not len(ids):
+        raise UsageError(f"{poses}: nobody is in it")
+    chosen = int(ids[counts.argmax()]) if person is None else person
+    if chosen not in ids:
+        raise UsageError(f"--person: {chosen} is not in {poses}; it has {', '.join(map(str, ids))}")
+    rows = table.id == chosen
+    places = np.searchsorted(table.frames, table.frame_index[rows])
+    joints = len(table.skeleton)
+    keypoints = np.zeros((len(table), joints, 2), np.float32)
+    scores = np.zeros((len(table), joints), np.float32)
+    keypoints[places], scores[places] = table.keypoints[rows], table.scores[rows]
+    arrays: dict[str, Any] = {
+        "keypoints": keypoints,
+        "scores": scores,
+        "timestamps": table.timestamps,
+        "image_size": np.array(table.image_size),
+        "skeleton": np.array(table.skeleton.name),
+    }
+    if table.intrinsics is not None:
+        arrays["intrinsics"] = table.intrinsics
+    part = PartFile(out)
+    try:
+        np.savez_compressed(part.file, **arrays)
+        part.commit()
+    finally:
+        part.discard()
+    return chosen, int(rows.sum())

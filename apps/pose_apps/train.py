@@ -1,0 +1,143 @@
+"""`pose-train`: train a lifter from motion capture."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pose.errors import PoseError, UsageError
+from pose_apps.support.command import parse_arguments, run_command
+
+if TYPE_CHECKING:
+    from jsonargparse import ArgumentParser, Namespace
+    from pose_datasets.human36m_training import Human36mSource
+    from pose_datasets.training import MocapSource
+
+    from pose.lifter.model import LifterNetwork
+    from pose.training.trainer import Trainer
+
+
+@run_command
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point of `pose-train`."""
+    try:
+        import accelerate  # noqa: F401
+    except ImportError as error:
+        raise PoseError('pose-train needs more packages: pip install "pose-run[train]"') from error
+    parser = _parser()
+    parsed = parse_arguments(parser, argv)
+    options = _options(parser, parsed)
+    out = Path(options.out)
+    if (out / "state.pt").exists() and not (options.resume or options.overwrite):
+        raise UsageError(f"{out}: holds a training run already; use --resume, --overwrite or another --out")
+    trainer, source = _build(options, out)
+    if options.resume:
+        trainer.resume()
+    _lifter_parser().save(parsed.lifter, out / "config.yaml", overwrite=True, skip_validation=True)
+    _train(trainer, options.quiet)
+    if trainer.accelerator.is_main_process:
+        _report(trainer, source)
+    return 0
+
+
+def _options(parser: "ArgumentParser", parsed: "Namespace") -> "Namespace":
+    """The dataclasses of the parsed options. Raises UsageError for what cannot be, or cannot be together."""
+    from pose.lifter.model import LifterNetwork
+
+    try:
+        options = parser.instantiate(parsed).lifter
+        LifterNetwork(options.train.model)  # some options only the parts of the network can judge
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    return options
+
+
+def _parser() -> "ArgumentParser":
+    from jsonargparse import ArgumentParser
+
+    parser = ArgumentParser(prog="pose-train", description="Train a model.", exit_on_error=False)
+    commands = parser.add_subcommands(required=True, dest="command")
+    commands.add_subcommand("lifter", _lifter_parser(), help="2D sequences to 3D")
+    return parser
+
+
+def _lifter_parser() -> "ArgumentParser":
+    from jsonargparse import ArgumentParser
+    from pose_datasets.human36m_training import Human36mConfig
+    from pose_datasets.training import MocapConfig
+
+    from pose.training.trainer import TrainConfig
+
+    lifter = ArgumentParser(
+        description="Train a lifter on motion capture seen by virtual cameras.", exit_on_error=False
+    )
+    lifter.add_argument("--config", action="config", help="a recipe, such as configs/train/offline.yaml")
+    lifter.add_argument("--out", required=True, metavar="DIR", help="folder for checkpoints and logs")
+    lifter.add_argument("--resume", action="store_true", help="go on where the run in --out was stopped")
+    lifter.add_argument("--overwrite", action="store_true", help="replace the run in --out")
+    lifter.add_argument("--quiet", action="store_true", help="no progress bar")
+    lifter.add_class_arguments(MocapConfig, "data")
+    lifter.add_class_arguments(Human36mConfig, "human36m")
+    lifter.add_class_arguments(TrainConfig, "train")
+    return lifter
+
+
+def _source(options: "Namespace") -> "MocapSource | Human36mSource":
+    """Human3.6M where its folder is named, else motion capture."""
+    if options.human36m.folder:
+        from pose_datasets.human36m_training import Human36mSource
+
+        return Human36mSource(options.human36m, options.train.seed)
+    if not options.data.mocap:
+        raise UsageError(
+            "--data.mocap is missing: name the file that `pose-prepare mocap` wrote, or --human36m.folder for Human3.6M"
+        )
+    from pose_datasets.training import MocapSource
+
+    return MocapSource(options.data, options.train.seed)
+
+
+def _build(options: "Namespace", out: Path) -> tuple["Trainer", "MocapSource | Human36mSource"]:
+    from pose.training.measure import lift_batch, measure
+    from pose.training.trainer import Trainer
+    from pose.view.comparison import draw_comparison, save_picture
+
+    source = _source(options)
+
+    def evaluate(network: "LifterNetwork", step: int) -> dict[str, float]:
+        figures = {name: measure(network, batches) for name, batches in source.evaluation("validation").items()}
+        conditions = source.evaluation("validation")
+        shown = next(conditions.get("detector") or next(iter(conditions.values())))
+        lifted = lift_batch(network, shown).joints[:8, shown.joints.shape[1] // 2].numpy()
+        picture = draw_comparison(lifted, shown.joints[:8, shown.joints.shape[1] // 2])
+        save_picture(picture, out / "pictures" / f"{step:07d}.png")
+        return {f"{name}_{key}": value for name, part in figures.items() for key, value in asdict(part).items()}
+
+    return Trainer(options.train, source, out, evaluate), source
+
+
+def _train(trainer: "Trainer", quiet: bool) -> None:
+    from tqdm import tqdm
+
+    with tqdm(total=trainer.config.steps, initial=trainer.step, unit="step", disable=True if quiet else None) as bar:
+
+        def progress(step: int, figures: dict[str, float]) -> None:
+            bar.set_postfix_str(f"position {1000 * figures['position']:.1f} mm, rate {figures['learning_rate']:.1e}")
+            bar.update(step - bar.n)
+
+        trainer.run(progress)
+
+
+def _report(trainer: "Trainer", source: "MocapSource | Human36mSource") -> None:
+    """Calibrate sigma on the validation subjects, save, and say how well the model does on the test subjects."""
+    from pose.lifter.checkpoint import save_checkpoint
+    from pose.training.measure import measure
+    from pose.training.sigma import calibrate
+
+    network = trainer.averaged_network.eval()
+    calibrate(network, source.evaluation("validation").values())
+    path = trainer.folder / "final.safetensors"
+    save_checkpoint(network, path)
+    for name, batches in source.evaluation("test").items():
+        print(f"test subjects, {name} 2D: {measure(network, batches)}")
+    print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")

@@ -1,0 +1,1 @@
+"""`pose-webcam`: live poses of a camera."""

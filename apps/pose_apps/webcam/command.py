@@ -1,0 +1,50 @@
+"""`pose-webcam`: live poses of a camera, in a window, in a browser (--web), or without either (--headless)."""
+
+import signal
+from collections.abc import Sequence
+
+from jsonargparse import ArgumentParser
+
+from pose.config import PipelineConfig
+from pose.errors import UsageError
+from pose_apps.support.command import parse_arguments, run_command
+from pose_apps.support.options import add_config_option, add_options, config_first, config_of
+from pose_apps.webcam.options import WebcamConfig
+
+NOT_WITH_WEB = ("headless", "record", "report", "udp", "ws", "rerun")
+
+
+@run_command
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point of `pose-webcam`."""
+    parser = ArgumentParser(
+        prog="pose-webcam",
+        description="Live poses of a camera: in a window, in a browser (--web), or without either (--headless).",
+        exit_on_error=False,
+    )
+    add_config_option(parser)
+    add_options(parser, WebcamConfig)
+    add_options(parser, PipelineConfig)
+    parsed = parse_arguments(parser, config_first(argv))
+    config, pipeline_config = config_of(WebcamConfig, parsed), config_of(PipelineConfig, parsed)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # finish in good order when the system asks, too
+    if config.web:
+        return _serve(config, pipeline_config)
+    if config.headless:
+        from pose_apps.webcam.run import run_headless
+
+        return run_headless(config, pipeline_config)
+    from pose_apps.webcam.window import run_window
+
+    return run_window(config, pipeline_config)
+
+
+def _serve(config: WebcamConfig, pipeline_config: PipelineConfig) -> int:
+    from pose_apps.webcam.extras import load_pipeline
+    from pose_apps.webcam.web import serve, web_settings
+
+    for name in NOT_WITH_WEB:
+        if getattr(config, name):
+            raise UsageError(f"--{name}: does not go with --web")
+    web_settings(config)  # says what is wrong before the networks are loaded
+    return serve(config, load_pipeline(pipeline_config))

@@ -1,0 +1,86 @@
+"""What the ways to run a live loop have in common: loading its networks, sinks, recording."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from pose.config import PipelineConfig
+from pose_apps.webcam.options import WebcamConfig
+
+if TYPE_CHECKING:
+    from pose.live import LiveLoop
+    from pose.live.recorder import Recorder
+    from pose.pipeline import Pipeline
+
+
+def load_pipeline(config: PipelineConfig) -> "Pipeline":
+    """The networks, for live use. Raises PoseError when they cannot be had."""
+    from pose.pipeline import Pipeline
+
+    return Pipeline(config, live=True)
+
+
+class Sink(Protocol):
+    """What takes a loop's results until it is closed. problem: why it gave up, None while all is well."""
+
+    @property
+    def problem(self) -> str | None: ...
+
+    def close(self) -> None: ...
+
+
+@contextmanager
+def live_extras(loop: "LiveLoop", config: WebcamConfig) -> Iterator[None]:
+    """Start what the options ask for, before the loop starts; at the end finish it and say what went wrong.
+
+    Raises PoseError when something cannot start.
+    """
+    with ExitStack() as stack:
+        for option, sink in _sinks(loop, config):
+            stack.callback(_close, option, sink)
+        if config.record:
+            stack.callback(close_recorder, start_recorder(loop, config))
+        yield
+
+
+def _sinks(loop: "LiveLoop", config: WebcamConfig) -> Iterator[tuple[str, Sink]]:
+    from pose.live.sinks import LOOPBACK, UdpSink, WebSocketSink, read_address
+
+    if config.udp is not None:
+        yield "--udp", UdpSink(loop, *read_address("udp", config.udp))
+    if config.ws is not None:
+        host, port = read_address("ws", config.ws, LOOPBACK)
+        websocket = WebSocketSink(loop, host, port)
+        print(f"poses at ws://{host}:{websocket.port}", flush=True)
+        yield "--ws", websocket
+    if config.rerun:
+        from pose.live.rerun_sink import RerunSink
+
+        yield "--rerun", RerunSink(loop)
+
+
+def _close(option: str, sink: Sink) -> None:
+    sink.close()
+    if sink.problem is not None:
+        print(f"warning: {option} ended early: {sink.problem}", file=sys.stderr)
+
+
+def start_recorder(loop: "LiveLoop", config: WebcamConfig) -> "Recorder":
+    """Raises PoseError when it cannot."""
+    from pose.live.recorder import Recorder
+
+    return Recorder(loop, Path(config.out))
+
+
+def close_recorder(recorder: "Recorder") -> str:
+    """Finish the files; what became of them, in one line that is printed, too."""
+    recorder.close()
+    words = f"recorded {recorder.frames} frames into {recorder.folder}" if recorder.frames else "nothing was recorded"
+    if recorder.dropped:
+        words += f"; {recorder.dropped} are missing: the disk was too slow"
+    if recorder.problem is not None:
+        words += f"; it ended early: {recorder.problem}"
+    print(words, flush=True)
+    return words

@@ -1,0 +1,52 @@
+"""What `pose-webcam` can be told, apart from the pipeline's options.
+
+`pose_apps.webcam.web.serve(config: WebcamConfig, pipeline: Pipeline) -> int` runs `--web` until Ctrl-C or until
+`config.seconds` have passed, and returns the exit status. It makes a `LiveLoop` over `open_live_source(config)` where
+`config.source` is given, else one over `PushedFrames` for each browser's camera; all of them share the pipeline.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pose.config import check_options, option
+
+if TYPE_CHECKING:
+    from pose.live import LiveSource
+
+CAMERA = "0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebcamConfig:
+    """One live demo. Raises UsageError for a value that is not allowed."""
+
+    source: str | None = option(
+        None, "a camera number, an RTSP or http(s) address, or a video file; by default camera 0 (--web: the browser's)"
+    )
+    loop: bool = option(False, "begin a file again at its end")
+    seconds: float | None = option(None, "end after so many seconds", least=0.1)
+    mirror: bool = option(False, "show the picture as a mirror does")
+    out: str = option(".", "folder for recordings and snapshots")
+    record: bool = option(False, "record from the start: video and poses, in a new folder in --out")
+    headless: bool = option(False, "run without a window")
+    report: str | None = option(None, "write what was measured into this JSON file at the end")
+    udp: str | None = option(None, "send each pose as a JSON message to HOST:PORT")
+    ws: str | None = option(None, "serve each pose as a JSON message to WebSocket clients at [HOST:]PORT")
+    rerun: bool = option(False, "show it in Rerun (extra [rerun])")
+    web: bool = option(False, "serve it to a browser")
+    host: str = option("127.0.0.1", "--web: the address to bind; another than this computer's own needs --token")
+    port: int = option(8000, "--web: the port to bind; 0 takes a free one", least=0, most=65535)
+    token: str | None = option(None, "--web: what a browser must show to be let in; or set POSE_WEB_TOKEN")
+    cert: str | None = option(None, "--web: a certificate (PEM), for https")
+    key: str | None = option(None, "--web: the certificate's key (PEM)")
+    clients: int = option(4, "--web: serve at most so many browsers at a time", least=1, most=64)
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+
+def open_live_source(config: WebcamConfig) -> "LiveSource":
+    """The source that was asked for, else the first camera. Raises PoseError when it cannot be opened."""
+    from pose.live import open_live
+
+    return open_live(config.source or CAMERA, loop=config.loop)

@@ -1,0 +1,139 @@
+"""What a live run measured: the summary on the terminal and the file of `--report`."""
+
+import json
+import math
+import os
+import platform
+import resource
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from pose.errors import PoseError
+from pose.files.writer import PartFile
+from pose.live import LiveLoop, LiveResult
+from pose.live.subscriber import Subscriber
+
+FORMAT, VERSION = "pose-webcam-report", 1
+LOOK_SECONDS = 0.5
+SETTLED_SECONDS = 60.0  # after which memory must not grow any more
+PERCENTILES = {"median": 50.0, "p95": 95.0, "p99": 99.0}
+
+
+@contextmanager
+def watched(loop: LiveLoop) -> Iterator["Watch"]:
+    """A watch that looks while the loop runs, in threads of its own."""
+    watch, over = Watch(loop), threading.Event()
+
+    def look() -> None:
+        while not over.wait(LOOK_SECONDS):
+            watch.look()
+
+    thread = threading.Thread(target=look, name="watch", daemon=True)
+    with closing(Subscriber(loop, watch.see, maxlen=64)):
+        thread.start()
+        try:
+            yield watch
+        finally:
+            over.set()
+            thread.join()
+
+
+class Watch:
+    """Looks at a loop now and then while it runs, and sums it up at the end."""
+
+    def __init__(self, loop: LiveLoop) -> None:
+        self._loop = loop
+        self._begun, self._cpu = time.monotonic(), time.process_time()
+        self._seconds, self._most_people = 0.0, 0
+        self._settled = 0.0  # MiB once SETTLED_SECONDS have passed
+        self._highest = 0.0  # MiB since then
+        self._ids: set[int] = set()
+        self._messages: list[str] = []
+
+    def look(self) -> None:
+        """Note memory and messages of this moment."""
+        self._seconds = time.monotonic() - self._begun
+        memory = memory_mib()
+        if self._seconds < SETTLED_SECONDS or not self._settled:
+            self._settled = self._highest = memory
+        self._highest = max(self._highest, memory)
+        message = self._loop.source.message.partition(", reconnecting")[0]
+        if message and message not in self._messages[-1:]:
+            self._messages = [*self._messages[-99:], message]
+
+    def see(self, live: LiveResult) -> None:
+        """Note who is in a frame."""
+        self._ids.update(live.result.people.ids.tolist())
+        self._most_people = max(self._most_people, len(live.result.people))
+
+    def report(self) -> dict[str, Any]:
+        """Plain values, once the loop has ended; docs/live.md explains them."""
+        self.look()
+        loop, status, meter = self._loop, self._loop.status(), self._loop.meter
+        latency = {name: meter.percentile(percent) for name, percent in PERCENTILES.items()}
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "source": loop.source.name,
+            "seconds": round(self._seconds, 3),
+            "frames_in": status.frames_in,
+            "processed": status.processed,
+            "dropped": status.dropped,
+            "fps": round(status.processed / self._seconds, 2),
+            "latency_ms": {name: _rounded(ms) for name, ms in (latency | {"max": meter.longest_ms}).items()},
+            "people": {"ids": len(self._ids), "most_at_a_time": self._most_people},
+            "memory_mib": {
+                "settled": round(self._settled, 1),
+                "highest_after": round(self._highest, 1),
+                "end": round(memory_mib(), 1),
+            },
+            "cpu_seconds": round(time.process_time() - self._cpu, 2),
+            "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+            "device": status.device,
+            "lifter_delay_ms": round(status.lifter_delay_ms, 1),
+            "messages": self._messages,
+            "settings": asdict(loop.pipeline.config),
+            "python": platform.python_version(),
+        }
+
+
+def write_report(path: Path, report: dict[str, Any]) -> None:
+    """Raises PoseError when the file cannot be written."""
+    try:
+        part = PartFile(path)
+    except PoseError as error:
+        raise PoseError(f"--report: {error}") from error
+    part.file.write(json.dumps(report, indent=2, allow_nan=False).encode() + b"\n")
+    part.commit()
+
+
+def summary(report: dict[str, Any]) -> str:
+    """Two lines for people."""
+    latency, memory = report["latency_ms"], report["memory_mib"]
+    if not report["processed"]:
+        return f"{report['source']}: no frame in {report['seconds']:.1f} s"
+    return (
+        f"{report['source']}: {report['frames_in']} frames in {report['seconds']:.1f} s, "
+        f"{report['processed']} processed ({report['fps']:.1f} frames/s), {report['dropped']} dropped\n"
+        f"latency from capture to 3D: median {latency['median']:.0f} ms, 95th {latency['p95']:.0f} ms, "
+        f"longest {latency['max']:.0f} ms; memory {memory['end']:.0f} MiB"
+    )
+
+
+def memory_mib() -> float:
+    """Of this process, resident. Where the system does not tell, the most there ever was."""
+    statm = Path("/proc/self/statm")
+    if statm.exists():
+        return int(statm.read_text().split()[1]) * resource.getpagesize() / 2**20
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most / 2**20 if sys.platform == "darwin" else most / 2**10
+
+
+def _rounded(ms: float) -> float | None:
+    return None if math.isnan(ms) else round(ms, 1)

@@ -1,0 +1,52 @@
+"""One live run, whatever shows it: source, networks, sinks, loop, and what was measured at the end."""
+
+import math
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from pose.config import PipelineConfig
+from pose.errors import PoseError
+from pose.live import LiveLoop
+from pose_apps.webcam.extras import live_extras, load_pipeline
+from pose_apps.webcam.options import WebcamConfig, open_live_source
+from pose_apps.webcam.report import summary, watched, write_report
+
+POLL_SECONDS = 0.5
+
+
+def run_live(config: WebcamConfig, pipeline_config: PipelineConfig, show: Callable[[LiveLoop], None]) -> int:
+    """Run the loop for as long as `show` takes; the exit status. Ctrl-C ends it in good order.
+
+    Raises PoseError when something cannot start or fails, KeyboardInterrupt once everything is finished.
+    """
+    interrupted = False
+    with closing(open_live_source(config)) as source:
+        loop = LiveLoop(load_pipeline(pipeline_config), source)
+        with watched(loop) as watch:
+            try:
+                with live_extras(loop, config), loop:
+                    show(loop)
+            except KeyboardInterrupt:
+                interrupted = True
+        report = watch.report()
+    print(summary(report))
+    if config.report is not None:
+        write_report(Path(config.report), report)
+    if interrupted:
+        raise KeyboardInterrupt
+    if not report["processed"]:
+        raise PoseError(f"{report['source']}: no frame was processed")
+    return 0
+
+
+def run_headless(config: WebcamConfig, pipeline_config: PipelineConfig) -> int:
+    """The loop alone, at the source's pace, until the source or the time ends; the exit status."""
+
+    def wait(loop: LiveLoop) -> None:
+        end = math.inf if config.seconds is None else time.monotonic() + config.seconds
+        while (left := end - time.monotonic()) > 0 and not loop.wait(min(left, POLL_SECONDS)):
+            pass
+
+    return run_live(config, pipeline_config, wait)

@@ -1,0 +1,72 @@
+"""`pose-webcam --web`: the live demo in a browser."""
+
+import asyncio
+import signal
+import socket
+import sys
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
+
+from pose.errors import PoseError
+from pose.web.settings import WebSettings, ip_address, is_loopback, token_from
+from pose_apps.webcam.options import WebcamConfig, open_live_source
+
+if TYPE_CHECKING:
+    from pose.pipeline import Pipeline
+
+NO_LIBRARY = 'pose-webcam --web needs aiohttp: python -m pip install -e ".[web]"'
+
+
+def web_settings(config: WebcamConfig) -> WebSettings:
+    """What the options say of it. Raises UsageError for what is not allowed: call it before loading networks."""
+    return WebSettings(
+        host=config.host,
+        port=config.port,
+        token=token_from(config.token),
+        cert=config.cert,
+        key=config.key,
+        clients=config.clients,
+    )
+
+
+def serve(config: WebcamConfig, pipeline: "Pipeline") -> int:
+    """Serve until Ctrl-C, the end of the source, or `config.seconds`. Raises PoseError where it cannot."""
+    settings = web_settings(config)
+    try:
+        from pose.web.server import WebServer
+    except ModuleNotFoundError as error:
+        if error.name != "aiohttp":
+            raise
+        raise PoseError(NO_LIBRARY) from error
+    source = None if config.source is None else open_live_source(config)
+    server = WebServer(pipeline, settings, source, mirror=config.mirror or None)
+    asyncio.run(_until_told(server.run(lambda port: _announce(port, settings, source is None), config.seconds)))
+    return 0
+
+
+async def _until_told(work: Coroutine[Any, Any, None]) -> None:
+    """Run it to its end, or until the system asks the program to end (SIGTERM); Ctrl-C is asyncio's own affair."""
+    task = asyncio.ensure_future(work)
+    if sys.platform != "win32":
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    try:
+        await task
+    except asyncio.CancelledError:
+        this = asyncio.current_task()
+        if this is not None and this.cancelling():
+            raise
+
+
+def _announce(port: int, settings: WebSettings, own_cameras: bool) -> None:
+    """Say which address to open. An address that means "all of them" is no use to a browser; the machine's name is."""
+    address = ip_address(settings.host)
+    if address is not None and address.is_unspecified:
+        host = socket.gethostname()
+    else:
+        host = f"[{address}]" if address is not None and address.version == 6 else settings.host
+    print(f"open {settings.scheme}://{host}:{port}/ in a browser; Ctrl-C ends", flush=True)
+    if own_cameras and settings.cert is None and not is_loopback(settings.host):
+        print(
+            "warning: browsers of other computers give their camera to https pages only: add --cert and --key",
+            file=sys.stderr,
+        )

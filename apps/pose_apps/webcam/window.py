@@ -1,0 +1,196 @@
+"""The window of `pose-webcam`: what is shown, and what the keys do."""
+
+import math
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pose.config import PipelineConfig, load_preset, preset_names
+from pose.errors import PoseError
+from pose.files.writer import PartFile, file_errors
+from pose.live import LiveLoop, LiveResult
+from pose.live.meter import Meter
+from pose.types import U8
+from pose_apps.webcam.canvas import VIEWS, Canvas
+from pose_apps.webcam.display import Display
+from pose_apps.webcam.extras import close_recorder, load_pipeline, start_recorder
+from pose_apps.webcam.options import WebcamConfig
+from pose_apps.webcam.run import run_live
+
+if TYPE_CHECKING:
+    from pose.live.recorder import Recorder
+
+HELP = "q quit   space pause   r record   m mirror   v 2D/3D/both   s snapshot   p next preset"
+REFRESH_SECONDS = 0.2  # of the status line while no frame comes
+NOTICE_SECONDS = 5.0
+
+
+def run_window(config: WebcamConfig, pipeline_config: PipelineConfig) -> int:
+    """Show it until somebody quits, or the source or the time ends; the exit status."""
+    with Display("pose-webcam") as display:
+        display.show(None, ["loading ..."])
+        return run_live(config, pipeline_config, lambda loop: Window(loop, display, config).run())
+
+
+class Window:
+    """One running demo. Everything here happens in the main thread, except loading another preset.
+
+    is_open: until somebody quits or the loop ends.
+    """
+
+    def __init__(self, loop: LiveLoop, display: Display, config: WebcamConfig) -> None:
+        self._loop, self._display, self._config = loop, display, config
+        self._mailbox = loop.subscribe(maxlen=1)
+        self._mirror, self._view = config.mirror, VIEWS[0]
+        self._canvas: Canvas | None = None
+        self._last: LiveResult | None = None
+        self._picture: U8 | None = None
+        self._shown = Meter()
+        self._recorder: Recorder | None = None
+        self._notice, self._notice_end = "", 0.0
+        self._presets = preset_names()
+        self._preset = -1  # the one in use, once somebody chose one
+        self._loading: threading.Thread | None = None
+        self.is_open = True
+        self._keys = {
+            "q": self._quit,
+            "escape": self._quit,
+            "space": lambda: loop.pause(not loop.paused),
+            "r": self._record_or_stop,
+            "m": self._toggle_mirror,
+            "v": self._next_view,
+            "s": self._snapshot,
+            "p": self._next_preset,
+        }
+
+    def run(self) -> None:
+        """Until somebody quits, or the loop or the time ends. Raises what made the loop fail."""
+        seconds = self._config.seconds
+        end = math.inf if seconds is None else time.monotonic() + seconds
+        try:
+            while self.is_open and time.monotonic() < end:
+                self.step()
+        finally:
+            self.stop_recording()
+
+    def step(self) -> None:
+        """Wait a moment for the next frame, do what the pressed keys say, and show how it is now."""
+        live = self._mailbox.get(timeout=REFRESH_SECONDS)
+        for key in self._display.pressed():
+            self._keys.get(key, _nothing)()
+        if live is not None:
+            self._last = live
+            self._draw()
+        self._refresh()
+        if live is not None:
+            self._shown.add(time.monotonic(), time.monotonic() - live.captured)
+        elif self._mailbox.closed:
+            self._loop.wait()
+            self.is_open = False
+
+    def stop_recording(self) -> None:
+        """Finish the files of a recording, if there is one."""
+        if self._recorder is not None:
+            self._say(close_recorder(self._recorder))
+            self._recorder = None
+
+    def _draw(self) -> None:
+        """The newest frame, as it is to be seen now."""
+        if self._last is None:
+            return
+        live = self._last.mirrored() if self._mirror else self._last
+        if self._canvas is None or not self._canvas.fits(live, self._view):
+            self._canvas = Canvas(live.size, live.skeleton, self._view)
+        self._picture = self._canvas.draw(live)
+
+    def _refresh(self) -> None:
+        status = self._loop.status().line()
+        _, shown, _ = self._shown.recent()
+        if not math.isnan(shown):
+            status += f" | on the screen after {shown:.0f} ms"
+        recording = ""
+        if self._recorder is not None:
+            if self._recorder.problem is not None:
+                self.stop_recording()
+            else:
+                recording = f"{self._recorder.frames} frames"
+        alert = self._notice if time.monotonic() < self._notice_end else ""
+        self._display.show(self._picture, [status, HELP], alert or self._loop.source.message, recording)
+
+    def _say(self, notice: str) -> None:
+        self._notice, self._notice_end = notice, time.monotonic() + NOTICE_SECONDS
+
+    def _quit(self) -> None:
+        self.is_open = False
+
+    def _toggle_mirror(self) -> None:
+        self._mirror = not self._mirror
+        self._draw()
+
+    def _next_view(self) -> None:
+        self._view = VIEWS[(VIEWS.index(self._view) + 1) % len(VIEWS)]
+        self._draw()
+
+    def _record_or_stop(self) -> None:
+        if self._recorder is not None:
+            self.stop_recording()
+            return
+        try:
+            self._recorder = start_recorder(self._loop, self._config)
+        except PoseError as error:
+            self._say(str(error))
+
+    def _snapshot(self) -> None:
+        if self._picture is None:
+            return
+        moment = time.time()
+        name = f"live-{time.strftime('%Y%m%d-%H%M%S', time.localtime(moment))}-{int(moment % 1 * 1000):03d}.png"
+        try:
+            write_png(Path(self._config.out) / name, self._picture)
+        except PoseError as error:
+            self._say(str(error))
+        else:
+            self._say(f"saved {name}")
+
+    def _next_preset(self) -> None:
+        """Load it beside the running loop, which goes on with the old one meanwhile."""
+        if self._loading is not None and self._loading.is_alive():
+            return
+        self._preset = (self._preset + 1) % len(self._presets)
+        self._say(f"loading the preset {self._presets[self._preset]} ...")
+        self._loading = threading.Thread(target=self._load, args=(self._presets[self._preset],), daemon=True)
+        self._loading.start()
+
+    def _load(self, preset: str) -> None:
+        before = self._loop.pipeline.config
+        try:
+            config = load_preset(
+                preset,
+                lifter=before.lifter,
+                lookahead=before.lookahead,
+                device=before.device,
+                threads=before.threads,
+                max_people=before.max_people,
+            )
+            self._loop.pipeline = load_pipeline(config)
+        except PoseError as error:
+            self._say(f"preset {preset}: {error}")
+        else:
+            self._say(f"preset {preset}: {config.detector}, {config.estimator}")
+
+
+def write_png(path: Path, picture: U8) -> None:
+    """picture: (H, W, 3) uint8 RGB. Raises PoseError when the file cannot be written."""
+    import cv2
+
+    _, data = cv2.imencode(".png", cv2.cvtColor(picture, cv2.COLOR_RGB2BGR))
+    with file_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    part = PartFile(path)
+    part.file.write(data.tobytes())
+    part.commit()
+
+
+def _nothing() -> None:
+    """What a key does that means nothing."""

@@ -1,1 +1,0 @@
-"""Presets: pipelines and training recipes, as YAML files beside this one."""

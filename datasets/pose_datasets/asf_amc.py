@@ -1,0 +1,236 @@
+"""Acclaim ASF skeletons and AMC motion, as the CMU Graphics Lab Motion Capture Database publishes them.
+
+A bone turns about its own axes C: its rotation is parent @ C @ M @ C^-1, where M is the motion of its degrees of
+freedom, and its far end lies `length * direction` (given in the rest pose) from its parent's far end.
+"""
+
+import math
+import re
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.errors import PoseError
+from pose_datasets import rotations
+
+F64 = NDArray[np.float64]
+
+INCH = 0.0254
+_FRAME_NUMBER = re.compile(r"^[ \t]*\d+[ \t\r]*$", re.MULTILINE)
+FPS = 120.0  # AMC files do not say; the CMU database is sampled at this rate
+
+
+@dataclass(frozen=True, slots=True)
+class AsfSkeleton:
+    """The bones of an ASF file, root first, each after its parent.
+
+    names: B. parents: (B,), -1 for the root. offsets: (B, 3) m, a bone's far end from its parent's, in the rest pose.
+    axes: (B, 3, 3) the bone's own axes. orders: the fixed-axis order of its rotation, such as "xyz". dofs: the
+    channels of its AMC line in file order, such as ("rx", "rz"). metres: of one unit of the AMC's root translation.
+    """
+
+    names: tuple[str, ...]
+    parents: tuple[int, ...]
+    offsets: F64
+    axes: F64
+    orders: tuple[str, ...]
+    dofs: tuple[tuple[str, ...], ...]
+    metres: float
+
+
+@dataclass
+class _Bone:
+    direction: tuple[float, ...] = (0.0, 0.0, 0.0)
+    length: float = 0.0
+    axis: tuple[float, ...] = (0.0, 0.0, 0.0)
+    order: str = "xyz"
+    dof: tuple[str, ...] = ()
+
+
+def parse_asf(text: str, source: str) -> AsfSkeleton:
+    """Read an ASF file's text. `source` names it in errors. Raises PoseError with the file and line."""
+    section = ""
+    bones: dict[str, _Bone] = {"root": _Bone(dof=("tx", "ty", "tz", "rx", "ry", "rz"))}
+    bone, name = _Bone(), ""
+    parents: dict[str, str] = {}
+    unit, radians = 1.0, False
+    for number, line in enumerate(text.splitlines(), start=1):
+        words = line.split("#", 1)[0].split()
+        if not words:
+            continue
+        if words[0].startswith(":"):
+            section = words[0][1:]
+            continue
+        try:
+            if section == "units":
+                unit = float(words[1]) if words[0] == "length" else unit
+                radians = radians or words[:2] == ["angle", "rad"]
+            elif section == "root":
+                _root_field(bones["root"], words)
+            elif section == "bonedata":
+                if words[0] == "begin":
+                    bone, name = _Bone(), ""
+                elif words[0] == "name":
+                    name = words[1]
+                elif words[0] == "end":
+                    bones[name] = bone
+                else:
+                    _bone_field(bone, words)
+            elif section == "hierarchy" and words[0] not in ("begin", "end"):
+                for child in (*words[:1], *words[1:]):
+                    if child not in bones:
+                        raise ValueError(f"unknown bone {child!r}")
+                parents.update(dict.fromkeys(words[1:], words[0]))
+        except (ValueError, IndexError) as error:
+            raise PoseError(f"{source}, line {number}: {error or 'not understood'}: {line.strip()[:60]!r}") from error
+    if not parents:
+        raise PoseError(f"{source}: no :hierarchy section; is this an ASF skeleton?")
+    return _assemble(bones, parents, INCH / unit, radians, source)
+
+
+def _root_field(root: _Bone, words: list[str]) -> None:
+    if words[0] == "order":
+        root.dof = tuple(word.lower() for word in words[1:])
+    elif words[0] == "axis":
+        root.order = words[1].lower()
+    elif words[0] == "orientation":
+        root.axis = tuple(map(float, words[1:4]))
+
+
+def _bone_field(bone: _Bone, words: list[str]) -> None:
+    if words[0] == "direction":
+        bone.direction = tuple(map(float, words[1:4]))
+    elif words[0] == "length":
+        bone.length = float(words[1])
+    elif words[0] == "axis":
+        bone.axis = tuple(map(float, words[1:4]))
+        bone.order = words[4].lower() if len(words) > 4 else "xyz"
+    elif words[0] == "dof":
+        bone.dof = tuple(word.lower() for word in words[1:])
+
+
+def _assemble(
+    bones: dict[str, _Bone], parents: dict[str, str], metres: float, radians: bool, source: str
+) -> AsfSkeleton:
+    names = ["root"]
+    for name in names:  # grows while it is walked: breadth first, so parents come before children
+        names += [child for child, parent in parents.items() if parent == name]
+    if missing := set(bones) - set(names):
+        raise PoseError(f"{source}: bones outside the hierarchy: {', '.join(sorted(missing))}")
+    ordered = [bones[name] for name in names]
+    degree = 1.0 if radians else math.pi / 180
+    axes = [
+        rotations.intrinsic(bone.order[::-1], np.array(bone.axis)[_columns(bone.order)] * degree) for bone in ordered
+    ]
+    return AsfSkeleton(
+        names=tuple(names),
+        parents=tuple(names.index(parents[name]) if name != "root" else -1 for name in names),
+        offsets=np.array([bone.direction for bone in ordered]) * np.array([[bone.length] for bone in ordered]) * metres,
+        axes=np.array(axes),
+        orders=tuple(bone.order for bone in ordered),
+        dofs=tuple(bone.dof for bone in ordered),
+        metres=metres,
+    )
+
+
+def _columns(order: str) -> list[int]:
+    """Where the angles of the intrinsic order (the reverse of the fixed-axis order) stand in an x, y, z triple."""
+    return ["xyz".index(axis) for axis in order[::-1]]
+
+
+def parse_amc(text: str, skeleton: AsfSkeleton, source: str) -> dict[str, F64]:
+    """Read an AMC file's text -> {bone: (T, number of its degrees of freedom)}, in the file's units.
+
+    Every frame must list the same bones in the same order, as all published files do. Raises PoseError with the line.
+    """
+    frame_numbers = _FRAME_NUMBER.finditer(text)
+    first, second = next(frame_numbers, None), next(frame_numbers, None)
+    if first is None:
+        raise PoseError(f"{source}: no frame numbers; is this an AMC motion file?")
+    tokens = text[first.start() :].split()
+    lines = text[first.end() : second.start() if second else None].splitlines()
+    layout = [(words[0], len(words) - 1) for words in map(str.split, lines) if words]
+    _check_layout(layout, skeleton, source)
+    width = 1 + sum(1 + count for _, count in layout)
+    if len(tokens) % width:
+        raise _locate(text, layout, source)
+    table = np.array(tokens, dtype=object).reshape(-1, width)
+    motion: dict[str, F64] = {}
+    column = 1
+    try:
+        for name, count in layout:
+            if (table[:, column] != name).any():
+                raise _locate(text, layout, source)
+            values = table[:, column + 1 : column + 1 + count].astype(np.float64)
+            if not np.isfinite(values).all():
+                raise _locate(text, layout, source)
+            motion[name] = values
+            column += 1 + count
+    except ValueError:
+        raise _locate(text, layout, source) from None
+    return motion
+
+
+def _check_layout(layout: list[tuple[str, int]], skeleton: AsfSkeleton, source: str) -> None:
+    for name, count in layout:
+        if name not in skeleton.names:
+            raise PoseError(f"{source}: bone {name!r} is not in the skeleton")
+        if count != len(dofs := skeleton.dofs[skeleton.names.index(name)]):
+            raise PoseError(f"{source}: bone {name!r} has {count} values, the skeleton says {len(dofs)}")
+
+
+def _locate(text: str, layout: list[tuple[str, int]], source: str) -> PoseError:
+    """Find the first line that breaks the layout of the first frame: slow, and only done for a broken file."""
+    expected = [(None, 0), *layout]
+    position = -1
+    for number, line in enumerate(text.splitlines(), start=1):
+        words = line.split()
+        if not words:
+            continue
+        if position < 0:
+            if not (len(words) == 1 and words[0].isdigit()):
+                continue
+            position = 0
+        name, count = expected[position]
+        good = len(words) == 1 + count and (words[0] == name if name else words[0].isdigit())
+        try:
+            good = good and bool(np.isfinite([float(word) for word in words[1:]]).all())
+        except ValueError:
+            good = False
+        if not good:
+            wanted = f"{name!r} and {count} numbers" if name else "a frame number"
+            return PoseError(f"{source}, line {number}: expected {wanted}, got {line.strip()[:60]!r}")
+        position = (position + 1) % len(expected)
+    return PoseError(f"{source}: the last frame is incomplete")
+
+
+def forward_kinematics(skeleton: AsfSkeleton, motion: dict[str, F64]) -> tuple[F64, F64]:
+    """Far ends (T, B, 3) m and rotations (T, B, 3, 3) of all bones; the root's far end is its position.
+
+    World frame of the file: y up, and a body in the rest pose faces z with its left towards x.
+    """
+    frames = len(motion["root"])
+    ends = np.empty((frames, len(skeleton.names), 3))
+    turns = np.empty((frames, len(skeleton.names), 3, 3))
+    for b, name in enumerate(skeleton.names):
+        local = skeleton.axes[b] @ _motion(skeleton, b, motion, frames)
+        parent = skeleton.parents[b]
+        if parent < 0:
+            shift = [skeleton.dofs[b].index(channel) for channel in ("tx", "ty", "tz")]
+            turns[:, b], ends[:, b] = local, motion[name][:, shift] * skeleton.metres
+        else:
+            turns[:, b] = turns[:, parent] @ (local @ skeleton.axes[b].T)
+            ends[:, b] = ends[:, parent] + turns[:, b] @ skeleton.offsets[b]
+    return ends, turns
+
+
+def _motion(skeleton: AsfSkeleton, bone: int, motion: dict[str, F64], frames: int) -> F64:
+    """(T, 3, 3) rotation of a bone's degrees of freedom about its own axes."""
+    values = motion.get(skeleton.names[bone])
+    angles = np.zeros((frames, 3))
+    for i, channel in enumerate(skeleton.dofs[bone]):
+        if channel[0] == "r" and values is not None:
+            angles[:, "xyz".index(channel[1])] = np.radians(values[:, i])
+    order = skeleton.orders[bone]
+    return rotations.intrinsic(order[::-1], angles[:, _columns(order)])

@@ -1,0 +1,126 @@
+"""Other bodies from the same motion: proportions, mirror images, and limbs of other clips.
+
+Motion is worked on as bone vectors: point minus parent, in the world frame. Turning a limb turns its bone vectors,
+another body scales them, a limb of another clip replaces them; `assemble` puts the points back together.
+Axes: B sequence, T time, J point (the 19 of `pose_datasets.mapping.POINTS`).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.types import F32
+from pose_datasets.vectors import cross, norm, reject, unit
+
+F64 = NDArray[np.float64]
+
+PARENTS = (-1, 0, 1, 2, 0, 4, 5, 0, 7, 8, 9, 8, 11, 12, 8, 14, 15, 9, 9)
+MIRROR = (0, 4, 5, 6, 1, 2, 3, 7, 8, 9, 10, 14, 15, 16, 11, 12, 13, 17, 18)
+
+# Bones by the point at their far end.
+UPPER = [7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18]
+CHEST = [8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18]
+HEAD = [9, 10, 17, 18]
+ARMS = ([12, 13], [15, 16])
+LEGS = ([5, 6], [2, 3])
+SHOULDERS_AND_ARMS = [11, 12, 13, 14, 15, 16]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BodyConfig:
+    """Shares of sequences with another body, and with limbs of other clips."""
+
+    proportions: float = 0.9
+    children: float = 0.12
+    other_legs: float = 0.25
+    other_arms: float = 0.3
+    mirror: float = 0.5
+
+
+def to_bones(points: F32) -> F32:
+    """(..., 19, 3) points -> bone vectors; the pelvis keeps its place."""
+    bones = points - points[..., np.maximum(PARENTS, 0), :]
+    bones[..., 0, :] = points[..., 0, :]
+    return bones
+
+
+def assemble(bones: F32) -> F32:
+    """The inverse of `to_bones`."""
+    points = bones.copy()
+    for joint, parent in enumerate(PARENTS[1:], start=1):
+        points[..., joint, :] += points[..., parent, :]
+    return points
+
+
+def mirror(points: F32) -> F32:
+    """Exchange left and right of (..., 19, 3) points or bone vectors, in a world whose x axis is horizontal."""
+    return points[..., MIRROR, :] * np.array([-1, 1, 1], points.dtype)
+
+
+def random_proportions(rng: np.random.Generator, batch: int, config: BodyConfig) -> F32:
+    """(B, 19) factors for bone lengths; the first scales the pelvis' path.
+
+    Left and right get the same but for a measuring error of 1 %. Children are smaller with larger heads.
+    """
+    changed = rng.random((batch, 1)) < config.proportions
+    child = rng.random((batch, 1)) < config.children
+    size = np.where(child, rng.uniform(np.log(0.55), np.log(0.85), (batch, 1)), rng.normal(0, 0.06, (batch, 1)))
+    # Skeletons differ most in the trunk, whose ends no marker shows.
+    odd = 1 + 1.5 * (rng.random((batch, 1)) < 0.15)
+
+    def vary(spread: float) -> F64:
+        return rng.normal(0, spread, (batch, 1)) * odd
+
+    legs, shin, trunk, arms, forearm = vary(0.05), vary(0.06), vary(0.06), vary(0.06), vary(0.07)
+    logs = rng.normal(0, 0.01, (batch, 19))
+    logs[:, [0]] = legs
+    logs[:, [2, 5]] += legs - shin / 2
+    logs[:, [3, 6]] += legs + shin / 2
+    logs[:, [1, 4]] += vary(0.10)
+    logs[:, [7, 8]] += trunk
+    logs[:, [11, 14]] += vary(0.08)
+    logs[:, [12, 15]] += arms - forearm / 2
+    logs[:, [13, 16]] += arms + forearm / 2
+    logs[:, HEAD] = vary(0.06) - 0.4 * np.where(child, size, 0)
+    return np.exp(changed * (size + np.clip(logs, -0.35, 0.35))).astype(np.float32)
+
+
+def on_other_legs(bones: F32, lower: F32) -> F32:
+    """The trunk, head and arms of `bones` on the legs, pelvis path and pelvis turns of `lower`, both (B, T, 19, 3)."""
+    turn = pelvis_frame(lower) @ np.swapaxes(pelvis_frame(bones), -1, -2)
+    mixed = lower.copy()
+    # Bones of another body at their own size: the trunk of a giant on the legs of a child would not be a person.
+    scale = _mean_length(lower, [2, 3, 5, 6]) / _mean_length(bones, [2, 3, 5, 6])
+    mixed[..., UPPER, :] = bones[..., UPPER, :] @ np.swapaxes(turn, -1, -2) * scale
+    return mixed
+
+
+def with_other_arms(bones: F32, donor: F32) -> F32:
+    """`bones` with the arms of `donor`, moving as they do in the frame of its chest; both (B, T, 19, 3)."""
+    turn = thorax_frame(bones) @ np.swapaxes(thorax_frame(donor), -1, -2)
+    mixed = bones.copy()
+    scale = _mean_length(bones, [12, 15]) / _mean_length(donor, [12, 15])
+    mixed[..., SHOULDERS_AND_ARMS, :] = donor[..., SHOULDERS_AND_ARMS, :] @ np.swapaxes(turn, -1, -2) * scale
+    return mixed
+
+
+def _mean_length(bones: F32, which: list[int]) -> F32:
+    """(B, T, 19, 3) -> (B, 1, 1, 1): of the bones `which` in the first frame; lengths do not change over time."""
+    return norm(bones[:, :1, which]).mean(axis=-1)[..., None, None]
+
+
+def pelvis_frame(bones: F32) -> F32:
+    """(..., 19, 3) -> (..., 3, 3), columns: the pelvis' left, up, forward."""
+    return _frame(bones[..., 4, :] - bones[..., 1, :], bones[..., 7, :])
+
+
+def thorax_frame(bones: F32) -> F32:
+    """(..., 19, 3) -> (..., 3, 3), columns: the chest's left, up, forward."""
+    return _frame(bones[..., 11, :] - bones[..., 14, :], bones[..., 8, :])
+
+
+def _frame(left: F32, up: F32) -> F32:
+    x = unit(left)
+    y = unit(reject(up, x))
+    return np.stack([x, y, cross(x, y)], axis=-1)

@@ -1,0 +1,132 @@
+"""Biovision hierarchy (BVH) motion files: a skeleton of offsets, and channels in any order."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.errors import PoseError
+from pose_datasets import rotations
+
+F64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class BvhMotion:
+    """A BVH file, in its own unit of length, which the format does not state.
+
+    names: B joints, each after its parent; an end site is called "<parent>_end". parents: (B,), -1 for the root.
+    offsets: (B, 3) from the parent's joint. channels: for each joint its channels in file order, such as "Zrotation".
+    values: (T, sum of channels), degrees for rotations. fps: frames a second.
+    """
+
+    names: tuple[str, ...]
+    parents: tuple[int, ...]
+    offsets: F64
+    channels: tuple[tuple[str, ...], ...]
+    values: F64
+    fps: float
+
+
+@dataclass
+class _Tree:
+    """The hierarchy while it is read."""
+
+    names: list[str] = field(default_factory=list)
+    parents: list[int] = field(default_factory=list)
+    offsets: list[list[float]] = field(default_factory=list)
+    channels: list[tuple[str, ...]] = field(default_factory=list)
+    open_joints: list[int] = field(default_factory=list)
+
+    def add(self, words: list[str]) -> None:
+        """Take one line. Raises ValueError or IndexError when it does not fit."""
+        if words[0] in ("ROOT", "JOINT", "End"):
+            parent = self.open_joints[-1] if self.open_joints else -1
+            self.names.append(f"{self.names[parent]}_end" if words[0] == "End" else words[1])
+            self.parents.append(parent)
+            self.offsets.append([0.0, 0.0, 0.0])
+            self.channels.append(())
+        elif words[0] == "{":
+            self.open_joints.append(len(self.names) - 1)
+        elif words[0] == "}":
+            self.open_joints.pop()
+        elif words[0] == "OFFSET":
+            x, y, z = map(float, words[1:])
+            self.offsets[self.open_joints[-1]] = [x, y, z]
+        elif words[0] == "CHANNELS":
+            self.channels[self.open_joints[-1]] = _channels(words)
+        elif words[0] != "HIERARCHY":
+            raise ValueError("not understood")
+
+
+def parse_bvh(text: str, source: str) -> BvhMotion:
+    """Read a BVH file's text. `source` names it in errors. Raises PoseError with the file and line."""
+    lines = text.splitlines()
+    start = next((number for number, line in enumerate(lines, start=1) if line.split() == ["MOTION"]), None)
+    if start is None:
+        raise PoseError(f"{source}: no MOTION section; is this a BVH file?")
+    tree = _Tree()
+    for number, line in enumerate(lines[: start - 1], start=1):
+        if words := line.split():
+            try:
+                tree.add(words)
+            except (ValueError, IndexError) as error:
+                raise PoseError(f"{source}, line {number}: {error}: {line.strip()[:60]!r}") from error
+    values, fps = _parse_motion(lines, start, sum(map(len, tree.channels)), source)
+    return BvhMotion(tuple(tree.names), tuple(tree.parents), np.array(tree.offsets), tuple(tree.channels), values, fps)
+
+
+def _channels(words: list[str]) -> tuple[str, ...]:
+    known = {axis + kind for axis in "XYZ" for kind in ("position", "rotation")}
+    found = tuple(words[2:])
+    if int(words[1]) != len(found) or not known.issuperset(found):
+        raise ValueError(f"expected {words[1]} channels out of {', '.join(sorted(known))}")
+    return found
+
+
+def _parse_motion(lines: list[str], start: int, width: int, source: str) -> tuple[F64, float]:
+    """Frames after line number `start` ("MOTION")."""
+    try:
+        frames = int(lines[start].split()[1])
+        fps = 1 / float(lines[start + 1].split()[2])
+    except (ValueError, IndexError, ZeroDivisionError) as error:
+        raise PoseError(f"{source}, line {start + 1}: expected 'Frames: N' and 'Frame Time: seconds'") from error
+    rows = [line for line in lines[start + 2 :] if line and not line.isspace()]
+    if len(rows) < frames:
+        raise PoseError(f"{source}: {frames} frames announced, {len(rows)} found")
+    try:
+        values = np.array(" ".join(rows[:frames]).split(), dtype=np.float64)
+    except ValueError as error:
+        raise PoseError(f"{source}: {error}") from error
+    if len(values) != frames * width:
+        number, found = next((i, len(r.split())) for i, r in enumerate(rows) if len(r.split()) != width)
+        raise PoseError(f"{source}, frame {number + 1}: expected {width} numbers, got {found}")
+    if not np.isfinite(values).all():
+        raise PoseError(f"{source}: the motion holds numbers that are not finite")
+    return values.reshape(frames, width), fps
+
+
+def forward_kinematics(motion: BvhMotion) -> tuple[F64, F64]:
+    """Positions (T, B, 3), in the file's unit, and rotations (T, B, 3, 3) of all joints, y up."""
+    frames = len(motion.values)
+    positions = np.empty((frames, len(motion.names), 3))
+    turns = np.empty((frames, len(motion.names), 3, 3))
+    column = 0
+    for b, (parent, channels) in enumerate(zip(motion.parents, motion.channels, strict=True)):
+        values = motion.values[:, column : column + len(channels)]
+        column += len(channels)
+        rotating = [i for i, channel in enumerate(channels) if channel.endswith("rotation")]
+        order = "".join(channels[i][0].lower() for i in rotating)
+        local = rotations.intrinsic(order, np.radians(values[:, rotating])) if order else np.eye(3)
+        offset = np.broadcast_to(motion.offsets[b], (frames, 3)).copy()
+        for i, channel in enumerate(channels):
+            if channel.endswith("position"):
+                # A position channel stands in place of the offset: of the root always, elsewhere in some exporters
+                # (the Daz conversions leave every other joint without).
+                offset[:, "XYZ".index(channel[0])] = values[:, i]
+        if parent < 0:
+            positions[:, b], turns[:, b] = offset, local
+        else:
+            positions[:, b] = positions[:, parent] + np.einsum("tij,tj->ti", turns[:, parent], offset)
+            turns[:, b] = turns[:, parent] @ local
+    return positions, turns

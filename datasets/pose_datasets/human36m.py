@@ -1,0 +1,271 @@
+"""Human3.6M, protocol V: the files and the metric camera space of VideoPose3D.
+
+`data_3d_h36m.npz` holds `positions_3d[subject][action]` (T, 32, 3) float32, metres, world frame. `data_2d_h36m_*.npz`
+holds `positions_2d[subject][action]`, one (T, 17, 2) px array for each of the four cameras. (D. Pavllo et al., "3D
+human pose estimation in video with temporal convolutions and semi-supervised training", CVPR 2019.)
+"""
+
+import functools
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.errors import PoseError, UsageError
+from pose.labelled import LabelledSequence, check_metres, check_pixels
+from pose.sequences import Sequence2D
+from pose.skeletons import H36M17
+from pose.types import F32
+from pose_datasets.pickles import load_npz_object
+
+F64 = NDArray[np.float64]
+Positions3D = dict[str, dict[str, F32]]
+Positions2D = dict[str, dict[str, list[F32]]]
+
+FPS = 50.0
+TRAIN_SUBJECTS = ("S1", "S5", "S6", "S7", "S8")
+TEST_SUBJECTS = ("S9", "S11")
+SUBJECTS = TRAIN_SUBJECTS + TEST_SUBJECTS
+ACTIONS = (
+    "Directions", "Discussion", "Eating", "Greeting", "Phoning", "Photo", "Posing", "Purchases", "Sitting",
+    "SittingDown", "Smoking", "Waiting", "WalkDog", "Walking", "WalkTogether",
+)  # fmt: skip
+# One of its cameras has no video, so protocol V drops the take for all of them.
+LEFT_OUT = {("S11", "Directions")}
+RAW_JOINTS = 32
+KEPT_JOINTS = (0, 1, 2, 3, 6, 7, 8, 12, 13, 14, 15, 17, 18, 19, 25, 26, 27)
+FILE_3D = "data_3d_h36m.npz"
+FILES_2D = {"gt": "data_2d_h36m_gt.npz", "cpn": "data_2d_h36m_cpn_ft_h36m_dbb.npz"}
+
+
+@dataclass(frozen=True, slots=True)
+class Camera:
+    """A calibrated camera: X_camera = rotation (X_world - position), then the lens.
+
+    id: of the Human3.6M camera. size: (width, height) px. focal, centre: (2,) px. radial: k1, k2, k3. tangential: p1,
+    p2. rotation: (3, 3), world to camera. position: (3,) m, world frame.
+    """
+
+    id: str
+    size: tuple[int, int]
+    focal: F64
+    centre: F64
+    radial: F64
+    tangential: F64
+    rotation: F64
+    position: F64
+
+    @property
+    def intrinsics(self) -> F64:
+        """(3, 3) px of the lens without its distortion."""
+        return np.array([[self.focal[0], 0, self.centre[0]], [0, self.focal[1], self.centre[1]], [0, 0, 1.0]])
+
+    def to_camera(self, points: NDArray[np.floating]) -> F64:
+        """(..., 3) m from the world to the camera frame."""
+        return (points - self.position) @ self.rotation.T
+
+    def project(self, points: NDArray[np.floating]) -> F64:
+        """(..., 3) m in the camera frame to (..., 2) px, with the lens' distortion.
+
+        x = X / Z is clamped to [-1, 1] as in the public ground-truth 2D.
+        """
+        rays = np.clip(points[..., :2] / points[..., 2:], -1, 1)
+        return self.distort(rays) * self.focal + self.centre
+
+    def distort(self, rays: F64) -> F64:
+        """(..., 2) x = X / Z of the ideal lens to those of the real one."""
+        (k1, k2, k3), (p1, p2) = self.radial.tolist(), self.tangential.tolist()
+        x, y = rays[..., 0], rays[..., 1]
+        square = x * x + y * y
+        factor = 1 + square * (k1 + square * (k2 + square * k3)) + p1 * x + p2 * y
+        return np.stack([x * factor + p1 * square, y * factor + p2 * square], axis=-1)
+
+    def undistort(self, pixels: NDArray[np.floating]) -> F64:
+        """(..., 2) px to where the lens without distortion, `intrinsics`, would have put them.
+
+        The inverse of `distort` by fixed-point steps, which end when none is longer than 1e-7 px.
+        """
+        seen = (pixels - self.centre) / self.focal
+        rays = seen
+        for _ in range(40):
+            step = seen - self.distort(rays)
+            rays = rays + step
+            if np.abs(step).max(initial=0.0) < 1e-10:
+                break
+        return rays * self.focal + self.centre
+
+
+@functools.cache
+def load_cameras() -> dict[str, tuple[Camera, ...]]:
+    """The four cameras of each subject of the split, in the order of the 2D files."""
+    text = resources.files("pose_datasets").joinpath("human36m_cameras.json").read_text("utf-8")
+    data = json.loads(text)
+    return {
+        subject: tuple(_camera(*pair) for pair in zip(data["intrinsics"], data["extrinsics"][subject], strict=True))
+        for subject in SUBJECTS
+    }
+
+
+def _camera(lens: dict[str, Any], place: dict[str, Any]) -> Camera:
+    return Camera(
+        id=lens["id"],
+        size=(lens["res_w"], lens["res_h"]),
+        focal=np.array(lens["focal_length"]),
+        centre=np.array(lens["center"]),
+        radial=np.array(lens["radial_distortion"]),
+        tangential=np.array(lens["tangential_distortion"]),
+        rotation=rotation_from_quaternion(np.array(place["orientation"])).T,  # the file turns camera to world
+        position=np.array(place["translation"]) / 1000,
+    )
+
+
+def rotation_from_quaternion(quaternion: F64) -> F64:
+    """(4,) w, x, y, z of any length to the (3, 3) rotation of column vectors."""
+    w, x, y, z = quaternion / np.linalg.norm(quaternion)
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
+def canonical_take(name: str) -> str:
+    """The name of a take, `Directions 1`, as the public files spell it."""
+    return name.replace("TakingPhoto", "Photo").replace("WalkingDog", "WalkDog")
+
+
+def action_of(take: str, source: str) -> str:
+    """The action that a take shows. Raises PoseError, naming `source`, if it is none of the 15."""
+    action = take.split(" ")[0]
+    if action not in ACTIONS:
+        raise PoseError(f"{source}: unknown action {take!r}; known: {', '.join(ACTIONS)}")
+    return action
+
+
+def load_sequences(
+    folder: Path, detections: str, subjects: Iterable[str] = TEST_SUBJECTS, actions: Iterable[str] = ACTIONS
+) -> list[LabelledSequence]:
+    """The sequences of protocol V, in the order of the files, one for each take and camera.
+
+    detections: `gt` or `cpn`. Observed 2D are pixels of the ideal lens; the truth is the whole pose in the camera
+    frame. Raises UsageError for a missing file and PoseError for files that cannot be right.
+    """
+    cameras, wanted = load_cameras(), set(actions)
+    positions_3d, positions_2d = read_positions_3d(folder), read_positions_2d(folder, detections)
+    sequences = []
+    for subject in subjects:
+        for take, world in _of(positions_3d, subject, FILE_3D).items():
+            if (subject, take) in LEFT_OUT or action_of(take, f"{FILE_3D}, {subject}") not in wanted:
+                continue
+            views = _of(_of(positions_2d, subject, FILES_2D[detections]), take, f"{FILES_2D[detections]}, {subject}")
+            if len(views) != len(cameras[subject]):
+                raise PoseError(f"{subject}/{take}: expected 2D from 4 cameras, got {len(views)}")
+            for camera, pixels in zip(cameras[subject], views, strict=True):
+                sequences.append(_sequence(subject, take, camera, world, pixels))
+    if not sequences:
+        raise PoseError(f"{folder}: no sequence of {', '.join(subjects)} shows {', '.join(wanted)}")
+    return sequences
+
+
+def _of(table: dict[str, Any], name: str, source: str) -> Any:
+    if name not in table:
+        raise PoseError(f"{source}: {name} is not in it; it has {', '.join(table) or 'nothing'}")
+    return table[name]
+
+
+def _sequence(subject: str, take: str, camera: Camera, world: F32, pixels: F32) -> LabelledSequence:
+    key = f"{subject}/{take}/{camera.id}"
+    frames = len(world)
+    _require_numbers(pixels, (len(H36M17), 2), f"{key}, 2D")
+    if len(pixels) < frames:
+        raise PoseError(f"{key}: 2D has {len(pixels)} frames, 3D has {frames}; 2D may be longer, never shorter")
+    pixels = pixels[:frames]  # some videos run on after the motion capture has ended
+    if not np.isfinite(pixels).all():
+        raise PoseError(f"{key}: the 2D holds NaN or infinity")
+    require_pixels(pixels, f"{key}, 2D")
+    observed = Sequence2D(
+        keypoints=camera.undistort(pixels).astype(np.float32),
+        scores=np.ones(pixels.shape[:2], np.float32),
+        times=np.arange(frames) / FPS,
+        image_size=camera.size,
+        skeleton=H36M17.name,
+        intrinsics=camera.intrinsics,
+    )
+    truth = camera.to_camera(world[:, KEPT_JOINTS]).astype(np.float32)
+    return LabelledSequence(key, subject, take.split(" ")[0], camera.id, observed, truth, np.ones(frames, bool))
+
+
+def read_positions_3d(folder: Path) -> Positions3D:
+    """`positions_3d` of `data_3d_h36m.npz`, checked: subjects, names, joint count, NaN, metres."""
+    path = _existing(folder, FILE_3D)
+    positions: Positions3D = _renamed(load_npz_object(path, "positions_3d"), path)
+    for subject, takes in positions.items():
+        for take, world in takes.items():
+            source = f"{FILE_3D}, {subject}/{take}"
+            action_of(take, f"{FILE_3D}, {subject}")
+            _require_numbers(world, (RAW_JOINTS, 3), source)
+            if not np.isfinite(world).all():
+                raise PoseError(f"{source}: holds NaN or infinity")
+            require_metres(world, source)
+    return positions
+
+
+def _require_numbers(values: Any, shape: tuple[int, ...], source: str) -> None:
+    """Raise PoseError, naming `source`, when this is no array of numbers (T, *shape)."""
+    found = getattr(values, "shape", type(values).__name__)
+    if not isinstance(values, np.ndarray) or values.ndim != 1 + len(shape) or values.shape[1:] != shape:
+        raise PoseError(f"{source}: expected (T, {', '.join(map(str, shape))}), got {found}")
+    if values.dtype.kind not in "fiu":
+        raise PoseError(f"{source}: expected numbers, got {values.dtype}")
+
+
+def require_pixels(pixels: F32, source: str) -> None:
+    """Raise PoseError, naming `source`, when (T, J, 2) cannot be people in pixels."""
+    try:
+        check_pixels(pixels, source)
+    except ValueError as error:
+        raise PoseError(str(error)) from error
+
+
+def require_metres(world: F32, source: str) -> None:
+    """Raise PoseError, naming `source`, when (T, 32, 3) raw joints cannot be people in metres."""
+    try:
+        check_metres(world[:, KEPT_JOINTS], source)
+    except ValueError as error:
+        raise PoseError(str(error)) from error
+
+
+def read_positions_2d(folder: Path, detections: str) -> Positions2D:
+    """`positions_2d` of the 2D file of `detections`."""
+    if detections not in FILES_2D:
+        raise UsageError(f"2D: unknown {detections!r}; known: {', '.join(FILES_2D)}")
+    path = _existing(folder, FILES_2D[detections])
+    return _renamed(load_npz_object(path, "positions_2d"), path)
+
+
+def _renamed(table: Any, path: Path) -> dict[str, Any]:
+    if not isinstance(table, dict) or not all(isinstance(takes, dict) for takes in table.values()):
+        raise PoseError(f"{path}: expected positions[subject][action]")
+    for subject in table:
+        if subject not in SUBJECTS:
+            raise PoseError(f"{path}: unknown subject {subject!r}; known: {', '.join(SUBJECTS)}")
+    return {subject: {canonical_take(take): value for take, value in takes.items()} for subject, takes in table.items()}
+
+
+def _existing(folder: Path, name: str) -> Path:
+    path = folder / name
+    if path.is_file():
+        return path
+    how = (
+        "take the detections that VideoPose3D publishes"
+        if name == FILES_2D["cpn"]
+        else f"make it with: pose-prepare human36m --source RELEASE --out {folder}"
+    )
+    raise UsageError(f"{path} is missing: {how} (see docs/data.md)")

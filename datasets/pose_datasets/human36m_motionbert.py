@@ -1,0 +1,211 @@
+"""Human3.6M, protocol M: the pickle of MotionBERT and its 2.5D image space. Its numbers are not those of protocol V.
+
+`h36m_sh_conf_cam_source_final.pkl` holds `train` and `test`, each a dictionary of arrays over all frames of all videos:
+`joint_2d` (N, 17, 2) px of a stacked-hourglass detector, `confidence` (N, 17[, 1]), `joint3d_image` (N, 17, 3) px,
+`camera_name`, `source` (the video); `test` adds `action`, `2.5d_factor` (N,) mm/px and `joints_2.5d_image` (N, 17, 3)
+mm. (W. Zhu et al., "MotionBERT: a unified perspective on learning human motion representations", ICCV 2023.)
+
+The truth is not a pose in metres but `joint3d_image` times the frame's factor, and a prediction is multiplied by that
+same factor of the ground truth: what the protocol never asks of a lifter is the person's size.
+"""
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.errors import PoseError, UsageError
+from pose.labelled import ImageSpace, LabelledSequence, check_metres
+from pose.sequences import Sequence2D
+from pose.skeletons import H36M17
+from pose.types import F32
+from pose_datasets.human36m import ACTIONS, FPS, Camera, canonical_take, load_cameras, require_pixels
+from pose_datasets.pickles import load_pickle
+
+F64 = NDArray[np.float64]
+Table = dict[str, NDArray[Any]]
+
+FILE = "h36m_sh_conf_cam_source_final.pkl"
+PREPARED = "h36m_sh_conf_cam_source_final.npz"
+COLUMNS = ("joint_2d", "confidence", "joint3d_image", "camera_name", "source")
+TEST_COLUMNS = ("action", "2.5d_factor", "joints_2.5d_image")
+CLIP_FRAMES = 243
+# The motion capture of these S9 takes is off; every camera of them is left out.
+LEFT_OUT = {"s_09_act_05_subact_02", "s_09_act_10_subact_02", "s_09_act_13_subact_01"}
+# The training half has no factor. A pose in the image space gives the pose in space up to its size, and this sum of the
+# 16 bone lengths, that of a person of average height, sets it. The protocol's numbers do not depend on it.
+BONE_SUM = 4.2
+
+
+def load_test(folder: Path, clip_frames: int = CLIP_FRAMES) -> list[LabelledSequence]:
+    """The test videos of protocol M, keyed by `source`, cut into clips that do not overlap.
+
+    The frames after the last whole clip of a video do not count (a video shorter than one clip counts whole), and
+    lifters see one clip at a time. The truth is in the 2.5D image space.
+    """
+    table = _read(folder, "test", TEST_COLUMNS)
+    truth = (table["joints_2.5d_image"] / 1000).astype(np.float32)
+    _checked(truth, "joints_2.5d_image (as millimetres)")
+    sequences = []
+    for rows in _videos(table["source"]):
+        name = str(table["source"][rows.start])
+        if any(name.startswith(left_out) for left_out in LEFT_OUT):
+            continue
+        camera = _camera(table, rows)
+        frames = rows.stop - rows.start
+        clips = [slice(start, start + clip_frames) for start in range(0, frames - clip_frames + 1, clip_frames)]
+        clips = clips or [slice(0, frames)]
+        counted = np.arange(frames) < clips[-1].stop
+        space = ImageSpace(table["2.5d_factor"][rows].astype(np.float64).reshape(-1), camera.focal, camera.centre)
+        action = _action(str(table["action"][rows.start]), name)
+        observed = _observed(table, rows, camera)
+        sequences.append(
+            LabelledSequence(
+                name, _subject(name), action, camera.id, observed, truth[rows], counted, space, tuple(clips)
+            )
+        )
+    return sequences
+
+
+def load_poses(folder: Path, part: str) -> list[LabelledSequence]:
+    """The videos of "train" or "test", keyed by `source`, with poses in the camera frame as truth: see `camera_poses`.
+
+    For training. What protocol M measures is `load_test`.
+    """
+    table = _read(folder, part, ())
+    sequences = []
+    for rows in _videos(table["source"]):
+        name, camera = str(table["source"][rows.start]), _camera(table, rows)
+        if any(name.startswith(left_out) for left_out in LEFT_OUT):
+            continue
+        truth = camera_poses(table["joint3d_image"][rows], camera.focal, camera.centre).astype(np.float32)
+        counted = np.ones(len(truth), bool)
+        observed = _observed(table, rows, camera)
+        sequences.append(LabelledSequence(name, _subject(name), "", camera.id, observed, truth, counted))
+    return sequences
+
+
+def camera_poses(image_poses: NDArray[np.floating], focal: F64, centre: F64) -> F64:
+    """(T, 17, 3) px of the image space to (T, 17, 3) m in the camera frame, with bones of `BONE_SUM` in all.
+
+    Undoes `pose.labelled.to_image_space`: with the pelvis at depth D (m), z px stand for z / (f / D + 1/2) metres, so
+    that depth / D = 1 + z / (f + D / 2). D, which sets the person's size, is found by fixed-point steps: beside f it
+    hardly counts.
+    """
+    rays = (image_poses[..., :2] - centre) / focal
+    pelvis = np.full((len(image_poses), 1), 5.0)
+    for _ in range(8):
+        depth = 1 + image_poses[..., 2] / (focal[0] + pelvis / 2)
+        unit = np.concatenate([rays * depth[..., None], depth[..., None]], axis=-1)
+        parents, children = (list(ends) for ends in zip(*H36M17.edges, strict=True))
+        bones = np.linalg.norm(unit[:, children] - unit[:, parents], axis=-1).sum(axis=-1, keepdims=True)
+        pelvis = BONE_SUM / bones
+    return unit * pelvis[..., None]
+
+
+def _read(folder: Path, part: str, more: tuple[str, ...]) -> Table:
+    """One half of the pickle as arrays of one length, with joint counts, cameras and finiteness checked."""
+    path = folder / PREPARED if (folder / PREPARED).is_file() else folder / FILE
+    if not path.is_file():
+        raise UsageError(f"{path} is missing: MotionBERT publishes it; put it there (see docs/data.md)")
+    return _checked_half(_half(path, part), (*COLUMNS, *more), f"{path}, {part}")
+
+
+def _half(path: Path, part: str) -> Table:
+    """The arrays of `train` or `test`, unchecked, out of the pickle or of the prepared file."""
+    if path.suffix == ".npz":
+        with np.load(path, allow_pickle=False) as archive:
+            names = [name for name in archive.files if name.startswith(f"{part}/")]
+            return {name.removeprefix(f"{part}/"): archive[name] for name in names}
+    data = load_pickle(path)
+    if not isinstance(data, dict) or not isinstance(data.get(part), dict):
+        raise PoseError(f"{path}: expected a dictionary with {part!r}")
+    return {name: np.asarray(values) for name, values in data[part].items()}
+
+
+def prepare(source: Path, out: Path) -> Path:
+    """Check MotionBERT's pickle and write its arrays to `out`, as an .npz that needs no pickle and loads faster."""
+    halves = {
+        "train": _checked_half(_half(source, "train"), COLUMNS, f"{source}, train"),
+        "test": _checked_half(_half(source, "test"), (*COLUMNS, *TEST_COLUMNS), f"{source}, test"),
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    temporary = out / f"{PREPARED}.part"
+    arrays: dict[str, Any] = {
+        f"{part}/{name}": values for part, half in halves.items() for name, values in half.items()
+    }
+    with temporary.open("wb") as file:
+        np.savez(file, **arrays)
+    return temporary.replace(out / PREPARED)
+
+
+def _checked_half(half: Table, names: tuple[str, ...], source: str) -> Table:
+    if missing := [name for name in names if name not in half]:
+        raise PoseError(f"{source}: {', '.join(missing)} is not in it")
+    table = {name: half[name] for name in names}
+    lengths = {name: len(array) for name, array in table.items()}
+    if len(set(lengths.values())) != 1:
+        raise PoseError(f"{source}: arrays differ in length: {lengths}")
+    table["confidence"] = table["confidence"].reshape(len(table["confidence"]), -1)
+    joints = {"joint_2d": 2, "joint3d_image": 3, "joints_2.5d_image": 3}
+    for name in joints.keys() & table.keys():
+        if table[name].ndim != 3 or table[name].shape[1:] != (len(H36M17), joints[name]):
+            raise PoseError(f"{source}: expected {name} (N, 17, {joints[name]}), got {table[name].shape}")
+    if table["confidence"].shape[1] != len(H36M17):
+        raise PoseError(f"{source}: expected confidence (N, 17), got {table['confidence'].shape}")
+    for name in (joints.keys() | {"confidence", "2.5d_factor"}) & table.keys():
+        if not np.isfinite(table[name]).all():
+            raise PoseError(f"{source}: {name} holds NaN or infinity")
+    require_pixels(table["joint_2d"], f"{source}, joint_2d")
+    return table
+
+
+def _checked(truth: F32, name: str) -> None:
+    try:
+        check_metres(truth, f"{FILE}, {name}")
+    except ValueError as error:
+        raise PoseError(str(error)) from error
+
+
+def _videos(source: NDArray[Any]) -> list[slice]:
+    """The runs of frames of one video."""
+    edges = [0, *(np.flatnonzero(source[1:] != source[:-1]) + 1).tolist(), len(source)]
+    return [slice(*ends) for ends in itertools.pairwise(edges)]
+
+
+def _subject(source: str) -> str:
+    """`s_09_act_02_subact_01_ca_01` -> `S9`."""
+    parts = source.split("_")
+    if len(parts) < 2 or not parts[1].isdigit() or f"S{int(parts[1])}" not in load_cameras():
+        raise PoseError(
+            f"{FILE}: unknown subject in source {source!r}; expected names like s_09_act_02_subact_01_ca_01"
+        )
+    return f"S{int(parts[1])}"
+
+
+def _camera(table: Table, rows: slice) -> Camera:
+    name, source = str(table["camera_name"][rows.start]), str(table["source"][rows.start])
+    for camera in load_cameras()[_subject(source)]:
+        if camera.id == name:
+            return camera
+    raise PoseError(f"{FILE}, {source}: unknown camera {name!r}")
+
+
+def _action(name: str, source: str) -> str:
+    action = canonical_take(name).split(" ")[0]
+    if action not in ACTIONS:
+        raise PoseError(f"{FILE}, {source}: unknown action {name!r}; known: {', '.join(ACTIONS)}")
+    return action
+
+
+def _observed(table: Table, rows: slice, camera: Camera) -> Sequence2D:
+    return Sequence2D(
+        keypoints=camera.undistort(table["joint_2d"][rows]).astype(np.float32),
+        scores=np.clip(table["confidence"][rows], 0, 1).astype(np.float32),
+        times=np.arange(rows.stop - rows.start) / FPS,
+        image_size=camera.size,
+        skeleton=H36M17.name,
+        intrinsics=camera.intrinsics,
+    )

@@ -1,0 +1,99 @@
+"""Make the files of protocol V from the raw Human3.6M release, equal to the public preparation of VideoPose3D.
+
+The release has one CDF file for each take, `S1/MyPoseFeatures/D3_Positions/Walking 1.cdf`, with `Pose` (1, T, 96): 32
+joints in millimetres, world frame.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pose.errors import PoseError, UsageError
+from pose.skeletons import H36M17
+from pose.types import F32
+from pose_datasets.human36m import (
+    FILE_3D,
+    FILES_2D,
+    KEPT_JOINTS,
+    LEFT_OUT,
+    RAW_JOINTS,
+    SUBJECTS,
+    Positions2D,
+    Positions3D,
+    canonical_take,
+    load_cameras,
+    require_metres,
+)
+
+TAKES_PER_SUBJECT = 30
+
+
+def prepare(source: Path, out: Path, progress: Callable[[str], None]) -> tuple[Path, Path]:
+    """Make the 3D and ground-truth 2D files of protocol V in `out` from the CDF files of the release below `source`.
+
+    Expects `S1/MyPoseFeatures/D3_Positions/*.cdf` and so on. `progress` is told each subject, and what is not whole.
+    Returns the two files. Raises UsageError when no subject is there.
+    """
+    found = {one: sorted((source / one / "MyPoseFeatures" / "D3_Positions").glob("*.cdf")) for one in SUBJECTS}
+    if not any(found.values()):
+        raise UsageError(f"{source}: no S1/MyPoseFeatures/D3_Positions/*.cdf or the like in it (see docs/data.md)")
+    positions: Positions3D = {}
+    for subject, files in found.items():
+        whole = "" if len(files) == TAKES_PER_SUBJECT else f": the whole release has {TAKES_PER_SUBJECT}"
+        progress(f"{subject}: {len(files)} takes{whole}")
+        if files:
+            positions[subject] = {
+                canonical_take(file.stem): read_cdf(file) for file in files if (subject, file.stem) not in LEFT_OUT
+            }
+    out.mkdir(parents=True, exist_ok=True)
+    path_3d, path_2d = out / FILE_3D, out / FILES_2D["gt"]
+    metadata = {"layout_name": "h36m", "num_joints": len(H36M17), "keypoints_symmetry": _symmetry()}
+    _save(path_3d, positions_3d=positions)
+    _save(path_2d, positions_2d=project_all(positions), metadata=metadata)
+    return path_3d, path_2d
+
+
+def read_cdf(path: Path) -> F32:
+    """(T, 32, 3) m, world frame, of one `D3_Positions` file, which holds `Pose` (1, T, 96) mm."""
+    try:
+        import cdflib
+    except ImportError as error:
+        raise PoseError("reading CDF files needs cdflib: pip install 'pose-run[human36m]'") from error
+    try:
+        pose = np.asarray(cdflib.CDF(path).varget("Pose"))
+    except (OSError, ValueError, KeyError, IndexError) as error:
+        raise PoseError(f"{path}: not a readable CDF file with a variable 'Pose' ({error})") from error
+    if pose.shape[-1] != RAW_JOINTS * 3:
+        raise PoseError(f"{path}: expected 96 numbers a frame (32 joints), got {pose.shape[-1]}")
+    world = (pose.reshape(-1, RAW_JOINTS, 3) / 1000).astype(np.float32)
+    require_metres(world, str(path))
+    return world
+
+
+def project_all(positions: Positions3D) -> Positions2D:
+    """Ground-truth 2D of every take in every camera of its subject, (T, 17, 2) float32 px."""
+    cameras = load_cameras()
+    return {
+        subject: {
+            take: [
+                camera.project(camera.to_camera(world[:, KEPT_JOINTS])).astype(np.float32)
+                for camera in cameras[subject]
+            ]
+            for take, world in takes.items()
+        }
+        for subject, takes in positions.items()
+    }
+
+
+def _symmetry() -> list[list[int]]:
+    return [[joint for joint in range(len(H36M17)) if H36M17.side(joint) == side] for side in ("left", "right")]
+
+
+def _save(path: Path, **contents: Any) -> None:
+    temporary = path.with_name(path.name + ".part")
+    objects: dict[str, Any] = {key: np.array(value, dtype=object) for key, value in contents.items()}
+    with temporary.open("wb") as file:
+        np.savez_compressed(file, **objects)
+    temporary.replace(path)

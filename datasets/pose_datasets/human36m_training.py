@@ -1,0 +1,140 @@
+"""What `pose-train` feeds a lifter with when it trains on Human3.6M: protocol V (CPN or ground-truth 2D) or M."""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.labelled import LabelledSequence
+from pose.sequences import LiftBatch, Sequence2D, mirror_picture, mirror_poses
+from pose.types import F32
+from pose_datasets import human36m, human36m_motionbert
+
+# Periodic evaluation measures about this many frames, spread over all held-out sequences.
+_EVALUATION_FRAMES = 20_000
+_EVALUATION_BATCH = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Human36mConfig:
+    """folder: the prepared files; "" trains on motion capture instead. protocol: V or M. input_2d: cpn or gt, for V.
+    held_out: the training subject that validation is measured on; "" trains on all five, as papers do, and then
+    validation says little. frames: of each sequence; one of these is drawn for each step. batch_frames: frames of all
+    sequences of a step together. mirror: show every other sequence mirrored.
+    """
+
+    folder: str = ""
+    protocol: str = "V"
+    input_2d: str = "cpn"
+    held_out: str = "S8"
+    frames: tuple[int, ...] = (27, 27, 81)
+    batch_frames: int = 1728
+    mirror: bool = True
+
+    def __post_init__(self) -> None:
+        for name, allowed in (
+            ("protocol", ("V", "M")),
+            ("input_2d", tuple(human36m.FILES_2D)),
+            ("held_out", ("", *human36m.TRAIN_SUBJECTS)),
+        ):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"human36m.{name}: {getattr(self, name)!r} is not one of {', '.join(allowed)}")
+        if not self.frames or min(self.frames) < 3 or max(self.frames) > self.batch_frames:
+            raise ValueError(
+                f"human36m.frames: must be from 3 to batch_frames ({self.batch_frames}), got {self.frames}"
+            )
+
+
+class Human36mSource:
+    """Training batches (a `pose.training.trainer.BatchSource`) and fixed evaluation sets.
+
+    Raises UsageError for missing files and PoseError for files that cannot be right.
+    """
+
+    def __init__(self, config: Human36mConfig, seed: int) -> None:
+        self._config, self._seed = config, seed
+        folder = Path(config.folder)
+        if config.protocol == "M":
+            known = human36m_motionbert.load_poses(folder, "train")
+        else:
+            known = human36m.load_sequences(folder, config.input_2d, human36m.TRAIN_SUBJECTS)
+        self._validation = [one for one in known if one.subject == (config.held_out or human36m.TRAIN_SUBJECTS[-1])]
+        self._training = [one for one in known if one.subject != config.held_out]
+        self._weights = [len(one) for one in self._training]
+
+    def batch(self, step: int) -> LiftBatch:
+        """The training batch of one step; the same number gives the same batch."""
+        draw = random.Random(f"{self._seed}/{step}")
+        frames = draw.choice(self._config.frames)
+        count = self._config.batch_frames // frames
+        windows = []
+        for one in draw.choices(self._training, self._weights, k=count):
+            start = draw.randrange(max(len(one) - frames, 0) + 1)
+            mirror = self._config.mirror and draw.random() < 0.5
+            windows.append(window(one, slice(start, start + frames), mirror))
+        return collate(windows, frames)
+
+    def evaluation(self, part: str) -> dict[str, Iterator[LiftBatch]]:
+        """A fixed sample of "validation" or "test". The test set's own numbers are those of `pose-eval`."""
+        return {self._config.input_2d if self._config.protocol == "V" else "sh": self._pieces(self._sequences(part))}
+
+    def _sequences(self, part: str) -> list[LabelledSequence]:
+        if part == "validation":
+            return self._validation
+        folder = Path(self._config.folder)
+        if self._config.protocol == "V":
+            return human36m.load_sequences(folder, self._config.input_2d)
+        return human36m_motionbert.load_poses(folder, "test")
+
+    def _pieces(self, sequences: Sequence[LabelledSequence]) -> Iterator[LiftBatch]:
+        frames = max(self._config.frames)
+        pieces = [(one, start) for one in sequences for start in range(0, len(one), frames)]
+        step = max(len(pieces) * frames // _EVALUATION_FRAMES, 1)
+        chosen = [window(one, slice(start, start + frames), mirror=False) for one, start in pieces[::step]]
+        for first in range(0, len(chosen), _EVALUATION_BATCH):
+            yield collate(chosen[first : first + _EVALUATION_BATCH], frames)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Some frames of a sequence: what is seen, the pose (t, 17, 3) m in the camera frame, and which frames have one."""
+
+    observed: Sequence2D
+    truth: F32
+    counted: NDArray[np.bool_]
+
+
+def window(sequence: LabelledSequence, rows: slice, mirror: bool) -> Window:
+    """The frames `rows`, as they are or as a mirror shows them."""
+    seen, truth = sequence.observed, sequence.truth[rows]
+    part = replace(seen, keypoints=seen.keypoints[rows], scores=seen.scores[rows], times=seen.times[rows])
+    if mirror:
+        part, truth = mirror_picture(part), mirror_poses(truth)
+    return Window(part, truth, sequence.counted[rows])
+
+
+def collate(windows: Sequence[Window], frames: int) -> LiftBatch:
+    """One batch of windows with known lenses, each filled up to `frames` with frames that do not count."""
+
+    def filled(arrays: Sequence[NDArray[Any]], mode: Literal["constant", "edge"] = "constant") -> NDArray[Any]:
+        return np.stack([np.pad(a, [(0, frames - len(a)), *[(0, 0)] * (a.ndim - 1)], mode) for a in arrays])
+
+    poses = filled([one.truth for one in windows], "edge")
+    seen = [one.observed for one in windows]
+    lenses = np.stack([one.intrinsics for one in seen if one.intrinsics is not None])
+    return LiftBatch(
+        keypoints=filled([one.keypoints for one in seen]),
+        scores=filled([one.scores for one in seen]),
+        derived=np.zeros(len(windows), bool),
+        times=np.tile(np.arange(frames) / human36m.FPS, (len(windows), 1)),
+        valid=filled([one.counted for one in windows]),
+        intrinsics=lenses,
+        intrinsics_known=np.ones(len(windows), bool),
+        image_size=np.array([one.image_size for one in seen], np.float32),
+        joints=poses - poses[:, :, :1],
+        root=poses[:, :, 0],
+    )

@@ -1,0 +1,171 @@
+"""From the skeletons of motion capture to the points we train on, whatever format they came in.
+
+Points: the 17 Human3.6M joints, then the nose and the midpoint of the ears, which detectors see and Human3.6M does not
+have. World frame: metres, y up, floor near y = 0.
+
+| point | ASF/AMC (far ends of bones) | BVH for MotionBuilder | BVH for Daz |
+|---|---|---|---|
+| pelvis | mid of the hips | same | same |
+| hips, knees, ankles | hipjoint, femur, tibia | UpLeg, Leg, Foot (or Hip, Knee, Ankle) | Thigh, Shin, Foot |
+| spine: mid-trunk | 0.8 lowerback + 0.2 upperback | 0.8 Spine + 0.2 Spine1 | mid of abdomen and chest |
+| thorax: where collar bones and neck meet | mid of thorax and lowerneck | mid of collars and Neck1 | same |
+| shoulders, elbows, wrists | clavicle, humerus, wrist | Arm, ForeArm, Hand (drawn out) | Shldr, ForeArm, Hand |
+| neck / nose, head, nose, ears | in the frame of the head | same | same |
+
+The head is rigid: its four points have fixed places in the frame of the head bone (`HEAD_POINTS`), scaled with it.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.errors import PoseError
+from pose.skeletons import H36M_NAMES
+from pose_datasets import asf_amc, bvh
+
+F64 = NDArray[np.float64]
+
+POINTS = (*H36M_NAMES, "nose", "ears")
+NOSE, EARS = 17, 18
+
+# Where points of the head lie from the base of the skull, metres of an adult whose head bone (base of the skull to the
+# middle of the head in the CMU skeletons) is 0.0875 m: x to the left, y up, z forward.
+HEAD_BONE = 0.0875
+HEAD_POINTS = {
+    "neck": (0.0, 0.015, 0.03),
+    "head": (0.0, 0.13, 0.0),
+    "nose": (0.0, 0.035, 0.115),
+    "ears": (0.0, 0.05, 0.01),
+}
+
+_UNITS = (1.0, 0.01, 0.001, asf_amc.INCH, asf_amc.INCH / 0.45)  # metres; the last is that of the CMU files
+_SIDES = ("left", "right")
+
+
+def asf_points(skeleton: asf_amc.AsfSkeleton, motion: dict[str, F64], source: str) -> F64:
+    """(T, 19, 3) m from an ASF skeleton of the CMU kind and an AMC motion. Raises PoseError for another skeleton."""
+    ends, turns = asf_amc.forward_kinematics(skeleton, motion)
+    index = _finder(skeleton.names, source)
+
+    def end(name: str) -> F64:
+        return ends[:, index(name)]
+
+    points = {
+        "spine": 0.8 * end("lowerback") + 0.2 * end("upperback"),
+        "thorax": (end("thorax") + end("lowerneck")) / 2,
+    }
+    for side in _SIDES:
+        points |= {f"{side}_{joint}": end(side[0] + bone) for joint, bone in _ASF_LIMBS.items()}
+    size = float(np.linalg.norm(skeleton.offsets[index("head")])) / HEAD_BONE
+    return _assemble(points, end("upperneck"), turns[:, index("head")], size)
+
+
+_ASF_LIMBS = {
+    "hip": "hipjoint", "knee": "femur", "ankle": "tibia", "shoulder": "clavicle", "elbow": "humerus", "wrist": "wrist",
+}  # fmt: skip
+
+
+def bvh_points(motion: bvh.BvhMotion, source: str) -> F64:
+    """(T, 19, 3) m from a BVH conversion of the CMU database. Raises PoseError for a skeleton of another kind."""
+    style = next((style for style in _BVH_STYLES if set(style.values()) <= set(motion.names)), None)
+    if style is None:
+        raise PoseError(f"{source}: the joint names are not those of a known conversion of the CMU database")
+    index = {role: motion.names.index(name) for role, name in style.items()}
+    if "left_radius" in index:
+        motion = _restore_lost_bones(motion, index)
+    positions, turns = bvh.forward_kinematics(motion)
+    metres = _unit(motion, index)
+    positions = positions * metres
+
+    def at(role: str) -> F64:
+        return positions[:, index[role]]
+
+    share = 0.2 if "left_radius" in index else 0.5
+    points = {role: at(role) for role in style if role.split("_")[-1] in _ASF_LIMBS}
+    if "left_radius" in index:  # the wrist bone, lost as well, goes on straight for half the radius
+        points |= {f"{side}_wrist": 1.5 * at(f"{side}_radius") - 0.5 * at(f"{side}_elbow") for side in _SIDES}
+    points["spine"] = (1 - share) * at("lower_spine") + share * at("upper_spine")
+    points["thorax"] = (at("left_collar") + at("right_collar") + 2 * at("neck")) / 4
+    # Skeletons of the CMU kind split the neck and head into three bones of one length; the Daz figure is an adult.
+    size = float(np.linalg.norm(motion.offsets[index["head"]])) * metres / HEAD_BONE if share == 0.2 else 1.0
+    return _assemble(points, at("head"), turns[:, index["head"]], size)
+
+
+def _style(limbs: dict[str, str], middle: dict[str, str], sides: tuple[str, str]) -> dict[str, str]:
+    return middle | {
+        f"{side}_{role}": joint.format(prefix)
+        for side, prefix in zip(("left", "right"), sides, strict=True)
+        for role, joint in limbs.items()
+    }
+
+
+# Role -> joint in the conversions that circulate: two for MotionBuilder, and one for the figure of Daz Studio.
+_BVH_STYLES = (
+    _style(
+        {
+            "hip": "{}UpLeg", "knee": "{}Leg", "ankle": "{}Foot", "collar": "{}Shoulder", "shoulder": "{}Arm",
+            "elbow": "{}ForeArm", "radius": "{}Hand",
+        },
+        {"lower_spine": "Spine", "upper_spine": "Spine1", "neck_root": "Neck", "neck": "Neck1", "head": "Head"},
+        ("Left", "Right"),
+    ),
+    _style(
+        {
+            "hip": "{}Hip", "knee": "{}Knee", "ankle": "{}Ankle", "collar": "{}Collar", "shoulder": "{}Shoulder",
+            "elbow": "{}Elbow", "radius": "{}Wrist",
+        },
+        {
+            "lower_spine": "Chest", "upper_spine": "Chest2", "neck_root": "lowerneck", "neck": "Neck", "head": "Head",
+        },
+        ("Left", "Right"),
+    ),
+    _style(
+        {
+            "hip": "{}Thigh", "knee": "{}Shin", "ankle": "{}Foot", "collar": "{}Collar", "shoulder": "{}Shldr",
+            "elbow": "{}ForeArm", "wrist": "{}Hand",
+        },
+        {"lower_spine": "abdomen", "upper_spine": "chest", "neck": "neck", "head": "head"},
+        ("l", "r"),
+    ),
+)  # fmt: skip
+
+
+def _restore_lost_bones(motion: bvh.BvhMotion, index: dict[str, int]) -> bvh.BvhMotion:
+    """The MotionBuilder conversions lose the length of every bone that has several children: the thorax and the wrists.
+
+    In the original skeletons the thorax is as long as the upper back and goes on in its direction, and the wrist bone
+    is half as long as the radius and in line with it (subjects 35 and 131 are there in both formats).
+    """
+    offsets = motion.offsets.copy()
+    for role in ("neck_root", "left_collar", "right_collar"):
+        offsets[index[role]] = motion.offsets[index["upper_spine"]]
+    return replace(motion, offsets=offsets)
+
+
+def _unit(motion: bvh.BvhMotion, index: dict[str, int]) -> float:
+    """Metres of one unit: of those in use, the one that brings the person nearest to 1.6 m from ankle to head."""
+    height = 0.0
+    for role in ("left_ankle", "head"):
+        joint = index[role]
+        while joint > 0:
+            height += float(np.linalg.norm(motion.offsets[joint]))
+            joint = motion.parents[joint]
+    return min(_UNITS, key=lambda unit: abs(math.log(unit * height / 1.6)))
+
+
+def _finder(names: tuple[str, ...], source: str) -> Callable[[str], int]:
+    def find(name: str) -> int:
+        if name not in names:
+            raise PoseError(f"{source}: the skeleton has no {name!r}; expected one of the CMU database")
+        return names.index(name)
+
+    return find
+
+
+def _assemble(points: dict[str, F64], skull: F64, head_turn: F64, head_size: float) -> F64:
+    points = points | {name: skull + head_turn @ (np.array(place) * head_size) for name, place in HEAD_POINTS.items()}
+    points["pelvis"] = (points["left_hip"] + points["right_hip"]) / 2
+    return np.stack([points[name] for name in POINTS], axis=1)

@@ -1,0 +1,200 @@
+"""Motion capture as clips: read from a database, cleaned, brought to one rate, kept in one file, split by subject.
+
+Points are the 19 of `pose_datasets.mapping`. World frame: metres, y up, floor near y = 0.
+"""
+
+import os
+import zipfile
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.errors import PoseError
+from pose.types import F32
+from pose_datasets import asf_amc, bvh
+from pose_datasets.mapping import asf_points, bvh_points
+
+F64 = NDArray[np.float64]
+
+TEST_SUBJECTS = ("08", "12", "16", "35", "60")
+VALIDATION_SUBJECTS = ("07", "39")
+
+FPS = 60.0  # of the clips; motion has next to nothing above 30 Hz that is not marker noise
+_MAX_SPEED = 13.0  # m/s; a point that is faster was lost by the cameras
+_MIN_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """One uninterrupted piece of motion.
+
+    subject: as the database numbers it, such as "07". name: of the trial, "07_01", with "/2" and so on for the later
+    pieces of one that was cut. points: (T, 19, 3) m, `pose_datasets.mapping.POINTS` in the world frame. times: (T,) s
+    from the trial's start.
+    """
+
+    subject: str
+    name: str
+    points: F32
+    times: F64
+
+
+def split(clips: list[Clip], part: str) -> list[Clip]:
+    """The clips of "train", "validation" or "test"; whole subjects, so that no body is in two parts."""
+    subjects = {"test": TEST_SUBJECTS, "validation": VALIDATION_SUBJECTS}
+    if part == "train":
+        held_out = {*TEST_SUBJECTS, *VALIDATION_SUBJECTS}
+        return [clip for clip in clips if clip.subject not in held_out]
+    if part not in subjects:
+        raise ValueError(f"part: expected train, validation or test, got {part!r}")
+    return [clip for clip in clips if clip.subject in subjects[part]]
+
+
+def clean(points: F64, times: F64) -> list[tuple[F64, F64]]:
+    """Cut (T, 19, 3) where a point moves faster than 13 m/s, and keep the pieces of at least half a second."""
+    speed = np.linalg.norm(np.diff(points, axis=0), axis=-1).max(axis=-1) / np.diff(times)
+    cuts = [0, *(np.flatnonzero(speed > _MAX_SPEED) + 1), len(points)]
+    pieces = [(points[a:b], times[a:b]) for a, b in pairwise(cuts)]
+    return [(p, t) for p, t in pieces if len(t) > 1 and t[-1] - t[0] >= _MIN_SECONDS]
+
+
+def decimate(points: F64, times: F64, fps: float = FPS) -> tuple[F64, F64]:
+    """Bring (T, J, 3) at a constant rate down to about `fps`, without aliasing (windowed-sinc low pass).
+
+    The rate is divided by a whole number, the nearest; slower input stays as it is.
+    """
+    rate = (len(times) - 1) / (times[-1] - times[0])
+    factor = max(1, round(rate / fps))
+    if factor == 1:
+        return points, times
+    reach = min(4 * factor, len(points) - 1)
+    n = np.arange(-reach, reach + 1)
+    kernel = np.sinc(n / factor) * np.hanning(2 * reach + 3)[1:-1]
+    kernel /= kernel.sum()
+    # Point reflection at the ends keeps position and speed there.
+    first, last = points[:1], points[-1:]
+    padded = np.concatenate([2 * first - points[reach:0:-1], points, 2 * last - points[-2 : -reach - 2 : -1]])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, len(kernel), axis=0)[::factor]
+    return windows @ kernel, times[::factor]
+
+
+def read_trials(source: Path) -> Iterator[tuple[str, str, F64, float]]:
+    """All trials below a folder: (subject, trial, points (T, 19, 3) m, frames a second).
+
+    The folder holds one sub-folder or ZIP file for each subject, as the CMU database publishes them. Raises PoseError
+    when there is none, or for a broken file.
+    """
+    entries = sorted(source.iterdir()) if source.is_dir() else []
+    found = False
+    for folder in (path for path in entries if path.suffix == ".zip" or path.is_dir()):
+        for trial in read_subject(folder):
+            found = True
+            yield trial
+    if not found:
+        raise PoseError(f"{source}: no .amc or .bvh files in its sub-folders or ZIP files")
+
+
+def read_subject(folder: Path) -> Iterator[tuple[str, str, F64, float]]:
+    """The trials of one subject's folder or ZIP file, as `read_trials` gives them."""
+    with _opened(folder) as files:
+        skeletons = {PurePosixPath(name).stem: name for name in files.names if name.lower().endswith(".asf")}
+        for name in files.names:
+            trial, kind = PurePosixPath(name).stem, PurePosixPath(name).suffix.lower()
+            subject = trial.split("_")[0]
+            source = f"{folder}/{name}"
+            if kind == ".amc":
+                # A trial with a skeleton of its own does not use the subject's.
+                if (stem := trial if trial in skeletons else subject) not in skeletons:
+                    raise PoseError(f"{source}: no skeleton {subject}.asf or {trial}.asf beside it")
+                skeleton = asf_amc.parse_asf(files.read(skeletons[stem]), f"{folder}/{skeletons[stem]}")
+                motion = asf_amc.parse_amc(files.read(name), skeleton, source)
+                yield subject, trial, asf_points(skeleton, motion, source), asf_amc.FPS
+            elif kind == ".bvh":
+                figure = bvh.parse_bvh(files.read(name), source)
+                # The conversions begin with one frame of rest pose.
+                yield subject, trial, bvh_points(figure, source)[1:], figure.fps
+
+
+class _Files:
+    """The files of a folder or ZIP, by name. A ZIP is read in memory: nothing is unpacked."""
+
+    def __init__(self, path: Path) -> None:
+        self._zip = zipfile.ZipFile(path) if path.suffix == ".zip" else None
+        self._path = path
+        if self._zip:
+            self.names = sorted(self._zip.namelist())
+        else:
+            self.names = sorted(str(file.relative_to(path)) for file in path.rglob("*.*") if file.is_file())
+
+    def read(self, name: str) -> str:
+        data = self._zip.read(name) if self._zip else (self._path / name).read_bytes()
+        return data.decode("utf-8", errors="replace")
+
+    def close(self) -> None:
+        if self._zip:
+            self._zip.close()
+
+
+def _opened(path: Path) -> "closing[_Files]":
+    try:
+        return closing(_Files(path))
+    except zipfile.BadZipFile as error:
+        raise PoseError(f"{path}: not a ZIP file") from error
+
+
+def load_source(source: Path) -> list[Clip]:
+    """Read, clean and bring to about 60 Hz every trial below `source` (see `read_trials`)."""
+    clips = []
+    for subject, trial, points, fps in read_trials(source):
+        pieces = clean(points, np.arange(len(points)) / fps)
+        for i, (piece, times) in enumerate(pieces, start=1):
+            piece, times = decimate(piece, times)
+            clips.append(Clip(subject, trial if i == 1 else f"{trial}/{i}", piece.astype(np.float32), times))
+    return clips
+
+
+def save_clips(clips: list[Clip], path: Path) -> None:
+    """Write clips to one NPZ file without pickles, through a temporary name."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            np.savez(
+                file,
+                subject=np.array([clip.subject for clip in clips]),
+                name=np.array([clip.name for clip in clips]),
+                length=np.array([len(clip.times) for clip in clips]),
+                points=np.concatenate([clip.points for clip in clips]),
+                times=np.concatenate([clip.times for clip in clips]),
+            )
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def load_clips(path: Path) -> list[Clip]:
+    """Read what `save_clips` wrote. Raises PoseError when the file is not there or of another kind."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            ends = np.cumsum(file["length"])
+            points = np.split(file["points"], ends[:-1])
+            times = np.split(file["times"], ends[:-1])
+            return [
+                Clip(str(s), str(n), p, t)
+                for s, n, p, t in zip(file["subject"], file["name"], points, times, strict=True)
+            ]
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        raise PoseError(f"{path}: not a motion file; make one with `pose-prepare mocap`") from error
+
+
+def prepare_mocap(source: Path, out: Path) -> str:
+    """Make the cache `out` from the database in `source`; returns a line that says what is in it."""
+    clips = load_source(source)
+    save_clips(clips, out)
+    seconds = sum(clip.times[-1] - clip.times[0] for clip in clips)
+    subjects = len({clip.subject for clip in clips})
+    return f"{out}: {len(clips)} clips, {subjects} subjects, {seconds / 60:.1f} minutes"

@@ -1,0 +1,147 @@
+"""MPI-INF-3DHP test set: `TS1` ... `TS6`, each with an `annot_data.mat` (MATLAB 7.3, which is HDF5).
+
+`annot2` (N, 1, 17, 2) px, `annot3` and `univ_annot3` (N, 1, 17, 3) mm in the camera frame, `valid_frame` (N). (D. Mehta
+et al., "Monocular 3D human pose estimation in the wild using improved CNN supervision", 3DV 2017.)
+"""
+
+import zipfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.errors import PoseError, UsageError
+from pose.labelled import LabelledSequence, check_metres
+from pose.sequences import Sequence2D
+from pose.skeletons import H36M17
+from pose.types import F32
+
+F64 = NDArray[np.float64]
+
+SEQUENCES = ("TS1", "TS2", "TS3", "TS4", "TS5", "TS6")
+IMAGE_SIZES = {"TS5": (1920, 1080), "TS6": (1920, 1080)}
+STUDIO_SIZE = (2048, 2048)
+FILE = "annot_data.mat"
+# Their joint for each of ours: 14 is their pelvis, 8-10 the right leg, 0 the top of the head, and so on.
+JOINT_ORDER = (14, 8, 9, 10, 11, 12, 13, 15, 1, 16, 0, 5, 6, 7, 2, 3, 4)
+# The annotations carry no time stamps.
+DEFAULT_FPS = 25.0
+TRUTHS = ("univ_annot3", "annot3")
+
+
+def load_sequences(folder: Path, truth: str = "univ_annot3", fps: float = DEFAULT_FPS) -> list[LabelledSequence]:
+    """The sequences below `folder`, in Human3.6M-17; only `valid_frame` frames count.
+
+    truth: `univ_annot3` (every person scaled to one height: what published tables use) or `annot3` (true size).
+    The camera comes from `annot2` and `annot3`, which are projections of each other. Raises UsageError when no
+    sequence is there, PoseError for a file that cannot be right.
+    """
+    paths = [folder / name / FILE for name in SEQUENCES if (folder / name / FILE).is_file()]
+    if not paths:
+        raise UsageError(
+            f"{folder / 'TS1' / FILE} is missing, and so are TS2 to TS6: take them out of the test set with "
+            f"pose-prepare mpi-inf-3dhp --source TEST_SET --out {folder} (see docs/data.md)"
+        )
+    return [_sequence(path, truth, fps) for path in paths]
+
+
+def prepare(source: Path, out: Path) -> list[Path]:
+    """Take the annotations, without the images, out of the test set: a folder or the .zip it comes in.
+
+    Writes `TS1/annot_data.mat` and so on to `out`, each checked. Raises UsageError when there is none.
+    """
+    files = _in_zip(source) if source.is_file() else _in_folder(source)
+    if not files:
+        raise UsageError(f"{source}: no TS1/{FILE} or the like in it (see docs/data.md)")
+    written = []
+    for name, content in sorted(files.items()):
+        target = out / name / FILE
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = target.with_name(f"{FILE}.part")
+        temporary.write_bytes(content())
+        try:
+            _read(temporary)
+        except PoseError:
+            temporary.unlink()
+            raise
+        written.append(temporary.replace(target))
+    return written
+
+
+def _in_folder(source: Path) -> dict[str, Callable[[], bytes]]:
+    paths = {path.parent.name: path for path in source.glob(f"**/{FILE}") if path.parent.name in SEQUENCES}
+    return {name: path.read_bytes for name, path in paths.items()}
+
+
+def _in_zip(source: Path) -> dict[str, Callable[[], bytes]]:
+    try:
+        with zipfile.ZipFile(source) as archive:
+            names = archive.namelist()
+    except zipfile.BadZipFile as error:
+        raise PoseError(f"{source}: not a readable .zip file ({error})") from error
+    members = {PurePosixPath(name).parent.name: name for name in names if PurePosixPath(name).name == FILE}
+    return {name: partial(_read_member, source, member) for name, member in members.items() if name in SEQUENCES}
+
+
+def _read_member(archive: Path, name: str) -> bytes:
+    with zipfile.ZipFile(archive) as opened:
+        return opened.read(name)
+
+
+def _sequence(path: Path, truth: str, fps: float) -> LabelledSequence:
+    name = path.parent.name
+    arrays = _read(path)
+    pixels, true = arrays["annot2"], arrays["annot3"] / 1000
+    poses = (arrays[truth] / 1000).astype(np.float32)
+    counted = arrays["valid_frame"] != 0
+    try:
+        check_metres(poses[counted], f"{path}, {truth} (as millimetres)")
+    except ValueError as error:
+        raise PoseError(str(error)) from error
+    observed = Sequence2D(
+        keypoints=np.nan_to_num(pixels).astype(np.float32),
+        scores=np.isfinite(pixels).all(axis=-1).astype(np.float32),
+        times=np.arange(len(pixels)) / fps,
+        image_size=IMAGE_SIZES.get(name, STUDIO_SIZE),
+        skeleton=H36M17.name,
+        intrinsics=fit_pinhole(true[counted], pixels[counted]) if counted.any() else None,
+    )
+    return LabelledSequence(name, name, name, "0", observed, poses, counted)
+
+
+def _read(path: Path) -> dict[str, NDArray[Any]]:
+    try:
+        import h5py
+    except ImportError as error:
+        raise PoseError("reading annot_data.mat needs h5py: pip install 'pose-run[mpi-inf-3dhp]'") from error
+    shapes = {"annot2": (17, 2), "annot3": (17, 3), "univ_annot3": (17, 3)}
+    try:
+        with h5py.File(path, "r") as file:
+            arrays = {name: np.asarray(file[name]) for name in (*shapes, "valid_frame")}
+    except (OSError, KeyError) as error:
+        raise PoseError(f"{path}: not a readable MPI-INF-3DHP annotation file ({error})") from error
+    arrays["valid_frame"] = arrays["valid_frame"].reshape(-1)
+    frames = len(arrays["valid_frame"])
+    for name, shape in shapes.items():
+        if arrays[name].shape != (frames, 1, *shape):
+            raise PoseError(
+                f"{path}: expected {name} ({frames}, 1, {shape[0]}, {shape[1]}) to go with {frames} valid_frame, "
+                f"got {arrays[name].shape}"
+            )
+        arrays[name] = arrays[name][:, 0][:, JOINT_ORDER]
+        if not np.isfinite(arrays[name][arrays["valid_frame"] != 0]).all():
+            raise PoseError(f"{path}: {name} holds NaN or infinity in a valid frame")
+    return arrays
+
+
+def fit_pinhole(points: F32, pixels: F32) -> F64:
+    """The (3, 3) px matrix that best projects (N, J, 3) points in the camera frame onto (N, J, 2) pixels."""
+    rays = (points[..., :2] / points[..., 2:]).reshape(-1, 2)
+    lens = np.eye(3)
+    for axis in range(2):
+        system = np.stack([rays[:, axis], np.ones(len(rays))], axis=-1)
+        lens[axis, axis], lens[axis, 2] = np.linalg.lstsq(system, pixels[..., axis].reshape(-1), rcond=None)[0]
+    return lens

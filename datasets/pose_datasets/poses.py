@@ -1,0 +1,186 @@
+"""Other poses from the same motion: limbs turned, knees and elbows bent, bodies folded, tilted and spun.
+
+Recordings mostly walk; people also sit, climb, stretch and fall. Everything added here is smooth in time, keeps bone
+lengths, and bends knees backwards and elbows forwards only. Works in place on bone vectors (see
+`pose_datasets.bodies`).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.types import F32
+from pose_datasets import rotations
+from pose_datasets.bodies import ARMS, CHEST, HEAD, LEGS, UPPER, pelvis_frame, thorax_frame
+from pose_datasets.smooth import smooth_noise
+from pose_datasets.vectors import cross, dot, norm, reject, unit
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoseConfig:
+    """Shares of sequences in which a thing is done, and sizes of turns in degrees (about two standard deviations)."""
+
+    turned: float = 0.55
+    trunk: float = 20.0
+    head: float = 25.0
+    hip: float = 30.0
+    shoulder: float = 60.0
+    knee: float = 40.0
+    elbow: float = 60.0
+    straightened: float = 0.5  # knees of the recordings are bent by 10 to 30 degrees too much in standing
+    folded: float = 0.25  # seated, squatting, kneeling, kicking, bent over
+    raised: float = 0.35  # of each arm, to where recordings hardly have it: mostly over the head
+    tilted: float = 0.25  # lying, upside down, any orientation
+    spun: float = 0.04  # turning over during the sequence
+
+
+def vary_poses(rng: np.random.Generator, bones: F32, times: F64, config: PoseConfig) -> None:
+    """Change the poses of (B, T, 19, 3) bone vectors at `times` (B, T) s, in place."""
+    rows = _some(rng, len(bones), config.straightened)
+    if len(rows):
+        _straighten_knees(rng, bones, rows)
+    rows = _some(rng, len(bones), config.folded)
+    if len(rows):
+        _fold(rng, bones, times, rows)
+    _turn_parts(rng, bones, times, config)
+    for arm in ARMS:
+        rows = _some(rng, len(bones), config.raised)
+        if len(rows):
+            _raise_arm(rng, bones, times, rows, arm)
+
+
+def random_tilts(rng: np.random.Generator, times: F64, config: PoseConfig) -> F32:
+    """(B, T, 3, 3) whole-body turns: mostly next to none, sometimes lying, upside down, anything, or turning over."""
+    batch = len(times)
+    axis = rng.standard_normal((batch, 3))
+    axis[:, 1] *= np.where(
+        rng.random(batch) < 0.7, 0.1, 1
+    )  # mostly about a level axis: cameras stand all around anyway
+    axis = unit(axis)
+    tilted = rng.random(batch) < config.tilted
+    angle = np.where(rng.random(batch) < 0.5, rng.normal(0, 0.5, batch), rng.uniform(-np.pi, np.pi, batch))
+    angle = np.where(tilted, angle, rng.normal(0, 0.05, batch))
+    rate = np.where(rng.random(batch) < config.spun, rng.normal(0, 3, batch), 0)
+    angles = angle[:, None] + rate[:, None] * (times - times.mean(axis=1, keepdims=True))
+    return rotations.from_vector((angles[..., None] * axis[:, None]).astype(np.float32))
+
+
+def _some(rng: np.random.Generator, batch: int, share: float) -> I64:
+    return np.flatnonzero(rng.random(batch) < share)
+
+
+def turn(bones: F32, rows: I64, joints: list[int], vector: F32) -> None:
+    """Turn the bones `joints` of the sequences `rows` by rotation vectors (rows, T or 1, 3), in place."""
+    at = np.ix_(rows, np.arange(bones.shape[1]), np.array(joints))
+    bones[at] = bones[at] @ np.swapaxes(rotations.from_vector(vector), -1, -2)
+
+
+def _turn_parts(rng: np.random.Generator, bones: F32, times: F64, config: PoseConfig) -> None:
+    """Add to trunk, head and limbs a fixed and a waving turn, each part in half of the chosen sequences."""
+    chosen = rng.random(len(bones)) < config.turned
+    parts = [(UPPER, config.trunk), (CHEST, config.trunk), (HEAD, config.head)]
+    parts += [(leg, config.hip) for leg in LEGS] + [(arm, config.shoulder) for arm in ARMS]
+    for joints, degrees in parts:
+        rows = np.flatnonzero(chosen & (rng.random(len(bones)) < 0.5))
+        if len(rows):
+            fixed = rng.standard_normal((len(rows), 1, 3), dtype=np.float32)
+            waving = smooth_noise(rng, times[rows], 3, 0.8)
+            size = np.float32(np.radians(degrees))
+            turn(bones, rows, joints, size * np.tanh(0.4 * fixed + 0.3 * waving))
+    for limbs, bend, degrees in ((LEGS, bend_knee, config.knee), (ARMS, bend_elbow, config.elbow)):
+        for limb in limbs:
+            rows = np.flatnonzero(chosen & (rng.random(len(bones)) < 0.4))
+            if len(rows):
+                fixed = rng.standard_normal((len(rows), 1), dtype=np.float32)
+                waving = smooth_noise(rng, times[rows], 1, 1.0)[..., 0]
+                bend(bones, rows, limb, np.float32(np.radians(degrees)) * np.tanh(0.4 * fixed + 0.3 * waving))
+
+
+def bend_knee(bones: F32, rows: I64, leg: list[int], angle: F32) -> None:
+    """Bend a knee by `angle` (rows, T or 1) radians more, in place; it stays between straight and 155 degrees."""
+    left = pelvis_frame(bones[rows])[..., 0]
+    _bend(bones, rows, leg, angle, left, 155)
+
+
+def bend_elbow(bones: F32, rows: I64, arm: list[int], angle: F32) -> None:
+    """Bend an elbow by `angle` (rows, T or 1) radians more, in place; it stays between straight and 150 degrees."""
+    chest = thorax_frame(bones[rows])
+    ahead = chest[..., 2] + np.float32(0.3) * chest[..., 1]  # where a straight arm would bend to: forwards and up
+    _bend(bones, rows, arm, angle, cross(bones[rows][:, :, arm[0]], ahead), 150)
+
+
+def _bend(bones: F32, rows: I64, limb: list[int], angle: F32, usual_axis: F32, most: float) -> None:
+    first, second = unit(bones[rows][:, :, limb[0]]), unit(bones[rows][:, :, limb[1]])
+    axis, bent = _hinge(first, second, usual_axis)
+    wanted = np.clip(bent + angle, np.minimum(bent, 0), np.maximum(bent, np.radians(most)))
+    turn(bones, rows, limb[1:], axis * (wanted - bent)[..., None].astype(np.float32))
+
+
+def _hinge(first: F32, second: F32, usual_axis: F32) -> tuple[F32, F32]:
+    """Axis (..., 3) of a hinge and its angle (...,) about it, from the directions of the two bones.
+
+    A nearly straight limb does not show its axis: there it is `usual_axis`, made perpendicular, that decides.
+    """
+    axis = unit(cross(first, second) + np.float32(0.15) * unit(reject(usual_axis, first)))
+    axis = unit(reject(axis, first))
+    forward = cross(axis, first)
+    return axis, np.arctan2(dot(second, forward), dot(second, first))
+
+
+def _straighten_knees(rng: np.random.Generator, bones: F32, rows: I64) -> None:
+    """Take up to 45 degrees out of both knees; the thigh goes back by half of it, so that the foot stays below."""
+    amount = rng.uniform(0, np.radians(45), (len(rows), 1)).astype(np.float32)
+    left = pelvis_frame(bones[rows])[..., 0]
+    for leg in LEGS:
+        axis, bent = _hinge(unit(bones[rows][:, :, leg[0]]), unit(bones[rows][:, :, leg[1]]), left)
+        less = np.clip(bent, 0, amount)[..., None]
+        turn(bones, rows, leg, axis * (np.float32(0.5) * less))
+        turn(bones, rows, leg[1:], -axis * less)
+
+
+def _fold(rng: np.random.Generator, bones: F32, times: F64, rows: I64) -> None:
+    """Flex hips and knees and lean the trunk by large angles, held or coming and going.
+
+    Independent ranges make the common cases (sitting, squatting, kneeling, kicking, touching toes) and those between.
+    """
+    count = len(rows)
+    swell = np.clip(0.5 + smooth_noise(rng, times[rows], 1, 0.5), 0, 1)
+    swell = np.where(rng.random((count, 1, 1)) < 0.5, 1, swell * swell * (3 - 2 * swell)).astype(np.float32)
+
+    def degrees(low: float, high: float, keep: float = 1.0) -> F32:
+        angle = rng.uniform(np.radians(low), np.radians(high), (count, 1, 1))
+        return (angle * (rng.random((count, 1, 1)) < keep)).astype(np.float32) * swell
+
+    frame = pelvis_frame(bones[rows])
+    left, forward = frame[..., 0], frame[..., 2]
+    hip, knee, apart = degrees(0, 115), degrees(0, 130), degrees(-5, 40, 0.5)
+    one_sided = rng.random((count, 1, 1)) < 0.3
+    for side, leg in enumerate(LEGS):
+        active = np.where(one_sided & (rng.random((count, 1, 1)) < 0.5), np.float32(0.15), np.float32(1))
+        outward = np.float32(1 if side == 0 else -1)
+        turn(bones, rows, leg, (-left * (hip + degrees(-10, 10)) + forward * apart * outward) * active)
+        bend_knee(bones, rows, leg, ((knee + degrees(-10, 10)) * active)[..., 0])
+    turn(bones, rows, UPPER, left * degrees(-25, 75, 0.5))
+
+
+def _raise_arm(rng: np.random.Generator, bones: F32, times: F64, rows: I64, arm: list[int]) -> None:
+    """Lift an arm to somewhere over the head, sometimes anywhere; it sways on the way."""
+    now = unit(bones[rows][:, :, arm[0]].mean(axis=1))
+    up = unit((bones[rows][:, :, 7] + bones[rows][:, :, 8]).mean(axis=1))
+    spread = np.where(rng.random((len(rows), 1)) < 0.75, 0.45, 3.0)
+    goal = unit(up + (spread * rng.standard_normal(up.shape)).astype(np.float32))
+    share = rng.uniform(0.6, 1, (len(rows), 1, 1)).astype(np.float32)
+    sway = np.clip(np.float32(0.85) + np.float32(0.3) * smooth_noise(rng, times[rows], 1, 0.5), 0, np.float32(1.1))
+    turn(bones, rows, arm, between(now, goal)[:, None] * share * sway)
+
+
+def between(start: F32, goal: F32) -> F32:
+    """The shortest rotation vector (..., 3) that turns unit vectors `start` into `goal` (not its opposite)."""
+    axis = cross(start, goal)
+    sine = norm(axis)
+    scale = np.arctan2(sine, dot(start, goal)) / np.maximum(sine, 1e-6)
+    return (axis * scale[..., None]).astype(np.float32, copy=False)

@@ -1,0 +1,51 @@
+"""Rotation matrices for motion capture, vectorised over leading axes. Right-handed; matrices act on column vectors."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose_datasets.vectors import dot
+
+Array = NDArray[Any]  # floating point; the precision of the input
+
+
+def about_axis(axis: str, radians: Array) -> Array:
+    """(...,) angles about 'x', 'y' or 'z' -> (..., 3, 3)."""
+    c, s = np.cos(radians), np.sin(radians)
+    i = "xyz".index(axis)
+    j, k = (i + 1) % 3, (i + 2) % 3
+    matrix = np.zeros((*np.shape(radians), 3, 3), np.result_type(radians))
+    matrix[..., i, i] = 1
+    matrix[..., j, j] = matrix[..., k, k] = c
+    matrix[..., j, k] = -s
+    matrix[..., k, j] = s
+    return matrix
+
+
+def intrinsic(order: str, radians: Array) -> Array:
+    """Euler angles (..., n) in the order of `order` -> R = R(order[0]) @ R(order[1]) @ ..., (..., 3, 3).
+
+    "zxy" turns about z, then about the new x, then about the new y (a BVH's channel order). The same matrix is the
+    rotation about fixed axes in the opposite order (an ASF's `axis XYZ` is intrinsic "zyx").
+    """
+    matrix = about_axis(order[0], radians[..., 0])
+    for i, axis in enumerate(order[1:], start=1):
+        matrix = matrix @ about_axis(axis, radians[..., i])
+    return matrix
+
+
+def from_vector(vector: Array) -> Array:
+    """Rotation vectors (..., 3), axis times angle in radians -> (..., 3, 3) (Rodrigues' formula)."""
+    square = dot(vector, vector)
+    angle = np.sqrt(square)
+    # sin(a)/a and (1 - cos(a))/a^2 by sinc, which is exact at zero.
+    first = np.sinc(angle / np.pi)
+    second = 0.5 * np.sinc(angle / (2 * np.pi)) ** 2
+    matrix = second[..., None, None] * vector[..., :, None] * vector[..., None, :]
+    for i in range(3):
+        j, k = (i + 1) % 3, (i + 2) % 3
+        matrix[..., i, i] += 1 - second * square
+        matrix[..., k, j] += first * vector[..., i]
+        matrix[..., j, k] -= first * vector[..., i]
+    return matrix

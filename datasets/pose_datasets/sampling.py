@@ -1,0 +1,107 @@
+"""Windows of motion out of many clips, at any frame rate and speed, in batches."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.types import F32
+from pose_datasets.mocap import Clip
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+_FRAME_RATES = np.array([30, 25, 24, 50, 60, 15, 120], np.float64)
+_RATE_SHARES = np.array([0.38, 0.12, 0.08, 0.12, 0.1, 0.05, 0.03])  # the rest: anything from 10 to 120
+_CANDIDATES = 6  # clips drawn for a window, of which the first that is long enough is taken
+
+
+class ClipPool:
+    """Random windows of clips; the motion lies in one array, so that a whole batch is one indexing."""
+
+    def __init__(self, clips: list[Clip]) -> None:
+        if not clips:
+            raise ValueError("clips: there is none to draw from")
+        self._points = np.concatenate([clip.points for clip in clips]).reshape(-1, 57)
+        self._length = np.array([len(clip.times) for clip in clips])
+        self._start = np.cumsum(self._length) - self._length
+        self._rate = np.array([(len(clip.times) - 1) / (clip.times[-1] - clip.times[0]) for clip in clips])
+        self._weight = clip_weights(clips)
+
+    def windows(self, rng: np.random.Generator, times: F64, speed: F64) -> tuple[F32, Mask]:
+        """Motion at `times` (B, T) s, played `speed` (B,) times as fast -> points (B, T, 19, 3) m and valid (B, T).
+
+        A clip that is too short holds its last pose, and valid is False there.
+        """
+        batch = len(times)
+        needed = times[:, -1] * speed
+        candidates = rng.choice(len(self._weight), (batch, _CANDIDATES), p=self._weight)
+        seconds = (self._length[candidates] - 1) / self._rate[candidates]
+        enough = seconds >= needed[:, None]
+        best = np.where(enough.any(axis=1), enough.argmax(axis=1), seconds.argmax(axis=1))
+        clip = candidates[np.arange(batch), best]
+        slack = np.maximum(seconds[np.arange(batch), best] - needed, 0)
+        position = (rng.random(batch) * slack)[:, None] + times * speed[:, None]
+        position *= self._rate[clip][:, None]
+        valid = position <= self._length[clip][:, None] - 1 + 1e-6
+        points = interpolate(self._points, self._start[clip], self._length[clip], position)
+        return points.reshape(batch, -1, 19, 3), valid
+
+
+def clip_weights(clips: list[Clip]) -> F64:
+    """How often each clip is drawn, summing to 1.
+
+    By the square root of its length times how much its poses vary, so that long walks do not dominate; and subjects by
+    the square root of their share, so that those with one dance count as well.
+    """
+    weight = np.array([_variety(clip) * np.sqrt(clip.times[-1] - clip.times[0]) for clip in clips])
+    subjects = np.array([clip.subject for clip in clips])
+    for subject in set(subjects):
+        rows = subjects == subject
+        weight[rows] /= np.sqrt(weight[rows].sum())
+    return weight / weight.sum()
+
+
+def _variety(clip: Clip) -> float:
+    """Mean standard deviation of the root-relative joints over time, m, plus a little for those who stand."""
+    joints = clip.points[::6, :17] - clip.points[::6, :1]
+    return float(joints.std(axis=0).mean()) + 0.03
+
+
+def random_times(rng: np.random.Generator, size: int, frames: int, variable: float) -> F64:
+    """(B, T) s from 0: usual frame rates most often, now and then any from 10 to 120.
+
+    variable: share of sequences with uneven time stamps.
+    """
+    shares = np.append(_RATE_SHARES, 1 - _RATE_SHARES.sum())
+    rate = np.append(_FRAME_RATES, 0)[rng.choice(len(shares), size, p=shares)]
+    rate = np.where(rate > 0, rate, np.exp(rng.uniform(np.log(10), np.log(120), size)))
+    steps = np.ones((size, frames))
+    uneven = rng.random(size) < variable
+    steps[uneven] = rng.uniform(0.5, 1.5, (int(uneven.sum()), frames))
+    steps[:, 0] = 0
+    return np.cumsum(steps, axis=1) / rate[:, None]
+
+
+def interpolate(flat: F32, start: I64, length: I64, position: F64) -> F32:
+    """Catmull-Rom interpolation of rows of `flat` (N, D): clip b occupies rows start[b] ... start[b] + length[b] - 1.
+
+    position: (B, T) rows after the clip's first, held at its last. Returns (B, T, D).
+    """
+    last = (length - 1)[:, None]
+    position = np.clip(position, 0, last)
+    index = np.minimum(position.astype(np.int64), np.maximum(last - 1, 0))
+    u = (position - index).astype(np.float32)[..., None]
+    before, a, b, after = (flat[start[:, None] + np.clip(index + k, 0, last)] for k in (-1, 0, 1, 2))
+    slope_a, slope_b = (b - before) / 2, (after - a) / 2
+    rise = b - a
+    return a + u * (slope_a + u * (3 * rise - 2 * slope_a - slope_b + u * (slope_a + slope_b - 2 * rise)))
+
+
+def resample(clip: Clip, fps: float) -> tuple[F32, F64]:
+    """A clip's points (T, 19, 3) m at every 1 / fps seconds, and their times (T,) s from the clip's start."""
+    seconds = clip.times[-1] - clip.times[0]
+    times = np.arange(int(seconds * fps + 1e-6) + 1) / fps
+    flat = clip.points.reshape(len(clip.points), -1)
+    position = times * (len(flat) - 1) / seconds
+    points = interpolate(flat, np.zeros(1, np.int64), np.array([len(flat)]), position[None])[0]
+    return points.reshape(-1, *clip.points.shape[1:]), times

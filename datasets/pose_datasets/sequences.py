@@ -1,0 +1,113 @@
+"""Sequences from anywhere: 2D as `pose-lift` takes it, and ground truth beside it.
+
+The truth is an .npz with `joints3d` (T, 17, 3) m in the camera frame, Human3.6M-17 order; a frame with a NaN has no
+ground truth. Several people are (T, P, 17, 3). `root` (T[, P], 3) m is added where `joints3d` is root-relative (so what
+`pose-lift` answers can be a truth), `timestamps` (T,) s belong to the frames of a video, and `intrinsics` (3, 3) px is
+its camera.
+"""
+
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.errors import PoseError, UsageError
+from pose.evaluation.metrics import frames_with_truth
+from pose.files.keypoints import read_keypoints
+from pose.labelled import LabelledSequence, check_metres
+from pose.skeletons import H36M17
+from pose.types import F32
+
+F64 = NDArray[np.float64]
+# Time stamps of the same frames, written by different programs, in seconds.
+_SAME_TIME = 2e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """Given 3D. joints: (T, P, 17, 3) m, camera frame, NaN where not known. times: (T,) s. intrinsics: (3, 3) px."""
+
+    joints: F32
+    times: F64 | None
+    intrinsics: F64 | None
+
+
+def load_truth(path: Path) -> Truth:
+    """Read and check a truth file. Raises UsageError when it is missing, PoseError for what cannot be right."""
+    arrays = _arrays(path)
+    if "joints3d" not in arrays:
+        raise PoseError(f"{path}: key 'joints3d' is missing; found: {', '.join(arrays) or 'none'}")
+    joints = arrays["joints3d"]
+    if joints.ndim == 3:
+        joints = joints[:, None]
+    if joints.ndim != 4 or joints.shape[2:] != (len(H36M17), 3):
+        raise PoseError(f"{path}: expected joints3d (T, 17, 3) or (T, P, 17, 3), got {arrays['joints3d'].shape}")
+    if "root" in arrays:
+        if arrays["root"].size != joints[:, :, 0].size:
+            raise PoseError(f"{path}: expected root {joints[:, :, 0].shape}, got {arrays['root'].shape}")
+        joints = joints + arrays["root"].reshape(*joints.shape[:2], 1, 3)
+    try:
+        check_metres(joints.reshape(-1, len(H36M17), 3), f"{path}, joints3d")
+    except ValueError as error:
+        raise PoseError(str(error)) from error
+    return Truth(joints.astype(np.float32), _times(arrays, len(joints), path), _lens(arrays, path))
+
+
+def load_sequence(keypoints: Path, truth: Path) -> LabelledSequence:
+    """One person's 2D (see `pose.files.keypoints`) with its ground truth; the key is the file's name."""
+    observed, true = read_keypoints(keypoints), load_truth(truth)
+    if true.joints.shape[1] != 1:
+        raise PoseError(f"{truth}: has {true.joints.shape[1]} people, {keypoints} is one person")
+    if len(true.joints) != len(observed):
+        raise PoseError(f"{keypoints} has {len(observed)} frames of 2D, {truth} has {len(true.joints)} of 3D")
+    if true.times is not None and np.abs(true.times - observed.times).max() > _SAME_TIME:
+        raise PoseError(f"{truth}: its timestamps are not those of {keypoints}")
+    joints = true.joints[:, 0]
+    counted = frames_with_truth(joints)
+    return LabelledSequence(keypoints.stem, keypoints.stem, keypoints.stem, "0", observed, joints, counted)
+
+
+def load_sequences(keypoints: Path, truth: Path) -> list[LabelledSequence]:
+    """Like `load_sequence`; of two folders, every .npz of the first with the one of that name in the second."""
+    if not keypoints.is_dir():
+        return [load_sequence(keypoints, truth)]
+    files = sorted(keypoints.glob("*.npz"))
+    if not files:
+        raise UsageError(f"{keypoints}: no .npz file in it")
+    if not truth.is_dir():
+        raise UsageError(f"{truth}: {keypoints} is a folder, so this must be one too")
+    return [load_sequence(file, truth / file.name) for file in files]
+
+
+def _arrays(path: Path) -> dict[str, NDArray[Any]]:
+    if not path.is_file():
+        raise UsageError(
+            f"{path}: no such file; ground truth is an .npz with joints3d (T, 17, 3), see docs/evaluation.md"
+        )
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise PoseError(f"{path}: is a single array, not an .npz with joints3d")
+            return {name: archive[name] for name in archive.files}
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise PoseError(f"{path}: is not a readable .npz file of arrays ({error})") from error
+
+
+def _times(arrays: dict[str, NDArray[Any]], frames: int, path: Path) -> F64 | None:
+    if "timestamps" not in arrays:
+        return None
+    times = arrays["timestamps"].astype(np.float64)
+    if times.shape != (frames,) or not (np.diff(times) > 0).all():
+        raise PoseError(f"{path}: expected timestamps ({frames},) that increase, got {times.shape}")
+    return times
+
+
+def _lens(arrays: dict[str, NDArray[Any]], path: Path) -> F64 | None:
+    if "intrinsics" not in arrays:
+        return None
+    if arrays["intrinsics"].shape != (3, 3):
+        raise PoseError(f"{path}: expected intrinsics (3, 3), got {arrays['intrinsics'].shape}")
+    return arrays["intrinsics"].astype(np.float64)

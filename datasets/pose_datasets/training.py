@@ -1,0 +1,53 @@
+"""What `pose-train` feeds a lifter with: motion capture seen by virtual cameras."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pose.sequences import LiftBatch
+from pose_datasets.mocap import Clip, load_clips, split
+from pose_datasets.synthesis import Synthesis, SynthesisConfig, evaluation_batches
+
+
+@dataclass(frozen=True, kw_only=True)
+class MocapConfig:
+    """mocap: the file that `pose-prepare mocap` wrote. frames: of each sequence; one of these numbers is drawn for each
+    step, repeat one to draw it more often. batch_frames: frames of all sequences of a step together.
+
+    Short sequences show more different people, poses and cameras for the same work; long ones teach the long view.
+    """
+
+    mocap: str = ""
+    frames: tuple[int, ...] = (27, 27, 81)
+    batch_frames: int = 1728
+    synthesis: SynthesisConfig = field(default_factory=SynthesisConfig)
+
+    def __post_init__(self) -> None:
+        if not self.frames or min(self.frames) < 3 or max(self.frames) > self.batch_frames:
+            raise ValueError(f"data.frames: must be from 3 to batch_frames ({self.batch_frames}), got {self.frames}")
+
+
+class MocapSource:
+    """Training batches of the training subjects (a `pose.training.trainer.BatchSource`), and fixed evaluation sets."""
+
+    def __init__(self, config: MocapConfig, seed: int) -> None:
+        self._config, self._seed = config, seed
+        self._clips = load_clips(Path(config.mocap))
+        self._synthesis = Synthesis(self.clips("train"), config=config.synthesis, seed=seed)
+
+    def clips(self, part: str) -> list[Clip]:
+        """The clips of "train", "validation" or "test"."""
+        return split(self._clips, part)
+
+    def batch(self, step: int) -> LiftBatch:
+        """The training batch of one step; the same number gives the same batch."""
+        frames = random.Random(f"{self._seed}/{step}").choice(self._config.frames)
+        return self._synthesis.batch(self._config.batch_frames // frames, frames, step)
+
+    def evaluation(self, part: str) -> dict[str, Iterator[LiftBatch]]:
+        """Fixed sets by name: `gt` (exact 2D), `detector` (a detector's skeleton and errors)."""
+        return {
+            condition: evaluation_batches(self.clips(part), condition=condition, config=self._config.synthesis)
+            for condition in ("gt", "detector")
+        }

@@ -1,0 +1,115 @@
+"""BlazePose's person detector on LiteRT, as MediaPipe's published graph `pose_detection_cpu` runs it.
+
+Each detection carries the mid-hip point and a point on the circle around the whole body, so it knows the person's size
+and rotation. Source: Bazarevsky et al., BlazePose: On-device Real-time Body Pose tracking, 2020, arXiv:2006.10204; the
+graph's constants are those of google-ai-edge/mediapipe 0.10.21.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from pose.networks import crops
+from pose.networks.litert import LiteRTModel, sigmoid
+from pose.types import F32, U8, Boxes
+
+SIDE = 224
+REGION_SCALE = 1.25
+STRIDES = (8, 16, 32, 32, 32)
+ANCHORS_PER_STRIDE = 2
+# MediaPipe's default is 0.5, at which furniture is found too: on `walk-by.mp4` the foot of a table, up to 0.59.
+SCORE_THRESHOLD = 0.6
+# Half width and half height of a person's box, in radii of the circle around the body.
+BODY_EXTENT = (0.5, 1.0)
+
+
+class BlazePoseDetector:
+    """Finds people and the regions in which BlazePose's landmark network wants to see them."""
+
+    name = "blazepose"
+
+    def __init__(
+        self,
+        *,
+        model: Path | None = None,
+        threads: int = 2,
+        score_threshold: float = SCORE_THRESHOLD,
+        overlap_threshold: float = 0.3,
+    ) -> None:
+        """model: the LiteRT file; None takes it from the weight cache. Raises PoseError when it cannot be loaded."""
+        if model is None:
+            from pose import weights
+
+            model = weights.locate("blazepose-detector")
+        self._network = LiteRTModel(model, threads)
+        self._anchors = anchors()
+        self._score_threshold = score_threshold
+        self._overlap_threshold = overlap_threshold
+
+    def detect(self, images: Sequence[U8]) -> list[Boxes]:
+        """Person boxes and regions in each (H, W, 3) uint8 RGB image, best first."""
+        return [self._detect(image) for image in images]
+
+    def _detect(self, image: U8) -> Boxes:
+        matrix = crops.crop_matrices(crops.letterbox_region(image, (SIDE, SIDE)), (SIDE, SIDE))
+        crop = crops.crop(image, matrix[0], (SIDE, SIDE), cv2.BORDER_CONSTANT)
+        tensor = self._network.input()
+        np.multiply(crop, np.float32(2 / 255), out=tensor[0])
+        tensor -= 1
+        del tensor
+        rows, logits = self._network.run()
+        scores = sigmoid(logits[0, :, 0])
+        keep = scores >= self._score_threshold
+        found, scores = weighted_nms(decode(rows[0][keep], self._anchors[keep]), scores[keep], self._overlap_threshold)
+        if not len(found):
+            return Boxes.empty()
+        points = crops.apply_affine(matrix, found.reshape(1, -1, 2) * SIDE).reshape(-1, 6, 2)
+        return _boxes(points, scores)
+
+
+def _boxes(points: F32, scores: F32) -> Boxes:
+    """Boxes of (P, 6, 2) decoded rows in picture px: two corners, mid-hip, the point on the body's circle, two more."""
+    hips, rims = points[:, 2], points[:, 3]
+    up = rims - hips
+    side = np.stack([-up[:, 1], up[:, 0]], axis=1)
+    reach = np.abs(up) * BODY_EXTENT[1] + np.abs(side) * BODY_EXTENT[0]
+    xyxy = np.concatenate([hips - reach, hips + reach], axis=1)
+    return Boxes(xyxy, scores.astype(np.float32), crops.regions_from_vectors(hips, rims, REGION_SCALE))
+
+
+def anchors() -> F32:
+    """(2254, 2) anchor centres x, y in [0, 1], layer by layer; layers of one stride share their cells."""
+    layers = []
+    for stride in dict.fromkeys(STRIDES):
+        cells = SIDE // stride
+        centres = (np.arange(cells, dtype=np.float32) + 0.5) / cells
+        grid = np.stack(np.meshgrid(centres, centres), axis=-1).reshape(-1, 2)
+        layers.append(np.repeat(grid, ANCHORS_PER_STRIDE * STRIDES.count(stride), axis=0))
+    return np.concatenate(layers)
+
+
+def decode(rows: F32, centres: F32) -> F32:
+    """Network rows (N, 12) at their anchors (N, 2) to (N, 12): box corners x0 y0 x1 y1 and four points, in [0, 1]."""
+    scaled = rows / np.float32(SIDE)
+    points = scaled[:, 4:].reshape(-1, 4, 2) + centres[:, None]
+    middle, half = scaled[:, :2] + centres, scaled[:, 2:4] / 2
+    return np.concatenate([middle - half, middle + half, points.reshape(-1, 8)], axis=1)
+
+
+def weighted_nms(found: F32, scores: F32, overlap: float) -> tuple[F32, F32]:
+    """Merge detections (N, 12) that overlap the best one by more than `overlap` IoU into their score-weighted mean.
+
+    Returns (P, 12) and the scores (P,) of the best of each group, best first.
+    """
+    order = np.argsort(-scores, kind="stable")
+    found, scores = found[order], scores[order]
+    merged, best = [], []
+    while len(found):
+        group = crops.box_iou(found[:1, :4], found[:, :4])[0] > overlap
+        group[0] = True
+        merged.append(np.average(found[group], axis=0, weights=scores[group]))
+        best.append(scores[0])
+        found, scores = found[~group], scores[~group]
+    return np.array(merged, np.float32).reshape(-1, 12), np.array(best, np.float32)

@@ -1,0 +1,131 @@
+"""The two MobileNet detectors: SSD MobileNet v1 on LiteRT, and torchvision's SSDLite320 on MobileNet v3.
+
+Sources: Liu et al., SSD: Single Shot MultiBox Detector, 2016, arXiv:1512.02325; Howard et al., MobileNets, 2017,
+arXiv:1704.04861; Howard et al., Searching for MobileNetV3, 2019, arXiv:1905.02244.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from pose.errors import PoseError
+from pose.networks.input import upload
+from pose.networks.litert import LiteRTModel
+from pose.system.device import Device, Precision, resolve_device, torch_threads
+from pose.types import F32, U8, Boxes
+
+SCORE_THRESHOLD = 0.5
+
+
+class MobileNetDetector:
+    """SSD MobileNet v1, TensorFlow's quantised file: the ten best boxes of a picture, on the CPU."""
+
+    name = "mobilenet"
+
+    def __init__(
+        self,
+        *,
+        model: Path | None = None,
+        threads: int = 2,
+        score_threshold: float = SCORE_THRESHOLD,
+        classes: Sequence[int] = (0,),
+    ) -> None:
+        """model: the LiteRT file, with its own non-maximum suppression; None takes it from the weight cache.
+
+        Raises PoseError when it cannot be loaded.
+        """
+        if model is None:
+            from pose import weights
+
+            model = weights.locate("ssd-mobilenet-v1-coco-300-int8")
+        self._network = LiteRTModel(model, threads)
+        self._score_threshold = score_threshold
+        self._classes = list(classes)
+
+    def detect(self, images: Sequence[U8]) -> list[Boxes]:
+        """Person boxes in each (H, W, 3) uint8 RGB image, best first. One at a time: the file takes no batch."""
+        return [self._detect(image) for image in images]
+
+    def _detect(self, image: U8) -> Boxes:
+        side = self._network.input().shape[1]
+        self._network.input()[0] = cv2.resize(image, (side, side), interpolation=cv2.INTER_LINEAR)
+        found, kinds, scores, _ = self._network.run()
+        keep = (scores[0] >= self._score_threshold) & np.isin(kinds[0], self._classes)
+        height, width = image.shape[:2]
+        xyxy = found[0][keep][:, [1, 0, 3, 2]] * np.array([width, height, width, height], np.float32)
+        return _best_first(xyxy, scores[0][keep])
+
+
+class SSDLiteDetector:
+    """torchvision's `ssdlite320_mobilenet_v3_large`, on the CPU or a GPU."""
+
+    name = "ssdlite"
+
+    def __init__(
+        self,
+        *,
+        model: Path | None = None,
+        device: Device = "auto",
+        precision: Precision = "auto",
+        threads: int = 2,
+        score_threshold: float = SCORE_THRESHOLD,
+        classes: Sequence[int] = (1,),
+    ) -> None:
+        """model: the `.pth` file of parameters; None takes torchvision's from the weight cache.
+
+        Raises PoseError when torchvision is not installed, or the network cannot be loaded as asked.
+        """
+        if model is None:
+            from pose import weights
+
+            model = weights.locate("ssdlite320-mobilenet-v3")
+        if precision == "float16":
+            raise PoseError("precision: torchvision's SSDLite does not run in float16; use float32")
+        self.device = resolve_device(device)
+        self._threads = threads
+        self._network = _ssdlite(model).to(self.device)
+        self._score_threshold = score_threshold
+        self._classes = list(classes)
+
+    def detect(self, images: Sequence[U8]) -> list[Boxes]:
+        """Person boxes in each (H, W, 3) uint8 RGB image, best first; all go through the network as one batch."""
+        import torch
+
+        if not len(images):
+            return []
+        batch = [upload(image, self.device).to(torch.float32).div(255) for image in images]
+        with torch.inference_mode(), torch_threads(self._threads):
+            found = self._network(batch)
+        return [self._boxes({key: value.cpu().numpy() for key, value in rows.items()}) for rows in found]
+
+    def _boxes(self, rows: dict[str, Any]) -> Boxes:
+        keep = (rows["scores"] >= self._score_threshold) & np.isin(rows["labels"], self._classes)
+        return _best_first(rows["boxes"][keep], rows["scores"][keep])
+
+
+def _ssdlite(path: Path) -> Any:
+    """The network with the parameters of a file, read without unpickling code."""
+    import pickle
+
+    import torch
+
+    try:
+        from torchvision.models.detection import ssdlite320_mobilenet_v3_large
+    except ImportError as error:
+        raise PoseError("the ssdlite detector needs torchvision: pip install 'pose-run[torchvision]'") from error
+    network = ssdlite320_mobilenet_v3_large(weights=None, weights_backbone=None)
+    try:
+        network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
+    except (OSError, RuntimeError, pickle.UnpicklingError, TypeError) as error:
+        raise PoseError(
+            f"{path}: not the parameters of SSDLite320-MobileNetV3 ({str(error).splitlines()[0]})"
+        ) from error
+    return network.eval()
+
+
+def _best_first(xyxy: F32, scores: F32) -> Boxes:
+    order = np.argsort(-scores, kind="stable")
+    return Boxes(xyxy[order].astype(np.float32), scores[order].astype(np.float32))

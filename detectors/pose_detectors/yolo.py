@@ -1,0 +1,33 @@
+"""YOLO person detector: v8, 11 and 26, every size; `.onnx` on ONNX Runtime, `.pt` through `ultralytics`.
+
+The official weights and the `ultralytics` package are AGPL-3.0; nothing else of the project needs them.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pose.networks.yolo import Task, YoloOptions, load_yolo
+from pose.types import U8, Boxes
+
+OFFICIAL = "yolo26n"
+
+
+class YoloDetector:
+    """Person boxes from a detection or a pose network."""
+
+    def __init__(self, *, model: Path | None = None, task: Task = "detect", options: YoloOptions | None = None) -> None:
+        """model: the file; None takes the official YOLO26n (or YOLO26n-pose) from the weight cache.
+
+        Raises PoseError when it cannot be loaded as asked.
+        """
+        self.name = "yolo" if task == "detect" else "yolo-pose"
+        if model is None:
+            from pose import weights
+
+            model = weights.locate(OFFICIAL if task == "detect" else f"{OFFICIAL}-pose")
+        self._network = load_yolo(model, task, options or YoloOptions())
+        self.device = self._network.device
+
+    def detect(self, images: Sequence[U8]) -> list[Boxes]:
+        """Person boxes in each (H, W, 3) uint8 RGB image, best first; as many in one batch as the file takes."""
+        return [Boxes(found.xyxy, found.scores) for found in self._network(images)]

@@ -1,0 +1,84 @@
+"""YOLOX on ONNX Runtime: raw grid out, decoding and non-maximum suppression here.
+
+Source: Ge et al., YOLOX: Exceeding YOLO Series in 2021, 2021, arXiv:2107.08430; thresholds are those of the project's
+own ONNX demo.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from pose.networks.letterbox import Fit, suppress
+from pose.networks.onnx import OnnxNetwork
+from pose.system.device import Device, Precision
+from pose.types import F32, U8, Boxes
+
+SIDE = 416  # of the small models; files with a fixed size use their own
+STRIDES = (8, 16, 32)
+
+
+class YoloXDetector:
+    """Person boxes from any YOLOX network exported without decoding."""
+
+    name = "yolox"
+
+    def __init__(
+        self,
+        *,
+        model: Path | None = None,
+        device: Device = "auto",
+        precision: Precision = "auto",
+        threads: int = 2,
+        score_threshold: float = 0.3,
+        overlap_threshold: float = 0.45,
+        classes: Sequence[int] = (0,),
+        image_size: int | None = None,
+    ) -> None:
+        """model: the ONNX file; None takes YOLOX-nano from the weight cache. image_size: side of the square input, px,
+        for files that leave it free.
+
+        Raises PoseError when it cannot be loaded as asked.
+        """
+        if model is None:
+            from pose import weights
+
+            model = weights.locate("yolox-nano-coco-416")
+        self._network = OnnxNetwork(model, device=device, precision=precision, threads=threads)
+        self.device = self._network.device
+        self._input = self._network.input(bgr=True)
+        self._side = self._network.side(image_size, SIDE, STRIDES[-1])
+        self._grid, self._strides = grid(self._side)
+        self._score_threshold = score_threshold
+        self._overlap_threshold = overlap_threshold
+        self._classes = list(classes)
+
+    def detect(self, images: Sequence[U8]) -> list[Boxes]:
+        """Person boxes in each (H, W, 3) uint8 RGB image, best first."""
+        if not len(images):
+            return []
+        samples, fits = self._input.letterboxed(images, (self._side, self._side))
+        rows = self._network.run(samples)[0].astype(np.float32)
+        return [self._boxes(row, fit) for row, fit in zip(rows, fits, strict=True)]
+
+    def _boxes(self, rows: F32, fit: Fit) -> Boxes:
+        """rows: (N, 5 + classes), the network's output for one picture."""
+        kinds = rows[:, 5:].argmax(axis=1)
+        scores = rows[:, 4] * rows[np.arange(len(rows)), 5 + kinds]
+        keep = (scores >= self._score_threshold) & np.isin(kinds, self._classes)
+        centres = (rows[keep, :2] + self._grid[keep]) * self._strides[keep]
+        half = np.exp(rows[keep, 2:4]) * self._strides[keep] / 2
+        xyxy, scores = np.concatenate([centres - half, centres + half], axis=1), scores[keep]
+        best = suppress(xyxy, scores, self._overlap_threshold)
+        return Boxes(fit.boxes_to_picture(xyxy[best]), scores[best])
+
+
+def grid(side: int) -> tuple[F32, F32]:
+    """Cell positions (N, 2), x and y in cells, and strides (N, 1) px of the output rows for a square input."""
+    cells, strides = [], []
+    for stride in STRIDES:
+        count = side // stride
+        line = np.arange(count, dtype=np.float32)
+        cells.append(np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2))
+        strides.append(np.full((count * count, 1), stride, np.float32))
+    return np.concatenate(cells), np.concatenate(strides)

@@ -1,0 +1,135 @@
+"""Error measures of 3D poses: vectorised, float64, in millimetres.
+
+`pred` and `true` are (..., T, J, 3) in metres, in the same frame: root-relative for every published table
+(`root_relative`). `valid` is (..., T), True where a frame has ground truth; without it a frame counts unless its ground
+truth holds a NaN. Frames that do not count are left out of every mean, never taken as zero, and a mean over nothing is
+NaN. A NaN in a prediction that counts makes the result NaN.
+
+The `*_errors` functions give one distance for each frame and joint, from which any average (action, joint, camera) can
+be taken; the short names (`mpjpe`, ...) give the mean over everything. Velocity and acceleration are per frame, as all
+published tables have them (mm/frame, mm/frame^2), whatever the frame rate.
+"""
+
+from typing import TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.evaluation.alignment import fit_scale, similarity_residuals
+
+F64 = NDArray[np.float64]
+Poses = NDArray[np.floating]
+Mask = NDArray[np.bool_]
+Array = TypeVar("Array", bound=Poses)
+
+MM_PER_M = 1000.0
+PCK_THRESHOLD_MM = 150.0
+# As the test script that comes with MPI-INF-3DHP samples the curve: 0, 5, ..., 150 mm.
+AUC_THRESHOLDS_MM = np.arange(0.0, 151.0, 5.0)
+
+
+def root_relative(poses: Array, root: int = 0) -> Array:
+    """(..., J, 3) poses with joint `root` at the origin."""
+    return cast(Array, poses - poses[..., root : root + 1, :])
+
+
+def position_errors(pred: Poses, true: Poses) -> F64:
+    """(..., T, J) mm: the distance of each joint."""
+    return _norm_mm(np.subtract(pred, true, dtype=np.float64))
+
+
+def scaled_errors(pred: Poses, true: Poses) -> F64:
+    """(..., T, J) mm: the distance of each joint after the best scale of each frame about the origin.
+
+    (H. Rhodin et al., "Unsupervised geometry-aware representation for 3D human pose estimation", ECCV 2018.)
+    """
+    return _norm_mm(fit_scale(pred, true)[..., None, None] * pred - true)
+
+
+def aligned_errors(pred: Poses, true: Poses) -> F64:
+    """(..., T, J) mm: the distance of each joint after the best similarity of each frame, reflections not allowed."""
+    return _norm_mm(similarity_residuals(pred, true))
+
+
+def velocity_errors(pred: Poses, true: Poses) -> F64:
+    """(..., T - 1, J) mm/frame: the norm of the first difference over time of the error."""
+    return _norm_mm(np.diff(np.subtract(pred, true, dtype=np.float64), axis=-3))
+
+
+def acceleration_errors(pred: Poses, true: Poses) -> F64:
+    """(..., T - 2, J) mm/frame^2: the norm of the second difference over time of the error."""
+    error = np.subtract(pred, true, dtype=np.float64)
+    return _norm_mm(error[..., 2:, :, :] - 2 * error[..., 1:-1, :, :] + error[..., :-2, :, :])
+
+
+def frames_with_truth(true: Poses) -> Mask:
+    """(..., T) True where all joints of `true` (..., T, J, 3) are finite."""
+    return np.asarray(np.isfinite(true).all(axis=(-2, -1)))
+
+
+def consecutive(valid: Mask, frames: int) -> Mask:
+    """(..., T - frames + 1) True where `frames` frames in a row are valid: where a difference over time counts."""
+    if valid.shape[-1] < frames:
+        return valid[..., :0]
+    return np.asarray(np.lib.stride_tricks.sliding_window_view(valid, frames, axis=-1).all(axis=-1))
+
+
+def mpjpe(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
+    """Mean per-joint position error (protocol 1), mm."""
+    pred, true = _counted(pred, true, valid)
+    return _mean(position_errors(pred, true))
+
+
+def p_mpjpe(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
+    """Mean error after a similarity Procrustes fit of every frame (protocol 2), mm."""
+    pred, true = _counted(pred, true, valid)
+    return _mean(aligned_errors(pred, true))
+
+
+def n_mpjpe(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
+    """Mean error after the best scale of every frame, mm."""
+    pred, true = _counted(pred, true, valid)
+    return _mean(scaled_errors(pred, true))
+
+
+def mpjve(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
+    """Mean velocity error, mm/frame, over pairs of neighbouring frames that both count."""
+    valid = frames_with_truth(true) if valid is None else valid
+    return _mean(velocity_errors(pred, true)[consecutive(valid, 2)])
+
+
+def accel_error(pred: Poses, true: Poses, valid: Mask | None = None) -> float:
+    """Mean acceleration error, mm/frame^2, over triples of neighbouring frames that all count."""
+    valid = frames_with_truth(true) if valid is None else valid
+    return _mean(acceleration_errors(pred, true)[consecutive(valid, 3)])
+
+
+def pck(errors: NDArray[np.floating], threshold: float = PCK_THRESHOLD_MM) -> float:
+    """Percentage of joint `errors` (any shape, mm) below `threshold`; a NaN is not below it. NaN without errors."""
+    return 100.0 * float(np.mean(errors < threshold)) if errors.size else float("nan")
+
+
+def auc(errors: NDArray[np.floating]) -> float:
+    """Area under the PCK curve: the mean of `pck` over 0, 5, ..., 150 mm, in percent."""
+    if not errors.size:
+        return float("nan")
+    below = np.searchsorted(np.sort(errors, axis=None), AUC_THRESHOLDS_MM, side="left")
+    return 100.0 * float(below.mean()) / errors.size
+
+
+def _counted(pred: Poses, true: Poses, valid: Mask | None) -> tuple[Poses, Poses]:
+    """The frames that count, as (N, J, 3)."""
+    if pred.shape != true.shape:
+        raise ValueError(f"pred and true must have the same shape, got {pred.shape} and {true.shape}")
+    valid = frames_with_truth(true) if valid is None else valid
+    return pred[valid], true[valid]
+
+
+def _mean(errors: F64) -> float:
+    return float(errors.mean()) if errors.size else float("nan")
+
+
+def _norm_mm(difference: F64) -> F64:
+    # Written out because np.linalg.norm over an axis of three is four times slower.
+    square = difference * difference
+    return MM_PER_M * np.sqrt(square[..., 0] + square[..., 1] + square[..., 2])

@@ -1,0 +1,27 @@
+"""Writers of results, one file a format, and the reader of `poses.npz`."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from pose.files.json import JsonWriter
+from pose.files.npz import NpzWriter
+from pose.files.reader import PoseTable, load_poses
+from pose.files.run_info import CameraInfo, ModelInfo, RunInfo
+from pose.files.spool import ResultSpool
+from pose.files.writer import ResultWriter
+
+# Format name -> writer of `poses.<name>`.
+WRITERS: dict[str, Callable[[Path, RunInfo], ResultWriter]] = {"json": JsonWriter, "npz": NpzWriter}
+
+__all__ = [
+    "WRITERS",
+    "CameraInfo",
+    "JsonWriter",
+    "ModelInfo",
+    "NpzWriter",
+    "PoseTable",
+    "ResultSpool",
+    "ResultWriter",
+    "RunInfo",
+    "load_poses",
+]

@@ -1,0 +1,122 @@
+"""2D keypoints of one person from anywhere, as an .npz file: what `pose-lift` takes. docs/outputs.md lists the keys."""
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.errors import PoseError, UsageError
+from pose.sequences import Sequence2D
+from pose.skeletons import SKELETONS
+
+REQUIRED = ("keypoints", "scores", "timestamps", "image_size", "skeleton")
+OPTIONAL = ("intrinsics",)
+
+Arrays = dict[str, NDArray[np.generic]]
+
+
+def read_keypoints(path: Path) -> Sequence2D:
+    """One person's keypoints, checked.
+
+    A keypoint of score 0 was not seen, and its coordinates may be anything, NaN too: they come out as 0. Raises
+    UsageError when there is no such file, PoseError with one line when it does not hold what it should.
+    """
+    if not path.is_file():
+        raise UsageError(f"{path}: no such file")
+    arrays = _load(path)
+    try:
+        return _sequence(arrays)
+    except ValueError as error:
+        raise PoseError(f"{path}: {error}") from error
+
+
+def _load(path: Path) -> Arrays:
+    if not zipfile.is_zipfile(path):
+        raise PoseError(f"{path}: not an .npz file; expected one with {', '.join(REQUIRED)}")
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            missing = [name for name in REQUIRED if name not in archive.files]
+            if missing:
+                found = ", ".join(archive.files) or "none"
+                raise PoseError(f"{path}: key {missing[0]!r} is missing; needed: {', '.join(REQUIRED)}; found: {found}")
+            return {name: archive[name] for name in (*REQUIRED, *OPTIONAL) if name in archive.files}
+    except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
+        if "allow_pickle" in str(error):
+            raise PoseError(f"{path}: holds pickled objects, which can run code; save plain arrays instead") from error
+        raise PoseError(f"{path}: not a readable .npz file ({error})") from error
+
+
+def _sequence(arrays: Arrays) -> Sequence2D:
+    name = arrays["skeleton"]
+    if name.ndim != 0 or name.dtype.kind not in "US":
+        raise ValueError(f"skeleton: expected one name, got an array of shape {name.shape} and type {name.dtype}")
+    skeleton = name.item().decode() if name.dtype.kind == "S" else name.item()
+    if skeleton not in SKELETONS:
+        raise ValueError(f"skeleton: unknown name {skeleton!r}; known: {', '.join(SKELETONS)}")
+    times = _numbers(arrays, "timestamps", (None,))
+    t, j = len(times), len(SKELETONS[skeleton])
+    if t == 0:
+        raise ValueError("timestamps: no frame at all")
+    keypoints = _numbers(arrays, "keypoints", (t, j, 2))
+    scores = _numbers(arrays, "scores", (t, j))
+    size = _numbers(arrays, "image_size", (2,))
+    intrinsics = _numbers(arrays, "intrinsics", (3, 3)) if "intrinsics" in arrays else None
+    _check_times(times)
+    _check_scores(scores)
+    unseen = scores == 0
+    if not np.isfinite(keypoints[~unseen]).all():
+        frame, joint = np.argwhere(~np.isfinite(keypoints).all(axis=2) & ~unseen)[0]
+        raise ValueError(
+            f"keypoints: not a number in frame {frame}, joint {joint}, whose score is above 0 (score 0 says: not seen)"
+        )
+    if not (np.isfinite(size).all() and (size >= 1).all()):
+        raise ValueError(f"image_size: expected width and height in px, got {size.tolist()}")
+    if intrinsics is not None:
+        check_intrinsics(intrinsics)
+    return Sequence2D(
+        np.where(unseen[..., None], 0, keypoints).astype(np.float32),
+        scores.astype(np.float32),
+        times,
+        (round(float(size[0])), round(float(size[1]))),
+        skeleton,
+        intrinsics,
+    )
+
+
+def check_intrinsics(matrix: NDArray[np.float64]) -> None:
+    """Raises ValueError unless `matrix` is (3, 3) and a pinhole camera without skew."""
+    if matrix.shape != (3, 3):
+        raise ValueError(f"intrinsics: expected shape (3, 3), got {matrix.shape}")
+    focal, rest = matrix[[0, 1], [0, 1]], matrix[[0, 1, 2, 2, 2], [1, 0, 0, 1, 2]]
+    if not np.isfinite(matrix).all() or not (focal > 0).all() or not (rest == [0, 0, 0, 0, 1]).all():
+        raise ValueError("intrinsics: expected [[fx, 0, cx], [0, fy, cy], [0, 0, 1]] with fx and fy above 0")
+
+
+def _numbers(arrays: Arrays, name: str, shape: tuple[int | None, ...]) -> NDArray[np.float64]:
+    array = arrays[name]
+    if array.dtype.kind not in "fiu":
+        raise ValueError(f"{name}: expected numbers, got {array.dtype}")
+    same = array.ndim == len(shape) and all(w in (None, h) for w, h in zip(shape, array.shape, strict=True))
+    if not same:
+        expected = "(T,)" if shape == (None,) else str(shape)
+        raise ValueError(f"{name}: expected shape {expected}, got {array.shape}")
+    return array.astype(np.float64)
+
+
+def _check_times(times: NDArray[np.float64]) -> None:
+    if not np.isfinite(times).all():
+        raise ValueError(f"timestamps: not a number at frame {np.flatnonzero(~np.isfinite(times))[0]}")
+    steps = np.diff(times)
+    if not (steps > 0).all():
+        frame = np.flatnonzero(steps <= 0)[0] + 1
+        raise ValueError(
+            f"timestamps: must increase, but frame {frame} is at {times[frame]:g} s after {times[frame - 1]:g} s"
+        )
+
+
+def _check_scores(scores: NDArray[np.float64]) -> None:
+    wrong = ~((scores >= 0) & (scores <= 1))
+    if wrong.any():
+        frame, joint = np.argwhere(wrong)[0]
+        raise ValueError(f"scores: must lie in 0 to 1, got {scores[frame, joint]:g} in frame {frame}, joint {joint}")

@@ -1,0 +1,154 @@
+"""Reading `poses.npz`, and the answer of `pose-lift`, back into arrays."""
+
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.errors import PoseError, UsageError
+from pose.files.npz import FORMAT_VERSION
+from pose.skeletons import H36M17, SKELETONS, Skeleton
+from pose.types import F32, I64, FrameResult, People, Poses3D
+
+F64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoseTable:
+    """A whole run: F frames, and N rows, one for each person and frame, in the order of the frames.
+
+    frames: (F,) index of each frame. timestamps: (F,) s. frame_index, id: (N,). box: (N, 4) xyxy px. box_score: (N,).
+    keypoints: (N, J, 2) px. scores: (N, J). joints3d: (N, 17, 3) m root-relative, root: (N, 3) m, both in the camera
+    frame. sigma: (N, 17) mm. skeleton: of the keypoints. image_size: (width, height) px, intrinsics: (3, 3) px; both
+    None where the file does not say. complete: False when the run was cut short.
+    """
+
+    frames: I64
+    timestamps: F64
+    frame_index: I64
+    id: I64
+    box: F32
+    box_score: F32
+    keypoints: F32
+    scores: F32
+    joints3d: F32
+    root: F32
+    sigma: F32
+    skeleton: Skeleton
+    image_size: tuple[int, int] | None = None
+    intrinsics: F64 | None = None
+    complete: bool = True
+
+    def __len__(self) -> int:
+        """The number of frames."""
+        return len(self.frames)
+
+    def __getitem__(self, position: int) -> FrameResult:
+        """The people of the frame at `position` (0 is the first frame that was written)."""
+        index = int(self.frames[position])
+        first, last = np.searchsorted(self.frame_index, [index, index + 1])
+        rows = slice(int(first), int(last))
+        people = People(
+            index,
+            float(self.timestamps[position]),
+            self.id[rows],
+            self.box[rows],
+            self.box_score[rows],
+            self.keypoints[rows],
+            self.scores[rows],
+        )
+        return FrameResult(people, Poses3D(self.joints3d[rows], self.root[rows], self.sigma[rows]))
+
+    def __iter__(self) -> Iterator[FrameResult]:
+        return (self[position] for position in range(len(self)))
+
+
+def load_poses(path: Path | str) -> PoseTable:
+    """Read what `pose-run` or `pose-lift` wrote. Raises UsageError for a missing file, PoseError for a wrong one."""
+    path = Path(path)
+    arrays = _read_arrays(path)
+    try:
+        if "format_version" in arrays:
+            return _from_run(path, arrays)
+        return _from_lift(arrays)
+    except KeyError as error:
+        raise PoseError(
+            f"{path}: has no array {error.args[0]!r}, so it is not a poses.npz of pose-run or pose-lift"
+        ) from error
+    except ValueError as error:
+        raise PoseError(f"{path}: {error}") from error
+
+
+def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    if not path.is_file():
+        raise UsageError(f"{path}: no such file")
+    try:
+        with path.open("rb") as stream:
+            archive = np.load(stream, allow_pickle=False)
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise PoseError(f"{path}: is a single array, not a poses.npz of pose-run or pose-lift")
+            return {name: archive[name] for name in archive.files}
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise PoseError(f"{path}: is not a readable .npz file (damaged, or of another format)") from error
+    except OSError as error:
+        raise PoseError(f"{path}: {error.strerror or error}") from error
+
+
+def _from_run(path: Path, arrays: Mapping[str, NDArray[Any]]) -> PoseTable:
+    version = int(arrays["format_version"])
+    if version != FORMAT_VERSION:
+        raise PoseError(f"{path}: has format version {version}, this program reads version {FORMAT_VERSION}")
+    name = str(arrays["skeleton"])
+    if name not in SKELETONS:
+        raise PoseError(f"{path}: unknown skeleton {name!r}; known: {', '.join(SKELETONS)}")
+    skeleton = SKELETONS[name]
+    frames, rows, j = len(arrays["frames"]), len(arrays["frame_index"]), len(skeleton)
+    width, height = arrays["image_size"]
+    return PoseTable(
+        frames=_shaped(arrays, "frames", (frames,)),
+        timestamps=_shaped(arrays, "timestamps", (frames,)),
+        frame_index=_shaped(arrays, "frame_index", (rows,)),
+        id=_shaped(arrays, "id", (rows,)),
+        box=_shaped(arrays, "box", (rows, 4)),
+        box_score=_shaped(arrays, "box_score", (rows,)),
+        keypoints=_shaped(arrays, "keypoints", (rows, j, 2)),
+        scores=_shaped(arrays, "scores", (rows, j)),
+        joints3d=_shaped(arrays, "joints3d", (rows, 17, 3)),
+        root=_shaped(arrays, "root", (rows, 3)),
+        sigma=_shaped(arrays, "sigma", (rows, 17)),
+        skeleton=skeleton,
+        image_size=(int(width), int(height)),
+        intrinsics=_shaped(arrays, "intrinsics", (3, 3)),
+        complete=bool(arrays["complete"]),
+    )
+
+
+def _from_lift(arrays: Mapping[str, NDArray[Any]]) -> PoseTable:
+    """One person without 2D: its keypoints count as not seen."""
+    t = len(arrays["timestamps"])
+    j = len(H36M17)
+    return PoseTable(
+        frames=np.arange(t),
+        timestamps=_shaped(arrays, "timestamps", (t,)),
+        frame_index=np.arange(t),
+        id=np.ones(t, np.int64),
+        box=np.zeros((t, 4), np.float32),
+        box_score=np.zeros(t, np.float32),
+        keypoints=np.zeros((t, j, 2), np.float32),
+        scores=np.zeros((t, j), np.float32),
+        joints3d=_shaped(arrays, "joints3d", (t, j, 3)),
+        root=_shaped(arrays, "root", (t, 3)),
+        sigma=_shaped(arrays, "sigma", (t, j)),
+        skeleton=H36M17,
+    )
+
+
+def _shaped(arrays: Mapping[str, NDArray[Any]], name: str, shape: tuple[int, ...]) -> NDArray[Any]:
+    array = arrays[name]
+    if array.shape != shape:
+        raise ValueError(f"array {name!r} should have shape {shape}, has {array.shape}")
+    return array

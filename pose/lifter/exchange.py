@@ -1,0 +1,235 @@
+"""Lifters for other programs: ONNX, `torch.export` and TorchScript files of whole windows and of one streaming step.
+
+A file gets its name only after it was loaded again and found to compute what the network computes.
+"""
+
+import json
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from pose.camera import intrinsics_from_fov
+from pose.errors import PoseError
+from pose.lifter.backends import Arrays, OnnxStep, StepBackend, TorchStep
+from pose.lifter.features import observe
+from pose.lifter.model import LifterNetwork
+from pose.lifter.step import ANSWER, SEEN, StreamStep
+from pose.lifter.step_batch import Setting, Together
+
+Format = Literal["onnx", "torch-export", "torchscript"]
+SUFFIXES: dict[Format, str] = {"onnx": ".onnx", "torch-export": ".pt2", "torchscript": ".ts"}
+TOLERANCE = 1e-4  # m of the joints; of root and sigma relative to their size
+OPSET = 20
+_IMAGE = (1280, 720)
+
+
+class WindowLift(nn.Module):
+    """observe, network, decode for windows of an offline lifter: what its exported file computes.
+
+    inputs, outputs: the names of what `forward` takes and returns, in order.
+    """
+
+    def __init__(self, network: LifterNetwork) -> None:
+        super().__init__()
+        self.network = network
+        self.inputs = ["times" if name == "time" else name for name in SEEN]
+        self.outputs = list(ANSWER)
+
+    def forward(
+        self,
+        keypoints: Tensor,
+        scores: Tensor,
+        times: Tensor,
+        intrinsics: Tensor,
+        derived: Tensor,
+        intrinsics_known: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """keypoints (B, T, 17, 2) px, scores (B, T, 17), times (B, T) float64 s, intrinsics (B, 3, 3) float64 px,
+        derived and intrinsics_known (B,) bool. Returns joints (B, T, 17, 3) m, root (B, T, 3) m, sigma (B, T, 17) mm.
+        """
+        lifted = self.network(observe(keypoints, scores, times, intrinsics, derived, intrinsics_known), times)
+        return lifted.joints, lifted.root, lifted.sigma * 1000
+
+
+def export_lifter(network: LifterNetwork, file_format: Format, path: Path, checkpoint_sha256: str = "") -> float:
+    """Write a streaming network's step or an offline network's window to `path`; batch, time and look-ahead stay free.
+
+    Returns the largest difference from the network. Raises PoseError when it is above `TOLERANCE` or a package misses.
+    """
+    module: WindowLift | StreamStep = StreamStep(network) if network.config.streaming else WindowLift(network)
+    module = module.eval().cpu()
+    metadata = {
+        "format": f"pose-lifter-{'step' if network.config.streaming else 'window'}-1",
+        "config": json.dumps(network.config.to_dict()),
+        "checkpoint_sha256": checkpoint_sha256,
+    }
+    temporary = path.with_name(path.name + ".part")
+    try:
+        with _quiet():
+            _WRITERS[file_format](module, _example(module), temporary, metadata)
+            loaded = _load(module, temporary, file_format)
+        difference = _difference(module, loaded)
+        if not difference <= TOLERANCE:
+            raise PoseError(f"{path}: not written, its answers differ from the network's by {difference:.1e}")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return difference
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what the exporters say about themselves."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
+
+
+def _write_onnx(module: Any, example: Arrays, path: Path, metadata: dict[str, str]) -> None:
+    try:
+        import onnxscript  # noqa: F401
+    except ImportError as error:
+        raise PoseError('ONNX export needs more packages: pip install "pose-run[export]"') from error
+    program = torch.onnx.export(
+        module,
+        _tensors(example),
+        dynamo=True,
+        verbose=False,
+        input_names=module.inputs,
+        output_names=module.outputs,
+        dynamic_shapes=_dynamic_shapes(module),
+        opset_version=OPSET,
+        custom_translation_table=_missing_operators(),
+    )
+    assert program is not None
+    for node in program.model.graph.all_nodes():
+        node.metadata_props.clear()  # stack traces, which name folders of this machine
+    program.model.metadata_props.update(metadata)
+    program.save(str(path), external_data=False)
+
+
+def _missing_operators() -> dict[Any, Any]:
+    """What the exporter cannot translate by itself: the cumulative maximum along the last axis."""
+    from onnxscript import opset20
+    from onnxscript.function_libs.torch_lib.tensor_typing import TReal
+
+    op: Any = opset20  # whose stubs do not know that constants become tensors
+
+    def cummax(self: TReal, dim: int) -> tuple[TReal, TReal]:
+        frame = op.Range(0, op.Squeeze(op.Shape(self, start=-1), [0]), 1)
+        earlier = op.LessOrEqual(op.Unsqueeze(frame, [0]), op.Unsqueeze(frame, [1]))
+        row = op.Unsqueeze(self, [-2])
+        largest = op.ReduceMax(op.Where(earlier, row, op.Slice(row, [0], [1], [-1])), [-1], keepdims=0)
+        return largest, largest  # the second stands for the indices, which nothing here uses
+
+    return {torch.ops.aten.cummax.default: cummax}
+
+
+def _write_torch_export(module: Any, example: Arrays, path: Path, metadata: dict[str, str]) -> None:
+    program = torch.export.export(module, _tensors(example), dynamic_shapes=_dynamic_shapes(module))
+    with path.open("wb") as file:
+        torch.export.save(program, file, extra_files={"metadata.json": json.dumps(metadata)})
+
+
+def _write_torchscript(module: Any, example: Arrays, path: Path, metadata: dict[str, str]) -> None:
+    traced = torch.jit.trace(module, _tensors(example), check_trace=False)
+    torch.jit.save(traced, str(path), _extra_files={"metadata.json": json.dumps(metadata)})
+
+
+_WRITERS = {"onnx": _write_onnx, "torch-export": _write_torch_export, "torchscript": _write_torchscript}
+
+
+def _load(module: Any, path: Path, file_format: Format) -> StepBackend:
+    if file_format == "onnx":
+        return OnnxStep(path)
+    if file_format == "torchscript":
+        return TorchStep(torch.jit.load(str(path)), module.inputs, module.outputs)
+    with path.open("rb") as file:
+        return TorchStep(torch.export.load(file).module(), module.inputs, module.outputs)
+
+
+def _tensors(arrays: Arrays) -> tuple[Tensor, ...]:
+    return tuple(torch.from_numpy(array) for array in arrays.values())
+
+
+def _dynamic_shapes(module: Any) -> tuple[Any, ...]:
+    """Which axes stay free, in the form that torch.export takes for `forward` with its variable arguments."""
+    people = torch.export.Dim("people", min=1, max=4096)
+    time = torch.export.Dim("time", min=1, max=4096)
+    kept = torch.export.Dim("lookahead_and_1", min=1, max=4096)
+    second = {"recent": kept, "recent_times": kept}
+    if isinstance(module, WindowLift):
+        second = dict.fromkeys(("keypoints", "scores", "times"), time)
+    free = [{0: people} | ({1: second[name]} if name in second else {}) for name in module.inputs]
+    if isinstance(module, WindowLift):
+        return tuple(free)
+    named = len(module.inputs) - len(module.core.state_names)
+    return (*free[:named], tuple(free[named:]))
+
+
+def _example(module: Any) -> Arrays:
+    """Inputs of sizes that torch.export does not take for constants."""
+    if isinstance(module, WindowLift):
+        return _motion(people=2, frames=20)
+    together = Together(Setting(module, TorchStep(module, module.inputs, module.outputs), 3, {}), 2)
+    seen = _motion(people=2, frames=1)
+    seen = {name: seen[name][:, 0] for name in ("keypoints", "scores", "times")} | _camera(2)
+    return dict(zip(SEEN, seen.values(), strict=True)) | together.state
+
+
+def _camera(people: int) -> Arrays:
+    intrinsics = np.repeat(intrinsics_from_fov(_IMAGE)[None], people, axis=0)
+    return {"intrinsics": intrinsics, "derived": np.arange(people) % 2 == 0, "intrinsics_known": np.full(people, False)}
+
+
+def _motion(people: int, frames: int) -> Arrays:
+    """Made-up motion hours after the stream began, with joints and a frame that nobody saw."""
+    rng = np.random.default_rng(0)
+    times = 10_000 + np.cumsum(rng.uniform(0.02, 0.06, (people, frames)), axis=1)
+    phase = rng.uniform(0, 6, (people, 1, 17, 2))
+    keypoints = np.array(_IMAGE) / 2 + 80 * phase + 20 * np.sin(3 * times[..., None, None] + phase)
+    scores = rng.uniform(0.2, 1, (people, frames, 17)) * (rng.random((people, frames, 17)) > 0.1)
+    scores[:, frames // 2] = 0
+    moving = {"keypoints": keypoints.astype(np.float32), "scores": scores.astype(np.float32), "times": times}
+    return moving | _camera(people)
+
+
+def _difference(module: Any, loaded: StepBackend) -> float:
+    """Of the answers for motion of other sizes than the example's; a step is fed its own state, past a full window."""
+    torch_step = TorchStep(module, module.inputs, module.outputs)
+    if isinstance(module, WindowLift):
+        motion = _motion(people=3, frames=50)
+        return _largest(*(backend.bind(motion)() for backend in (loaded, torch_step)))
+    people, slots = 3, getattr(module.core, "slots", 0)
+    motion = _motion(people, frames=min(slots, 64) + 10)
+    camera = {name: array[0] for name, array in _camera(1).items()}
+    streams = [Together(Setting(module, backend, 1, camera), people) for backend in (loaded, torch_step)]
+    worst = 0.0
+    for frame in range(motion["times"].shape[1]):
+        seen = (motion["keypoints"][:, frame], motion["scores"][:, frame], motion["times"][0, frame])
+        got, expected = (cast(Any, stream).advance(*seen) for stream in streams)
+        if frame:  # the first frame of a stream with a look-ahead has no answer
+            worst = max(worst, _largest(*(_parts(answer) for answer in (got, expected))))
+    return worst
+
+
+def _parts(answer: Any) -> Arrays:
+    return {"joints": answer[:, :51], "root": answer[:, 51:54], "sigma": answer[:, 54:]}
+
+
+def _largest(got: Arrays, expected: Arrays) -> float:
+    relative = {"joints": 1.0, "root": np.abs(expected["root"]) + 1, "sigma": expected["sigma"]}
+    return max(float((np.abs(got[name] - expected[name]) / relative[name]).max()) for name in ANSWER)

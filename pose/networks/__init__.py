@@ -1,0 +1,1 @@
+"""Running networks: sessions, inputs, crops, model families that several stages share."""

@@ -1,0 +1,146 @@
+"""From pictures to what a network takes: letterboxed or cropped, normalised, and on its device.
+
+For a network on the CPU, OpenCV and NumPy do it. For one on a GPU each picture is uploaded once, as it is, and torch
+does the same there, for the whole batch; the two ways differ by the rounding of OpenCV's fixed-point weights.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import cv2
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from pose.networks import crops
+from pose.networks.letterbox import GREY, Fit, letterbox, place
+from pose.types import F32, U8
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Samples: TypeAlias = "NDArray[Any] | Tensor"
+
+
+class NetworkInput:
+    """Makes the input (B, 3, H, W) of a network out of (H, W, 3) uint8 RGB pictures.
+
+    device: where they go. dtype: of the samples, by NumPy's name. mean, std: in 0..255, in the order of the network's
+    channels. bgr: that order, else RGB. by_torch: give tensors made by torch, else arrays; by default on a GPU.
+    """
+
+    def __init__(
+        self,
+        device: str,
+        dtype: DTypeLike = np.float32,
+        *,
+        mean: Sequence[float] = (0.0, 0.0, 0.0),
+        std: Sequence[float] = (1.0, 1.0, 1.0),
+        bgr: bool = False,
+        by_torch: bool | None = None,
+    ) -> None:
+        self._device = device
+        self._by_torch = device != "cpu" if by_torch is None else by_torch
+        self._dtype = np.dtype(dtype)
+        self._mean, self._std = np.array(mean, np.float32), np.array(std, np.float32)
+        self._order = (2, 1, 0) if bgr else (0, 1, 2)
+
+    def letterboxed(
+        self, images: Sequence[U8], size: tuple[int, int], *, centred: bool = False
+    ) -> tuple[Samples, list[Fit]]:
+        """Whole pictures in the network's size (width, height) px, as `pose.networks.letterbox` places them."""
+        if self._by_torch:
+            return self._letterboxed_by_torch(images, size, centred)
+        fitted = [letterbox(image, size, centred=centred) for image in images]
+        return self._normalised([canvas for canvas, _ in fitted], size), [fit for _, fit in fitted]
+
+    def cropped(self, images: Sequence[U8], matrices: Sequence[F32], size: tuple[int, int]) -> Samples:
+        """All crops of all pictures, in order. matrices: for each picture (P, 2, 3), of `crops.crop_matrices`.
+
+        Black surrounds the pictures.
+        """
+        if self._by_torch:
+            return self._cropped_by_torch(images, matrices, size)
+        cropped = [
+            crops.crop(image, matrix, size, cv2.BORDER_CONSTANT)
+            for image, rows in zip(images, matrices, strict=True)
+            for matrix in rows
+        ]
+        return self._normalised(cropped, size)
+
+    def _normalised(self, pictures: Sequence[U8], size: tuple[int, int]) -> NDArray[Any]:
+        samples = np.empty((len(pictures), 3, size[1], size[0]), self._dtype)
+        for sample, picture in zip(samples, pictures, strict=True):
+            planes = cv2.split(picture)  # NumPy is several times slower on interleaved channels
+            for channel, source in enumerate(self._order):
+                np.subtract(planes[source], self._mean[channel], out=sample[channel], casting="same_kind")
+                sample[channel] /= self._std[channel]
+        return samples
+
+    def _letterboxed_by_torch(
+        self, images: Sequence[U8], size: tuple[int, int], centred: bool
+    ) -> tuple["Tensor", list[Fit]]:
+        import torch
+        from torch.nn.functional import interpolate
+
+        canvas = torch.full((len(images), 3, size[1], size[0]), float(GREY), device=self._device)
+        fits = []
+        for row, image in zip(canvas, images, strict=True):
+            (left, top, width, height), fit = place(image, size, centred=centred)
+            picture = upload(image, self._device)[None].to(torch.float32)
+            inside = interpolate(picture, (height, width), mode="bilinear", align_corners=False)
+            row[:, top : top + height, left : left + width] = inside[0].round()
+            fits.append(fit)
+        return self._normalised_by_torch(canvas), fits
+
+    def _cropped_by_torch(self, images: Sequence[U8], matrices: Sequence[F32], size: tuple[int, int]) -> "Tensor":
+        import torch
+        from torch.nn.functional import grid_sample
+
+        line = [torch.arange(side, dtype=torch.float32, device=self._device) for side in size]
+        y, x = torch.meshgrid(line[1], line[0], indexing="ij")
+        pixels = torch.stack([x, y, torch.ones_like(x)], dim=-1)  # (H, W, 3): x, y, 1
+        cropped = [torch.empty((0, 3, size[1], size[0]), device=self._device)]
+        for image, rows in zip(images, matrices, strict=True):
+            if len(rows):
+                picture = upload(image, self._device).to(torch.float32)
+                extent = torch.tensor([picture.shape[2], picture.shape[1]], device=self._device)
+                places = torch.einsum("hwk,pck->phwc", pixels, torch.from_numpy(rows).to(self._device))
+                grid = (2 * places + 1) / extent - 1
+                source = picture.expand(len(rows), -1, -1, -1)
+                cropped.append(grid_sample(source, grid, mode="bilinear", align_corners=False).round())
+        return self._normalised_by_torch(torch.cat(cropped))
+
+    def _normalised_by_torch(self, pixels: "Tensor") -> "Tensor":
+        import torch
+
+        mean, std = (torch.from_numpy(v).to(pixels.device).view(3, 1, 1) for v in (self._mean, self._std))
+        return ((pixels[:, self._order] - mean) / std).to(getattr(torch, self._dtype.name))
+
+
+# Within `shared_uploads`: the pictures uploaded so far, by id; a picture is kept so that its id stays its own.
+_uploads: ContextVar[dict[tuple[int, str], tuple[U8, "Tensor"]] | None] = ContextVar("uploads", default=None)
+
+
+@contextmanager
+def shared_uploads() -> Iterator[None]:
+    """Within, a picture goes to a device once, whichever stages look at it; its array must not change meanwhile."""
+    token = _uploads.set({})
+    try:
+        yield
+    finally:
+        _uploads.reset(token)
+
+
+def upload(image: U8, device: str) -> "Tensor":
+    """The picture as it is, (3, H, W) uint8, on the device."""
+    import torch
+
+    shared, key = _uploads.get(), (id(image), device)
+    if shared is not None and key in shared:
+        return shared[key][1]
+    picture = torch.from_numpy(image).to(device).permute(2, 0, 1)
+    if shared is not None:
+        shared[key] = image, picture
+    return picture

@@ -1,0 +1,95 @@
+"""LiteRT (TensorFlow Lite) networks with float or integer input, on the CPU with XNNPACK."""
+
+import struct
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.errors import PoseError
+from pose.system.silence import silenced
+
+# Fields of the tables in TensorFlow Lite's schema.fbs, as their offset in the table's directory.
+_GRAPH_OUTPUTS = 8
+_GRAPH_OPERATORS = 10
+_MODEL_SIGNATURES = 18
+
+
+class LiteRTModel:
+    """One network of fixed input shape.
+
+    Usage: write into `input()`, call `run()`, read what it returns before the next call. Both are views of the
+    interpreter's own memory, so nothing is copied.
+    """
+
+    def __init__(self, path: Path, threads: int, outputs: Sequence[int] | None = None) -> None:
+        """outputs: the ones wanted, None for all; what only the others need is not computed.
+
+        Raises PoseError when the file is missing or is no LiteRT model.
+        """
+        from ai_edge_litert.interpreter import Interpreter
+
+        try:
+            content = bytearray(path.read_bytes())
+            if outputs is not None:
+                keep_outputs(content, outputs)
+            with silenced(sys.stderr, 2):  # what matters it raises as well
+                self._interpreter = Interpreter(model_content=bytes(content), num_threads=threads)
+                self._interpreter.allocate_tensors()
+        except OSError as error:
+            raise PoseError(f"{path}: {error.strerror}") from error
+        except (ValueError, RuntimeError, struct.error, TypeError) as error:
+            raise PoseError(f"{path}: not a readable LiteRT model ({str(error).splitlines()[0]})") from error
+        self._input: Callable[[], NDArray[Any]] = self._interpreter.tensor(
+            self._interpreter.get_input_details()[0]["index"]
+        )
+        self._outputs: list[Callable[[], NDArray[Any]]] = [
+            self._interpreter.tensor(detail["index"]) for detail in self._interpreter.get_output_details()
+        ]
+
+    def input(self) -> NDArray[Any]:
+        """The input tensor, to be written. Hold no reference to it across `run`."""
+        return self._input()
+
+    def run(self) -> list[NDArray[Any]]:
+        """Run the network; the outputs, valid until the next run. Hold no reference to them across `run`."""
+        self._interpreter.invoke()
+        return [output() for output in self._outputs]
+
+
+def keep_outputs(content: bytearray, outputs: Sequence[int]) -> None:
+    """Reduce a model of one graph, in place, to some of its outputs and the operators that they need.
+
+    content: a .tflite file. outputs: positions in the graph's list of outputs. The numbers of what stays do not change.
+    """
+    from ai_edge_litert import schema_py_generated as schema
+
+    model = schema.Model.GetRootAs(content, 0)
+    graph = model.Subgraphs(0)
+    tensors = [int(graph.Outputs(k)) for k in outputs]
+    wanted, places = set(tensors), []
+    for row in reversed(range(graph.OperatorsLength())):  # operators are stored in the order they run
+        operator = graph.Operators(row)
+        if wanted.intersection(operator.OutputsAsNumpy().tolist()):
+            wanted.update(operator.InputsAsNumpy().tolist())
+            places.append(operator._tab.Pos)
+    _write_vector(content, graph, _GRAPH_OUTPUTS, lambda _: tensors)
+    places.reverse()
+    _write_vector(content, graph, _GRAPH_OPERATORS, lambda start: [p - start - 4 * i for i, p in enumerate(places)])
+    if model.SignatureDefsLength():  # they name outputs that may be gone
+        _write_vector(content, model, _MODEL_SIGNATURES, lambda _: [])
+
+
+def _write_vector(content: bytearray, table: Any, entry: int, values: Callable[[int], list[int]]) -> None:
+    """Put shorter contents into a FlatBuffers vector of 32-bit numbers. values: given the place of the first one."""
+    start = table._tab.Vector(table._tab.Offset(entry))
+    numbers = values(start)
+    struct.pack_into(f"<{1 + len(numbers)}i", content, start - 4, len(numbers), *numbers)
+
+
+def sigmoid(x: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Logistic function, safe for any finite x."""
+    return np.asarray(1 / (1 + np.exp(-np.clip(x, -80, 80))), np.float32)

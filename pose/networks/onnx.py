@@ -1,0 +1,144 @@
+"""ONNX Runtime networks: on the device and in the precision that were asked for, or not at all."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.errors import PoseError, UsageError
+from pose.networks.input import NetworkInput, Samples
+from pose.system.device import Device, Precision
+
+_DTYPES: dict[str, type[np.generic]] = {
+    "tensor(float)": np.float32,
+    "tensor(float16)": np.float16,
+    "tensor(uint8)": np.uint8,
+}
+
+
+class OnnxNetwork:
+    """One network of one input.
+
+    device: 'cpu' or 'cuda', where it runs. shape: of the input, None where the file leaves an axis free. dtype: of the
+    input. metadata: what the exporter wrote into the file.
+    """
+
+    def __init__(self, path: Path, *, device: Device = "auto", precision: Precision = "auto", threads: int = 2) -> None:
+        """device: 'auto' takes CUDA where ONNX Runtime can use it. precision: an ONNX file computes in the one it was
+        exported in, so this only says what is expected of it. threads: on the CPU.
+
+        Raises PoseError when ONNX Runtime is not installed, the file cannot be read, CUDA was asked for and cannot be
+        used (ONNX Runtime alone would go on on the CPU), or the file has another precision.
+        """
+        self._file = path.name
+        self._session = _open(path, device, threads)
+        self.device: Literal["cpu", "cuda"] = (
+            "cuda" if self._session.get_providers()[0] == "CUDAExecutionProvider" else "cpu"
+        )
+        if device == "cuda" and self.device == "cpu":
+            raise PoseError(
+                f"device: cuda was asked for, but ONNX Runtime cannot start CUDA for {path.name}; "
+                "check the driver and the CUDA libraries, or use cpu"
+            )
+        network_input = self._session.get_inputs()[0]
+        self._name: str = network_input.name
+        self.shape: tuple[int | None, ...] = tuple(
+            axis if isinstance(axis, int) else None for axis in network_input.shape
+        )
+        self.dtype = np.dtype(_DTYPES[network_input.type])
+        self.metadata: dict[str, str] = dict(self._session.get_modelmeta().custom_metadata_map)
+        if precision != "auto" and self.dtype.kind == "f" and self.dtype != precision:
+            raise PoseError(f"precision: {path.name} was exported in {self.dtype}, not {precision}; export it anew")
+
+    def input(
+        self, *, mean: Sequence[float] = (0.0, 0.0, 0.0), std: Sequence[float] = (1.0, 1.0, 1.0), bgr: bool = False
+    ) -> NetworkInput:
+        """What makes its input, on its device; on the CPU where torch cannot use the GPU that ONNX Runtime uses."""
+        device = self.device
+        if device == "cuda":
+            import torch
+
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+        return NetworkInput(device, self.dtype, mean=mean, std=std, bgr=bgr)
+
+    @property
+    def batch(self) -> int | None:
+        """How many samples the file takes at a time; None where it takes any number."""
+        return self.shape[0]
+
+    def side(self, wanted: int | None, usual: int, step: int) -> int:
+        """Side of the square pictures, px, that this network of input (B, 3, H, W) is to get.
+
+        wanted: what the user asks for. usual: what the family takes. step: sides are multiples of it. Raises PoseError
+        when the file has a fixed size and another one is wanted, or is not square.
+        """
+        height, width = self.shape[2:]
+        if height != width:
+            raise PoseError(f"{self._file}: its input is {width}x{height} px; only square ones are supported")
+        if wanted is not None and (wanted < step or wanted % step):
+            raise UsageError(f"image size: {wanted} is no positive multiple of {step} px")
+        if wanted is not None and height is not None and wanted != height:
+            raise PoseError(f"image size: {self._file} was exported for {height} px, not {wanted}; export it anew")
+        return wanted or height or usual
+
+    def run(self, samples: Samples) -> list[NDArray[Any]]:
+        """All outputs for `samples` (B, ...), the samples along their first axis: an array, or a tensor on any device.
+
+        They go through as one batch where the file takes any number, else as many at a time as it takes.
+        """
+        if self.batch is None or self.batch == len(samples):
+            return self._run(samples)
+        step, parts = self.batch, []
+        for start in range(0, len(samples), step):
+            part = samples[start : start + step]
+            # Where fewer are left than the file takes, the first of them fills up.
+            parts.append(self._run(part if len(part) == step else part[[*range(len(part)), *[0] * (step - len(part))]]))
+        return [np.concatenate(rows)[: len(samples)] for rows in zip(*parts, strict=True)]
+
+    def _run(self, samples: Samples) -> list[NDArray[Any]]:
+        if isinstance(samples, np.ndarray):
+            return list(self._session.run(None, {self._name: samples}))
+        samples = samples.contiguous()
+        binding = self._session.io_binding()
+        place = samples.device
+        binding.bind_input(
+            self._name, place.type, place.index or 0, self.dtype.type, tuple(samples.shape), samples.data_ptr()
+        )
+        for output in self._session.get_outputs():
+            binding.bind_output(output.name)
+        if place.type == "cuda":  # ONNX Runtime has a stream of its own
+            import torch
+
+            torch.cuda.current_stream(place).synchronize()
+        self._session.run_with_iobinding(binding)
+        return list(binding.copy_outputs_to_cpu())
+
+
+def _open(path: Path, device: Device, threads: int) -> Any:
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise PoseError(
+            f"{path.name} needs ONNX Runtime: pip install 'pose-run[onnx]' (for CUDA: [onnx-gpu])"
+        ) from error
+    providers = ["CPUExecutionProvider"]
+    if device != "cpu" and "CUDAExecutionProvider" in onnxruntime.get_available_providers():
+        onnxruntime.preload_dlls()  # CUDA libraries that came as Python packages, torch's among them
+        providers.insert(0, "CUDAExecutionProvider")
+    elif device == "cuda":
+        raise PoseError(
+            "device: cuda was asked for, but this ONNX Runtime is a CPU build; install onnxruntime-gpu, or use cpu"
+        )
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    # Threads that wait busily for their next work would take the processors from the next network of the same frame.
+    options.add_session_config_entry("session.force_spinning_stop", "1")
+    options.log_severity_level = 4 if device == "auto" else 3
+    try:
+        return onnxruntime.InferenceSession(os.fspath(path), options, providers=providers)
+    except Exception as error:  # the library's own exceptions share no public base class
+        raise PoseError(f"{path}: not a readable ONNX model ({str(error).splitlines()[0]})") from error

@@ -1,0 +1,68 @@
+"""YOLO networks in `.pt` files, run by the `ultralytics` package (AGPL-3.0, an extra)."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pose.errors import PoseError
+from pose.networks.yolo import MOST, USUAL_SIDE, Findings, Task, YoloOptions
+from pose.system.device import resolve_device, torch_threads
+from pose.types import U8
+
+
+class YoloUltralytics:
+    """A `.pt` file. Ultralytics unpickles it, which runs what is inside: open only files whose origin you trust."""
+
+    def __init__(self, model: Path, task: Task, options: YoloOptions) -> None:
+        """Raises PoseError when `ultralytics` is not installed, or the file is for another task or cannot be read."""
+        # Nothing is installed, looked up or reported over the network behind the user's back.
+        os.environ.setdefault("YOLO_AUTOINSTALL", "false")
+        os.environ.setdefault("YOLO_OFFLINE", "true")
+        try:
+            from ultralytics import YOLO
+        except ImportError as error:
+            raise PoseError(f"{model.name} needs Ultralytics (AGPL-3.0): pip install 'pose-run[yolo]'") from error
+        if not model.is_file():
+            raise PoseError(f"{model}: no such file")
+        try:
+            self._network: Any = YOLO(model, task=task, verbose=False)
+        except Exception as error:  # unpickling raises whatever the file holds
+            raise PoseError(f"{model}: not a readable YOLO file ({str(error).splitlines()[0]})") from error
+        if self._network.task != task:
+            raise PoseError(f"{model}: a YOLO file for {self._network.task!r}, not for {task!r}")
+        self.joints: int = self._network.model.model[-1].kpt_shape[0] if task == "pose" else 0
+        self.side = options.image_size or USUAL_SIDE
+        self.device = device = resolve_device(options.device)
+        self._threads = options.threads
+        half = options.precision == "float16" or (options.precision == "auto" and device == "cuda")
+        if half and device == "cpu":
+            raise PoseError("precision: Ultralytics computes in float32 on the CPU; use float32, or device cuda")
+        self._arguments = {
+            "conf": options.score_threshold,
+            "iou": options.overlap_threshold,
+            "classes": list(options.classes),
+            "device": device,
+            "quantize": 16 if half else 32,
+            "imgsz": self.side,
+            "max_det": MOST,
+            "verbose": False,
+        }
+
+    def __call__(self, images: Sequence[U8]) -> list[Findings]:
+        if not len(images):
+            return []
+        pictures = [np.ascontiguousarray(image[..., ::-1]) for image in images]
+        with torch_threads(self._threads):
+            found = self._network.predict(pictures, **self._arguments)
+        return [self._findings(result) for result in found]
+
+    def _findings(self, result: Any) -> Findings:
+        boxes = result.boxes.data.cpu().numpy().astype(np.float32)
+        joints = np.zeros((len(boxes), 0, 3), np.float32)
+        if result.keypoints is not None:
+            joints = result.keypoints.data.cpu().numpy().astype(np.float32)
+        height, width = result.orig_shape
+        return Findings.within((width, height), boxes[:, :4], boxes[:, 4], joints)

@@ -1,0 +1,1 @@
+"""Who is who: following people from frame to frame."""

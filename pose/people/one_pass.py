@@ -1,0 +1,39 @@
+"""The people stage of networks that find people and their joints in one pass: every frame anew, then identities."""
+
+import numpy as np
+
+from pose.people.identities import NOT_SEEN_BEFORE, SURE_SCORE, Identities
+from pose.stages import OnePass
+from pose.types import U8, People
+
+
+class OnePassPeople:
+    """Frames in, tracked 2D people out (the `PeopleStage` protocol)."""
+
+    def __init__(self, network: OnePass, *, tracker: str = "ocsort", max_people: int = 10, memory: float = 1.0) -> None:
+        """tracker: a name in `pose.people.identities.TRACKERS`. max_people: who has been in view for longest stays.
+        memory: s after which a lost person is forgotten.
+        """
+        self.skeleton = network.skeleton
+        self._network = network
+        self._identities = Identities(tracker, memory=memory, skeleton=network.skeleton)
+        self._max_people = max_people
+
+    def step(self, image: U8, index: int, time: float) -> People:
+        """The people of the next frame, oldest id first. time: s, increasing."""
+        boxes, keypoints = self._network.find([image])[0]
+        nobody = np.full(len(boxes), NOT_SEEN_BEFORE, np.int64)
+        sure = np.maximum(boxes.scores, SURE_SCORE)  # the network's own threshold has said who counts
+        poses = np.concatenate([keypoints.xy, keypoints.scores[..., None]], axis=-1)
+        ids = self._identities.assign(boxes.xyxy, sure, nobody, time, image, poses)
+        rows = np.flatnonzero(ids != NOT_SEEN_BEFORE)
+        rows = rows[np.argsort(ids[rows], kind="stable")][: self._max_people]
+        return People(
+            index=index,
+            time=time,
+            ids=ids[rows],
+            boxes=boxes.xyxy[rows],
+            box_scores=boxes.scores[rows],
+            keypoints=keypoints.xy[rows],
+            scores=keypoints.scores[rows],
+        )

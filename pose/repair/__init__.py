@@ -1,0 +1,1 @@
+"""What is put right in 2D before lifting."""

@@ -1,0 +1,174 @@
+"""What is wrong with a person's 2D over time, put right before it is lifted: exchanged limbs, outliers, low scores.
+
+No coordinate is made up. A limb that was exchanged gets its own joints back (`pose.repair.swaps`), a joint that is far
+off (`pose.repair.outliers`) or has a low score gets score 0.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.repair.outliers import WINDOW_SECONDS, find_outliers
+from pose.repair.swaps import LONGEST_SECONDS, SwapFinder, limb_pairs
+from pose.sequences import Sequence2D
+from pose.skeletons import Skeleton, get_skeleton
+from pose.stages import LifterStage
+from pose.types import F32, FrameResult, People
+
+LEAST_SCORE = 0.05  # joints below are not seen
+WHOLE_VIEW = LONGEST_SECONDS + WINDOW_SECONDS  # s of look-ahead beyond which no decision changes much
+FORGET_SECONDS = 1.0  # a person who was away for longer starts anew
+
+
+def repair(sequence: Sequence2D, *, lookahead: float = np.inf, least_score: float = LEAST_SCORE) -> Sequence2D:
+    """The track of one person repaired. Times, camera and skeleton stay.
+
+    lookahead, least_score: as in `PersonRepair`; what a live stream would see has a look-ahead of 0.
+    """
+    person = PersonRepair(get_skeleton(sequence.skeleton), lookahead, least_score)
+    repaired = []
+    for keypoints, scores, time in zip(sequence.keypoints, sequence.scores, sequence.times.tolist(), strict=True):
+        person.push(keypoints, scores, time)
+        repaired += person.take(time)
+    repaired += person.take(np.inf)
+    if not repaired:
+        return sequence
+    return replace(
+        sequence, keypoints=np.stack([xy for xy, _ in repaired]), scores=np.stack([score for _, score in repaired])
+    )
+
+
+class PersonRepair:
+    """One person, frame by frame, with a bounded delay."""
+
+    def __init__(self, skeleton: Skeleton, lookahead: float, least_score: float = LEAST_SCORE) -> None:
+        """lookahead: s to wait before a frame is decided. Below `WINDOW_SECONDS` outliers are not looked for: without
+        the frames that follow, an outlier cannot be told from the beginning of a fast motion. least_score: joints
+        below it are not seen.
+        """
+        self._least_score = least_score
+        self._lookahead, self._judges = lookahead, lookahead >= WINDOW_SECONDS
+        self._swaps = SwapFinder(skeleton, lookahead - WINDOW_SECONDS if self._judges else lookahead)
+        self._mirrors = [_exchange(pairs, len(skeleton)) for pairs in limb_pairs(skeleton).values()]
+        self._seen: deque[tuple[F32, F32, float]] = deque()  # frames whose swaps are not decided
+        self._recent: list[tuple[F32, F32, float]] = []  # those that are, as long as some window needs them
+        self._done = 0  # how many of `_recent` are given out
+
+    def push(self, keypoints: F32, scores: F32, time: float) -> None:
+        """Take the next frame in which the person is seen: (J, 2) px, (J,), s."""
+        masked = np.where(scores >= self._least_score, scores, 0).astype(np.float32)
+        self._seen.append((keypoints, masked, time))
+        self._swaps.push(keypoints, masked, time)
+
+    def take(self, now: float) -> list[tuple[F32, F32]]:
+        """Keypoints and scores of the frames that are decided at `now` (s; inf: all of them), oldest first."""
+        for exchanged in self._swaps.take(now):
+            keypoints, scores, time = self._seen.popleft()
+            for order in (order for order, swap in zip(self._mirrors, exchanged, strict=True) if swap):
+                keypoints, scores = keypoints[order], scores[order]
+            self._recent.append((keypoints, scores, time))
+        repaired = []
+        newest = np.inf if np.isposinf(now) else now - self._lookahead
+        while self._done < len(self._recent) and self._recent[self._done][2] <= newest:
+            repaired.append(self._without_outliers(self._done))
+            self._done += 1
+        while self._done and self._recent[0][2] < self._recent[self._done - 1][2] - WINDOW_SECONDS:
+            self._recent.pop(0)
+            self._done -= 1
+        return repaired
+
+    def _without_outliers(self, row: int) -> tuple[F32, F32]:
+        keypoints, scores, time = self._recent[row]
+        if not self._judges:
+            return keypoints, scores
+        first = row
+        while first and self._recent[first - 1][2] >= time - WINDOW_SECONDS:
+            first -= 1
+        last = row
+        while last + 1 < len(self._recent) and self._recent[last + 1][2] <= time + WINDOW_SECONDS:
+            last += 1
+        window = self._recent[first : last + 1]
+        outliers = find_outliers(
+            np.stack([frame[0] for frame in window]),
+            np.stack([frame[1] for frame in window]),
+            np.array([frame[2] for frame in window]),
+            row - first,
+        )
+        return keypoints, np.where(outliers, 0, scores).astype(np.float32)
+
+
+def _exchange(pairs: NDArray[np.int64], joints: int) -> NDArray[np.int64]:
+    """The order of joints in which those of a limb's `pairs` (K, 2) have changed places."""
+    order = np.arange(joints)
+    order[pairs] = pairs[:, ::-1]
+    return order
+
+
+class RepairedLifter:
+    """A lifter (`pose.stages.LifterStage`) that sees repaired keypoints.
+
+    The results carry the people as they came in: what the estimator saw is what files and overlays show.
+    """
+
+    def __init__(self, lifter: LifterStage, skeleton: Skeleton, lookahead: float = WHOLE_VIEW) -> None:
+        """lookahead: s that every frame waits for its repair; 0 adds no delay."""
+        self._lifter, self._skeleton, self._lookahead = lifter, skeleton, lookahead
+        self._people: dict[int, _Person] = {}
+        self._repairing: deque[_Frame] = deque()
+        self._lifting: deque[People] = deque()
+
+    def push(self, people: People) -> list[FrameResult]:
+        """Take the next frame; return the frames that are final now, oldest first."""
+        frame = _Frame(people, people.keypoints.copy(), people.scores.copy(), len(people))
+        self._repairing.append(frame)
+        for row, person in enumerate(people.ids.tolist()):
+            if person not in self._people:
+                self._people[person] = _Person(PersonRepair(self._skeleton, self._lookahead))
+            self._people[person].repair.push(people.keypoints[row], people.scores[row], people.time)
+            self._people[person].waiting.append((frame, row))
+            self._people[person].last_seen = people.time
+        return self._lift(people.time)
+
+    def flush(self) -> list[FrameResult]:
+        """The source has ended: return all frames not yet returned."""
+        return self._lift(np.inf) + self._as_seen(self._lifter.flush())
+
+    def _lift(self, now: float) -> list[FrameResult]:
+        for person in self._people.values():
+            for keypoints, scores in person.repair.take(now):
+                frame, row = person.waiting.popleft()
+                frame.keypoints[row], frame.scores[row] = keypoints, scores
+                frame.missing -= 1
+        done = []
+        while self._repairing and not self._repairing[0].missing:
+            frame = self._repairing.popleft()
+            self._lifting.append(frame.people)
+            repaired = replace(frame.people, keypoints=frame.keypoints, scores=frame.scores)
+            done += self._as_seen(self._lifter.push(repaired))
+        oldest = now - self._lookahead - FORGET_SECONDS
+        self._people = {i: person for i, person in self._people.items() if person.waiting or person.last_seen > oldest}
+        return done
+
+    def _as_seen(self, results: list[FrameResult]) -> list[FrameResult]:
+        return [replace(result, people=self._lifting.popleft()) for result in results]
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A frame whose people are not all repaired yet; `missing` says how many. keypoints, scores: what is repaired."""
+
+    people: People
+    keypoints: F32
+    scores: F32
+    missing: int
+
+
+@dataclass(slots=True)
+class _Person:
+    """One person and their frames that are not repaired yet, with the row that is theirs."""
+
+    repair: PersonRepair
+    waiting: deque[tuple[_Frame, int]] = field(default_factory=deque)
+    last_seen: float = -np.inf

@@ -1,0 +1,110 @@
+"""One person over time: what a lifter gets and gives, what it is trained on, and the mirror image of each.
+
+Axes and units as in `pose.types`; B sequences of T frames, J joints.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.skeletons import H36M17, get_skeleton
+from pose.types import F32, check_shape
+
+_SIDES = np.array([-1, 1, 1], np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence2D:
+    """One person over time.
+
+    keypoints: (T, J, 2) px. scores: (T, J), 0 where not seen. times: (T,) float64 s, strictly increasing.
+    image_size: (width, height) px. skeleton: a name in `pose.skeletons.SKELETONS`. intrinsics: (3, 3) px, or None when
+    the camera is unknown.
+    """
+
+    keypoints: F32
+    scores: F32
+    times: NDArray[np.float64]
+    image_size: tuple[int, int]
+    skeleton: str
+    intrinsics: NDArray[np.float64] | None = None
+
+    def __post_init__(self) -> None:
+        t, j = self.scores.shape
+        check_shape(self, "keypoints", (t, j, 2))
+        check_shape(self, "times", (t,))
+        if self.intrinsics is not None:
+            check_shape(self, "intrinsics", (3, 3))
+        if t > 1 and not (np.diff(self.times) > 0).all():
+            raise ValueError("Sequence2D.times: time stamps must increase strictly")
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence3D:
+    """The same person lifted: joints (T, 17, 3) m root-relative, root (T, 3) m, sigma (T, 17) mm, times (T,) s."""
+
+    joints: F32
+    root: F32
+    sigma: F32
+    times: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        t = len(self.times)
+        check_shape(self, "joints", (t, 17, 3))
+        check_shape(self, "root", (t, 3))
+        check_shape(self, "sigma", (t, 17))
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+
+@dataclass(frozen=True, slots=True)
+class LiftBatch:
+    """Sequences with known 3D, as the lifter's training and evaluation take them. B sequences of T frames.
+
+    keypoints: (B, T, 17, 2) px in Human3.6M-17 as `pose.skeletons.to_h36m17` gives it. scores: (B, T, 17), 0 where not
+    seen. derived: (B,) True where the five trunk and head joints were derived from a detector's skeleton. times: (B, T)
+    s, increasing. valid: (B, T) False for padding after the end of a sequence. intrinsics: (B, 3, 3) px, what the model
+    is told. intrinsics_known: (B,) False where they are only the assumed field of view. image_size: (B, 2) width,
+    height px. joints: (B, T, 17, 3) m root-relative, and root: (B, T, 3) m, both in the camera frame; where intrinsics
+    are only assumed, root depth is scaled by assumed / true focal length, so that it projects to the same pixels.
+    """
+
+    keypoints: F32
+    scores: F32
+    derived: NDArray[np.bool_]
+    times: NDArray[np.float64]
+    valid: NDArray[np.bool_]
+    intrinsics: NDArray[np.float64]
+    intrinsics_known: NDArray[np.bool_]
+    image_size: F32
+    joints: F32
+    root: F32
+
+
+def mirror_picture(sequence: Sequence2D) -> Sequence2D:
+    """The same person in the mirrored picture: left joints become right ones, and the lens mirrors with them."""
+    last = sequence.image_size[0] - 1
+    order = list(get_skeleton(sequence.skeleton).flip_order)
+    lens = sequence.intrinsics
+    if lens is not None:
+        lens = lens.copy()
+        lens[0, 2] = last - lens[0, 2]
+    keypoints = sequence.keypoints[:, order] * _SIDES[:2]
+    keypoints[..., 0] += last
+    return replace(sequence, keypoints=keypoints, scores=sequence.scores[:, order], intrinsics=lens)
+
+
+def mirror_poses(poses: F32) -> F32:
+    """(..., 17, 3) in the camera frame, as the mirrored picture shows them."""
+    return poses[..., list(H36M17.flip_order), :] * _SIDES
+
+
+def mirror_answer(answer: Sequence3D) -> Sequence3D:
+    """What a lifter says of a mirrored picture, for the picture as it was; and the other way round."""
+    sigma = answer.sigma[:, list(H36M17.flip_order)]
+    return Sequence3D(mirror_poses(answer.joints), answer.root * _SIDES, sigma, answer.times)

@@ -1,0 +1,1 @@
+"""Training a lifter: loop, losses, optimisers, schedules, measuring."""

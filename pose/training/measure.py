@@ -1,0 +1,107 @@
+"""Measure a network on batches with known 3D: the figures that training watches and the model card reports."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from pose.evaluation import metrics
+from pose.lifter.features import Lifted, observe
+from pose.lifter.model import LifterNetwork
+from pose.lifter.predict import Blend, join_outputs, window_spans
+from pose.sequences import LiftBatch
+from pose.types import F32
+
+# The share of errors that one sigma should hold, and the share that is then counted.
+SIGMA_SHARE = 0.6827
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Errors over all valid frames, root-relative: mm, mm/frame for velocity, mm/frame^2 for acceleration.
+
+    inside: share of joint errors (pelvis left out) below their sigma. root: mean distance of the pelvis, mm.
+    """
+
+    mpjpe: float
+    p_mpjpe: float
+    velocity: float
+    acceleration: float
+    inside: float
+    root: float
+
+    def __str__(self) -> str:
+        return (
+            f"MPJPE {self.mpjpe:.1f} / P-MPJPE {self.p_mpjpe:.1f} mm, acceleration {self.acceleration:.2f} mm/frame^2, "
+            f"{100 * self.inside:.0f} % inside one sigma, root {self.root:.0f} mm"
+        )
+
+
+def lift_batch(network: LifterNetwork, batch: LiftBatch, lookahead: int = 0) -> Lifted:
+    """Answers (B, T) for each sequence alone, as `pose.lifter.predict.Lifter` gives them, up to its last valid frame.
+
+    An offline network sees windows, which are blended. A streaming one runs once over the whole sequence, after which
+    it sees nothing for `lookahead` frames.
+    """
+    if network.config.streaming:
+        return _lift_whole(network, batch, lookahead)
+    lengths = [int(row.nonzero()[0].max(initial=0)) + 1 for row in batch.valid]
+    windows: dict[tuple[int, int], list[int]] = {}
+    for row, length in enumerate(lengths):
+        for span in window_spans(length):
+            windows.setdefault(span, []).append(row)
+    blends = [Blend(length) for length in lengths]
+    for (start, stop), rows in windows.items():
+        frames = slice(start, stop)
+        seen = (batch.keypoints[rows, frames], batch.scores[rows, frames], batch.times[rows, frames])
+        for row, answer in zip(rows, join_outputs(_run(network, batch, rows, *seen)), strict=True):
+            blends[row].add(start, answer)
+    joined = torch.ones(*batch.valid.shape, 17 * 4 + 3)
+    for row, (blend, length) in enumerate(zip(blends, lengths, strict=True)):
+        joined[row, :length] = torch.from_numpy(blend.take(length))
+    joints, root, sigma = joined.split([51, 3, 17], dim=-1)
+    return Lifted(joints.unflatten(-1, (17, 3)), root, sigma / 1000)
+
+
+def _lift_whole(network: LifterNetwork, batch: LiftBatch, lookahead: int) -> Lifted:
+    keypoints = np.pad(batch.keypoints, ((0, 0), (0, lookahead), (0, 0), (0, 0)))
+    scores = np.pad(np.where(batch.valid[..., None], batch.scores, 0), ((0, 0), (0, lookahead), (0, 0)))
+    step = batch.times[:, -1:] - batch.times[:, -2:-1]
+    times = np.concatenate([batch.times, batch.times[:, -1:] + step * np.arange(1, lookahead + 1)], axis=1)
+    return _run(network, batch, list(range(len(times))), keypoints, scores, times, lookahead)
+
+
+def _run(
+    network: LifterNetwork,
+    batch: LiftBatch,
+    rows: list[int],
+    keypoints: F32,
+    scores: F32,
+    times: NDArray[np.float64],
+    lookahead: int = 0,
+) -> Lifted:
+    """One pass over some frames of some sequences of a batch."""
+    tensors = [torch.from_numpy(array) for array in (keypoints, scores, times)]
+    flags = [torch.from_numpy(array[rows]) for array in (batch.intrinsics, batch.derived, batch.intrinsics_known)]
+    with torch.inference_mode():
+        return network(observe(*tensors, *flags), tensors[2], lookahead)
+
+
+def measure(network: LifterNetwork, batches: Iterable[LiftBatch], lookahead: int = 0) -> Figures:
+    """Figures of `network` over `batches`, every valid frame counting alike."""
+    position, aligned, velocity, acceleration, inside, root = ([] for _ in range(6))
+    for batch in batches:
+        lifted = lift_batch(network, batch, lookahead)
+        joints, valid = lifted.joints.numpy(), batch.valid
+        errors = metrics.position_errors(joints, batch.joints)
+        position.append(errors[valid])
+        aligned.append(metrics.aligned_errors(joints[valid], batch.joints[valid]))
+        velocity.append(metrics.velocity_errors(joints, batch.joints)[metrics.consecutive(valid, 2)])
+        acceleration.append(metrics.acceleration_errors(joints, batch.joints)[metrics.consecutive(valid, 3)])
+        inside.append((errors < lifted.sigma.numpy() * 1000)[valid][:, 1:])
+        root.append(np.linalg.norm(lifted.root.numpy() - batch.root, axis=-1)[valid] * 1000)
+    return Figures(
+        *(float(np.concatenate(part).mean()) for part in (position, aligned, velocity, acceleration, inside, root))
+    )

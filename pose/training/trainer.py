@@ -1,0 +1,286 @@
+"""The training loop: one process or many, mixed precision, clipping, averaged weights, exact resume.
+
+The loop knows nothing of files of motion capture: it asks a `BatchSource` for batch number `step`, which must depend on
+nothing but that number and the rank, so that a run which was killed goes on as if nothing had happened.
+"""
+
+import json
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import torch
+from accelerate import Accelerator
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.optim.swa_utils import AveragedModel
+
+from pose.errors import PoseError
+from pose.lifter.checkpoint import checkpoint_path, load_checkpoint, save_checkpoint
+from pose.lifter.features import Observations, observe
+from pose.lifter.initialization import initialize
+from pose.lifter.model import Block, LifterConfig, LifterNetwork
+from pose.sequences import LiftBatch
+from pose.training.logs import TrainingLog
+from pose.training.losses import LossWeights, lifting_loss
+from pose.training.optimizers import OptimizerConfig, build_optimizer, check_recipe
+from pose.training.schedules import ScheduleConfig, build_schedule
+
+STATE_FILE = "state.pt"
+
+
+class BatchSource(Protocol):
+    """Where training sequences come from."""
+
+    def batch(self, step: int) -> LiftBatch:
+        """The batch of one step; the same number gives the same batch."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """One complete training run.
+
+    start_from: a shipped lifter or a checkpoint of the same form whose weights the run begins with; its optimiser and
+    schedule begin anew (fine-tuning, or a second round). steps: optimiser steps. lookaheads: of a streaming model,
+    frames; drawn anew each step, repeat one to draw it more often. clip: largest norm of the gradient. ema: decay of
+    the averaged weights, which are what is saved. precision: fp32 or bf16 (weights stay fp32). workers: threads that
+    prepare batches. compile: use torch.compile.
+    """
+
+    model: LifterConfig = field(default_factory=LifterConfig)
+    loss: LossWeights = field(default_factory=LossWeights)
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    start_from: str | None = None
+    steps: int = 10_000
+    lookaheads: tuple[int, ...] = (0,)
+    clip: float = 1.0
+    ema: float = 0.999
+    precision: str = "bf16"
+    seed: int = 0
+    workers: int = 1
+    compile: bool = False
+    log_every: int = 50
+    evaluate_every: int = 1000
+    checkpoint_every: int = 500
+
+    def __post_init__(self) -> None:
+        if self.precision not in ("fp32", "bf16"):
+            raise ValueError(f"precision: {self.precision!r} is not one of fp32, bf16")
+        if any(self.lookaheads) and not self.model.streaming:
+            raise ValueError("lookaheads: only a streaming model has a look-ahead; set model.streaming")
+        for name in ("steps", "workers", "log_every", "evaluate_every", "checkpoint_every"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}: must be at least 1, got {getattr(self, name)}")
+        check_recipe(self.optimizer, self.schedule, self.model.init)
+
+
+Evaluate = Callable[[LifterNetwork, int], dict[str, float]]
+
+
+class Trainer:
+    """Trains one lifter in `folder`: `last.safetensors`, `best.safetensors`, `state.pt` for resuming, and logs."""
+
+    def __init__(
+        self, config: TrainConfig, source: BatchSource, folder: Path, evaluate: Evaluate | None = None
+    ) -> None:
+        torch.manual_seed(config.seed)
+        self.config, self.source, self.folder, self.evaluate = config, source, folder, evaluate
+        self.accelerator = Accelerator(
+            mixed_precision="no" if config.precision == "fp32" else config.precision,
+            cpu=not torch.accelerator.is_available(),  # without it processes on CPUs would not find each other
+        )
+        network = LifterNetwork(config.model)
+        if config.start_from:
+            _start_from(network, config.start_from)
+        elif config.model.init in ("t-fixup", "dt-fixup"):
+            initialize(network, config.model.init, self._example_features(network))
+        if config.compile:
+            network.compile()
+        optimizer = build_optimizer(network, config.optimizer)
+        self.schedule = build_schedule(optimizer, config.schedule, config.steps)
+        self.network, self.optimizer = self.accelerator.prepare(network, optimizer)
+        self.average = AveragedModel(self.bare_network, multi_avg_fn=partial(_average, config.ema))
+        self.step = 0
+        self.best = float("inf")
+        folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def bare_network(self) -> LifterNetwork:
+        return cast(LifterNetwork, self.accelerator.unwrap_model(self.network))
+
+    @property
+    def averaged_network(self) -> LifterNetwork:
+        """The network whose weights are the running average: the one that is evaluated and saved."""
+        return cast(LifterNetwork, self.average.module)
+
+    def _example_features(self, network: LifterNetwork) -> Tensor:
+        """What the network's embedding sees of the first batch, for initialisations that scale by the data."""
+        observations, times, _ = batch_tensors(self.source.batch(0), torch.device("cpu"))
+        return network.features(observations, times, max(self.config.lookaheads))
+
+    def run(self, progress: Callable[[int, dict[str, float]], None] = lambda step, figures: None) -> None:
+        """Train to the last step. `progress` is told the averaged figures every `log_every` steps."""
+        if not self.accelerator.is_main_process:
+            self._run(None, progress)
+            return
+        with closing(TrainingLog(self.folder, self.step)) as log:
+            self._run(log, progress)
+
+    def _run(self, log: TrainingLog | None, progress: Callable[[int, dict[str, float]], None]) -> None:
+        config, figures = self.config, Running()
+        for step, batch, waited in self._batches():
+            began = time.perf_counter()
+            parts = self._train_step(batch, step)
+            self.step = step + 1
+            figures.add(parts | {"data_share": waited / (waited + time.perf_counter() - began)})
+            if self.step % config.log_every == 0 and log:
+                means = figures.take() | {"learning_rate": float(self.schedule.get_last_lr()[0])}
+                log.training(self.step, means)
+                progress(self.step, means)
+            last = self.step == config.steps
+            if (self.step % config.evaluate_every == 0 or last) and self.evaluate and log:
+                self._evaluate(log)
+            if (self.step % config.checkpoint_every == 0 or last) and log:
+                self.save()
+
+    def _batches(self) -> Iterator[tuple[int, LiftBatch, float]]:
+        """(step, batch, seconds waited for it); the next batches are made while this one is trained on."""
+        ahead = self.config.workers + 1
+        world, rank = self.accelerator.num_processes, self.accelerator.process_index
+        with ThreadPoolExecutor(self.config.workers) as pool:
+            steps = range(self.step, self.config.steps)
+            pending = {s: pool.submit(self.source.batch, s * world + rank) for s in steps[:ahead]}
+            for step in steps:
+                began = time.perf_counter()
+                batch = pending.pop(step).result()
+                waited = time.perf_counter() - began
+                if step + ahead < self.config.steps:
+                    pending[step + ahead] = pool.submit(self.source.batch, (step + ahead) * world + rank)
+                yield step, batch, waited
+
+    def _train_step(self, batch: LiftBatch, step: int) -> dict[str, float]:
+        fitting = [lookahead for lookahead in self.config.lookaheads if lookahead < batch.times.shape[1] / 2]
+        lookahead = random.Random(f"{self.config.seed}/{step}").choice(fitting or [0])
+        for layer, block in enumerate(self.bare_network.blocks):
+            seed = random.Random(f"{self.config.seed}/{step}/{layer}").getrandbits(63)
+            cast(Block, block).attention.begin_step(step, torch.Generator().manual_seed(seed))
+        with self._attention_kernels():
+            with self.accelerator.autocast():
+                loss, parts = batch_loss(self.network, batch, lookahead, self.config.loss, self.accelerator.device)
+            if not torch.isfinite(loss):
+                raise PoseError(f"training diverged at step {step}: the loss is {loss.item()}; lower the learning rate")
+            self.accelerator.backward(loss)
+        norm = self.accelerator.clip_grad_norm_(self.network.parameters(), self.config.clip)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.schedule.step()
+        self.average.update_parameters(self.bare_network)
+        return {"loss": loss.item(), "gradient_norm": float(norm)} | {name: part.item() for name, part in parts.items()}
+
+    def _attention_kernels(self) -> AbstractContextManager[None]:
+        """On a CPU the plain kernels: the backward pass of the fused one takes twice as long for heads so small."""
+        if self.accelerator.device.type == "cpu":
+            return cast(AbstractContextManager[None], sdpa_kernel(SDPBackend.MATH))
+        return nullcontext()
+
+    def _evaluate(self, log: TrainingLog) -> None:
+        assert self.evaluate is not None
+        figures = self.evaluate(self.averaged_network.eval(), self.step)
+        log.evaluation(self.step, figures)
+        score = next(iter(figures.values()))
+        if score < self.best:
+            self.best = score
+            save_checkpoint(self.averaged_network, self.folder / "best.safetensors")
+
+    def save(self) -> None:
+        """Write `last.safetensors` and the state that `resume` needs; an interrupted write leaves the old ones."""
+        save_checkpoint(self.averaged_network, self.folder / "last.safetensors")
+        state = {
+            "step": self.step,
+            "best": self.best,
+            "config": json.dumps(asdict(self.config)),
+            "network": self.bare_network.state_dict(),
+            "average": self.average.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "schedule": self.schedule.state_dict(),
+        }
+        temporary = self.folder / (STATE_FILE + ".part")
+        torch.save(state, temporary)
+        temporary.replace(self.folder / STATE_FILE)
+
+    def resume(self) -> None:
+        """Go on from `state.pt`. Raises PoseError when there is none or it belongs to another configuration."""
+        path = self.folder / STATE_FILE
+        if not path.is_file():
+            raise PoseError(f"{path}: nothing to resume from")
+        state: dict[str, Any] = torch.load(path, map_location=self.accelerator.device, weights_only=True)
+        if state["config"] != json.dumps(asdict(self.config)):
+            raise PoseError(f"{path}: was trained with another configuration; use its config or another --out")
+        self.step, self.best = state["step"], state["best"]
+        self.bare_network.load_state_dict(state["network"])
+        self.average.load_state_dict(state["average"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.schedule.load_state_dict(state["schedule"])
+
+
+def _start_from(network: LifterNetwork, name_or_path: str) -> None:
+    """Copy the weights of a lifter. Raises PoseError when its form is not that of `network`."""
+    trained = load_checkpoint(checkpoint_path(name_or_path))
+    if trained.config != network.config:
+        raise PoseError(f"train.start_from: {name_or_path} is of another form than train.model")
+    # What is trained further is calibrated anew at its end.
+    network.load_state_dict(trained.state_dict() | {"calibration": network.calibration})
+
+
+def _average(decay: float, averages: Sequence[Tensor], current: Sequence[Tensor], count: Tensor | int) -> None:
+    """Exponential moving average that forgets faster while it is young, so that the start leaves no trace."""
+    torch._foreach_lerp_(list(averages), list(current), 1 - min(decay, (1 + int(count)) / (10 + int(count))))
+
+
+class Running:
+    """Means of named figures since they were last taken."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, float] = {}
+        self._count = 0
+
+    def add(self, figures: dict[str, float]) -> None:
+        for name, value in figures.items():
+            self._sums[name] = self._sums.get(name, 0.0) + value
+        self._count += 1
+
+    def take(self) -> dict[str, float]:
+        means = {name: value / self._count for name, value in self._sums.items()}
+        self._sums, self._count = {}, 0
+        return means
+
+
+def batch_tensors(batch: LiftBatch, device: torch.device) -> tuple[Observations, Tensor, Tensor]:
+    """Observations, times (B, T) and valid (B, T) of a batch."""
+
+    def tensor(name: str) -> Tensor:
+        return torch.from_numpy(getattr(batch, name)).to(device, non_blocking=True)
+
+    times = tensor("times")
+    flags = [tensor(name) for name in ("intrinsics", "derived", "intrinsics_known")]
+    return observe(tensor("keypoints"), tensor("scores"), times, *flags), times, tensor("valid")
+
+
+def batch_loss(
+    network: torch.nn.Module, batch: LiftBatch, lookahead: int, weights: LossWeights, device: torch.device
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """The loss of one batch, and its parts. Frames within `lookahead` of the end have no answer and no loss."""
+    observations, times, valid = batch_tensors(batch, device)
+    lifted = network(observations, times, lookahead)
+    count = times.shape[1] - lookahead
+    answered = valid[:, :count] & valid[:, lookahead:]
+    joints, root = (torch.from_numpy(truth[:, :count]).to(device) for truth in (batch.joints, batch.root))
+    return lifting_loss(lifted, joints, root, times[:, :count], answered, weights)

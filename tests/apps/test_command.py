@@ -1,0 +1,99 @@
+"""Exit statuses and one-line errors, as every command has them."""
+
+import errno
+from typing import Literal
+
+import pytest
+from jsonargparse import ArgumentParser
+from pose_apps.support.command import parse_arguments, run_command
+
+from pose.errors import PoseError, UsageError
+
+
+def raising(error: BaseException):
+    @run_command
+    def main(argv=None):
+        raise error
+
+    return main
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "line"),
+    [
+        (PoseError("clip.mp4 holds no video"), 1, "clip.mp4 holds no video"),
+        (UsageError("two\nlines"), 2, "two lines"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (OSError(errno.ENOSPC, "No space left on device", "out.json"), 1, "out.json: No space left on device"),
+        (OSError(errno.EIO, "Input/output error"), 1, "Input/output error"),
+        (
+            ImportError("libGL.so.1: cannot open shared object file: No such file or directory"),
+            1,
+            "libGL.so.1: cannot open shared object file: No such file or directory; "
+            "if it is cv2's: python -m pip install --force-reinstall --no-deps opencv-contrib-python-headless",
+        ),
+    ],
+)
+def test_an_error_is_one_line_and_a_status(error, status, line, capsys):
+    assert raising(error)([]) == status
+    assert capsys.readouterr() == ("", f"error: {line}\n")
+
+
+@pytest.mark.parametrize("status", [None, 0, 3])
+def test_the_status_of_the_command_is_kept(status):
+    assert run_command(lambda argv=None: status)([]) == (status or 0)
+
+
+def test_a_bug_keeps_its_traceback():
+    with pytest.raises(ZeroDivisionError):
+        raising(ZeroDivisionError())([])
+    with pytest.raises(OSError, match="no errno"):
+        raising(OSError("no errno"))([])
+
+
+def parser() -> ArgumentParser:
+    built = ArgumentParser(exit_on_error=False)
+    built.add_argument("--config", action="config")
+    built.add_argument("--video", type=str, required=True)
+    built.add_argument("--device", type=Literal["auto", "cpu"], default="auto")
+    built.add_argument("--people", type=int, default=1)
+    return built
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["--vidio", "a"], "unknown option '--vidio': did you mean --video?"),
+        (["--qqq=1"], "unknown option '--qqq=1': known: --config, --device, --help, --people, --print_config, --video"),
+        (["--device", "tpu"], "--device: expected one of 'auto', 'cpu', got tpu"),
+        (["--people", "many"], "--people: expected int, got many"),
+        (["--people"], "--people: expected one argument"),
+        (["extra"], "unexpected argument 'extra'"),
+    ],
+)
+def test_a_wrong_option_is_named_with_what_is_allowed(argv, words):
+    with pytest.raises(UsageError) as caught:
+        parse_arguments(parser(), ["--video", "clip.mp4", *argv])
+    assert str(caught.value) == words
+
+
+def test_a_missing_option_is_named():
+    with pytest.raises(UsageError, match="missing: --video"):
+        parse_arguments(parser(), [])
+
+
+def test_a_config_key_is_checked_like_an_option(tmp_path):
+    config = tmp_path / "run.yaml"
+    config.write_text("video: a\npeopel: 3\n")
+    with pytest.raises(UsageError, match=r"unknown key 'peopel': did you mean people\?"):
+        parse_arguments(parser(), ["--config", str(config)])
+    config.write_text("video: a\ndevice: tpu\n")
+    with pytest.raises(UsageError, match="--device: expected one of 'auto', 'cpu', got tpu"):
+        parse_arguments(parser(), ["--config", str(config)])
+
+
+def test_help_is_no_error(capsys):
+    with pytest.raises(SystemExit) as caught:
+        run_command(lambda argv=None: parse_arguments(parser(), argv) and 0)(["--help"])
+    assert caught.value.code == 0
+    assert "--people" in capsys.readouterr().out

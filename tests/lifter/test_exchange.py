@@ -1,0 +1,165 @@
+"""Exported lifters compute what the network computes, at other sizes too, and step as `LifterStream` does."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from pose.errors import PoseError
+from pose.lifter import exchange
+from pose.lifter.backends import OnnxStep
+from pose.lifter.checkpoint import save_checkpoint
+from pose.lifter.exchange import TOLERANCE, export_lifter
+from pose.lifter.model import LifterConfig, LifterNetwork
+from pose.lifter.predict import Lifter, split_outputs
+from pose.lifter.step import RecurrentCore, StreamStep, WindowedCore
+from pose.lifter.stream import LifterStream
+from pose.skeletons import BLAZEPOSE33, H36M17
+
+WINDOW = {"attention": "local", "attention_options": {"window": 6}, "streaming": True}
+STREAMS = {
+    "local": WINDOW,
+    "dilated": {**WINDOW, "attention_options": {"window": 3, "dilation": 2, "global_tokens": 2}},
+    "softmax": {**WINDOW, "attention": "softmax", "attention_options": {"memory": 5}},
+    "post": {**WINDOW, "norm": "post"},
+    "none": {**WINDOW, "norm": "none", "init": "t-fixup"},
+    "performer": {"attention": "performer", "streaming": True},
+    "fastformer": {"attention": "fastformer-cumulative", "streaming": True},
+}
+
+
+def network_of(**changes) -> LifterNetwork:
+    torch.manual_seed(0)
+    network = LifterNetwork(LifterConfig(**({"dim": 16, "depth": 2, "heads": 2} | changes))).eval()
+    torch.nn.init.normal_(network.head.weight, std=0.1)
+    network.calibration.copy_(torch.tensor([1.2, 0.4])[:, None])
+    return network
+
+
+@pytest.fixture(scope="module")
+def shipped_like(tmp_path_factory):
+    """A checkpoint of a stream with its ONNX step beside it."""
+    folder = tmp_path_factory.mktemp("stream")
+    save_checkpoint(network_of(**WINDOW), folder / "stream.safetensors")
+    lifter = Lifter.load(folder / "stream.safetensors")
+    difference = export_lifter(lifter.network, "onnx", folder / "stream.onnx", lifter.sha256)
+    assert difference < TOLERANCE
+    assert str(Path(__file__).parents[2]).encode() not in (folder / "stream.onnx").read_bytes()
+    return lifter
+
+
+def answers(lifter: Lifter, sequence, backend, people: int = 1, lookahead: int = 2, skeleton=H36M17) -> np.ndarray:
+    stream = LifterStream(lifter, skeleton, (640, 480), lookahead=lookahead, backend=backend)
+    states = [stream.new_person() for _ in range(people)]
+    found = []
+    for xy, score, time in zip(sequence.keypoints, sequence.scores, sequence.times, strict=True):
+        shifted = np.stack([xy + 5 * person for person in range(people)]).astype(np.float32)
+        found.append(stream.step(states, shifted, np.repeat(score[None], people, axis=0), float(time)))
+    assert all(answer is None for answer in found[lookahead - 1]) or not lookahead
+    return np.array(found[lookahead:])
+
+
+@pytest.mark.parametrize("options", STREAMS.values(), ids=STREAMS)
+def test_a_step_is_the_step_of_the_network(options, make_walk):
+    """Both forms of the step against the whole sequence at once, past several turns of the window."""
+    lifter, sequence = Lifter(network_of(**options), "test"), make_walk(30)
+    step = StreamStep(lifter.network)
+    windowed = options["attention"] in ("local", "softmax")
+    assert isinstance(step.core, WindowedCore if windowed else RecurrentCore)
+    joints, root, sigma = split_outputs(answers(lifter, sequence, "torch")[:, 0])
+    expected = lifter.lift(sequence, 2)
+    np.testing.assert_allclose(joints, expected.joints[:-2], atol=1e-5)
+    np.testing.assert_allclose(root, expected.root[:-2], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(sigma, expected.sigma[:-2], rtol=1e-4)
+
+
+@pytest.mark.parametrize(("people", "lookahead"), [(1, 0), (3, 0), (1, 4), (4, 13)])
+def test_onnx_runtime_answers_what_torch_answers(shipped_like, make_walk, people, lookahead):
+    sequence = make_walk(40, skeleton="blazepose33", joints=33)
+    fast = answers(shipped_like, sequence, "onnx", people, lookahead, BLAZEPOSE33)
+    slow = answers(shipped_like, sequence, "torch", people, lookahead, BLAZEPOSE33)
+    np.testing.assert_allclose(fast, slow, rtol=1e-4, atol=1e-4)
+    assert np.abs(np.diff(fast, axis=0)).max() > 0.01
+
+
+def test_people_come_and_go_in_onnx_runtime(shipped_like, make_walk):
+    """Whoever else is there, in whatever order, makes no difference."""
+    sequence, stream = make_walk(24), LifterStream(shipped_like, H36M17, (640, 480), backend="onnx")
+    states = {name: stream.new_person() for name in "abc"}
+    alone = answers(shipped_like, sequence, "onnx", lookahead=0)[:, 0]
+    found = []
+    for frame in range(24):
+        order = ["a"] if frame < 5 else ["b", "a"] if frame < 10 else ["a", "c", "b"] if frame < 18 else ["c", "a"]
+        xy, score = (np.stack([part[frame]] * len(order)) for part in (sequence.keypoints, sequence.scores))
+        answer = stream.step([states[name] for name in order], xy, score, float(sequence.times[frame]))
+        found.append(answer[order.index("a")])
+    np.testing.assert_allclose(np.array(found), alone, rtol=1e-4, atol=1e-4)
+
+
+def test_hours_change_nothing_in_onnx_runtime(shipped_like, make_walk):
+    from dataclasses import replace
+
+    sequence = make_walk(20)
+    late = replace(sequence, times=sequence.times + 30 * 3600)
+    now, later = (answers(shipped_like, s, "onnx") for s in (sequence, late))
+    np.testing.assert_allclose(later, now, rtol=1e-3, atol=1e-4)
+
+
+def test_auto_takes_onnx_runtime_only_for_the_very_checkpoint(shipped_like, tmp_path):
+    from pose.lifter.stream import step_backend
+
+    step = StreamStep(shipped_like.network)
+    assert isinstance(step_backend(shipped_like, step, "auto"), OnnxStep)
+    retrained = network_of(**WINDOW, dim=24)
+    save_checkpoint(retrained, tmp_path / "stream.safetensors")
+    (tmp_path / "stream.onnx").write_bytes(shipped_like.path.with_suffix(".onnx").read_bytes())
+    other = Lifter.load(tmp_path / "stream.safetensors")
+    assert not isinstance(step_backend(other, StreamStep(other.network), "auto"), OnnxStep)
+    with pytest.raises(PoseError, match=r"no \.onnx file of this checkpoint"):
+        step_backend(other, StreamStep(other.network), "onnx")
+
+
+def test_the_file_says_what_it_is(shipped_like):
+    metadata = OnnxStep(shipped_like.path.with_suffix(".onnx")).metadata
+    assert metadata["format"] == "pose-lifter-step-1"
+    assert json.loads(metadata["config"]) == shipped_like.network.config.to_dict()
+    assert metadata["checkpoint_sha256"] == shipped_like.sha256
+
+
+def test_a_file_that_is_no_onnx_model_is_named(tmp_path):
+    (tmp_path / "x.onnx").write_bytes(b"nothing")
+    with pytest.raises(PoseError, match=r"x\.onnx: not a readable ONNX model"):
+        OnnxStep(tmp_path / "x.onnx")
+
+
+@pytest.mark.parametrize("options", [{}, STREAMS["local"], STREAMS["performer"]], ids=["offline", "local", "performer"])
+def test_torchscript(options, tmp_path):
+    path = tmp_path / "lifter.ts"
+    assert export_lifter(network_of(**options), "torchscript", path) < TOLERANCE
+    assert [file.name for file in tmp_path.iterdir()] == ["lifter.ts"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options", [{}, STREAMS["dilated"], STREAMS["performer"]], ids=["offline", "local", "performer"]
+)
+@pytest.mark.parametrize("file_format", ["onnx", "torch-export"])
+def test_every_format_of_every_kind(options, file_format, tmp_path):
+    assert export_lifter(network_of(**options), file_format, tmp_path / "lifter") < TOLERANCE
+    assert (tmp_path / "lifter").is_file()
+
+
+def test_a_wrong_file_does_not_get_its_name(tmp_path, monkeypatch):
+    """A writer that writes another network is noticed."""
+
+    def write_other(module, example, path, metadata):
+        other = network_of()
+        torch.nn.init.normal_(other.head.bias)
+        exchange._write_torchscript(exchange.WindowLift(other), example, path, metadata)
+
+    monkeypatch.setitem(exchange._WRITERS, "torchscript", write_other)
+    with pytest.raises(PoseError, match="not written, its answers differ"):
+        export_lifter(network_of(), "torchscript", tmp_path / "lifter.ts")
+    assert list(tmp_path.iterdir()) == []

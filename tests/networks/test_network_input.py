@@ -1,0 +1,134 @@
+"""What networks get: NumPy's way against plain formulas, and torch's way, for GPUs, against NumPy's, on the CPU."""
+
+import numpy as np
+import pytest
+import torch
+from pose_detectors.rtmdet import MEAN_BGR, STD_BGR, RTMDetDetector
+from pose_detectors.yolox import YoloXDetector
+
+from pose.networks import crops
+from pose.networks.input import NetworkInput, shared_uploads, upload
+from pose.networks.onnx import OnnxNetwork
+from pose.networks.yolo import YoloOnnx, YoloOptions
+from pose.types import Regions
+from pose.video import open_source
+
+STATISTICS = {"mean": MEAN_BGR, "std": STD_BGR, "bgr": True}
+
+
+@pytest.fixture(scope="module")
+def pictures(videos):
+    """Two frames of different clips, and so of different sizes."""
+    found = []
+    for clip in ("dance.mp4", "walk-by.mp4"):
+        with open_source(str(videos / clip)) as source:
+            found.append(next(iter(source)).image)
+    return found
+
+
+def regions(rng, count):
+    """Rotated ones, some of them partly or wholly outside a picture."""
+    return Regions(
+        rng.uniform(-50, 500, (count, 2)).astype(np.float32),
+        rng.uniform(40, 400, (count, 2)).astype(np.float32),
+        rng.uniform(-3, 3, count).astype(np.float32),
+    )
+
+
+def test_a_sample_is_the_normalised_picture(rng):
+    picture = rng.integers(0, 256, (24, 32, 3), np.uint8)
+    samples, (fit,) = NetworkInput("cpu", **STATISTICS).letterboxed([picture], (32, 24))
+    expected = (picture[..., ::-1].astype(np.float64) - MEAN_BGR) / STD_BGR
+    np.testing.assert_allclose(samples[0], expected.transpose(2, 0, 1), atol=1e-6)
+    assert (fit.scale, fit.offset) == ((1, 1), (0, 0))
+    half, _ = NetworkInput("cpu", np.float16, **STATISTICS).letterboxed([picture], (32, 24))
+    assert half.dtype == np.float16
+    np.testing.assert_allclose(half, samples, atol=2e-3)
+
+
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize("size", [(320, 320), (416, 256), (512, 640)])
+def test_letterboxes_are_the_same_on_a_device(pictures, size, centred):
+    by_numpy, fits = NetworkInput("cpu").letterboxed(pictures, size, centred=centred)
+    by_torch, same = NetworkInput("cpu", by_torch=True).letterboxed(pictures, size, centred=centred)
+    assert same == fits
+    assert np.abs(by_numpy - by_torch.numpy()).max() <= 1  # a grey level, of 255
+    assert np.mean(by_numpy == by_torch.numpy()) > 0.9
+
+
+def test_crops_are_the_same_on_a_device(pictures, rng):
+    matrices = [crops.crop_matrices(regions(rng, count), (192, 256)) for count in (5, 3)]
+    by_numpy = NetworkInput("cpu").cropped(pictures, matrices, (192, 256))
+    by_torch = NetworkInput("cpu", by_torch=True).cropped(pictures, matrices, (192, 256)).numpy()
+    assert by_numpy.shape == by_torch.shape == (8, 3, 256, 192)
+    difference = np.abs(by_numpy - by_torch)
+    assert difference.mean() < 0.3  # grey levels: OpenCV rounds positions to 1/32 px
+    assert np.mean(difference <= 2) > 0.99
+
+
+def test_a_crop_on_a_device_is_the_bilinear_mean_of_four_pixels(rng):
+    picture = rng.integers(0, 256, (40, 50, 3), np.uint8)
+    matrix = crops.crop_matrices(regions(rng, 1), (16, 24))
+    crop = NetworkInput("cpu", by_torch=True).cropped([picture], [matrix], (16, 24))[0].numpy()
+    around = np.pad(picture.astype(np.float64), ((1, 1), (1, 1), (0, 0)))
+    for y, x in np.ndindex(24, 16):
+        px, py = matrix[0].astype(np.float64) @ [x, y, 1]
+        left, top = int(np.floor(px)), int(np.floor(py))
+        expected = np.zeros(3)
+        for row, column in ((top, left), (top, left + 1), (top + 1, left), (top + 1, left + 1)):
+            if -1 <= row <= 40 and -1 <= column <= 50:
+                weight = (1 - abs(px - column)) * (1 - abs(py - row))
+                expected += weight * around[row + 1, column + 1]
+        np.testing.assert_allclose(crop[:, y, x], expected, atol=0.51)
+
+
+def test_nobody_to_crop_is_an_empty_batch(pictures):
+    none = np.zeros((0, 2, 3), np.float32)
+    for by_torch in (False, True):
+        samples = NetworkInput("cpu", by_torch=by_torch).cropped(pictures[:1], [none], (192, 256))
+        assert tuple(samples.shape) == (0, 3, 256, 192)
+
+
+def test_a_picture_is_uploaded_once_for_all_stages_of_a_frame(pictures):
+    with shared_uploads():
+        first = upload(pictures[0], "cpu")
+        assert upload(pictures[0], "cpu") is first
+        assert upload(pictures[1], "cpu") is not first
+        assert upload(pictures[0], "cpu") is first
+    assert upload(pictures[0], "cpu") is not first
+    np.testing.assert_array_equal(first.permute(1, 2, 0).numpy(), pictures[0])
+
+
+def test_onnx_runtime_takes_tensors(weights_dir, rng):
+    fixed = OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx", device="cpu", threads=1)
+    samples = rng.uniform(0, 255, (2, 3, 416, 416)).astype(np.float32)
+    np.testing.assert_array_equal(fixed.run(torch.from_numpy(samples))[0], fixed.run(samples)[0])
+    turned = torch.from_numpy(samples).transpose(2, 3)  # not in one piece
+    np.testing.assert_array_equal(fixed.run(turned)[0], fixed.run(samples.transpose(0, 1, 3, 2).copy())[0])
+
+
+@pytest.mark.parametrize("name", ["rtmdet", "yolox"])
+def test_detectors_find_the_same_on_a_device(name, weights_dir, pictures):
+    file, make = {
+        "rtmdet": ("rtmdet-nano-person-320.onnx", RTMDetDetector),
+        "yolox": ("yolox-nano-coco-416.onnx", YoloXDetector),
+    }[name]
+    detector = make(model=weights_dir / file, device="cpu", threads=1)
+    by_numpy = detector.detect(pictures[:1])[0]
+    detector._input._by_torch = True
+    by_torch = detector.detect(pictures[:1])[0]
+    assert len(by_numpy) == len(by_torch) > 0
+    np.testing.assert_allclose(by_numpy.xyxy, by_torch.xyxy, atol=1.0)
+    np.testing.assert_allclose(by_numpy.scores, by_torch.scores, atol=0.02)
+
+
+def test_yolo_finds_the_same_on_a_device(weights_dir, pictures):
+    options = YoloOptions(device="cpu", threads=1)
+    network = YoloOnnx(weights_dir / "yolo26n-pose-256-int8.onnx", "pose", options)
+    by_numpy = network(pictures[:1])[0]
+    network._input._by_torch = True
+    by_torch = network(pictures[:1])[0]
+    assert len(by_numpy) == len(by_torch) > 0
+    # The file computes in 8 bits: a grey level's difference can move an edge by one of its steps, some px.
+    assert crops.box_iou(by_numpy.xyxy, by_torch.xyxy).max(axis=1).min() > 0.95
+    assert np.median(np.abs(by_numpy.keypoints - by_torch.keypoints)) < 1

@@ -1,0 +1,249 @@
+"""Exchanged limbs, outliers and low scores: undone or masked, nothing made up, whole or frame by frame."""
+
+from itertools import islice
+
+import av
+import numpy as np
+import pytest
+from pose_datasets import mocap
+from pose_datasets.errors import ErrorConfig
+from pose_datasets.filming import FilmConfig
+from pose_datasets.synthesis import SynthesisConfig, evaluation_batches
+from pose_detectors.blazepose import BlazePoseDetector
+
+from pose.estimators.blazepose import BlazePose
+from pose.people.follow import PeopleTracker
+from pose.repair.person import LEAST_SCORE, WHOLE_VIEW, PersonRepair, RepairedLifter, repair
+from pose.repair.swaps import LONGEST_SECONDS, SwapFinder, limb_pairs
+from pose.sequences import Sequence2D
+from pose.skeletons import BLAZEPOSE33, COCO17, H36M17, SKELETONS, get_skeleton
+from pose.types import FrameResult, People, Poses3D
+
+TRIALS = {"07": ("07_01", "07_04"), "26": ("26_01", "26_04", "26_08"), "131": ("131_01", "131_06")}
+
+
+@pytest.fixture(scope="module")
+def filmed(shared):
+    """Recorded people before virtual cameras, with all errors of a detector but exchanged limbs."""
+    clips = []
+    for subject, wanted in TRIALS.items():
+        for _, trial, points, rate in mocap.read_subject(shared / "mocap" / "cmu" / f"{subject}.zip"):
+            if trial in wanted:
+                points, times = mocap.decimate(points, np.arange(len(points)) / rate)
+                clips.append(mocap.Clip(subject, trial, points.astype(np.float32)[:600], times[:600]))
+    config = SynthesisConfig(film=FilmConfig(errors=ErrorConfig(swap_rate=0)))
+    return [
+        Sequence2D(batch.keypoints[i][v], batch.scores[i][v], batch.times[i][v], (1000, 1000), "h36m17")
+        for batch in evaluation_batches(clips, condition="detector", config=config)
+        for i, v in enumerate(batch.valid)
+    ]
+
+
+@pytest.fixture(scope="module")
+def danced(videos, weights_dir):
+    """What BlazePose sees of the dancer's first four seconds."""
+    detector = BlazePoseDetector(model=weights_dir / "blazepose-detector.tflite")
+    estimator = BlazePose(model=weights_dir / "blazepose-landmark-lite.tflite", variant="lite")
+    stage = PeopleTracker(detector, estimator, max_people=1)
+    with av.open(str(videos / "dance.mp4")) as container:
+        images = [frame.to_ndarray(format="rgb24") for frame in islice(container.decode(video=0), 120)]
+    people = [stage.step(image, i, i / 30) for i, image in enumerate(images)]
+    return Sequence2D(
+        np.concatenate([p.keypoints for p in people]), np.concatenate([p.scores for p in people]),
+        np.arange(120) / 30, (384, 496), "blazepose33",
+    )  # fmt: skip
+
+
+def exchange(sequence, swapped):
+    """The sequence with legs, arms exchanged in the frames (T, 2) that say so."""
+    xy, scores = sequence.keypoints.copy(), sequence.scores.copy()
+    for limb, pairs in enumerate(limb_pairs(get_skeleton(sequence.skeleton)).values()):
+        rows = np.flatnonzero(swapped[:, limb])[:, None]
+        left, right = pairs.T
+        here, there = np.r_[left, right], np.r_[right, left]
+        xy[rows, here], scores[rows, here] = xy[rows, there], scores[rows, there]
+    return Sequence2D(xy, scores, sequence.times, sequence.image_size, sequence.skeleton)
+
+
+def random_swaps(rng, times, rate=0.05, seconds=0.12):
+    """(T, 2): bursts of about `seconds`; a third of the events exchange legs and arms together."""
+    swapped = np.zeros((len(times), 2), bool)
+    for _ in range(rng.poisson(rate / seconds * 1.5 * (times[-1] - times[0]))):
+        start = rng.uniform(times[0], times[-1])
+        during = (times >= start) & (times < start + max(rng.exponential(seconds), 1 / 30))
+        swapped[during] ^= np.array([[True, False], [False, True], [True, True]])[rng.integers(3)]
+    return swapped
+
+
+def found_swaps(sequence, lookahead=np.inf):
+    finder, found = SwapFinder(get_skeleton(sequence.skeleton), lookahead), []
+    for keypoints, scores, time in zip(sequence.keypoints, sequence.scores, sequence.times, strict=True):
+        finder.push(keypoints, scores, time)
+        found += finder.take(time)
+    return np.array(found + finder.take(np.inf))
+
+
+def rates(sequences, rng, lookahead=np.inf):
+    """Share of exchanged frames that are undone and of others that are exchanged wrongly, for legs and arms: (2, 2)."""
+    swapped = [random_swaps(rng, sequence.times) for sequence in sequences]
+    found = [found_swaps(exchange(s, w), lookahead) for s, w in zip(sequences, swapped, strict=True)]
+    swapped, found = np.concatenate(swapped), np.concatenate(found)
+    assert swapped.sum(axis=0).min() > 20
+    return (found & swapped).sum(axis=0) / swapped.sum(axis=0), (found & ~swapped).sum(axis=0) / (~swapped).sum(axis=0)
+
+
+@pytest.mark.parametrize("lookahead", [np.inf, LONGEST_SECONDS])
+def test_swaps_of_recorded_people_are_undone(filmed, rng, lookahead):
+    undone, false = rates(filmed, rng, lookahead)
+    assert undone.min() >= 0.9
+    assert false.max() < 0.005
+
+
+def test_swaps_of_a_real_clip_are_undone(danced, rng):
+    undone, false = rates([danced] * 8, rng)
+    assert undone.min() >= 0.9
+    assert false.max() < 0.005
+
+
+def test_swaps_are_undone_at_once_if_they_must(filmed, rng):
+    undone, false = rates(filmed, rng, lookahead=0.0)
+    assert undone.min() >= 0.85
+    assert false.max() < 0.02
+
+
+def test_repair_puts_the_very_coordinates_back(danced):
+    swapped = np.zeros((120, 2), bool)
+    swapped[40:44, 0] = swapped[70:73] = True
+    repaired = repair(exchange(danced, swapped))
+    seen = repaired.scores > 0
+    limbs = np.concatenate(list(limb_pairs(BLAZEPOSE33).values())).ravel()
+    np.testing.assert_array_equal(repaired.keypoints[:, limbs], danced.keypoints[:, limbs])
+    np.testing.assert_array_equal(repaired.scores[seen], danced.scores[seen])
+    assert seen.mean() > 0.98 * (danced.scores >= LEAST_SCORE).mean()
+
+
+def test_person_who_stays_turned_is_believed(danced):
+    """What seems exchanged for good is how the person stands; a short swap after it is still found."""
+    swapped = np.zeros((120, 2), bool)
+    swapped[30:] = True
+    found = found_swaps(exchange(danced, swapped))
+    assert not found[:80].any()
+    swapped[100:103] = False
+    found = found_swaps(exchange(danced, swapped))
+    assert found[100:103].all()
+    assert found.sum() == 6
+
+
+@pytest.mark.parametrize("skeleton", SKELETONS.values(), ids=lambda s: s.name)
+def test_limbs_are_pairs_of_left_and_right(skeleton):
+    pairs = limb_pairs(skeleton)
+    assert list(pairs) == ["legs", "arms"]
+    flip = np.array(skeleton.flip_order)
+    for found in pairs.values():
+        assert len(found) >= 3
+        np.testing.assert_array_equal(flip[found[:, 0]], found[:, 1])
+        assert all(skeleton.side(left) == "left" for left in found[:, 0])
+
+
+def test_outliers_lose_their_score_and_nothing_else_does(danced, rng):
+    xy = danced.keypoints.copy()
+    far = np.zeros(danced.scores.shape, bool)
+    far[rng.integers(8, 112, 40), rng.integers(0, 33, 40)] = True
+    far &= danced.scores > 0.5
+    xy[far] += rng.choice([-1, 1], (far.sum(), 2)) * 0.2 * 350
+    repaired = repair(Sequence2D(xy, danced.scores, danced.times, danced.image_size, danced.skeleton))
+    masked = (repaired.scores == 0) & (danced.scores >= LEAST_SCORE)
+    assert (masked & far).sum() / far.sum() > 0.9
+    assert (masked & ~far).sum() / (~far).sum() < 0.01
+
+
+@pytest.mark.parametrize("rate", [24, 30, 60])
+def test_steady_motion_at_any_frame_rate_is_no_outlier(rate, rng):
+    times = np.cumsum(rng.uniform(0.5, 1.5, 3 * rate) / rate)
+    body = rng.uniform(0, 400, (1, 17, 2))
+    xy = (body + 300 * times[:, None, None] + rng.normal(0, 2, (3 * rate, 17, 2))).astype(np.float32)
+    sequence = Sequence2D(xy, np.ones((3 * rate, 17), np.float32), times, (2000, 2000), "coco17")
+    assert (repair(sequence).scores == 1).all()
+
+
+def test_low_scores_and_what_is_not_seen_are_masked(danced):
+    xy, scores = danced.keypoints.copy(), danced.scores.copy()
+    scores[50, 5], scores[60, 7], xy[60, 7] = LEAST_SCORE / 2, 0, np.nan
+    repaired = repair(Sequence2D(xy, scores, danced.times, danced.image_size, danced.skeleton))
+    assert repaired.scores[50, 5] == 0
+    assert repaired.scores[60, 7] == 0
+    assert np.isfinite(repaired.keypoints[repaired.scores > 0]).all()
+
+
+@pytest.mark.parametrize("length", [0, 1, 2])
+def test_short_sequences_pass(length):
+    sequence = Sequence2D(
+        np.ones((length, 17, 2), np.float32), np.ones((length, 17), np.float32), np.arange(length) / 30, (9, 9),
+        "coco17",
+    )  # fmt: skip
+    np.testing.assert_array_equal(repair(sequence).keypoints, sequence.keypoints)
+
+
+class Recorder:
+    """A lifter stage that notes what it sees and answers two frames late."""
+
+    def __init__(self):
+        self.seen, self.waiting = [], []
+
+    def push(self, people):
+        self.seen.append(people)
+        n = len(people)
+        poses = Poses3D(*(np.zeros(shape, np.float32) for shape in ((n, 17, 3), (n, 3), (n, 17))))
+        self.waiting.append(FrameResult(people, poses))
+        return [self.waiting.pop(0)] if len(self.waiting) > 2 else []
+
+    def flush(self):
+        done, self.waiting = self.waiting, []
+        return done
+
+
+def people_of(index, time, rows, sequence):
+    """The frame `row` of the sequence for each id in `rows`: {id: row}."""
+    ids, at = np.array(list(rows), np.int64), list(rows.values())
+    return People(
+        index, time, ids, np.zeros((len(ids), 4), np.float32), np.ones(len(ids), np.float32),
+        sequence.keypoints[at], sequence.scores[at],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("lookahead", [0.0, 0.4, WHOLE_VIEW])
+def test_stage_repairs_every_person_and_returns_what_was_seen(danced, rng, lookahead):
+    swapped = np.zeros((120, 2), bool)
+    swapped[50:53] = True
+    bad = exchange(danced, swapped)
+    frames = []
+    for i in range(110):
+        rows = {3: i} | ({4: i + 5} if 20 <= i < 90 else {})  # one comes later and leaves earlier
+        frames.append(people_of(i, i / 30, rows if i != 60 else {}, bad))
+    lifter = Recorder()
+    stage = RepairedLifter(lifter, BLAZEPOSE33, lookahead)
+    results, waiting = [], 0
+    for people in frames:
+        results += stage.push(people)
+        waiting = max(waiting, people.index + 1 - len(results))
+    results += stage.flush()
+    assert waiting <= lookahead * 30 + 4
+    assert [result.index for result in results] == list(range(110))
+    assert all(result.people is people for result, people in zip(results, frames, strict=True))
+    person = PersonRepair(BLAZEPOSE33, lookahead)
+    for people in frames:
+        if 3 in people.ids:
+            person.push(people.keypoints[0], people.scores[0], people.time)
+    alone = iter(person.take(np.inf))
+    for people in lifter.seen:
+        if 3 in people.ids:
+            keypoints, scores = next(alone)
+            np.testing.assert_array_equal(people.keypoints[0], keypoints)
+            np.testing.assert_array_equal(people.scores[0] > 0, scores > 0)
+
+
+def test_exchanged_names_are_those_of_the_limb():
+    assert {COCO17.names[j] for j in limb_pairs(COCO17)["legs"].ravel()} == {
+        f"{side}_{part}" for side in ("left", "right") for part in ("hip", "knee", "ankle")
+    }
+    assert len(limb_pairs(H36M17)["arms"]) == 3

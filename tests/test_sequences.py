@@ -1,0 +1,51 @@
+"""The mirrored picture is the picture of the mirrored person."""
+
+import numpy as np
+import pytest
+from benchmark_files import walker
+
+from pose.sequences import Sequence2D, Sequence3D, mirror_answer, mirror_picture, mirror_poses
+from pose.skeletons import COCO17, H36M17
+
+LENS = np.array([[1100.0, 0, 510], [0, 1100, 505], [0, 0, 1]])
+BODY = (walker(4)[..., [0, 2, 1]] * [1, -1, 1] + [0, 1, 5]).astype(np.float32)
+
+
+def seen(body, lens):
+    pixels = body @ lens.T
+    return (pixels[..., :2] / pixels[..., 2:]).astype(np.float32)
+
+
+@pytest.fixture
+def observed():
+    return Sequence2D(seen(BODY, LENS), np.ones((4, 17), np.float32), np.arange(4.0), (1000, 1002), H36M17.name, LENS)
+
+
+def test_mirroring_twice_changes_nothing(observed):
+    back = mirror_picture(mirror_picture(observed))
+    assert np.allclose(back.keypoints, observed.keypoints, atol=1e-3)
+    assert np.allclose(back.intrinsics, LENS)
+
+
+def test_mirrored_picture_shows_the_mirrored_body(observed):
+    picture = mirror_picture(observed)
+    assert np.allclose(seen(mirror_poses(BODY), picture.intrinsics), picture.keypoints, atol=1e-3)
+
+
+def test_mirroring_follows_the_skeleton_and_an_unknown_lens(rng):
+    pixels = rng.uniform(0, 640, (3, 17, 2)).astype(np.float32)
+    scores = rng.uniform(size=(3, 17)).astype(np.float32)
+    picture = mirror_picture(Sequence2D(pixels, scores, np.arange(3.0), (640, 480), COCO17.name))
+    left, right = COCO17.index("left_wrist"), COCO17.index("right_wrist")
+    assert picture.intrinsics is None
+    assert np.allclose(picture.keypoints[:, left], [639, 0] + pixels[:, right] * [-1, 1])
+    assert np.array_equal(picture.scores[:, left], scores[:, right])
+
+
+def test_answer_gives_left_back_to_left(rng):
+    answer = Sequence3D(*(rng.normal(size=s).astype(np.float32) for s in ((2, 17, 3), (2, 3), (2, 17))), np.arange(2.0))
+    back = mirror_answer(answer)
+    left, right = H36M17.index("left_knee"), H36M17.index("right_knee")
+    assert np.allclose(back.joints[:, left], answer.joints[:, right] * [-1, 1, 1])
+    assert np.allclose(back.sigma[:, left], answer.sigma[:, right])
+    assert np.allclose(back.root, answer.root * [-1, 1, 1])

@@ -1,0 +1,109 @@
+"""The loss against plain loops, and what must not change it."""
+
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+import torch
+
+from pose.lifter.features import Lifted
+from pose.training.losses import LossWeights, lifting_loss
+
+B, T, J = 2, 6, 17
+
+
+@pytest.fixture
+def case():
+    generator = torch.Generator().manual_seed(0)
+
+    def random(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, generator=generator)
+
+    truth, root = random(B, T, J, 3), random(B, T, 3) + torch.tensor([0, 0, 4.0])
+    truth[:, :, 0] = 0
+    lifted = Lifted(truth + 0.1 * random(B, T, J, 3), root + 0.2 * random(B, T, 3), 0.05 + random(B, T, J).abs())
+    times = torch.cumsum(torch.rand(B, T, generator=generator, dtype=torch.float64) * 0.03 + 0.01, dim=1)
+    valid = torch.ones(B, T, dtype=torch.bool)
+    valid[1, 4:] = False
+    return lifted, truth, root, times, valid
+
+
+def by_hand(lifted: Lifted, truth, root, times, valid) -> dict[str, float]:
+    """Each part as its definition says, frame by frame."""
+    parts: dict[str, list[float]] = {name: [] for name in ("position", "velocity", "shape", "root", "spread")}
+    p, q, s = (x.numpy().astype(np.float64) for x in (lifted.joints, truth, lifted.sigma))
+    r, g, t = lifted.root.numpy(), root.numpy(), times.numpy()
+    for b, i in np.argwhere(valid.numpy()):
+        error = np.linalg.norm(p[b, i] - q[b, i], axis=-1)
+        parts["position"].append(error.mean())
+        scale = (p[b, i] * q[b, i]).sum() / (p[b, i] ** 2).sum()
+        parts["shape"].append(np.linalg.norm(scale * p[b, i] - q[b, i], axis=-1).mean())
+        parts["root"].append(min(1.0, np.linalg.norm(r[b, i] - g[b, i]) / max(g[b, i, 2], 0.3)))
+        parts["spread"].append((np.log(s[b, i, 1:]) + (error[1:] / s[b, i, 1:]) ** 2 / 2).mean())
+        if i + 1 < T and valid[b, i + 1]:
+            moved = (p[b, i + 1] - q[b, i + 1]) - (p[b, i] - q[b, i])
+            frames = max(30 * (t[b, i + 1] - t[b, i]), 0.25)
+            parts["velocity"].append(np.linalg.norm(moved, axis=-1).mean() / frames)
+    return {name: float(np.mean(values)) for name, values in parts.items()}
+
+
+def test_every_part_is_what_its_definition_says(case):
+    weights = LossWeights(position=0.5, velocity=2.0, shape=0.25, root=0.125, spread=0.0625)
+    total, parts = lifting_loss(*case, weights)
+    expected = by_hand(*case)
+    for name, value in expected.items():
+        assert parts[name].item() == pytest.approx(value, rel=1e-4), name
+    assert total.item() == pytest.approx(sum(w * expected[n] for n, w in asdict(weights).items()), rel=1e-4)
+
+
+def test_a_perfect_answer_costs_nothing_but_its_spread(case):
+    lifted, truth, root, times, valid = case
+    perfect = Lifted(truth, root, torch.full_like(lifted.sigma, 1.0))
+    total, parts = lifting_loss(perfect, truth, root, times, valid, LossWeights())
+    assert total.item() == pytest.approx(0, abs=1e-6)
+    assert all(abs(part.item()) < 1e-6 for part in parts.values())
+
+
+def test_the_root_mean_square_error_is_the_best_sigma(case):
+    """Of one sigma for all joints: the half-normal likelihood is largest where it equals the root mean square."""
+    lifted, truth, _, _, valid = case
+    error = (lifted.joints - truth).norm(dim=-1)[valid][:, 1:]
+    best = error.square().mean().sqrt()
+
+    def cost(factor: float) -> float:
+        sigma = torch.full_like(lifted.sigma, (factor * best).item())
+        return lifting_loss(Lifted(lifted.joints, lifted.root, sigma), *case[1:], LossWeights())[1]["spread"].item()
+
+    assert cost(1.0) < min(cost(0.9), cost(1.1))
+
+
+def test_joints_learn_nothing_from_being_declared_uncertain(case):
+    lifted, *rest = case
+    joints, sigma = lifted.joints.clone().requires_grad_(), lifted.sigma.clone().requires_grad_()
+    lifting_loss(Lifted(joints, lifted.root, sigma), *rest, LossWeights())[1]["spread"].backward()
+    assert joints.grad is None or not joints.grad.any()
+    assert sigma.grad.abs().max() > 0
+
+
+def test_frames_without_truth_weigh_nothing(case):
+    lifted, truth, root, times, valid = case
+    garbage = truth.clone()
+    garbage[~valid] += 100
+    before = lifting_loss(lifted, truth, root, times, valid, LossWeights())[0]
+    after = lifting_loss(lifted, garbage, root, times, valid, LossWeights())[0]
+    torch.testing.assert_close(after, before)
+    assert lifting_loss(lifted, garbage, root, times, torch.ones_like(valid), LossWeights())[0] > 2 * before
+
+
+def test_jitter_costs_the_same_at_any_frame_rate(case):
+    """The same drift in metres a second: at 15, 30 and 60 frames a second."""
+    _, truth, root, _, _ = case
+    drift = torch.tensor([0.3, 0, 0])
+    costs = []
+    for rate in (15, 30, 60):
+        times = (torch.arange(T, dtype=torch.float64) / rate).expand(B, T)
+        lifted = Lifted(truth + drift * times.float()[..., None, None], root, torch.ones(B, T, J))
+        valid = torch.ones(B, T, dtype=torch.bool)
+        costs.append(lifting_loss(lifted, truth, root, times, valid, LossWeights())[1]["velocity"].item())
+    assert costs == pytest.approx([costs[0]] * 3, rel=1e-3)
+    assert costs[0] == pytest.approx(0.01, rel=1e-3)

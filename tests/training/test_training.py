@@ -1,0 +1,227 @@
+"""Training: it learns, it goes on after a kill as if nothing had happened, and it says what is wrong."""
+
+import csv
+import sys
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from pose_datasets.mocap import Clip, decimate, read_subject
+from safetensors.torch import save_file
+
+from pose.errors import PoseError
+from pose.lifter.checkpoint import load_checkpoint, save_checkpoint
+from pose.lifter.model import LifterConfig, LifterNetwork
+from pose.training.optimizers import OptimizerConfig
+from pose.training.schedules import ScheduleConfig
+from pose.training.trainer import Trainer, batch_loss
+
+sys.path.append(str(Path(__file__).parent))
+from training_fixtures import source_of, train_config
+
+TIMING = "data_share"  # the one figure of a run that is not a pure function of its configuration
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory, shared):
+    """Two real clips."""
+    clips = []
+    for subject, trial, points, fps in islice(read_subject(shared / "mocap" / "cmu" / "131.zip"), 2):
+        points, times = decimate(points, np.arange(len(points)) / fps)
+        clips.append(Clip(subject, trial, points.astype(np.float32), times))
+    return source_of(clips, tmp_path_factory.mktemp("mocap"))
+
+
+class KilledError(Exception):
+    """What happens to a run in the middle of it."""
+
+
+class KillingSource:
+    """Gives the batches of another source until it is asked for one too many."""
+
+    def __init__(self, source, last: int) -> None:
+        self.source, self.last = source, last
+
+    def batch(self, step: int):
+        if step > self.last:
+            raise KilledError
+        return self.source.batch(step)
+
+
+def rows(folder: Path) -> list[dict[str, str]]:
+    with (folder / "training.csv").open(newline="") as file:
+        return [{key: value for key, value in row.items() if key != TIMING} for row in csv.DictReader(file)]
+
+
+def same_weights(got: LifterNetwork, expected: LifterNetwork) -> None:
+    for name, tensor in expected.state_dict().items():
+        torch.testing.assert_close(got.state_dict()[name], tensor, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_a_killed_run_goes_on_as_if_nothing_had_happened(source, tmp_path, optimizer):
+    model = LifterConfig(dim=16, depth=1, heads=2, attention="performer")
+    config = train_config(model=model, lookaheads=(0,), optimizer=OptimizerConfig(name=optimizer))
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    uninterrupted = Trainer(config, source, whole)
+    uninterrupted.run()
+    with pytest.raises(KilledError):
+        Trainer(config, KillingSource(source, last=4), killed).run()
+    assert [row["step"] for row in rows(killed)] == ["1", "2", "3", "4", "5"]
+    resumed = Trainer(config, source, killed)
+    resumed.resume()
+    assert resumed.step == 4
+    resumed.run()
+    assert rows(killed) == rows(whole)
+    same_weights(resumed.bare_network, uninterrupted.bare_network)
+    same_weights(load_checkpoint(killed / "last.safetensors"), load_checkpoint(whole / "last.safetensors"))
+
+
+def test_a_run_of_other_configuration_is_not_resumed(source, tmp_path):
+    trainer = Trainer(train_config(steps=2), source, tmp_path)
+    with pytest.raises(PoseError, match="nothing to resume from"):
+        trainer.resume()
+    trainer.run()
+    with pytest.raises(PoseError, match="another configuration"):
+        Trainer(train_config(steps=3), source, tmp_path).resume()
+
+
+def test_real_motion_is_learnt(source, tmp_path):
+    """Four sequences of it, until they are known."""
+
+    class Four:
+        def batch(self, step):
+            return source.batch(0)
+
+    config = train_config(
+        model=LifterConfig(dim=32, depth=1, heads=2),
+        steps=150,
+        optimizer=OptimizerConfig(lr=1e-2),
+        checkpoint_every=150,
+    )
+    Trainer(config, Four(), tmp_path).run()
+    position = [float(row["position"]) for row in rows(tmp_path)]
+    assert position[-1] < 0.4 * position[0]
+
+
+def test_the_saved_weights_are_the_running_average(source, tmp_path):
+    trainer = Trainer(train_config(steps=4, ema=0.2), source, tmp_path)
+    seen: list[torch.Tensor] = []
+    trainer.run(lambda step, figures: seen.append(trainer.bare_network.head.weight.detach().clone()))
+    average = seen[0]
+    for weight, decay in zip(seen[1:], (2 / 11, 0.2, 0.2), strict=True):  # it forgets faster at the start
+        average = decay * average + (1 - decay) * weight
+    saved = load_checkpoint(tmp_path / "last.safetensors").head.weight
+    torch.testing.assert_close(saved, average, rtol=1e-5, atol=1e-7)
+    assert not torch.allclose(saved, seen[-1], atol=1e-5)
+
+
+def test_the_best_evaluation_is_kept(source, tmp_path):
+    figures = iter([3.0, 1.0, 2.0])
+    kept = []
+
+    def evaluate(network: LifterNetwork, step: int) -> dict[str, float]:
+        kept.append(network.head.bias.detach().clone())
+        return {"error": next(figures)}
+
+    Trainer(train_config(steps=3, evaluate_every=1), source, tmp_path, evaluate).run()
+    torch.testing.assert_close(load_checkpoint(tmp_path / "best.safetensors").head.bias, kept[1])
+
+
+def test_divergence_is_said_in_one_line(source, tmp_path):
+    class Broken:
+        def batch(self, step):
+            batch = source.batch(step)
+            return replace(batch, joints=batch.joints * np.float32("nan")) if step == 2 else batch
+
+    with pytest.raises(PoseError, match="diverged at step 2: the loss is nan; lower the learning rate"):
+        Trainer(train_config(), Broken(), tmp_path).run()
+
+
+def test_a_run_starts_from_given_weights(source, tmp_path):
+    first = Trainer(train_config(steps=2), source, tmp_path / "first")
+    first.run()
+    path = tmp_path / "first" / "last.safetensors"
+    second = Trainer(train_config(start_from=str(path), seed=1), source, tmp_path / "second")
+    same_weights(second.bare_network, load_checkpoint(path))
+    with pytest.raises(PoseError, match=r"start_from: .* is of another form than train.model"):
+        Trainer(train_config(start_from="offline"), source, tmp_path / "third")
+
+
+def test_a_checkpoint_comes_back_as_it_was(tmp_path):
+    network = LifterNetwork(LifterConfig(dim=16, depth=2, heads=2, attention="local", streaming=True))
+    network.calibration[1] = 0.3
+    save_checkpoint(network, tmp_path / "a.safetensors")
+    back = load_checkpoint(tmp_path / "a.safetensors")
+    assert back.config == network.config
+    assert not back.training
+    same_weights(back, network)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.safetensors"]
+
+
+def test_a_file_that_is_no_whole_checkpoint_is_named(tmp_path):
+    path = tmp_path / "a.safetensors"
+    save_checkpoint(LifterNetwork(LifterConfig(dim=16, depth=1, heads=2)), path)
+    path.write_bytes(path.read_bytes()[:-1000])
+    with pytest.raises(PoseError, match=r"a\.safetensors: not a readable lifter checkpoint"):
+        load_checkpoint(path)
+    save_file({"x": torch.zeros(3)}, path)
+    with pytest.raises(PoseError, match="not one that pose-train wrote"):
+        load_checkpoint(path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"optimizer": OptimizerConfig(name="radam"), "schedule": ScheduleConfig(warmup="linear")}, "radam"),
+        (
+            {"model": LifterConfig(norm="none", init="t-fixup"), "schedule": ScheduleConfig(decay="noam")},
+            "needs no warm-up",
+        ),
+        ({"lookaheads": (0, 4)}, "only a streaming model"),
+        ({"precision": "fp8"}, "fp32, bf16"),
+        ({"steps": 0}, "steps: must be at least 1"),
+    ],
+)
+def test_a_recipe_that_cannot_work_is_refused(changes, reason):
+    with pytest.raises(ValueError, match=reason):
+        train_config(**changes)
+
+
+def test_t_fixup_with_layer_norm_is_refused():
+    with pytest.raises(ValueError, match="without LayerNorm"):
+        LifterConfig(norm="pre", init="t-fixup")
+
+
+@pytest.mark.slow
+def test_two_processes_train_on_the_mean_of_their_gradients(source, tmp_path):
+    import subprocess
+
+    config, mocap = train_config(steps=1, clip=1e9), source._config.mocap
+    script = tmp_path / "run.py"
+    script.write_text(
+        "import sys\n"
+        f"sys.path[:0] = {[str(Path(__file__).parent), str(Path(__file__).parents[2])]!r}\n"
+        "from pathlib import Path\n"
+        "from training_fixtures import train_config, MocapConfig, MocapSource\n"
+        "from pose.training.trainer import Trainer\n"
+        f"source = MocapSource(MocapConfig(mocap={mocap!r}, frames=(12,), batch_frames=48), seed=0)\n"
+        f"trainer = Trainer(train_config(steps=1, clip=1e9), source, Path({str(tmp_path / 'out')!r}))\n"
+        "assert trainer.accelerator.num_processes == 2\n"
+        "trainer.run()\n"
+    )
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
+    done = subprocess.run(torchrun, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+    alone = Trainer(config, source, tmp_path / "alone")
+    network, optimizer = alone.bare_network, alone.optimizer
+    losses = [batch_loss(network, source.batch(i), 0, config.loss, torch.device("cpu"))[0] for i in range(2)]
+    (sum(losses) / 2).backward()
+    optimizer.step()
+    saved = load_checkpoint(tmp_path / "out" / "last.safetensors").state_dict()
+    for name, tensor in network.state_dict().items():
+        torch.testing.assert_close(saved[name], tensor, rtol=1e-4, atol=1e-6)
