@@ -11,3 +11,7 @@ class UsageError(PoseError):
     """The command was called wrongly: an unknown option, a value out of range, a file that is not there."""
 
     exit_code = 2
+
+
+class PoseWarning(UserWarning):
+    """Something that is hardly what the user means. Commands print it as one line and go on."""

@@ -22,6 +22,7 @@ from pose.camera import intrinsics_from_fov
 from pose.config import AUTO_LIFTER, PipelineConfig, load_preset
 from pose.errors import UsageError
 from pose.files import CameraInfo, ModelInfo
+from pose.incoming import IncomingFrames
 from pose.networks.input import shared_uploads
 from pose.networks.warm_up import warm_up_lifter, warm_up_networks, warm_up_one_pass, warm_up_tracker
 from pose.people.follow import PeopleTracker
@@ -167,15 +168,20 @@ class Session:
     def __init__(self, pipeline: Pipeline, image_size: tuple[int, int]) -> None:
         self._times = pipeline.times
         self._turn = pipeline.turn
+        self._incoming = IncomingFrames(image_size)
         self._people = pipeline.people_stage()
         self._lifter = pipeline.lifter_stage(image_size)
 
     def push(self, frame: Frame) -> list[FrameResult]:
-        """Take the next frame; return the frames that are final now, oldest first."""
+        """Take the next frame; return the frames that are final now, oldest first.
+
+        Raises UsageError for a picture of another size than the session's, or a time that does not increase.
+        """
         return self.lift(self.track(frame))
 
     def track(self, frame: Frame) -> People:
-        """The people of the next frame, in 2D."""
+        """The people of the next frame, in 2D. Raises what `push` raises."""
+        self._incoming.check(frame)
         with self._turn, self._times.measure("track"), shared_uploads():
             return self._people.step(frame.image, frame.index, frame.time)
 

@@ -36,7 +36,7 @@ class Sequence2D:
         check_shape(self, "times", (t,))
         if self.intrinsics is not None:
             check_shape(self, "intrinsics", (3, 3))
-        if t > 1 and not (np.diff(self.times) > 0).all():
+        if not np.isfinite(self.times).all() or not (np.diff(self.times) > 0).all():
             raise ValueError("Sequence2D.times: time stamps must increase strictly")
 
     def __len__(self) -> int:

@@ -140,6 +140,15 @@ def test_results_come_in_order_with_bounded_delay(pipeline, videos):
     assert max(session_delay) < 120  # a window of the lifter and what repair waits for, however long the film is
 
 
+def test_a_session_takes_no_frame_that_cannot_be_right(pipeline):
+    session = pipeline.session((64, 48))
+    session.push(Frame(np.zeros((48, 64, 3), np.uint8), 0, 0.0))
+    with pytest.raises(UsageError, match=r"time 0 s after 0 s"):
+        session.push(Frame(np.zeros((48, 64, 3), np.uint8), 1, 0.0))
+    with pytest.raises(UsageError, match=r"is 48 x 64 px, its session was made for 64 x 48 px"):
+        session.push(Frame(np.zeros((64, 48, 3), np.uint8), 1, 0.1))
+
+
 def test_every_run_starts_with_new_identities(pipeline, videos):
     for _ in range(2):
         with open_source(str(videos / "dance.mp4"), end=0.3) as source:

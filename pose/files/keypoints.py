@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.errors import PoseError, UsageError
+from pose.incoming import check_units
 from pose.sequences import Sequence2D
 from pose.skeletons import SKELETONS
 
@@ -26,9 +27,11 @@ def read_keypoints(path: Path) -> Sequence2D:
         raise UsageError(f"{path}: no such file")
     arrays = _load(path)
     try:
-        return _sequence(arrays)
+        sequence = _sequence(arrays)
+        check_units(sequence.keypoints, sequence.scores, sequence.times, sequence.image_size, f"{path}: ")
     except ValueError as error:
         raise PoseError(f"{path}: {error}") from error
+    return sequence
 
 
 def _load(path: Path) -> Arrays:

@@ -1,8 +1,9 @@
 """Reading `poses.npz`, and the answer of `pose-lift`, back into arrays."""
 
+import json
 import zipfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +22,17 @@ F64 = NDArray[np.float64]
 class PoseTable:
     """A whole run: F frames, and N rows, one for each person and frame, in the order of the frames.
 
-    frames: (F,) index of each frame. timestamps: (F,) s. frame_index, id: (N,). box: (N, 4) xyxy px. box_score: (N,).
-    keypoints: (N, J, 2) px. scores: (N, J). joints3d: (N, 17, 3) m root-relative, root: (N, 3) m, both in the camera
-    frame. sigma: (N, 17) mm. skeleton: of the keypoints. image_size: (width, height) px, intrinsics: (3, 3) px; both
-    None where the file does not say. complete: False when the run was cut short.
+    frames: (F,) index of each frame. timestamps: (F,) s. frame_index, time, id: (N,); time in s. box: (N, 4) xyxy px.
+    box_score: (N,). keypoints: (N, J, 2) px. scores: (N, J). joints3d: (N, 17, 3) m root-relative, root: (N, 3) m, both
+    in the camera frame. sigma: (N, 17) mm. skeleton: of the keypoints. image_size: (width, height) px, intrinsics:
+    (3, 3) px, fps: average; None where the file does not say. run: the head of `poses.json` as a dict, empty where the
+    file has none. complete: False when the run was cut short. format_version: None for the answer of `pose-lift`.
     """
 
     frames: I64
     timestamps: F64
     frame_index: I64
+    time: F64
     id: I64
     box: F32
     box_score: F32
@@ -41,7 +44,20 @@ class PoseTable:
     skeleton: Skeleton
     image_size: tuple[int, int] | None = None
     intrinsics: F64 | None = None
+    fps: float | None = None
+    run: Mapping[str, Any] = field(default_factory=dict)
     complete: bool = True
+    format_version: int | None = None
+
+    @property
+    def keypoint_names(self) -> tuple[str, ...]:
+        """(J,) names of the 2D joints, in the order of `keypoints`."""
+        return self.skeleton.names
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """(17,) names of the 3D joints, in the order of `joints3d`."""
+        return H36M17.names
 
     def __len__(self) -> int:
         """The number of frames."""
@@ -112,6 +128,7 @@ def _from_run(path: Path, arrays: Mapping[str, NDArray[Any]]) -> PoseTable:
         frames=_shaped(arrays, "frames", (frames,)),
         timestamps=_shaped(arrays, "timestamps", (frames,)),
         frame_index=_shaped(arrays, "frame_index", (rows,)),
+        time=_shaped(arrays, "time", (rows,)),
         id=_shaped(arrays, "id", (rows,)),
         box=_shaped(arrays, "box", (rows, 4)),
         box_score=_shaped(arrays, "box_score", (rows,)),
@@ -123,7 +140,10 @@ def _from_run(path: Path, arrays: Mapping[str, NDArray[Any]]) -> PoseTable:
         skeleton=skeleton,
         image_size=(int(width), int(height)),
         intrinsics=_shaped(arrays, "intrinsics", (3, 3)),
+        fps=float(arrays["fps"]),
+        run=json.loads(str(arrays["run"])),
         complete=bool(arrays["complete"]),
+        format_version=version,
     )
 
 
@@ -135,6 +155,7 @@ def _from_lift(arrays: Mapping[str, NDArray[Any]]) -> PoseTable:
         frames=np.arange(t),
         timestamps=_shaped(arrays, "timestamps", (t,)),
         frame_index=np.arange(t),
+        time=_shaped(arrays, "timestamps", (t,)),
         id=np.ones(t, np.int64),
         box=np.zeros((t, 4), np.float32),
         box_score=np.zeros(t, np.float32),

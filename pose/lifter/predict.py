@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pose.camera import intrinsics_from_fov
+from pose.incoming import check_units
 from pose.lifter.checkpoint import checkpoint_path, load_checkpoint
 from pose.lifter.features import Lifted, Observations, observe
 from pose.lifter.model import LifterNetwork
@@ -48,7 +49,11 @@ class Lifter:
         return self.network.config.streaming
 
     def lift(self, sequence: Sequence2D, lookahead: int = 0) -> Sequence3D:
-        """3D for every frame of one person. lookahead: frames, for a streaming network only."""
+        """3D for every frame of one person. lookahead: frames, for a streaming network only.
+
+        Raises ValueError for keypoints that are not in px; warns where units look wrong (`pose.incoming.check_units`).
+        """
+        check_units(sequence.keypoints, sequence.scores, sequence.times, sequence.image_size)
         return self.lift_many([sequence], lookahead)[0]
 
     def lift_many(self, sequences: list[Sequence2D], lookahead: int = 0) -> list[Sequence3D]:

@@ -1,6 +1,8 @@
 """`pose-lift`, as a user calls it."""
 
 import os
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -118,6 +120,7 @@ def with_nan() -> np.ndarray:
         ({"scores": np.full((FRAMES, 17), np.nan)}, "scores: must lie in 0 to 1, got nan"),
         ({"scores": np.full((FRAMES, 17), 87.0)}, "scores: must lie in 0 to 1, got 87"),
         ({"timestamps": np.arange(FRAMES)[::-1] / 30}, "timestamps: must increase, but frame 1 is at 0.6 s"),
+        ({"keypoints": keypoints()["keypoints"] / 640}, "keypoints: all lie within 2 px of the corner; expected px"),
         ({"timestamps": np.zeros(FRAMES)}, "timestamps: must increase"),
         ({"timestamps": np.full(FRAMES, np.inf)}, "timestamps: not a number at frame 0"),
         ({"timestamps": np.zeros(0)}, "timestamps: no frame at all"),
@@ -139,6 +142,17 @@ def test_bad_keypoints_are_one_line(changes, words, desk, tiny_lifter, capsys):
     assert line.count("\n") == 1
     assert words in line
     assert not Path("out.npz").exists()
+
+
+def test_frame_numbers_as_times_are_a_warning_of_one_line(desk, tiny_lifter):
+    np.savez("in.npz", **keypoints(timestamps=np.arange(FRAMES)))
+    program = "import sys; from pose_apps.lift import main; sys.exit(main())"
+    call = [sys.executable, "-c", program, "in.npz", "--lifter", str(tiny_lifter)]
+    done = subprocess.run(call, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == (
+        "warning: in.npz: times: frames are 1 s apart; expected seconds, not frame numbers or milliseconds\n"
+    )
 
 
 @pytest.mark.parametrize(

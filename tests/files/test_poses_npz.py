@@ -31,6 +31,19 @@ def test_results_come_back_bit_for_bit(tmp_path, rng):
             assert np.array_equal(getattr(have.poses, name), getattr(want.poses, name)), name
 
 
+def test_the_table_has_every_key_of_the_file(tmp_path, rng):
+    _write(tmp_path / "poses.npz", [random_result(rng, 4, 2), random_result(rng, 5, 0), random_result(rng, 6, 1)])
+    table = load_poses(tmp_path / "poses.npz")
+    with np.load(tmp_path / "poses.npz") as file:
+        for name in file.files:
+            want, have = file[name], getattr(table, name)
+            if name == "run":
+                assert have == json.loads(str(want))
+            else:
+                assert np.array_equal(have.name if name == "skeleton" else have, want), name
+    assert table.time.tolist() == [4 / 25, 4 / 25, 6 / 25]
+
+
 def test_the_documented_keys_without_pickle(tmp_path, rng):
     _write(tmp_path / "poses.npz", [random_result(rng, 4, 2), random_result(rng, 5, 0)])
     with np.load(tmp_path / "poses.npz", allow_pickle=False) as file:
@@ -98,6 +111,8 @@ def test_the_answer_of_pose_lift_is_one_person(tmp_path, rng):
     assert len(table) == 6
     assert np.array_equal(table[4].poses.joints[0], joints[4])
     assert np.array_equal(table[4].poses.root[0], root[4])
+    assert np.array_equal(table.time, np.arange(6) / 30)
+    assert (table.fps, table.run, table.format_version) == (None, {}, None)
     assert table[4].time == 4 / 30
     assert not table.scores.any()
 

@@ -10,10 +10,11 @@ import os
 import re
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pose.errors import PoseError, UsageError
+from pose.errors import PoseError, PoseWarning, UsageError
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -22,6 +23,7 @@ Main = Callable[[Sequence[str] | None], int | None]
 INTERRUPTED = 130
 # Another installer than pip may let the cv2 win that needs libraries of a desktop (see pyproject.toml).
 HEADLESS_CV2 = "if it is cv2's: python -m pip install --force-reinstall --no-deps opencv-contrib-python-headless"
+_usual_warning = warnings.formatwarning
 CLOSED_PIPE = 141  # what a shell reports for a program that a closed pipe ended
 
 
@@ -33,6 +35,7 @@ def run_command(function: Main) -> Callable[..., int]:
 
     @functools.wraps(function)
     def command(argv: Sequence[str] | None = None) -> int:
+        warnings.formatwarning = _warning_line
         try:
             status = function(argv) or 0
             sys.stdout.flush()  # a closed pipe shows here, not when Python ends
@@ -59,6 +62,15 @@ def run_command(function: Main) -> Callable[..., int]:
             return _fail(f"{error}; {HEADLESS_CV2}", 1)
 
     return command
+
+
+def _warning_line(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
+    """A warning for people is one line; any other keeps the place in the code that it comes from."""
+    if issubclass(category, PoseWarning):
+        return f"warning: {message}\n"
+    return _usual_warning(message, category, filename, lineno, line)
 
 
 def parse_arguments(parser: "ArgumentParser", argv: Sequence[str] | None) -> "Namespace":
