@@ -93,14 +93,9 @@ def write_answer(path: Path, answer: "Sequence3D") -> None:
     """Raises PoseError when the folder cannot take it."""
     import numpy as np
 
-    from pose.files.writer import PartFile, file_errors
+    from pose.system.whole_file import file_errors, whole_file
 
     with file_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-    part = PartFile(path)
-    try:
-        with file_errors(path):
-            np.savez(part.file, joints3d=answer.joints, root=answer.root, sigma=answer.sigma, timestamps=answer.times)
-        part.commit()
-    finally:
-        part.discard()
+    with whole_file(path) as hidden, hidden.open("wb") as file:
+        np.savez(file, joints3d=answer.joints, root=answer.root, sigma=answer.sigma, timestamps=answer.times)

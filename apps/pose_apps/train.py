@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pose.errors import PoseError, UsageError
+from pose.system.whole_file import whole_file
 from pose_apps.support.command import parse_arguments, run_command
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     trainer, source = _build(options, out)
     if options.resume:
         trainer.resume()
-    _lifter_parser().save(parsed.lifter, out / "config.yaml", overwrite=True, skip_validation=True)
+    with whole_file(out / "config.yaml") as hidden:
+        _lifter_parser().save(parsed.lifter, hidden, skip_validation=True)
     _train(trainer, options.quiet)
     if trainer.accelerator.is_main_process:
         _report(trainer, source)

@@ -20,6 +20,7 @@ from pose.errors import PoseError, UsageError
 from pose.labelled import ImageSpace, LabelledSequence, check_metres
 from pose.sequences import Sequence2D
 from pose.skeletons import H36M17
+from pose.system.whole_file import whole_file
 from pose.types import F32
 from pose_datasets.human36m import ACTIONS, FPS, Camera, canonical_take, load_cameras, require_pixels
 from pose_datasets.pickles import load_pickle
@@ -132,13 +133,12 @@ def prepare(source: Path, out: Path) -> Path:
         "test": _checked_half(_half(source, "test"), (*COLUMNS, *TEST_COLUMNS), f"{source}, test"),
     }
     out.mkdir(parents=True, exist_ok=True)
-    temporary = out / f"{PREPARED}.part"
     arrays: dict[str, Any] = {
         f"{part}/{name}": values for part, half in halves.items() for name, values in half.items()
     }
-    with temporary.open("wb") as file:
+    with whole_file(out / PREPARED) as hidden, hidden.open("wb") as file:
         np.savez(file, **arrays)
-    return temporary.replace(out / PREPARED)
+    return out / PREPARED
 
 
 def _checked_half(half: Table, names: tuple[str, ...], source: str) -> Table:

@@ -12,6 +12,7 @@ import numpy as np
 
 from pose.errors import PoseError, UsageError
 from pose.skeletons import H36M17
+from pose.system.whole_file import whole_file
 from pose.types import F32
 from pose_datasets.human36m import (
     FILE_3D,
@@ -92,8 +93,6 @@ def _symmetry() -> list[list[int]]:
 
 
 def _save(path: Path, **contents: Any) -> None:
-    temporary = path.with_name(path.name + ".part")
     objects: dict[str, Any] = {key: np.array(value, dtype=object) for key, value in contents.items()}
-    with temporary.open("wb") as file:
+    with whole_file(path) as hidden, hidden.open("wb") as file:
         np.savez_compressed(file, **objects)
-    temporary.replace(path)

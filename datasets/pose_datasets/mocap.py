@@ -3,7 +3,6 @@
 Points are the 19 of `pose_datasets.mapping`. World frame: metres, y up, floor near y = 0.
 """
 
-import os
 import zipfile
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.errors import PoseError
+from pose.system.whole_file import whole_file
 from pose.types import F32
 from pose_datasets import asf_amc, bvh
 from pose_datasets.mapping import asf_points, bvh_points
@@ -159,21 +159,16 @@ def load_source(source: Path) -> list[Clip]:
 
 
 def save_clips(clips: list[Clip], path: Path) -> None:
-    """Write clips to one NPZ file without pickles, through a temporary name."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            np.savez(
-                file,
-                subject=np.array([clip.subject for clip in clips]),
-                name=np.array([clip.name for clip in clips]),
-                length=np.array([len(clip.times) for clip in clips]),
-                points=np.concatenate([clip.points for clip in clips]),
-                times=np.concatenate([clip.times for clip in clips]),
-            )
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    """Write clips to one NPZ file without pickles; it appears only when it is whole."""
+    with whole_file(path) as hidden, hidden.open("wb") as file:
+        np.savez(
+            file,
+            subject=np.array([clip.subject for clip in clips]),
+            name=np.array([clip.name for clip in clips]),
+            length=np.array([len(clip.times) for clip in clips]),
+            points=np.concatenate([clip.points for clip in clips]),
+            times=np.concatenate([clip.times for clip in clips]),
+        )
 
 
 def load_clips(path: Path) -> list[Clip]:

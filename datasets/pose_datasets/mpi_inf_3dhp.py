@@ -17,6 +17,7 @@ from pose.errors import PoseError, UsageError
 from pose.labelled import LabelledSequence, check_metres
 from pose.sequences import Sequence2D
 from pose.skeletons import H36M17
+from pose.system.whole_file import whole_file
 from pose.types import F32
 
 F64 = NDArray[np.float64]
@@ -60,14 +61,10 @@ def prepare(source: Path, out: Path) -> list[Path]:
     for name, content in sorted(files.items()):
         target = out / name / FILE
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = target.with_name(f"{FILE}.part")
-        temporary.write_bytes(content())
-        try:
-            _read(temporary)
-        except PoseError:
-            temporary.unlink()
-            raise
-        written.append(temporary.replace(target))
+        with whole_file(target) as hidden:
+            hidden.write_bytes(content())
+            _read(hidden, target)
+        written.append(target)
     return written
 
 
@@ -112,28 +109,30 @@ def _sequence(path: Path, truth: str, fps: float) -> LabelledSequence:
     return LabelledSequence(name, name, name, "0", observed, poses, counted)
 
 
-def _read(path: Path) -> dict[str, NDArray[Any]]:
+def _read(path: Path, shown: Path | None = None) -> dict[str, NDArray[Any]]:
+    """The arrays of one sequence, checked. shown: what errors call the file."""
     try:
         import h5py
     except ImportError as error:
         raise PoseError("reading annot_data.mat needs h5py: pip install 'pose-run[mpi-inf-3dhp]'") from error
+    shown = shown or path
     shapes = {"annot2": (17, 2), "annot3": (17, 3), "univ_annot3": (17, 3)}
     try:
         with h5py.File(path, "r") as file:
             arrays = {name: np.asarray(file[name]) for name in (*shapes, "valid_frame")}
     except (OSError, KeyError) as error:
-        raise PoseError(f"{path}: not a readable MPI-INF-3DHP annotation file ({error})") from error
+        raise PoseError(f"{shown}: not a readable MPI-INF-3DHP annotation file ({error})") from error
     arrays["valid_frame"] = arrays["valid_frame"].reshape(-1)
     frames = len(arrays["valid_frame"])
     for name, shape in shapes.items():
         if arrays[name].shape != (frames, 1, *shape):
             raise PoseError(
-                f"{path}: expected {name} ({frames}, 1, {shape[0]}, {shape[1]}) to go with {frames} valid_frame, "
+                f"{shown}: expected {name} ({frames}, 1, {shape[0]}, {shape[1]}) to go with {frames} valid_frame, "
                 f"got {arrays[name].shape}"
             )
         arrays[name] = arrays[name][:, 0][:, JOINT_ORDER]
         if not np.isfinite(arrays[name][arrays["valid_frame"] != 0]).all():
-            raise PoseError(f"{path}: {name} holds NaN or infinity in a valid frame")
+            raise PoseError(f"{shown}: {name} holds NaN or infinity in a valid frame")
     return arrays
 
 

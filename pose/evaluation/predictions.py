@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from pose.errors import PoseError, UsageError
-from pose.files.writer import PartFile, file_errors
 from pose.labelled import LabelledSequence, check_metres
+from pose.system.whole_file import whole_file
 from pose.types import F32
 
 Predictions = dict[str, F32]
@@ -20,15 +20,10 @@ Predictions = dict[str, F32]
 
 def save_predictions(path: Path, predictions: Predictions) -> None:
     """Write them all; the file appears under its name when it is whole. Raises PoseError where it cannot be written."""
-    part = PartFile(path)
-    try:
-        with file_errors(path), zipfile.ZipFile(part.file, "w", zipfile.ZIP_STORED) as archive:
-            for key, poses in predictions.items():
-                with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, np.ascontiguousarray(poses, np.float32), allow_pickle=False)
-        part.commit()
-    finally:
-        part.discard()
+    with whole_file(path) as hidden, zipfile.ZipFile(hidden, "w", zipfile.ZIP_STORED) as archive:
+        for key, poses in predictions.items():
+            with archive.open(f"{key}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.ascontiguousarray(poses, np.float32), allow_pickle=False)
 
 
 def load_predictions(path: Path, sequences: Sequence[LabelledSequence]) -> Predictions:

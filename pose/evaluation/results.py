@@ -16,7 +16,7 @@ from pose.errors import PoseError, UsageError
 from pose.evaluation import calibration
 from pose.evaluation.lifting import Evaluation
 from pose.evaluation.scores import Averaging, SequenceScores, summarize
-from pose.files.writer import PartFile
+from pose.system.whole_file import write_whole
 
 FORMAT, VERSION = "pose-eval", 1
 FILE = "results.json"
@@ -104,13 +104,8 @@ def _thinned(one: SequenceScores) -> dict[str, Any]:
 
 def save_results(path: Path, results: Sequence[Result]) -> None:
     """Write `results.json`."""
-    part = PartFile(path)
-    try:
-        content = {"format": FORMAT, "version": VERSION, "results": list(results)}
-        part.file.write(json.dumps(content, indent=1, allow_nan=False).encode())
-        part.commit()
-    finally:
-        part.discard()
+    content = {"format": FORMAT, "version": VERSION, "results": list(results)}
+    write_whole(path, json.dumps(content, indent=1, allow_nan=False))
 
 
 def load_results(path: Path) -> list[Result]:

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from pose.files.run_info import RunInfo
-from pose.files.writer import PartFile, WriterContext, file_errors
+from pose.files.writer import PartFile, WriterContext
 from pose.skeletons import H36M17
+from pose.system.whole_file import file_errors
 from pose.types import FrameResult
 
 FORMAT_NAME = "pose-run"

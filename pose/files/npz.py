@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.files.run_info import RunInfo
-from pose.files.writer import PartFile, WriterContext, close_scratch, file_errors
+from pose.files.writer import WriterContext, close_scratch
 from pose.skeletons import H36M17
+from pose.system.whole_file import file_errors, whole_file
 from pose.types import FrameResult
 
 FORMAT_VERSION = 1
@@ -111,9 +112,8 @@ class NpzWriter(WriterContext):
     def close(self, complete: bool = True) -> None:
         if not self._open:
             return
-        part = PartFile(self._path)
         try:
-            with file_errors(self._path), zipfile.ZipFile(part.file, "w", allowZip64=True) as archive:
+            with whole_file(self._path) as hidden, zipfile.ZipFile(hidden, "w", allowZip64=True) as archive:
                 frames, rows = self._whole
                 for name, spool in self._spools.items():
                     with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
@@ -122,10 +122,6 @@ class NpzWriter(WriterContext):
                 for name, value in _constants(self._info, complete).items():
                     with archive.open(f"{name}.npy", "w") as stream:
                         np.lib.format.write_array(stream, value, allow_pickle=False)
-            part.commit()
-        except BaseException:
-            part.discard()
-            raise
         finally:
             self.abort()
 

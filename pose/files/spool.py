@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from pose.files.writer import close_scratch, file_errors
+from pose.files.writer import close_scratch
 from pose.skeletons import H36M17, Skeleton
+from pose.system.whole_file import file_errors
 from pose.types import FrameResult, People, Poses3D
 
 _FRAME = np.dtype([("index", "<i8"), ("time", "<f8"), ("people", "<i8")])

@@ -1,13 +1,12 @@
 """The life of a result file: written under a temporary name, renamed when it is whole."""
 
-import os
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Protocol, Self
 
 from pose.errors import PoseError
+from pose.system.whole_file import WholeFile, file_errors
 from pose.types import FrameResult
 
 
@@ -35,33 +34,24 @@ class PartFile:
 
     def __init__(self, target: Path) -> None:
         self.target = target
-        self._part = target.with_name(f".{target.name}.{os.getpid()}.part")
+        self._whole = WholeFile(target)
         with file_errors(target):
-            self.file = self._part.open("wb")
+            self.file = self._whole.path.open("wb")
 
     def commit(self) -> None:
         with file_errors(self.target):
             self.file.close()
-            self._part.replace(self.target)
+        self._whole.commit()
 
     def discard(self) -> None:
         close_scratch(self.file)
-        self._part.unlink(missing_ok=True)
+        self._whole.discard()
 
 
 def close_scratch(file: IO[bytes]) -> None:
     """Close a file that nobody wants any more; closing flushes, and a full disk is no news then."""
     with suppress(OSError):
         file.close()
-
-
-@contextmanager
-def file_errors(path: Path) -> Iterator[None]:
-    """Turn what the operating system says while `path` is read or written into one line for the user."""
-    try:
-        yield
-    except OSError as error:
-        raise PoseError(f"{path}: {error.strerror or error}") from error
 
 
 class WriterContext:

@@ -10,6 +10,7 @@ from safetensors.torch import save_file
 
 from pose.errors import PoseError, UsageError
 from pose.lifter.model import LifterConfig, LifterNetwork
+from pose.system.whole_file import whole_file
 
 SHIPPED = ("offline", "stream")
 
@@ -29,11 +30,11 @@ def checkpoint_path(name_or_path: str | Path) -> Path:
 
 def save_checkpoint(network: LifterNetwork, path: Path) -> None:
     """Write weights and config; the file appears under its name only when it is whole."""
-    temporary = path.with_name(path.name + ".part")
     # Cloned, since the format knows no shared tensors, which some mechanisms have.
     state = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in network.state_dict().items()}
-    save_file(state, temporary, metadata={"format": "pose-lifter-1", "config": json.dumps(network.config.to_dict())})
-    temporary.replace(path)
+    metadata = {"format": "pose-lifter-1", "config": json.dumps(network.config.to_dict())}
+    with whole_file(path) as hidden:
+        save_file(state, hidden, metadata=metadata)
 
 
 def load_checkpoint(path: Path, device: str = "cpu") -> LifterNetwork:

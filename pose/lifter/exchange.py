@@ -22,6 +22,7 @@ from pose.lifter.features import observe
 from pose.lifter.model import LifterNetwork
 from pose.lifter.step import ANSWER, SEEN, StreamStep
 from pose.lifter.step_batch import Setting, Together
+from pose.system.whole_file import whole_file
 
 Format = Literal["onnx", "torch-export", "torchscript"]
 SUFFIXES: dict[Format, str] = {"onnx": ".onnx", "torch-export": ".pt2", "torchscript": ".ts"}
@@ -70,17 +71,13 @@ def export_lifter(network: LifterNetwork, file_format: Format, path: Path, check
         "config": json.dumps(network.config.to_dict()),
         "checkpoint_sha256": checkpoint_sha256,
     }
-    temporary = path.with_name(path.name + ".part")
-    try:
+    with whole_file(path) as hidden:
         with _quiet():
-            _WRITERS[file_format](module, _example(module), temporary, metadata)
-            loaded = _load(module, temporary, file_format)
+            _WRITERS[file_format](module, _example(module), hidden, metadata)
+            loaded = _load(module, hidden, file_format)
         difference = _difference(module, loaded)
         if not difference <= TOLERANCE:
             raise PoseError(f"{path}: not written, its answers differ from the network's by {difference:.1e}")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
     return difference
 
 

@@ -4,6 +4,8 @@ import csv
 from pathlib import Path
 from typing import TextIO
 
+from pose.system.whole_file import whole_file
+
 
 class TrainingLog:
     """Appends rows to `training.csv` and `evaluation.csv` in `folder`.
@@ -44,10 +46,12 @@ class TrainingLog:
         if path.is_file() and self._step:
             with path.open(newline="") as file:
                 kept = [row for row in csv.DictReader(file) if int(row["step"]) <= self._step]
-        file = self._files[name] = path.open("w", newline="")
-        writer = self._writers[name] = csv.DictWriter(file, columns, extrasaction="ignore")
-        writer.writeheader()
-        writer.writerows(kept)
+        with whole_file(path) as hidden, hidden.open("w", newline="") as begun:
+            writer = csv.DictWriter(begun, columns, extrasaction="ignore")
+            writer.writeheader()
+            writer.writerows(kept)
+        file = self._files[name] = path.open("a", newline="")
+        self._writers[name] = csv.DictWriter(file, columns, extrasaction="ignore")
 
     def close(self) -> None:
         for file in self._files.values():

@@ -27,6 +27,7 @@ from pose.lifter.features import Observations, observe
 from pose.lifter.initialization import initialize
 from pose.lifter.model import Block, LifterConfig, LifterNetwork
 from pose.sequences import LiftBatch
+from pose.system.whole_file import whole_file
 from pose.training.logs import TrainingLog
 from pose.training.losses import LossWeights, lifting_loss
 from pose.training.optimizers import OptimizerConfig, build_optimizer, check_recipe
@@ -212,9 +213,8 @@ class Trainer:
             "optimizer": self.optimizer.state_dict(),
             "schedule": self.schedule.state_dict(),
         }
-        temporary = self.folder / (STATE_FILE + ".part")
-        torch.save(state, temporary)
-        temporary.replace(self.folder / STATE_FILE)
+        with whole_file(self.folder / STATE_FILE) as hidden:
+            torch.save(state, hidden)
 
     def resume(self) -> None:
         """Go on from `state.pt`. Raises PoseError when there is none or it belongs to another configuration."""

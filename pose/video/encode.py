@@ -1,6 +1,5 @@
 """Writing H.264 video that a browser plays."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from fractions import Fraction
@@ -14,6 +13,7 @@ import numpy as np
 from av.video.reformatter import ColorRange, Colorspace, VideoReformatter
 
 from pose.errors import PoseError
+from pose.system.whole_file import WholeFile
 from pose.types import U8
 from pose.video.sound import SoundTrack
 from pose.video.source import Sound
@@ -47,7 +47,7 @@ class VideoWriter:
     ) -> None:
         self.path = path
         self.problems: list[str] = []
-        self._part = path.with_name(f".{path.name}.{os.getpid()}.part")
+        self._whole = WholeFile(path)
         self._size = size
         self._fps = fps
         self._tick = _written_tick(time_base)
@@ -57,7 +57,7 @@ class VideoWriter:
         self._sound: SoundTrack | None = None
         self._container: Any = None
         with self._guarded():
-            self._container = av.open(str(self._part), "w", format="mp4", options={"movflags": "faststart"})
+            self._container = av.open(str(self._whole.path), "w", format="mp4", options={"movflags": "faststart"})
             self._stream = self._add_video()
             if sound is not None:
                 self._add_sound(sound)
@@ -135,7 +135,7 @@ class VideoWriter:
                 self.problems += [self._sound.problem] if self._sound.problem else []
             self._container.close()
             self._container = None
-            os.replace(self._part, self.path)
+            self._whole.commit()
 
     def abort(self) -> None:
         """Leave nothing behind. Does nothing after `close()`."""
@@ -145,7 +145,7 @@ class VideoWriter:
             with suppress(av.FFmpegError):
                 self._container.close()
             self._container = None
-        self._part.unlink(missing_ok=True)
+        self._whole.discard()
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:

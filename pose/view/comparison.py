@@ -5,8 +5,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from pose.errors import PoseError
 from pose.skeletons import H36M17
+from pose.system.whole_file import write_whole
 from pose.types import F32, U8
 
 _TILE = 260
@@ -37,5 +37,5 @@ def _draw(picture: U8, points: F32, color: tuple[int, int, int], width: int) -> 
 def save_picture(picture: U8, path: Path) -> None:
     """Write an RGB picture as PNG. Raises PoseError when the folder cannot be written to."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    if not cv2.imwrite(str(path), cv2.cvtColor(picture, cv2.COLOR_RGB2BGR)):
-        raise PoseError(f"{path}: cannot write the picture")
+    _, data = cv2.imencode(".png", cv2.cvtColor(picture, cv2.COLOR_RGB2BGR))
+    write_whole(path, data.tobytes())

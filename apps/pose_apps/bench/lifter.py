@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pose.system.whole_file import write_whole
+
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
 
@@ -49,7 +51,7 @@ def run(options: "Namespace") -> None:
     figures["offline_frames_per_second"] = offline = bench_offline(options.offline, options.seconds)
     print(f"offline, two threads: {offline:,.0f} frames/s ({SEQUENCES} sequences of {SEQUENCE_FRAMES} frames)")
     if options.json:
-        Path(options.json).write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+        write_whole(Path(options.json), json.dumps(figures, indent=1) + "\n")
 
 
 @dataclass(frozen=True, slots=True)

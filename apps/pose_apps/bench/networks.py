@@ -21,6 +21,7 @@ from pose.builders import Choice, build, weight_file
 from pose.config import DEVICES, PRECISIONS, PipelineConfig
 from pose.errors import PoseError, UsageError
 from pose.system.device import resolve_device
+from pose.system.whole_file import write_whole
 from pose.types import F32, U8, Boxes
 from pose_apps.support.memory import forget_peak, peak_megabytes, resident_megabytes
 
@@ -100,7 +101,7 @@ def report(tables: Sequence[tuple[dict[str, Choice[Any]], Prepare, str]], option
     print(as_table(figures), *missing, sep="\n")
     if options.json:
         document = {"machine": machine, "figures": [asdict(figure) for figure in figures], "missing": missing}
-        Path(options.json).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        write_whole(Path(options.json), json.dumps(document, indent=1) + "\n")
 
 
 def _cases(tables: Sequence[tuple[dict[str, Choice[Any]], Prepare, str]], options: "Namespace") -> Iterator[Case]:

@@ -144,14 +144,9 @@ def finish(results: Sequence[Result], output: Output) -> None:
     save_results(output.folder / "results.json", results)
     if output.report:
         from pose.evaluation.report import html_report
-        from pose.files.writer import PartFile
+        from pose.system.whole_file import write_whole
 
-        part = PartFile(output.folder / "report.html")
-        try:
-            part.file.write(html_report(results).encode())
-            part.commit()
-        finally:
-            part.discard()
+        write_whole(output.folder / "report.html", html_report(results))
     if not output.quiet:
         _print(results, output)
 

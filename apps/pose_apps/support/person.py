@@ -7,7 +7,7 @@ import numpy as np
 
 from pose.errors import UsageError
 from pose.files import load_poses
-from pose.files.writer import PartFile
+from pose.system.whole_file import whole_file
 
 
 def extract_person(poses: Path, person: int | None, out: Path) -> tuple[int, int]:
@@ -40,10 +40,6 @@ def extract_person(poses: Path, person: int | None, out: Path) -> tuple[int, int
     }
     if table.intrinsics is not None:
         arrays["intrinsics"] = table.intrinsics
-    part = PartFile(out)
-    try:
-        np.savez_compressed(part.file, **arrays)
-        part.commit()
-    finally:
-        part.discard()
+    with whole_file(out) as hidden, hidden.open("wb") as file:
+        np.savez_compressed(file, **arrays)
     return chosen, int(rows.sum())

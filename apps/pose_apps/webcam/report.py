@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from pose.errors import PoseError
-from pose.files.writer import PartFile
 from pose.live import LiveLoop, LiveResult
 from pose.live.subscriber import Subscriber
+from pose.system.whole_file import write_whole
 
 FORMAT, VERSION = "pose-webcam-report", 1
 LOOK_SECONDS = 0.5
@@ -106,11 +106,9 @@ class Watch:
 def write_report(path: Path, report: dict[str, Any]) -> None:
     """Raises PoseError when the file cannot be written."""
     try:
-        part = PartFile(path)
+        write_whole(path, json.dumps(report, indent=2, allow_nan=False) + "\n")
     except PoseError as error:
         raise PoseError(f"--report: {error}") from error
-    part.file.write(json.dumps(report, indent=2, allow_nan=False).encode() + b"\n")
-    part.commit()
 
 
 def summary(report: dict[str, Any]) -> str:

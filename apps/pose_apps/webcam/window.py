@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from pose.config import PipelineConfig, load_preset, preset_names
 from pose.errors import PoseError
-from pose.files.writer import PartFile, file_errors
 from pose.live import LiveLoop, LiveResult
 from pose.live.meter import Meter
+from pose.system.whole_file import file_errors, write_whole
 from pose.types import U8
 from pose_apps.webcam.canvas import VIEWS, Canvas
 from pose_apps.webcam.display import Display
@@ -187,9 +187,7 @@ def write_png(path: Path, picture: U8) -> None:
     _, data = cv2.imencode(".png", cv2.cvtColor(picture, cv2.COLOR_RGB2BGR))
     with file_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-    part = PartFile(path)
-    part.file.write(data.tobytes())
-    part.commit()
+    write_whole(path, data.tobytes())
 
 
 def _nothing() -> None:
