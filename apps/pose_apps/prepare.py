@@ -21,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "human36m": _human36m,
         "human36m-m": _human36m_m,
         "mpi-inf-3dhp": _mpi_inf_3dhp,
-        "mocap": _mocap,
+        "mocap": lambda source, out, say: _mocap(source, out, options.calibrate, say),
         "sequence": lambda source, out, say: _sequence(source, out, options.person, say),
     }[parsed.command]
     run(source, out, print if not options.quiet else lambda line: None)
@@ -50,10 +50,10 @@ def _mpi_inf_3dhp(source: Path, out: Path, say: Say) -> None:
         say(f"wrote {path}")
 
 
-def _mocap(source: Path, out: Path, say: Say) -> None:
+def _mocap(source: Path, out: Path, calibrate: bool, say: Say) -> None:
     from pose_datasets.mocap import prepare_mocap
 
-    say(prepare_mocap(source, out))
+    say(prepare_mocap(source, out, calibrate))
 
 
 def _sequence(source: Path, out: Path, person: int | None, say: Say) -> None:
@@ -86,7 +86,9 @@ def _parser() -> ArgumentParser:
     test_set = "mpi_inf_3dhp_test_set, as a folder or as the .zip it comes in"
     add("mpi-inf-3dhp", "The annotations of the MPI-INF-3DHP test set, without its images.", test_set, folder)
     clips = "a folder with a sub-folder or .zip of ASF/AMC or BVH files for each subject"
-    add("mocap", "Motion capture for training the lifter.", clips, "the file of prepared clips")
+    mocap = add("mocap", "Motion capture for training the lifter.", clips, "the file of prepared clips")
+    straight = "give arms and legs the lengths at which people who stand are straight (false: as recorded)"
+    mocap.add_argument("--calibrate", type=bool, default=True, help=straight)
     person = add(
         "sequence", "One person's 2D out of a run of pose-run.", "its poses.npz", "the .npz that pose-lift takes"
     )

@@ -6,7 +6,7 @@ Points are the 19 of `pose_datasets.mapping`. World frame: metres, y up, floor n
 import zipfile
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pose.errors import PoseError
 from pose.system.whole_file import whole_file
 from pose.types import F32
-from pose_datasets import asf_amc, bvh
+from pose_datasets import asf_amc, bvh, limbs
 from pose_datasets.mapping import asf_points, bvh_points
 
 F64 = NDArray[np.float64]
@@ -147,15 +147,28 @@ def _opened(path: Path) -> "closing[_Files]":
         raise PoseError(f"{path}: not a ZIP file") from error
 
 
-def load_source(source: Path) -> list[Clip]:
-    """Read, clean and bring to about 60 Hz every trial below `source` (see `read_trials`)."""
+def load_source(source: Path, calibrated: bool = True) -> list[Clip]:
+    """Read, clean and bring to about 60 Hz every trial below `source` (see `read_trials`).
+
+    calibrated: with limbs that reach what people reach (`pose_datasets.limbs`); otherwise as recorded.
+    """
     clips = []
     for subject, trial, points, fps in read_trials(source):
         pieces = clean(points, np.arange(len(points)) / fps)
         for i, (piece, times) in enumerate(pieces, start=1):
             piece, times = decimate(piece, times)
             clips.append(Clip(subject, trial if i == 1 else f"{trial}/{i}", piece.astype(np.float32), times))
-    return clips
+    return calibrate_limbs(clips) if calibrated else clips
+
+
+def calibrate_limbs(clips: list[Clip]) -> list[Clip]:
+    """The same clips with the arms and legs of every subject calibrated (`pose_datasets.limbs`)."""
+    points = [clip.points for clip in clips]
+    for subject in {clip.subject for clip in clips}:
+        rows = [i for i, clip in enumerate(clips) if clip.subject == subject]
+        for i, moved in zip(rows, limbs.calibrate([clips[i].points for i in rows]), strict=True):
+            points[i] = moved.astype(np.float32)
+    return [replace(clip, points=moved) for clip, moved in zip(clips, points, strict=True)]
 
 
 def save_clips(clips: list[Clip], path: Path) -> None:
@@ -186,9 +199,9 @@ def load_clips(path: Path) -> list[Clip]:
         raise PoseError(f"{path}: not a motion file; make one with `pose-prepare mocap`") from error
 
 
-def prepare_mocap(source: Path, out: Path) -> str:
-    """Make the cache `out` from the database in `source`; returns a line that says what is in it."""
-    clips = load_source(source)
+def prepare_mocap(source: Path, out: Path, calibrated: bool = True) -> str:
+    """Make the cache `out` from the database in `source` (see `load_source`); returns a line about it."""
+    clips = load_source(source, calibrated)
     save_clips(clips, out)
     seconds = sum(clip.times[-1] - clip.times[0] for clip in clips)
     subjects = len({clip.subject for clip in clips})

@@ -121,6 +121,17 @@ def test_prepare_makes_the_file_and_says_what_is_in_it(cmu, tmp_path):
     assert line.endswith("1 clips, 1 subjects, 0.1 minutes")
 
 
+def test_limbs_are_calibrated_unless_they_should_stay_as_recorded(cmu, tmp_path):
+    (tmp_path / "db").mkdir()
+    (tmp_path / "db" / "43.zip").symlink_to(cmu / "43.zip")
+    ends, middles = [1, 3, 4, 6, 11, 13, 14, 16], [2, 5, 12, 15]
+    (moved,), (recorded,) = (mocap.load_source(tmp_path / "db", calibrated) for calibrated in (True, False))
+    assert np.abs(moved.points[:, ends] - recorded.points[:, ends]).max() < 0.01
+    assert np.abs(moved.points[:, middles] - recorded.points[:, middles]).max() > 0.01
+    mocap.prepare_mocap(tmp_path / "db", tmp_path / "out.npz", calibrated=False)
+    np.testing.assert_array_equal(mocap.load_clips(tmp_path / "out.npz")[0].points, recorded.points)
+
+
 def test_no_subject_is_in_two_parts():
     clips = [waving_clip(f"{n:02d}", 0.6) for n in range(1, 145)]
     parts = {part: {clip.subject for clip in mocap.split(clips, part)} for part in ("train", "validation", "test")}

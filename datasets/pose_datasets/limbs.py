@@ -1,0 +1,155 @@
+"""How far arms and legs reach: motion capture calibrated so that those who stand have straight knees.
+
+The bones of the CMU skeletons are a little too long for the hips and ankles that were recorded with them: many people
+never come below 15 to 20 degrees at the knee, walking and standing included, and left and right differ by as much. One
+per cent of a leg's length is 18 degrees at the knee. What a limb reaches when it is straightest says how long it is.
+
+A body is one skeleton of one subject. Hips, ankles, shoulders and wrists stay; knees and elbows move in the plane of
+their limb, and bone lengths change by the same factor in all frames of a body.
+
+- Straightest: the 95th percentile of the distance of a limb's ends in a clip, of those the 90th over the body's clips
+  (by their frames). It is taken for a flexion of 3 degrees at the knee and 5 at the elbow.
+- Who never straightens says nothing about the length: the lower the straightest lies, the more of a prior (what the
+  bones of other bodies are too long by) is taken instead. The side that straightens more vouches for both.
+- Thigh and shank, and upper arm and forearm, share the limb's length alike on both sides. Their sum follows each
+  side's own reach, as far as sides of a body may differ: the recorded ends differ by up to 2 % between the sides, which
+  would be 20 degrees with one length for both.
+- Where recorded ends are farther apart than the limb is long, the far end comes in by those millimetres. It begins
+  gently below 6 degrees, so that a knee does not snap.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose_datasets.bodies import pelvis_frame, thorax_frame, to_bones
+from pose_datasets.vectors import cross, dot, norm, reject, unit
+
+F64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Limb:
+    """joints: (end, middle, end) of the left and of the right side. straightest: degrees of flexion at full reach.
+
+    prior: factor of the bone lengths for a body that never straightens. trust: how far below `prior` the evidence of a
+    body may lie before it counts for 1/e. least: smallest factor. apart: largest difference of the sides' factors.
+    """
+
+    joints: tuple[tuple[int, int, int], tuple[int, int, int]]
+    straightest: float
+    prior: float
+    trust: float
+    least: float
+    apart: float
+
+
+LEGS = Limb(((4, 5, 6), (1, 2, 3)), straightest=3.0, prior=0.992, trust=0.02, least=0.97, apart=0.025)
+ARMS = Limb(((11, 12, 13), (14, 15, 16)), straightest=5.0, prior=0.985, trust=0.025, least=0.965, apart=0.02)
+
+_SOFT = 6.0  # degrees; straighter limbs are bent back gently, never beyond straight
+_STRAIGHTEST_FRAMES, _STRAIGHTEST_CLIPS = 95, 90  # percentiles
+_SAME = 0.001  # m; bones of one skeleton differ by less between clips
+_PLANE = 0.01  # m off the chord; below about so much the usual direction of a knee or elbow has a say
+
+
+def flexion(points: F64, joints: tuple[int, int, int]) -> F64:
+    """Degrees (T,) by which the limb `joints` (end, middle, end) of (T, J, 3) is bent; 0 is straight."""
+    first, second = points[:, joints[1]] - points[:, joints[0]], points[:, joints[2]] - points[:, joints[1]]
+    return np.degrees(np.arctan2(norm(cross(first, second)), dot(first, second)))
+
+
+def calibrate(clips: Sequence[NDArray[np.floating]]) -> list[F64]:
+    """All motion of one subject, (T, 19, 3) m each, with limbs that reach what people reach."""
+    calibrated: list[F64] = [np.array(clip, np.float64) for clip in clips]
+    for limb in (LEGS, ARMS):
+        for body in _bodies(calibrated, limb):
+            own = [calibrated[i] for i in body]
+            for joints, lengths in zip(limb.joints, calibrated_lengths(own, limb), strict=True):
+                for clip in own:
+                    place_middle(clip, joints, lengths, _usual_bend(clip, joints))
+    return calibrated
+
+
+def calibrated_lengths(clips: Sequence[F64], limb: Limb) -> tuple[tuple[float, float], tuple[float, float]]:
+    """(near, far) bone lengths in metres of the left and of the right limb, for clips of one body."""
+    measured = np.array([np.median([_lengths(clip, joints) for clip in clips], axis=0) for joints in limb.joints])
+    evidence = np.array(
+        [_straightest(clips, joints) / reach(bones[0], bones[1], limb.straightest)
+         for joints, bones in zip(limb.joints, measured, strict=True)]
+    )  # fmt: skip
+    lacking = max(limb.prior - evidence.max(), 0) / limb.trust
+    factor = limb.prior + np.exp(-(lacking**2)) * (np.minimum(evidence, 1) - limb.prior)
+    factor = np.maximum(factor, max(limb.least, factor.max() - limb.apart))
+    total = factor * measured.sum(axis=1)
+    near = float(measured[:, 0].sum() / measured.sum())
+    (left, right) = ((near * float(length), (1 - near) * float(length)) for length in total)
+    return left, right
+
+
+def reach(near: float, far: float, degrees: float) -> float:
+    """Distance of the ends of two bones whose joint is flexed by `degrees`."""
+    return float(np.sqrt(near**2 + far**2 + 2 * near * far * np.cos(np.radians(degrees))))
+
+
+def place_middle(points: F64, joints: tuple[int, int, int], lengths: tuple[float, float], usual: F64) -> None:
+    """Put the middle of a limb of (T, J, 3) where bones of these lengths (near, far) meet, in the limb's plane.
+
+    In place. The near end stays, and so does the far end unless it is out of reach. usual: (T, 3) where the middle goes
+    when a limb bends; a straight limb does not show its plane.
+    """
+    start, middle, end = joints
+    near, far = lengths
+    chord = points[:, end] - points[:, start]
+    apart, along = norm(chord)[:, None], unit(chord)
+    soft = reach(near, far, _SOFT)
+    room = near + far - soft
+    within = np.where(apart > soft, soft - room * np.expm1(-np.maximum(apart - soft, 0) / room), apart)
+    within = np.maximum(within, abs(near - far) + 1e-6)
+    bend = reject(points[:, middle] - points[:, start], along)
+    unclear = _PLANE * np.exp(-((norm(bend) / (2 * _PLANE)) ** 2))
+    bend = unit(bend + unclear[:, None] * unit(reject(usual, along)))
+    x = (within**2 + near**2 - far**2) / (2 * within)
+    points[:, middle] = points[:, start] + x * along + np.sqrt(np.maximum(near**2 - x**2, 0)) * bend
+    points[:, end] = points[:, start] + within * along
+
+
+def _usual_bend(points: F64, joints: tuple[int, int, int]) -> F64:
+    """(T, 3): a knee goes forwards from a straight leg, an elbow backwards and down from a straight arm."""
+    bones = to_bones(points.astype(np.float32))
+    if joints in LEGS.joints:
+        usual: F64 = cross(points[:, joints[2]] - points[:, joints[0]], pelvis_frame(bones)[..., 0])
+        return usual
+    chest = thorax_frame(bones)
+    return -chest[..., 2] - 0.3 * chest[..., 1]
+
+
+def _lengths(clip: F64, joints: tuple[int, int, int]) -> F64:
+    bones = np.diff(clip[:, joints], axis=1)
+    median: F64 = np.median(norm(bones), axis=0)
+    return median
+
+
+def _straightest(clips: Sequence[F64], joints: tuple[int, int, int]) -> float:
+    tops = [np.percentile(norm(clip[:, joints[2]] - clip[:, joints[0]]), _STRAIGHTEST_FRAMES)
+            for clip in clips]  # fmt: skip
+    frames = np.array([len(clip) for clip in clips])
+    order = np.argsort(tops)
+    share = np.cumsum(frames[order]) / frames.sum()
+    return float(np.array(tops)[order][np.searchsorted(share, _STRAIGHTEST_CLIPS / 100)])
+
+
+def _bodies(clips: Sequence[F64], limb: Limb) -> list[list[int]]:
+    """Indices of the clips that share a skeleton, as far as `limb` shows it."""
+    groups: list[tuple[F64, list[int]]] = []
+    for i, clip in enumerate(clips):
+        bones = np.concatenate([_lengths(clip, joints) for joints in limb.joints])
+        for known, members in groups:
+            if np.abs(known - bones).max() < _SAME:
+                members.append(i)
+                break
+        else:
+            groups.append((bones, [i]))
+    return [members for _, members in groups]
