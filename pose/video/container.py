@@ -23,6 +23,9 @@ NETWORK_SCHEMES = ("http", "https", "rtsp", "rtsps", "rtp", "udp")
 # Demuxers that make pictures of text or of a program, or read further files: none of them is a recorded video.
 REFUSED_FORMATS = frozenset({"tty", "bin", "xbin", "adf", "idf", "lavfi", "concat", "hls", "dash", "sdp", "imf"})
 
+# A title in another encoding is no reason to refuse a video: PyAV 18 must be told so, 19 takes no such word.
+_ANY_TITLE: dict[str, Any] = {"metadata_errors": "replace"} if int(av.__version__.partition(".")[0]) < 19 else {}
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -42,13 +45,7 @@ class Target:
         timeout = (TIMEOUT, TIMEOUT) if self.is_network or self.is_live else None
         began = monotonic()
         try:
-            container = av.open(
-                self.url,
-                format=self.format,
-                container_options=options,
-                timeout=timeout,
-                metadata_errors="replace",  # titles in other encodings are no reason to refuse a video
-            )
+            container = av.open(self.url, format=self.format, container_options=options, timeout=timeout, **_ANY_TITLE)
         except av.FFmpegError as error:
             if timeout and monotonic() - began >= TIMEOUT:  # RTSP reports an interrupted wait as bad data
                 raise PoseError(f"cannot read {self.shown}: {NO_ANSWER}") from error
