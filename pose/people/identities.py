@@ -159,7 +159,15 @@ class Identities:
                 ids[row] = self._new_id() if known is None or known in ids else known
             if theirs[row] >= 0:
                 self._id_of[theirs[row]] = ids[row]
+        self._forget_lost()
         return ids
+
+    def _forget_lost(self) -> None:
+        """Whom the library has given up it will never name again."""
+        followed = {track.tracker_id for track in self._tracker.tracks}
+        self._id_of = {their: our for their, our in self._id_of.items() if their in followed}
+        if self._poses is not None:
+            self._poses.forget_others(followed)
 
     def _update(self, sighting: _Sighting, time: float) -> I64:
         """The library's id for each row, -1 where it has none."""

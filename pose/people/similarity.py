@@ -5,7 +5,7 @@ joints that both poses show, for distance d, box area A and a tolerance k = 2 si
 (cocodataset.org, keypoint evaluation). A joint it does not name has that of the nearest one it does.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,10 @@ class PoseMemory:
         """Who the tracker took the people for, (P,); -1 for nobody."""
         for row in np.flatnonzero(ids >= 0):
             self._last[int(ids[row])] = self._boxes[row], self._poses[row]
+
+    def forget_others(self, ids: Set[int]) -> None:
+        """Forget everybody but those the tracker still follows."""
+        self._last = {person: last for person, last in self._last.items() if person in ids}
 
     def similarity(self, tracks: Callable[[], list[Any]]) -> Any:
         """What the tracker takes for the similarity of boxes. tracks: its tracklets at the time of asking."""

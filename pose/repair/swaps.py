@@ -66,14 +66,15 @@ class SwapFinder:
         self._cost = np.array([[0.0], [FLIP]]).repeat(len(limbs), axis=1)
         self._since = np.full(len(limbs), np.inf)  # when the exchanged survivor's exchange began
         self._decided_since = np.full(len(limbs), np.inf)  # the same of the path, up to the newest decided frame
-        self._size = 0.0
+        self._size = 1.0  # px
+        self._sized = -np.inf  # when it was measured last
         self._time = -np.inf
 
     def push(self, keypoints: F32, scores: F32, time: float) -> None:
         """Take the next frame: (J, 2) px, (J,), 0 where not seen, and s."""
         step = min(time - self._time, FORGET_SECONDS)
         self._time = time
-        self._measure_size(keypoints, scores, step)
+        self._measure_size(keypoints, scores, time)
         left, right = np.moveaxis(self._pairs, -1, 0)
         score = np.minimum(scores[left], scores[right]) * self._real
         half = np.where(score[..., None] > 0, (keypoints[left] - keypoints[right]) / (2 * self._size), 0.0)
@@ -94,12 +95,13 @@ class SwapFinder:
             due += 1
         return self._decide(due) if due else []
 
-    def _measure_size(self, keypoints: F32, scores: F32, step: float) -> None:
+    def _measure_size(self, keypoints: F32, scores: F32, time: float) -> None:
+        """Frames in which nobody is seen say nothing; after a long time without any the size is measured anew."""
         seen = keypoints[scores > 0]
         if len(seen):
             size = max(float(np.ptp(seen, axis=0).max()), 1.0)
-            self._size += (size - self._size) * (min(step / SIZE_SECONDS, 1.0) if self._size else 1.0)
-        self._size = max(self._size, 1.0)
+            self._size += (size - self._size) * min((time - self._sized) / SIZE_SECONDS, 1.0)
+            self._sized = time
 
     def _predict(self, time: float, step: float) -> None:
         """Let every pair move on for `step` seconds; one that was away for long is anywhere."""

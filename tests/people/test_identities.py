@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pose.people.identities import NOT_SEEN_BEFORE, TRACKERS, Identities
+from pose.skeletons import H36M17
 
 PICTURE = np.zeros((400, 800, 3), np.uint8)
 FRAME = 1 / 30
@@ -113,6 +114,22 @@ def test_library_stays_unloaded_while_nobody_is_lost(monkeypatch):
     assert scene.show([person(50)], 0.0) == [1]
     for frame in range(1, 100):
         assert scene.show([person(50 + frame)], frame * FRAME, ids=[1]) == [1]
+
+
+@pytest.mark.parametrize("tracker", TRACKERS)
+def test_people_who_are_gone_leave_nothing_behind(tracker):
+    """A square where people come and go for ever: what is kept does not grow with their number."""
+    scene = Scene(tracker, skeleton=H36M17)
+    for frame in range(40):  # each is seen in two frames, and another one stays
+        x = 200 + 150 * (frame // 2 % 4)
+        boxes = np.array([person(20, 60), person(x)], np.float32)
+        poses = np.ones((2, 17, 3), np.float32)
+        ids = np.full(2, NOT_SEEN_BEFORE, np.int64)
+        scene.identities.assign(boxes, np.full(2, 0.9, np.float32), ids, 2 * frame * FRAME * 10, PICTURE, poses)
+    assert scene.identities._next_id > 15
+    tracked = len(scene.identities._tracker.tracks)
+    assert len(scene.identities._id_of) <= tracked
+    assert len(scene.identities._poses._last) <= tracked
 
 
 def test_unknown_tracker_is_refused_with_the_known_names():

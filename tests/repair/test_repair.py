@@ -122,6 +122,39 @@ def test_repair_puts_the_very_coordinates_back(danced):
     assert seen.mean() > 0.98 * (danced.scores >= LEAST_SCORE).mean()
 
 
+@pytest.mark.parametrize("lookahead", [np.inf, 0.0])
+def test_who_enters_late_is_judged_as_if_nothing_had_been_before(danced, lookahead, rng):
+    """Frames in which nobody is seen say nothing about the size of the body."""
+    early = exchange(danced, random_swaps(rng, danced.times))
+    empty = 15
+    late = Sequence2D(
+        np.concatenate([np.zeros((empty, 33, 2), np.float32), early.keypoints]),
+        np.concatenate([np.zeros((empty, 33), np.float32), early.scores]),
+        np.arange(empty + len(early)) / 30, early.image_size, early.skeleton,
+    )  # fmt: skip
+    found = found_swaps(late, lookahead)
+    assert not found[:empty].any()
+    np.testing.assert_array_equal(found[empty:], found_swaps(early, lookahead))
+
+
+def test_who_comes_back_after_a_while_is_measured_anew(danced):
+    """Somebody a sixth as large after a second and a half in which nobody was seen is judged by their own size."""
+    swapped = np.zeros((120, 2), bool)
+    swapped[64:67] = True
+    seen = exchange(danced, swapped)
+    empty = np.zeros((45, 33, 3), np.float32)
+    found = found_swaps(
+        Sequence2D(
+            np.concatenate([seen.keypoints[:60], empty[..., :2], seen.keypoints[60:] / 6]),
+            np.concatenate([seen.scores[:60], empty[..., 2], seen.scores[60:]]),
+            np.arange(165) / 30,
+            (384, 496),
+            seen.skeleton,
+        )
+    )
+    np.testing.assert_array_equal(found[105:], swapped[60:])
+
+
 def test_person_who_stays_turned_is_believed(danced):
     """What seems exchanged for good is how the person stands; a short swap after it is still found."""
     swapped = np.zeros((120, 2), bool)
