@@ -26,10 +26,11 @@ from pose_datasets.training import MocapConfig, MocapSource
 from pose.lifter.initialization import initialize
 from pose.lifter.model import LifterConfig, LifterNetwork
 from pose.sequences import LiftBatch
+from pose.training.batches import TensorBatch
 from pose.training.losses import LossWeights
 from pose.training.optimizers import OptimizerConfig, build_optimizer
 from pose.training.schedules import ScheduleConfig, build_schedule
-from pose.training.trainer import batch_loss, batch_tensors
+from pose.training.trainer import batch_loss
 
 RATES = (2e-4, 6e-4, 2e-3, 6e-3)
 DEPTHS = (4, 12)
@@ -86,7 +87,7 @@ def train(run: Run, batches: list[LiftBatch], dim: int) -> Outcome:
         LifterConfig(dim=dim, depth=run.depth, heads=4, expansion=2, norm=method.norm, init=method.init)
     )
     if method.init == "t-fixup":
-        initialize(network, method.init, batch_tensors(batches[0], CPU)[0].features)
+        initialize(network, method.init, TensorBatch.of(batches[0]).observe().features)
     optimizer = build_optimizer(network, OptimizerConfig(name="adam", lr=run.rate, weight_decay=0.0))
     schedule = build_schedule(
         optimizer, ScheduleConfig(warmup=method.warmup, warmup_steps=max(1, steps // 4), decay="none"), steps

@@ -12,8 +12,9 @@ from pose_datasets.synthesis import Synthesis, SynthesisConfig, evaluation_batch
 
 @dataclass(frozen=True, kw_only=True)
 class MocapConfig:
-    """mocap: the file that `pose-prepare mocap` wrote. frames: of each sequence; one of these numbers is drawn for each
-    step, repeat one to draw it more often. batch_frames: frames of all sequences of a step together.
+    """mocap: the file that `pose-prepare` wrote, or several, separated by commas. frames: of each sequence; one of
+    these numbers is drawn for each step, repeat one to draw it more often. batch_frames: frames of all sequences of a
+    step together.
 
     Short sequences show more different people, poses and cameras for the same work; long ones teach the long view.
     """
@@ -33,7 +34,7 @@ class MocapSource:
 
     def __init__(self, config: MocapConfig, seed: int) -> None:
         self._config, self._seed = config, seed
-        self._clips = load_clips(Path(config.mocap))
+        self._clips = [clip for path in config.mocap.split(",") for clip in load_clips(Path(path))]
         self._synthesis = Synthesis(self.clips("train"), config=config.synthesis, seed=seed)
 
     def clips(self, part: str) -> list[Clip]:

@@ -5,6 +5,8 @@
   at any frame rate (Pavllo et al., 2019, use the same idea for trajectories; Zhang et al., MixSTE, 2022, for joints).
 - shape: joint error after the best scale, so that proportions are learnt even where size cannot be known.
 - root: relative error of the pelvis's place in space: a metre matters less far away.
+- bend: error of how far knees and elbows are bent, as 2 sin(angle / 2). Two bones that are each a little wrong never
+  form a line, so where depth is uncertain the joints that position likes best bend a straight limb; this does not.
 - spread: negative log likelihood of the error's length under a half-normal distribution of scale sigma, of which 68 %
   lies inside one sigma. It trains sigma only; the joints learn nothing from being declared uncertain.
 """
@@ -12,9 +14,16 @@
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from pose.lifter.features import Lifted
+from pose.skeletons import H36M17
+
+_LIMBS = [
+    [H36M17.names.index(f"{side}_{joint}") for joint in joints for side in ("right", "left")]
+    for joints in (("hip", "shoulder"), ("knee", "elbow"), ("ankle", "wrist"))
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +34,7 @@ class LossWeights:
     velocity: float = 2.0
     shape: float = 0.3
     root: float = 0.3
+    bend: float = 0.0
     spread: float = 0.02
 
 
@@ -49,9 +59,17 @@ def lifting_loss(
         "velocity": _mean(drift.mean(-1), pairs),
         "shape": _mean(shape_error.mean(-1), valid),
         "root": _mean(root_error.clamp(max=1.0), valid),
+        "bend": _mean((bends(lifted.joints) - bends(joints)).abs().mean(-1), valid),
         "spread": _mean(likelihood.mean(-1), valid),
     }
     return torch.stack([getattr(weights, name) * value for name, value in parts.items()]).sum(), parts
+
+
+def bends(joints: Tensor) -> Tensor:
+    """How far both knees and elbows of joints (..., 17, 3) are bent: (..., 4), 2 sin(angle / 2), 0 where straight."""
+    near, middle, far = (joints[..., which, :] for which in _LIMBS)
+    upper, lower = F.normalize(middle - near, dim=-1), F.normalize(far - middle, dim=-1)
+    return ((lower - upper) ** 2).sum(-1).clamp(min=1e-6).sqrt()
 
 
 def _mean(values: Tensor, mask: Tensor) -> Tensor:

@@ -83,10 +83,13 @@ def _run(
     lookahead: int = 0,
 ) -> Lifted:
     """One pass over some frames of some sequences of a batch."""
-    tensors = [torch.from_numpy(array) for array in (keypoints, scores, times)]
-    flags = [torch.from_numpy(array[rows]) for array in (batch.intrinsics, batch.derived, batch.intrinsics_known)]
+    device = next(network.parameters(), torch.empty(0)).device
+    tensors = [torch.from_numpy(array).to(device) for array in (keypoints, scores, times)]
+    camera = [array[rows] for array in (batch.intrinsics, batch.derived, batch.intrinsics_known)]
+    flags = [torch.from_numpy(array).to(device) for array in camera]
     with torch.inference_mode():
-        return network(observe(*tensors, *flags), tensors[2], lookahead)
+        lifted = network(observe(*tensors, *flags), tensors[2], lookahead)
+        return Lifted(lifted.joints.cpu(), lifted.root.cpu(), lifted.sigma.cpu())
 
 
 def measure(network: LifterNetwork, batches: Iterable[LiftBatch], lookahead: int = 0) -> Figures:

@@ -5,15 +5,15 @@ nothing but that number and the rank, so that a run which was killed goes on as 
 """
 
 import json
+import math
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import torch
 from accelerate import Accelerator
@@ -23,11 +23,13 @@ from torch.optim.swa_utils import AveragedModel
 
 from pose.errors import PoseError
 from pose.lifter.checkpoint import checkpoint_path, load_checkpoint, save_checkpoint
-from pose.lifter.features import Observations, observe
+from pose.lifter.features import Lifted
 from pose.lifter.initialization import initialize
 from pose.lifter.model import Block, LifterConfig, LifterNetwork
 from pose.sequences import LiftBatch
 from pose.system.whole_file import whole_file
+from pose.training.batches import BatchSource, TensorBatch, generator, load, mirrored_joints, timed
+from pose.training.dialects import in_dialects
 from pose.training.logs import TrainingLog
 from pose.training.losses import LossWeights, lifting_loss
 from pose.training.optimizers import OptimizerConfig, build_optimizer, check_recipe
@@ -36,23 +38,17 @@ from pose.training.schedules import ScheduleConfig, build_schedule
 STATE_FILE = "state.pt"
 
 
-class BatchSource(Protocol):
-    """Where training sequences come from."""
-
-    def batch(self, step: int) -> LiftBatch:
-        """The batch of one step; the same number gives the same batch."""
-        ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
     """One complete training run.
 
     start_from: a shipped lifter or a checkpoint of the same form whose weights the run begins with; its optimiser and
     schedule begin anew (fine-tuning, or a second round). steps: optimiser steps. lookaheads: of a streaming model,
-    frames; drawn anew each step, repeat one to draw it more often. clip: largest norm of the gradient. ema: decay of
-    the averaged weights, which are what is saved. precision: fp32 or bf16 (weights stay fp32). workers: threads that
-    prepare batches. compile: use torch.compile.
+    frames; drawn anew each step, repeat one to draw it more often. dialects: whether each sequence's scores are said
+    in a dialect of its own (`pose.training.dialects`). consistency: above 0 each step trains on its batch and on the
+    mirror image of it, in other dialects, and this is the weight of the distance between the two answers. clip: largest
+    norm of the gradient. ema: decay of the averaged weights, which are what is saved. precision: fp32 or bf16 (weights
+    stay fp32). workers: processes that make batches; 0: a thread of this one. compile: use torch.compile.
     """
 
     model: LifterConfig = field(default_factory=LifterConfig)
@@ -62,11 +58,13 @@ class TrainConfig:
     start_from: str | None = None
     steps: int = 10_000
     lookaheads: tuple[int, ...] = (0,)
+    dialects: bool = False
+    consistency: float = 0.0
     clip: float = 1.0
     ema: float = 0.999
     precision: str = "bf16"
     seed: int = 0
-    workers: int = 1
+    workers: int = 0
     compile: bool = False
     log_every: int = 50
     evaluate_every: int = 1000
@@ -77,7 +75,10 @@ class TrainConfig:
             raise ValueError(f"precision: {self.precision!r} is not one of fp32, bf16")
         if any(self.lookaheads) and not self.model.streaming:
             raise ValueError("lookaheads: only a streaming model has a look-ahead; set model.streaming")
-        for name in ("steps", "workers", "log_every", "evaluate_every", "checkpoint_every"):
+        for name in ("workers", "consistency"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name}: must be at least 0, got {getattr(self, name)}")
+        for name in ("steps", "log_every", "evaluate_every", "checkpoint_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: must be at least 1, got {getattr(self, name)}")
         check_recipe(self.optimizer, self.schedule, self.model.init)
@@ -124,8 +125,8 @@ class Trainer:
 
     def _example_features(self, network: LifterNetwork) -> Tensor:
         """What the network's embedding sees of the first batch, for initialisations that scale by the data."""
-        observations, times, _ = batch_tensors(self.source.batch(0), torch.device("cpu"))
-        return network.features(observations, times, max(self.config.lookaheads))
+        batch = TensorBatch.of(self.source.batch(0))
+        return network.features(batch.observe(), batch.times, max(self.config.lookaheads))
 
     def run(self, progress: Callable[[int, dict[str, float]], None] = lambda step, figures: None) -> None:
         """Train to the last step. `progress` is told the averaged figures every `log_every` steps."""
@@ -137,54 +138,68 @@ class Trainer:
 
     def _run(self, log: TrainingLog | None, progress: Callable[[int, dict[str, float]], None]) -> None:
         config, figures = self.config, Running()
-        for step, batch, waited in self._batches():
+        world, rank = self.accelerator.num_processes, self.accelerator.process_index
+        numbers = range(self.step * world + rank, config.steps * world, world)
+        for batch, waited in timed(load(self.source, numbers, config.workers, self.accelerator.device)):
             began = time.perf_counter()
-            parts = self._train_step(batch, step)
-            self.step = step + 1
+            parts = self._train_step(batch, self.step)
+            self.step += 1
             figures.add(parts | {"data_share": waited / (waited + time.perf_counter() - began)})
-            if self.step % config.log_every == 0 and log:
-                means = figures.take() | {"learning_rate": float(self.schedule.get_last_lr()[0])}
-                log.training(self.step, means)
-                progress(self.step, means)
             last = self.step == config.steps
+            if self.step % config.log_every == 0 or last:
+                self._tell(figures.take(), log, progress)
             if (self.step % config.evaluate_every == 0 or last) and self.evaluate and log:
                 self._evaluate(log)
             if (self.step % config.checkpoint_every == 0 or last) and log:
                 self.save()
 
-    def _batches(self) -> Iterator[tuple[int, LiftBatch, float]]:
-        """(step, batch, seconds waited for it); the next batches are made while this one is trained on."""
-        ahead = self.config.workers + 1
-        world, rank = self.accelerator.num_processes, self.accelerator.process_index
-        with ThreadPoolExecutor(self.config.workers) as pool:
-            steps = range(self.step, self.config.steps)
-            pending = {s: pool.submit(self.source.batch, s * world + rank) for s in steps[:ahead]}
-            for step in steps:
-                began = time.perf_counter()
-                batch = pending.pop(step).result()
-                waited = time.perf_counter() - began
-                if step + ahead < self.config.steps:
-                    pending[step + ahead] = pool.submit(self.source.batch, (step + ahead) * world + rank)
-                yield step, batch, waited
+    def _tell(
+        self, means: dict[str, float], log: TrainingLog | None, progress: Callable[[int, dict[str, float]], None]
+    ) -> None:
+        if not math.isfinite(means["loss"]):
+            raise PoseError(
+                f"training diverged before step {self.step}: the loss is {means['loss']}; lower the learning rate"
+            )
+        if log:
+            means |= {"learning_rate": float(self.schedule.get_last_lr()[0])}
+            log.training(self.step, means)
+            progress(self.step, means)
 
-    def _train_step(self, batch: LiftBatch, step: int) -> dict[str, float]:
-        fitting = [lookahead for lookahead in self.config.lookaheads if lookahead < batch.times.shape[1] / 2]
-        lookahead = random.Random(f"{self.config.seed}/{step}").choice(fitting or [0])
+    def _train_step(self, batch: TensorBatch, step: int) -> dict[str, float | Tensor]:
+        config, device = self.config, self.accelerator.device
+        fitting = [lookahead for lookahead in config.lookaheads if lookahead < batch.times.shape[1] / 2]
+        lookahead = random.Random(f"{config.seed}/{step}").choice(fitting or [0])
         for layer, block in enumerate(self.bare_network.blocks):
-            seed = random.Random(f"{self.config.seed}/{step}/{layer}").getrandbits(63)
-            cast(Block, block).attention.begin_step(step, torch.Generator().manual_seed(seed))
+            random_numbers = generator(torch.device("cpu"), config.seed, step, layer)
+            cast(Block, block).attention.begin_step(step, random_numbers)
+        batches = [batch, batch.mirrored()] if config.consistency else [batch]
+        if config.dialects:
+            scores = (in_dialects(b.scores, generator(device, config.seed, step, i)) for i, b in enumerate(batches))
+            batches = [b._replace(scores=said) for b, said in zip(batches, scores, strict=True)]
         with self._attention_kernels():
             with self.accelerator.autocast():
-                loss, parts = batch_loss(self.network, batch, lookahead, self.config.loss, self.accelerator.device)
-            if not torch.isfinite(loss):
-                raise PoseError(f"training diverged at step {step}: the loss is {loss.item()}; lower the learning rate")
+                loss, parts = self._loss(batches, lookahead)
             self.accelerator.backward(loss)
-        norm = self.accelerator.clip_grad_norm_(self.network.parameters(), self.config.clip)
+        norm = self.accelerator.clip_grad_norm_(self.network.parameters(), config.clip)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.schedule.step()
         self.average.update_parameters(self.bare_network)
-        return {"loss": loss.item(), "gradient_norm": float(norm)} | {name: part.item() for name, part in parts.items()}
+        assert norm is not None
+        return {"loss": loss.detach(), "gradient_norm": norm} | {name: part.detach() for name, part in parts.items()}
+
+    def _loss(self, batches: list[TensorBatch], lookahead: int) -> tuple[Tensor, dict[str, Tensor]]:
+        """Of a batch, or of a batch and its mirror image, whose answers should agree."""
+        config = self.config
+        if len(batches) == 1:
+            return tensor_loss(self.network, batches[0], lookahead, config.loss)[:2]
+        both = TensorBatch(*(torch.cat(pair) for pair in zip(*batches, strict=True)))
+        loss, parts, lifted = tensor_loss(self.network, both, lookahead, config.loss)
+        one, other = lifted.joints.chunk(2)
+        apart = (one - mirrored_joints(other)).norm(dim=-1).mean(-1)
+        valid = batches[0].valid[:, : apart.shape[1]]
+        parts["consistency"] = torch.where(valid, apart, 0.0).sum() / valid.sum().clamp(min=1)
+        return loss + config.consistency * parts["consistency"], parts
 
     def _attention_kernels(self) -> AbstractContextManager[None]:
         """On a CPU the plain kernels: the backward pass of the fused one takes twice as long for heads so small."""
@@ -246,41 +261,39 @@ def _average(decay: float, averages: Sequence[Tensor], current: Sequence[Tensor]
 
 
 class Running:
-    """Means of named figures since they were last taken."""
+    """Means of named figures since they were last taken. Figures on a GPU are not waited for before."""
 
     def __init__(self) -> None:
-        self._sums: dict[str, float] = {}
+        self._sums: dict[str, float | Tensor] = {}
         self._count = 0
 
-    def add(self, figures: dict[str, float]) -> None:
+    def add(self, figures: dict[str, float | Tensor]) -> None:
         for name, value in figures.items():
             self._sums[name] = self._sums.get(name, 0.0) + value
         self._count += 1
 
     def take(self) -> dict[str, float]:
-        means = {name: value / self._count for name, value in self._sums.items()}
+        means = {name: float(value) / self._count for name, value in self._sums.items()}
         self._sums, self._count = {}, 0
         return means
-
-
-def batch_tensors(batch: LiftBatch, device: torch.device) -> tuple[Observations, Tensor, Tensor]:
-    """Observations, times (B, T) and valid (B, T) of a batch."""
-
-    def tensor(name: str) -> Tensor:
-        return torch.from_numpy(getattr(batch, name)).to(device, non_blocking=True)
-
-    times = tensor("times")
-    flags = [tensor(name) for name in ("intrinsics", "derived", "intrinsics_known")]
-    return observe(tensor("keypoints"), tensor("scores"), times, *flags), times, tensor("valid")
 
 
 def batch_loss(
     network: torch.nn.Module, batch: LiftBatch, lookahead: int, weights: LossWeights, device: torch.device
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """The loss of one batch, and its parts. Frames within `lookahead` of the end have no answer and no loss."""
-    observations, times, valid = batch_tensors(batch, device)
-    lifted = network(observations, times, lookahead)
+    return tensor_loss(network, TensorBatch.of(batch).to(device), lookahead, weights)[:2]
+
+
+def tensor_loss(
+    network: torch.nn.Module, batch: TensorBatch, lookahead: int, weights: LossWeights
+) -> tuple[Tensor, dict[str, Tensor], Lifted]:
+    """The loss of one batch, its parts, and the answers."""
+    times = batch.times
+    lifted = network(batch.observe(), times, lookahead)
     count = times.shape[1] - lookahead
-    answered = valid[:, :count] & valid[:, lookahead:]
-    joints, root = (torch.from_numpy(truth[:, :count]).to(device) for truth in (batch.joints, batch.root))
-    return lifting_loss(lifted, joints, root, times[:, :count], answered, weights)
+    answered = batch.valid[:, :count] & batch.valid[:, lookahead:]
+    loss, parts = lifting_loss(
+        lifted, batch.joints[:, :count], batch.root[:, :count], times[:, :count], answered, weights
+    )
+    return loss, parts, lifted

@@ -15,7 +15,7 @@ from pose.lifter.model import LifterConfig, LifterNetwork
 from pose.lifter.predict import Lifter
 from pose.training.trainer import Trainer
 
-sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "datasets")]
+sys.path += [str(Path(__file__).parents[1] / "training"), str(Path(__file__).parents[1] / "datasets")]
 from motion import waving_clip
 from training_fixtures import source_of, train_config
 

@@ -10,6 +10,7 @@ from pose.lifter.features import Lifted
 from pose.training.losses import LossWeights, lifting_loss
 
 B, T, J = 2, 6, 17
+LIMBS = ((1, 2, 3), (4, 5, 6), (11, 12, 13), (14, 15, 16))
 
 
 @pytest.fixture
@@ -28,9 +29,16 @@ def case():
     return lifted, truth, root, times, valid
 
 
+def bend_by_hand(joints, near, middle, far) -> float:
+    """2 sin(half the angle between the two bones), by the angle itself."""
+    upper, lower = joints[middle] - joints[near], joints[far] - joints[middle]
+    cosine = upper @ lower / np.linalg.norm(upper) / np.linalg.norm(lower)
+    return 2 * np.sin(np.arccos(cosine) / 2)
+
+
 def by_hand(lifted: Lifted, truth, root, times, valid) -> dict[str, float]:
     """Each part as its definition says, frame by frame."""
-    parts: dict[str, list[float]] = {name: [] for name in ("position", "velocity", "shape", "root", "spread")}
+    parts: dict[str, list[float]] = {name: [] for name in ("position", "velocity", "shape", "root", "bend", "spread")}
     p, q, s = (x.numpy().astype(np.float64) for x in (lifted.joints, truth, lifted.sigma))
     r, g, t = lifted.root.numpy(), root.numpy(), times.numpy()
     for b, i in np.argwhere(valid.numpy()):
@@ -39,6 +47,9 @@ def by_hand(lifted: Lifted, truth, root, times, valid) -> dict[str, float]:
         scale = (p[b, i] * q[b, i]).sum() / (p[b, i] ** 2).sum()
         parts["shape"].append(np.linalg.norm(scale * p[b, i] - q[b, i], axis=-1).mean())
         parts["root"].append(min(1.0, np.linalg.norm(r[b, i] - g[b, i]) / max(g[b, i, 2], 0.3)))
+        parts["bend"].append(
+            np.mean([abs(bend_by_hand(p[b, i], *limb) - bend_by_hand(q[b, i], *limb)) for limb in LIMBS])
+        )
         parts["spread"].append((np.log(s[b, i, 1:]) + (error[1:] / s[b, i, 1:]) ** 2 / 2).mean())
         if i + 1 < T and valid[b, i + 1]:
             moved = (p[b, i + 1] - q[b, i + 1]) - (p[b, i] - q[b, i])
@@ -48,7 +59,7 @@ def by_hand(lifted: Lifted, truth, root, times, valid) -> dict[str, float]:
 
 
 def test_every_part_is_what_its_definition_says(case):
-    weights = LossWeights(position=0.5, velocity=2.0, shape=0.25, root=0.125, spread=0.0625)
+    weights = LossWeights(position=0.5, velocity=2.0, shape=0.25, root=0.125, bend=0.375, spread=0.0625)
     total, parts = lifting_loss(*case, weights)
     expected = by_hand(*case)
     for name, value in expected.items():

@@ -137,7 +137,7 @@ def test_divergence_is_said_in_one_line(source, tmp_path):
             batch = source.batch(step)
             return replace(batch, joints=batch.joints * np.float32("nan")) if step == 2 else batch
 
-    with pytest.raises(PoseError, match="diverged at step 2: the loss is nan; lower the learning rate"):
+    with pytest.raises(PoseError, match="diverged before step 3: the loss is nan; lower the learning rate"):
         Trainer(train_config(), Broken(), tmp_path).run()
 
 

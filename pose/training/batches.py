@@ -1,0 +1,125 @@
+"""Training batches on their way from a source to the device: made by other processes, as tensors, mirrored."""
+
+import random
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple, Protocol, Self
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from pose.lifter.features import Observations, observe
+from pose.sequences import LiftBatch
+from pose.skeletons import H36M17
+
+
+class BatchSource(Protocol):
+    """Where training sequences come from."""
+
+    def batch(self, step: int) -> LiftBatch:
+        """The batch of one step; the same number gives the same batch."""
+        ...
+
+
+class TensorBatch(NamedTuple):
+    """What training needs of a `pose.sequences.LiftBatch`, with its shapes and units."""
+
+    keypoints: Tensor
+    scores: Tensor
+    times: Tensor
+    intrinsics: Tensor
+    derived: Tensor
+    intrinsics_known: Tensor
+    valid: Tensor
+    joints: Tensor
+    root: Tensor
+
+    @classmethod
+    def of(cls, batch: LiftBatch) -> Self:
+        return cls(*(torch.from_numpy(getattr(batch, name)) for name in cls._fields))
+
+    def to(self, device: torch.device) -> "TensorBatch":
+        return TensorBatch(*(tensor.to(device, non_blocking=True) for tensor in self))
+
+    def observe(self) -> Observations:
+        """The observations (B, T) that the network gets."""
+        return observe(self.keypoints, self.scores, self.times, self.intrinsics, self.derived, self.intrinsics_known)
+
+    def mirrored(self) -> "TensorBatch":
+        """The same people in a mirror: left is right, and the picture is turned over about the camera's axis."""
+        keypoints = self.keypoints[:, :, _SIDES].clone()
+        keypoints[..., 0] = 2 * self.intrinsics[:, 0, 2].float()[:, None, None] - keypoints[..., 0]
+        return self._replace(
+            keypoints=keypoints,
+            scores=self.scores[:, :, _SIDES],
+            joints=mirrored_joints(self.joints),
+            root=self.root * self.root.new_tensor([-1, 1, 1]),
+        )
+
+
+_SIDES = list(H36M17.flip_order)
+
+
+def mirrored_joints(joints: Tensor) -> Tensor:
+    """(..., 17, 3) m in the camera frame, as a mirror shows them."""
+    return joints[..., _SIDES, :] * joints.new_tensor([-1, 1, 1])
+
+
+class _Steps(Dataset[TensorBatch]):
+    """The batches of a source by their number, as processes of a `DataLoader` make them."""
+
+    def __init__(self, source: BatchSource) -> None:
+        self._source = source
+
+    def __getitem__(self, number: int) -> TensorBatch:
+        torch.set_num_threads(1)
+        return TensorBatch.of(self._source.batch(number))
+
+
+def load(source: BatchSource, numbers: Sequence[int], workers: int, device: torch.device) -> Iterator[TensorBatch]:
+    """The batches `numbers` of a source, in order, on `device`; the next ones are made while one is trained on.
+
+    workers: processes that make them; 0: a thread of this process, which suits a machine of few cores.
+    """
+    if workers == 0:
+        yield from (batch.to(device) for batch in _by_a_thread(source, numbers))
+        return
+    loader = DataLoader(
+        _Steps(source),
+        batch_size=None,
+        sampler=numbers,
+        num_workers=workers,
+        pin_memory=device.type == "cuda",
+        prefetch_factor=4,
+        multiprocessing_context="forkserver",  # a fork of a process with threads may hang
+    )
+    for batch in loader:
+        yield batch.to(device)
+
+
+def _by_a_thread(source: BatchSource, numbers: Sequence[int]) -> Iterator[TensorBatch]:
+    with ThreadPoolExecutor(1) as thread:
+        waiting = [thread.submit(source.batch, number) for number in numbers[:2]]
+        for position in range(len(numbers)):
+            batch = waiting.pop(0).result()
+            if position + 2 < len(numbers):
+                waiting.append(thread.submit(source.batch, numbers[position + 2]))
+            yield TensorBatch.of(batch)
+
+
+def timed(batches: Iterator[TensorBatch]) -> Iterator[tuple[TensorBatch, float]]:
+    """Each batch with the seconds that were waited for it."""
+    while True:
+        began = time.perf_counter()
+        batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch, time.perf_counter() - began
+
+
+def generator(device: torch.device, *parts: object) -> torch.Generator:
+    """Random numbers on `device` that depend on `parts` alone: a seed, a step, a purpose."""
+    seed = random.Random("/".join(map(str, parts))).getrandbits(63)
+    return torch.Generator(device).manual_seed(seed)
