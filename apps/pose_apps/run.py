@@ -73,12 +73,33 @@ class Tally:
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of `pose-run`."""
     parser = ArgumentParser(prog="pose-run", description="Track every person of a video in 3D.", exit_on_error=False)
+    clip = parser.add_argument(
+        "clip", nargs="?", default=argparse.SUPPRESS, action=_Clip, metavar="VIDEO", help="as --video"
+    )
     add_config_option(parser)
     add_options(parser, RunConfig)
     add_options(parser, PipelineConfig)
     parser.set_defaults(_preset_by_device(argv))
-    parsed = parse_arguments(parser, config_first(argv))
+    words = config_first(argv)
+    parsed = parse_arguments(parser, words)
+    if clip.given and any(word.partition("=")[0] == "--video" for word in words):
+        raise UsageError(f"--video and {clip.given}: name one video; call pose-run once for each")
     return run(config_of(RunConfig, parsed), config_of(PipelineConfig, parsed))
+
+
+class _Clip(argparse.Action):
+    """The video as a word of its own: `pose-run clip.mp4`. given: that word."""
+
+    given: str | None = None
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        namespace.video = self.given = str(values)
 
 
 def _preset_by_device(argv: Sequence[str] | None) -> dict[str, Any]:
@@ -98,7 +119,7 @@ def run(config: RunConfig, pipeline_config: PipelineConfig) -> int:
     from pose_apps.support.intrinsics import read_intrinsics
 
     if not config.video:
-        raise UsageError("--video is missing: name a video file, a folder or glob of pictures, an address or a camera")
+        raise UsageError("no video: name a video file, a folder or glob of pictures, an address or a camera")
     intrinsics = None if config.intrinsics is None else read_intrinsics(config.intrinsics)
     outputs = plan_outputs(config.video, config.out, config.formats, config.overlay)
     if not config.overwrite:
@@ -112,31 +133,45 @@ def run(config: RunConfig, pipeline_config: PipelineConfig) -> int:
             image_fps=config.image_fps,
             keep="overlay" in outputs.files,
         ) as source,
-        outputs.ready_folder(),
+        outputs.ready_folder() as written,
     ):
         from pose.pipeline import Pipeline
         from pose.weights import hidden_progress
 
         with hidden_progress(config.quiet):
             pipeline = Pipeline(pipeline_config, intrinsics=intrinsics)
-        tally, interrupted = _process(source, pipeline, outputs, config)
+        tally = Tally()
+        try:
+            finished = _process(source, pipeline, written, config, tally)
+        except KeyboardInterrupt:
+            raise _interruption(tally, source, outputs.settle(written, whole=False), outputs) from None
+        results = outputs.settle(written, whole=finished or source.info.is_live)
         if not config.quiet:
-            _report(tally, source, pipeline, outputs, time.perf_counter() - begun)
+            _report(tally, source, pipeline, results, time.perf_counter() - begun)
         if config.profile:
             _print_times(pipeline.times.seconds, tally.frames)
         if source.cut_short:
             raise PoseError(f"{source.cut_short}; the results hold what comes before")
-    if interrupted:
-        raise KeyboardInterrupt
+    if not finished:
+        raise _interruption(tally, source, results, outputs)
     return 0
 
 
-def _process(source: "Source", pipeline: "Pipeline", outputs: Outputs, config: RunConfig) -> tuple[Tally, bool]:
-    """Write the results as they come, then the overlay; says whether Ctrl-C ended it early."""
+def _interruption(tally: Tally, source: "Source", results: Outputs, wanted: Outputs) -> KeyboardInterrupt:
+    """What is raised after Ctrl-C: it says what is left of the work."""
+    if tally.frames == 0:
+        return KeyboardInterrupt("no frame was finished, nothing is kept")
+    known = source.info.frame_count
+    text = f"{tally.frames} of {known} frames" if known and known >= tally.frames else f"{tally.frames} frames"
+    where = "" if results is wanted else f" in {results.folder}; the earlier result stays"
+    return KeyboardInterrupt(f"{text} kept, marked incomplete{where}")
+
+
+def _process(source: "Source", pipeline: "Pipeline", outputs: Outputs, config: RunConfig, tally: Tally) -> bool:
+    """Write the results as they come, then the overlay; False where Ctrl-C ended it early."""
     from pose.files import WRITERS, ResultSpool
 
     info = _run_info(source, pipeline, config)
-    tally = Tally()
     with Interrupts() as interrupts, ExitStack() as stack:
         stop = interrupts.stop
         writers: list[ResultWriter] = [
@@ -165,7 +200,7 @@ def _process(source: "Source", pipeline: "Pipeline", outputs: Outputs, config: R
         if spool is not None and (source.info.is_live or not stop.is_set()):  # Ctrl-C is how one ends a live source
             with pipeline.times.measure("overlay"), interrupts.raised_after(0):
                 _draw_overlay(source, spool, info, outputs.files["overlay"], config.quiet)
-    return tally, stop.is_set()
+    return not stop.is_set()
 
 
 def _run_info(source: "Source", pipeline: "Pipeline", config: RunConfig) -> "RunInfo":

@@ -23,7 +23,6 @@ def raising(error: BaseException):
     [
         (PoseError("clip.mp4 holds no video"), 1, "clip.mp4 holds no video"),
         (UsageError("two\nlines"), 2, "two lines"),
-        (KeyboardInterrupt(), 130, "interrupted"),
         (OSError(errno.ENOSPC, "No space left on device", "out.json"), 1, "out.json: No space left on device"),
         (OSError(errno.EIO, "Input/output error"), 1, "Input/output error"),
         (
@@ -37,6 +36,15 @@ def raising(error: BaseException):
 def test_an_error_is_one_line_and_a_status(error, status, line, capsys):
     assert raising(error)([]) == status
     assert capsys.readouterr() == ("", f"error: {line}\n")
+
+
+@pytest.mark.parametrize(
+    ("interrupt", "line"),
+    [(KeyboardInterrupt(), "interrupted"), (KeyboardInterrupt("9 frames kept"), "interrupted: 9 frames kept")],
+)
+def test_ctrl_c_is_no_error(interrupt, line, capsys):
+    assert raising(interrupt)([]) == 130
+    assert capsys.readouterr() == ("", f"{line}\n")
 
 
 @pytest.mark.parametrize("status", [None, 0, 3])

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import resource
+import shlex
 import signal
 import subprocess
 import time
@@ -36,7 +37,7 @@ def decoded(path: Path) -> list[np.ndarray]:
 
 
 def test_one_command_turns_a_clip_into_tracked_3d(call, dance, tmp_path):
-    done = call("run", "--video", dance, "--out", tmp_path / "out", "--end", 1.5, "--profile")
+    done = call("run", dance, "--out", tmp_path / "out", "--end", 1.5, "--profile")
     assert (done.returncode, done.stderr) == (0, "")
     assert "45 frames, 1.5 s of video, 1 person" in done.stdout
     assert "a field of view of 55 degrees was assumed" in done.stdout
@@ -124,6 +125,50 @@ def test_existing_results_are_kept_unless_asked(dance, tmp_path, tiny_lifter, ca
     assert capsys.readouterr().out == ""
 
 
+def test_an_older_result_goes_only_as_a_whole(dance, tmp_path, tiny_lifter, capsys):
+    """No file of one run beside those of another."""
+    call = ["--video", dance, "--out", str(tmp_path), "--end", "0.1", "--formats", "json", "--lifter", str(tiny_lifter)]
+    (tmp_path / "overlay.mp4").write_text("of an older run")
+    (tmp_path / "notes.txt").write_text("mine")
+    assert main(call) == 2
+    assert f"{tmp_path / 'overlay.mp4'} exists; give --overwrite" in capsys.readouterr().err
+    assert main([*call, "--overwrite"]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.txt", "poses.json"]
+    assert f"results: {tmp_path / 'poses.json'}\n" in capsys.readouterr().out
+
+
+def test_an_older_result_stays_until_the_new_one_is_whole(dance, tmp_path, tiny_lifter, monkeypatch, capsys):
+    call = ["--video", dance, "--out", str(tmp_path), "--end", "0.2", "--lifter", str(tiny_lifter), "--overwrite"]
+    assert main(call) == 0
+    old = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert sorted(old) == ["overlay.mp4", "poses.json", "poses.npz"]
+
+    def interrupted(*arguments: object) -> None:
+        assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == old
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr("pose_apps.run._draw_overlay", interrupted)
+    capsys.readouterr()
+    assert main([*call, "--start", "0.1"]) == 130
+    kept = f"3 of 3 frames kept, marked incomplete in {tmp_path / 'unfinished'}; the earlier result stays"
+    assert capsys.readouterr().err == f"interrupted: {kept}\n"
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == old
+    assert len(load_poses(tmp_path / "unfinished" / "poses.npz")) == 3
+    assert sorted(path.name for path in tmp_path.iterdir()) == [*sorted(old), "unfinished"]
+
+
+@pytest.mark.parametrize("closed", ["2>&-", ">&-", ">&- 2>&- <&-"])
+def test_closed_streams_change_nothing_in_the_files(closed, dance, tmp_path, tiny_lifter, weights_dir, command_line):
+    arguments = ("--video", dance, "--end", 0.1, "--lifter", tiny_lifter, "--out")
+    for out, redirected in (("usual", ""), ("closed", closed)):
+        call = f"{shlex.join(command_line('run', *arguments, tmp_path / out))} {redirected}"
+        environment = {**os.environ, "POSE_WEIGHTS_DIR": str(weights_dir)}
+        done = subprocess.run(call, shell=True, env=environment, capture_output=True, timeout=300, check=False)
+        assert (done.returncode, done.stderr) == (0, b"")
+    for name in ("poses.json", "poses.npz", "overlay.mp4"):
+        assert (tmp_path / "usual" / name).read_bytes() == (tmp_path / "closed" / name).read_bytes(), name
+
+
 def test_printed_config_can_be_given_back(tmp_path, capsys):
     with pytest.raises(SystemExit) as end:
         main(["--config", "fast", "--max-people", "3", "--end", "2", "--print_config"])
@@ -151,7 +196,11 @@ def test_options_override_the_config_file_wherever_they_stand(config, first, tmp
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
-        ([], 2, "--video is missing"),
+        ([], 2, "no video: name a video file"),
+        (["none.mp4"], 2, "none.mp4: no such file"),
+        (["dance.mp4", "text.mp4"], 2, "unexpected argument 'text.mp4'"),
+        (["dance.mp4", "--video", "dance.mp4"], 2, "--video and dance.mp4: name one video"),
+        (["--video=text.mp4", "dance.mp4"], 2, "--video and dance.mp4: name one video"),
         (["--config"], 2, "--config: expected one argument"),
         (["--video", "none.mp4"], 2, "none.mp4: no such file"),
         (["--video", "emptyfolder"], 2, "emptyfolder: the folder has no pictures"),
@@ -177,7 +226,7 @@ def test_options_override_the_config_file_wherever_they_stand(config, first, tmp
         (["--config", "wrong.yaml"], 2, "unknown key 'max_peple': did you mean max_people?"),
         (["--config", "binary.yaml"], 2, "--config: binary.yaml is no text file"),
         (["--config", "zero.mp4"], 2, "--config: expected lines such as"),
-        (["--video", ""], 2, "--video is missing"),
+        (["--video", ""], 2, "no video: name a video file"),
         (["--video", "http://nowhere.invalid/a.mp4"], 1, "http://nowhere.invalid/a.mp4: no connection"),
         (["--video", "dance.mp4", "--max-people", "some"], 2, "--max-people: expected int, got some"),
         (["--video", "dance.mp4", "--detector-model", "no.tflite"], 2, "detector_model: no.tflite is neither a file"),
@@ -305,7 +354,6 @@ def test_interrupt_keeps_what_is_finished(dance, tmp_path, tiny_lifter, weights_
     process.send_signal(signal.SIGINT)
     printed, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
-    assert "interrupted" in errors
     document = json.loads((out / "poses.json").read_text())
     poses = load_poses(out / "poses.npz")
     assert not document["complete"]
@@ -313,6 +361,7 @@ def test_interrupt_keeps_what_is_finished(dance, tmp_path, tiny_lifter, weights_
     assert len(poses) == len(document["frames"]) > 10
     assert sorted(path.name for path in out.iterdir()) == ["poses.json", "poses.npz"]
     assert f"{len(poses)} frames" in printed
+    assert errors == f"interrupted: {len(poses)} of 545 frames kept, marked incomplete\n"
 
 
 def seen_on_a_terminal(command: list[str], environment: dict[str, str]) -> str:

@@ -78,7 +78,7 @@ def test_ctrl_c_finishes_the_recording_and_the_report(command_line, dance, tmp_p
     time.sleep(1)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
-    assert (process.returncode, err) == (130, "error: interrupted\n")
+    assert (process.returncode, err) == (130, "interrupted\n")
     (folder,) = tmp_path.glob("live-*")
     assert sorted(path.name for path in folder.iterdir()) == ["poses.json", "poses.npz", "video.mp4"]
     poses = load_poses(folder / "poses.npz")

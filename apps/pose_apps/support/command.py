@@ -44,10 +44,11 @@ def run_command(function: Main) -> Callable[..., int]:
             return _fail(str(error), error.exit_code)
         except argparse.ArgumentError as error:
             return _fail(_in_our_words(str(error)), UsageError.exit_code)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
             if argv is None:  # this process ends now: one more Ctrl-C would only break into its last steps
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
-            return _fail("interrupted", INTERRUPTED)
+            print(": ".join(("interrupted", *filter(None, [str(interrupt)]))), file=sys.stderr)
+            return INTERRUPTED
         except BrokenPipeError:
             # Python flushes once more when it ends; give it something that takes the rest.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,6 +1,7 @@
 """Where `pose-run` puts its files, checked before any work starts."""
 
 import os
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 from pose.errors import PoseError, UsageError
 
 FORMATS = {"json": "poses.json", "npz": "poses.npz", "overlay": "overlay.mp4"}
+UNFINISHED = "unfinished"  # the folder for what an interrupted run leaves beside an older result
 GLOB_CHARACTERS = frozenset("*?[")
 
 
@@ -25,16 +27,16 @@ class Outputs:
         return self.files.get("overlay")
 
     def check_free(self) -> None:
-        """Raises UsageError when a file of this run is there already."""
-        for path in self.files.values():
-            if path.exists():
-                raise UsageError(f"{path} exists; give --overwrite to replace it, or another folder with --out")
+        """Raises UsageError when results are there already: files of two runs side by side would belong to neither."""
+        for path in self._there():
+            raise UsageError(f"{path} exists; give --overwrite to replace what is there, or another folder with --out")
 
     @contextmanager
-    def ready_folder(self) -> Iterator[None]:
-        """Makes the folder for the time of the work; one that was made for nothing is removed again.
+    def ready_folder(self) -> Iterator["Outputs"]:
+        """Makes the folder for the time of the work, and gives what to write: these files or, where results lie that
+        stay until new ones are whole, the same in a hidden folder.
 
-        Raises PoseError when it cannot be made or written.
+        A folder that was made for nothing is removed again. Raises PoseError when it cannot be made or written.
         """
         made = [folder for folder in (self.folder, *self.folder.parents) if not folder.exists()]
         try:
@@ -45,12 +47,47 @@ class Outputs:
             raise PoseError(f"{self.folder}: cannot be made ({error.strerror}); name another with --out") from error
         if not os.access(self.folder, os.W_OK | os.X_OK):
             raise PoseError(f"{self.folder}: cannot be written; name another with --out")
+        written = self._beside(f".new-{uuid.uuid4().hex[:8]}") if self._there() else self
+        written.folder.mkdir(exist_ok=True)
         try:
-            yield
+            yield written
         finally:
+            self.settle(written, whole=False)
             with suppress(OSError):  # not empty: somebody's results are in it
                 for folder in made:
                     folder.rmdir()
+
+    def settle(self, written: "Outputs", *, whole: bool) -> "Outputs":
+        """Put what was written in the place of the old result or, where it is not whole, beside it. Returns where.
+
+        What `ready_folder` gave without an old result is in its place already. A second call does nothing.
+        """
+        if written is self or not written.folder.is_dir():
+            return self
+        target = self if whole else self._beside(UNFINISHED)
+        if whole or written._there():
+            target.folder.mkdir(exist_ok=True)
+            for name, place in target._all().items():
+                new = written._all()[name]
+                if new.exists():
+                    new.replace(place)
+                else:
+                    place.unlink(missing_ok=True)
+        with suppress(OSError):
+            written.folder.rmdir()
+        return target
+
+    def _beside(self, folder: str) -> "Outputs":
+        return Outputs(
+            self.folder / folder, {name: self.folder / folder / path.name for name, path in self.files.items()}
+        )
+
+    def _all(self) -> dict[str, Path]:
+        """Every file that a run may write into the folder."""
+        return {name: self.folder / file for name, file in FORMATS.items()}
+
+    def _there(self) -> list[Path]:
+        return [path for path in self._all().values() if path.exists()]
 
 
 def plan_outputs(video: str, out: str | None, formats: str, overlay: bool) -> Outputs:
