@@ -163,17 +163,24 @@ ONE_PASS: dict[str, Choice[OnePass]] = {
 }
 
 
-def build(table: dict[str, Choice[Stage]], name: str, config: "PipelineConfig", model: str | None = None) -> Stage:
-    """The stage that `table` calls `name`, with the weights in `model` (None: the usual ones).
+def build(
+    table: dict[str, Choice[Stage]],
+    name: str,
+    config: "PipelineConfig",
+    model: str | None = None,
+    key: str | None = None,
+) -> Stage:
+    """The stage that `table` calls `name`, with the weights in `model` (None: the usual ones). key: see `weight_file`.
 
     Raises PoseError when a weight cannot be had, or the stage cannot run on the device or in the precision of `config`.
     """
     choice = table[name]
+    key = key or ("estimator_model" if table is ESTIMATORS else "detector_model")
     if choice.cpu_only and config.device == "cuda":
         raise PoseError(f"device: {name} runs on the CPU only; use device auto or cpu, or another stage than {name}")
     if choice.cpu_only and config.precision != "auto":
         raise PoseError(f"precision: {name} computes in its file's own; use precision auto")
-    return choice.build(config, weight_file(choice, model))
+    return choice.build(config, weight_file(choice, model, key))
 
 
 def is_one_pass(config: "PipelineConfig") -> bool:
@@ -182,27 +189,46 @@ def is_one_pass(config: "PipelineConfig") -> bool:
     return config.detector == config.estimator and config.detector in ONE_PASS and len(models) <= 1
 
 
+def one_pass_model(config: "PipelineConfig") -> tuple[str | None, str]:
+    """The weights of a network that is detector and estimator, and the key that names them."""
+    if config.detector_model is not None:
+        return config.detector_model, "detector_model"
+    return config.estimator_model, "estimator_model"
+
+
+def unused_keys(config: "PipelineConfig") -> dict[str, str]:
+    """The keys that mean nothing to the chosen networks, and why."""
+    unused = {}
+    if is_one_pass(config):
+        name = config.detector
+        unused["detect_every"] = f"{name} finds people and joints in one pass, in every frame"
+        unused["presence_score"] = f"{name} finds people and joints in one pass; its threshold is detection_score"
+    choice = DETECTORS[config.detector]
+    if choice.weight is None and not choice.own_file:
+        unused["detection_score"] = f"{config.detector} has no network that gives a score"
+    return unused
+
+
 def model_files(config: "PipelineConfig") -> list[tuple[str, str, Path]]:
     """Role, name and file of the networks that find people and joints. Raises what `weight_file` raises."""
-    detector, estimator = config.detector_model, config.estimator_model
+    detector, estimator = (config.detector_model, "detector_model"), (config.estimator_model, "estimator_model")
     if is_one_pass(config):
-        detector = estimator = detector or estimator
+        detector = estimator = one_pass_model(config)
     files = (
-        ("detector", config.detector, weight_file(DETECTORS[config.detector], detector)),
-        ("estimator", config.estimator, weight_file(ESTIMATORS[config.estimator], estimator)),
+        ("detector", config.detector, weight_file(DETECTORS[config.detector], *detector)),
+        ("estimator", config.estimator, weight_file(ESTIMATORS[config.estimator], *estimator)),
     )
     return [(role, name, file) for role, name, file in files if file is not None]
 
 
-def weight_file(choice: Choice[Stage], model: str | None) -> Path | None:
+def weight_file(choice: Choice[Stage], model: str | None, key: str) -> Path | None:
     """The file of a stage's weights; None for a stage without a network.
 
-    model: a catalogue name, or the user's own file; None takes the usual weights. Raises UsageError when it is neither,
-    and what `pose.weights.locate` raises.
+    model: a catalogue name, or the user's own file; None takes the usual weights. key: what errors call it. Raises
+    UsageError when it is neither, and what `pose.weights.locate` raises.
     """
     from pose.weights import WEIGHTS, locate
 
-    key = "estimator_model" if choice in ESTIMATORS.values() else "detector_model"
     if choice.weight is None and not choice.own_file:
         if model is not None:
             raise UsageError(f"{key}: {model} was given for a stage that has no network")

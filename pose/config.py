@@ -3,11 +3,11 @@
 This module imports nothing heavy, so that a command can parse its options before any network is loaded.
 """
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, get_args
 
-from pose.builders import DETECTORS, ESTIMATORS
+from pose.builders import DETECTORS, ESTIMATORS, unused_keys
 from pose.errors import UsageError
 from pose.people.identities import TRACKERS
 from pose.system.device import Device, Precision, driver_present, onnx_has_cuda
@@ -15,6 +15,10 @@ from pose.system.device import Device, Precision, driver_present, onnx_has_cuda
 DEVICES: tuple[str, ...] = get_args(Device)
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 AUTO_LIFTER = "auto"
+# What belongs to the networks that find people and joints: a score means something to one network only.
+NETWORK_KEYS = (
+    "detector", "estimator", "detector_model", "estimator_model", "detection_score", "detector_size", "presence_score",
+)  # fmt: skip
 
 
 def option(
@@ -76,6 +80,10 @@ class PipelineConfig:
         check_options(self)
         if self.detector_size is not None and not DETECTORS[self.detector].sized:
             raise UsageError(f"detector_size: {self.detector} knows one size only")
+        usual = {entry.name: entry.default for entry in fields(self)}
+        for key, reason in unused_keys(self).items():
+            if getattr(self, key) != usual[key]:
+                raise UsageError(f"{key}: {reason}; leave it out")
 
 
 def presets_folder() -> Path:
@@ -123,3 +131,13 @@ def load_preset(name: str, **changes: Any) -> PipelineConfig:
         if key not in known:
             raise UsageError(f"unknown key {key!r}; known: {', '.join(known)}")
     return PipelineConfig(**values)
+
+
+def with_networks_of(config: PipelineConfig, preset: str) -> PipelineConfig:
+    """The networks of another preset, and everything else as in `config`, as far as those networks make use of it.
+
+    Raises what `preset_text` raises.
+    """
+    networks = load_preset(preset)
+    kept = {entry.name for entry in fields(PipelineConfig)} - set(NETWORK_KEYS) - set(unused_keys(networks))
+    return replace(networks, **{name: getattr(config, name) for name in kept})

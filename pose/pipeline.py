@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.builders import DETECTORS, ESTIMATORS, ONE_PASS, build, is_one_pass, model_files
+from pose.builders import DETECTORS, ESTIMATORS, ONE_PASS, build, is_one_pass, model_files, one_pass_model
 from pose.camera import intrinsics_from_fov
 from pose.config import AUTO_LIFTER, PipelineConfig, load_preset
 from pose.errors import UsageError
@@ -204,8 +204,7 @@ def _people_stages(
     if warm:
         warm_up_tracker(config.tracker)
     if is_one_pass(config):
-        model = config.detector_model or config.estimator_model
-        network = _TimedOnePass(build(ONE_PASS, config.detector, config, model), times)
+        network = _TimedOnePass(build(ONE_PASS, config.detector, config, *one_pass_model(config)), times)
         if warm:
             warm_up_one_pass(network)
         return network.skeleton, partial(OnePassPeople, network, **follow)

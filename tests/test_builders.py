@@ -1,12 +1,13 @@
 """Stages by name: what is built, with which weights, and what is refused."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from pose.builders import DETECTORS, ESTIMATORS, ONE_PASS, build, is_one_pass, model_files
-from pose.config import PipelineConfig
+from pose.config import PipelineConfig, load_preset, with_networks_of
 from pose.errors import PoseError, UsageError
 from pose.pipeline import StageTimes, _people_stages
 
@@ -94,6 +95,42 @@ def test_options_reach_the_network():
         config(detector="mobilenet", detector_size=320)
     with pytest.raises(UsageError, match=r"detection_score: 1.5 is out of range"):
         config(detection_score=1.5)
+
+
+@pytest.mark.parametrize("key", ["detector_model", "estimator_model"])
+def test_a_model_that_is_not_there_is_said_of_the_option_that_named_it(key):
+    one_pass = config(detector="yolo-pose", estimator="yolo-pose", **{key: "nope.pt"})
+    for chosen in (one_pass, config(**{key: "nope.pt"})):
+        for use in (model_files, lambda chosen: _people_stages(chosen, StageTimes())):
+            with pytest.raises(UsageError, match=f"^{key}: nope.pt is neither a file nor a name"):
+                use(chosen)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"detector": "yolo-pose", "estimator": "yolo-pose", "detect_every": 1.0}, "detect_every: yolo-pose finds"),
+        ({"detector": "yolo-pose", "estimator": "yolo-pose", "presence_score": 0.4}, "presence_score: yolo-pose finds"),
+        ({"detector": "full-frame", "detection_score": 0.4}, "detection_score: full-frame has no network"),
+    ],
+)
+def test_what_the_networks_make_no_use_of_is_refused(changes, message):
+    with pytest.raises(UsageError, match=message):
+        config(**changes)
+
+
+def test_another_preset_changes_the_networks_and_nothing_else():
+    before = config(
+        tracker="botsort", repair=False, precision="float16", detect_every=1.0, detection_score=0.3, max_people=3
+    )
+    after = with_networks_of(before, "permissive")
+    networks = load_preset("permissive")
+    assert (after.detector, after.estimator) == (networks.detector, networks.estimator)
+    assert after.detection_score is None  # a score of another network's
+    assert after == replace(before, detector=after.detector, estimator=after.estimator, detection_score=None)
+    one_pass = with_networks_of(before, "balanced")
+    assert one_pass.detect_every == PipelineConfig().detect_every  # which it makes no use of
+    assert not one_pass.repair
 
 
 def test_every_one_pass_network_is_a_detector_and_an_estimator_too():

@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"pip install {' '.join(step)}", flush=True)
         _run([sys.executable, "-m", "pip", "install", "--quiet", "--no-input", *step, *kept])
     _run([sys.executable, "-W", "ignore", "-c", CHECK])
-    print("mmpose is ready: --estimator mmpose --estimator_model MODEL.pth, with its config MODEL.py beside it")
+    print("mmpose is ready: --estimator mmpose --estimator-model MODEL.pth, with its config MODEL.py beside it")
     return 0
 
 

@@ -114,17 +114,23 @@ class StreamLifter:
         self._people: dict[int, _Live] = {}
         self._pending: deque[PendingFrame] = deque()
         self._step = TYPICAL_STEP
+        self._time = -np.inf
 
     def push(self, people: People) -> list[FrameResult]:
         """Take the next frame; return the frames that are answered now, oldest first."""
-        if self._pending:
-            self._step = people.time - self._pending[-1].people.time
+        ended: list[FrameResult] = []
+        if people.time - self._time > LONGEST_GAP_SECONDS:  # the stream was away, and with it everybody
+            ended = self.flush()
+            self._people = {}
+        elif self._pending:
+            self._step = people.time - self._time
+        self._time = people.time
         frame = PendingFrame(people)
         self._pending.append(frame)
         for person in people.ids.tolist():
             self._people.setdefault(person, _Live(self._stream.new_person()))
         self._advance(people, frame)
-        return take_finished(self._pending)
+        return ended + take_finished(self._pending)
 
     def flush(self) -> list[FrameResult]:
         """The source has ended: return the frames that still wait, answered from what was seen."""

@@ -74,9 +74,13 @@ class PeopleTracker:
         self._renews = False
         self._next_look = -np.inf
         self._last_loss = -np.inf
+        self._time = -np.inf
 
     def step(self, image: U8, index: int, time: float) -> People:
         """The people of the next frame, oldest id first. time: s, increasing."""
+        if time - self._time > self._memory:  # the stream was away: whoever is there now is somebody new
+            self._tracks = []
+        self._time = time
         followed = len(self._tracks)
         look = time >= self._next_look or not followed
         candidates = self._tracks + (self._newcomers(image, self._tracks) if look else [])

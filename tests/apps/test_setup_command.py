@@ -1,13 +1,14 @@
 """`pose-setup`: what it says when it cannot install, and, slowly, that it can."""
 
 import importlib.util
+import re
 import subprocess
 import sys
 import sysconfig
 from pathlib import Path
 
 import pytest
-from pose_apps import setup
+from pose_apps import run, setup
 
 HERE = Path(__file__).parents[2]
 
@@ -19,6 +20,16 @@ def test_a_failure_is_one_line_with_pips_reason(monkeypatch, capsys):
     assert error.startswith("error: ")
     assert "No matching distribution" in error
     assert error.count("\n") == 1
+
+
+def test_what_it_says_in_the_end_can_be_typed(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(setup, "STEPS", ())
+    monkeypatch.setattr(setup, "CHECK", "pass")
+    assert setup.main(["mmpose"]) == 0
+    options = re.findall(r"--\S+ \S+", capsys.readouterr().out)
+    assert len(options) == 2
+    assert run.main([*" ".join(options).split(), "--video", str(tmp_path / "absent.mp4")]) == 2
+    assert "no such file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("argv", [[], ["mmpoze"]])

@@ -182,11 +182,14 @@ def test_next_preset_is_loaded_beside_the_running_loop(demo, monkeypatch):
         return Pipeline()
 
     monkeypatch.setattr("pose_apps.webcam.window.load_pipeline", load)
+    monkeypatch.setattr(Pipeline, "config", PipelineConfig(lifter="stream", repair=False, tracker="botsort"))
     before = demo.loop.pipeline
     for _ in range(2):
         demo(pygame.K_p)
         wait_for_preset(demo)
     assert demo.loop.pipeline is not before
+    assert not any(config.repair for config in loaded)
+    assert {config.tracker for config in loaded} == {"botsort"}
     assert [config.lifter for config in loaded] == ["stream", "stream"]
     assert f"preset {preset_names()[1]}: {loaded[1].detector}" in demo.window._notice
     demo()

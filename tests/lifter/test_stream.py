@@ -105,6 +105,21 @@ def test_the_stage_answers_like_the_stream(make_lifter, make_walk):
     np.testing.assert_allclose(got[:36], lifter.lift(sequence, 4).joints[:36], atol=1e-5)
 
 
+@pytest.mark.parametrize("lookahead", LOOKAHEADS)
+def test_a_stream_that_was_away_knows_nobody(make_lifter, make_walk, lookahead):
+    """After a pause of five seconds the answers are those of a new stream, and what waited before it is answered."""
+    walk, lifter = make_walk(60), make_lifter(streaming=True)
+    paused = replace(walk, times=walk.times + np.where(np.arange(60) >= 30, 5.0, 0.0))
+    stages = [StreamLifter(LifterStream(lifter, H36M17, (640, 480), lookahead=lookahead)) for _ in range(2)]
+    results = [result for frame in range(60) for result in stages[0].push(people_of(paused, frame, present=True))]
+    results += stages[0].flush()
+    anew = [result for frame in range(30, 60) for result in stages[1].push(people_of(paused, frame, present=True))]
+    anew += stages[1].flush()
+    assert [result.index for result in results] == list(range(60))
+    for one, other in zip(results[30:], anew, strict=True):
+        np.testing.assert_allclose(one.poses.joints, other.poses.joints, atol=1e-6)
+
+
 def test_an_offline_lifter_is_refused(make_lifter):
     with pytest.raises(ValueError, match="cannot stream"):
         LifterStream(make_lifter(), H36M17, (640, 480))

@@ -119,6 +119,14 @@ def test_long_gap_makes_a_new_person(stage, dance):
     assert people_stage.step(dance[5], 6, 5.0).ids.tolist() == [2]
 
 
+def test_a_stream_that_was_away_begins_with_new_people(stage, dance):
+    """Nobody knows who stands in that place after a pause of five seconds."""
+    people_stage = stage()
+    assert people_stage.step(dance[0], 0, 0.0).ids.tolist() == [1]
+    assert people_stage.step(dance[1], 1, 1.0).ids.tolist() == [1]
+    assert people_stage.step(dance[2], 2, 6.0).ids.tolist() == [2]
+
+
 def test_newcomer_is_found_within_the_cadence(stage, dance):
     empty = np.full_like(dance[0], 200)
     alone = [np.concatenate([image, empty], axis=1) for image in dance[:20]]

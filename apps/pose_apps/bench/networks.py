@@ -134,11 +134,11 @@ def _require_weights(case: Case) -> None:
 def measure(case: Case) -> list[Figure]:
     """The figures for 1, 4 and 16 people. Raises PoseError when the network cannot run as asked."""
     choice = case.table[case.name]
-    file = weight_file(choice, case.model)
+    file = weight_file(choice, case.model, "--models")
     frame = _first_frame(case.video)
     pictures = {people: tiled(frame, people) for people in PEOPLE}
     memory = _Memory(resolve_device(case.config.device))
-    stage = build(case.table, case.name, case.config, case.model)
+    stage = build(case.table, case.name, case.config, case.model, "--models")
     device = getattr(stage, "device", "cpu")  # what LiteRT runs knows no other
     figures = []
     for people, (image, boxes) in pictures.items():

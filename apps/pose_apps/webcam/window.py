@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pose.config import PipelineConfig, load_preset, preset_names
+from pose.config import PipelineConfig, preset_names, with_networks_of
 from pose.errors import PoseError
 from pose.live import LiveLoop, LiveResult
 from pose.live.meter import Meter
@@ -163,16 +163,8 @@ class Window:
         self._loading.start()
 
     def _load(self, preset: str) -> None:
-        before = self._loop.pipeline.config
         try:
-            config = load_preset(
-                preset,
-                lifter=before.lifter,
-                lookahead=before.lookahead,
-                device=before.device,
-                threads=before.threads,
-                max_people=before.max_people,
-            )
+            config = with_networks_of(self._loop.pipeline.config, preset)
             self._loop.pipeline = load_pipeline(config)
         except PoseError as error:
             self._say(f"preset {preset}: {error}")
