@@ -22,6 +22,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "human36m-m": _human36m_m,
         "mpi-inf-3dhp": _mpi_inf_3dhp,
         "mocap": lambda source, out, say: _mocap(source, out, options.calibrate, say),
+        "ui-prmd": _ui_prmd,
         "sequence": lambda source, out, say: _sequence(source, out, options.person, say),
     }[parsed.command]
     run(source, out, print if not options.quiet else lambda line: None)
@@ -54,6 +55,12 @@ def _mocap(source: Path, out: Path, calibrate: bool, say: Say) -> None:
     from pose_datasets.mocap import prepare_mocap
 
     say(prepare_mocap(source, out, calibrate))
+
+
+def _ui_prmd(source: Path, out: Path, say: Say) -> None:
+    from pose_datasets.ui_prmd import prepare_ui_prmd
+
+    say(prepare_ui_prmd(source, out))
 
 
 def _sequence(source: Path, out: Path, person: int | None, say: Say) -> None:
@@ -89,6 +96,8 @@ def _parser() -> ArgumentParser:
     mocap = add("mocap", "Motion capture for training the lifter.", clips, "the file of prepared clips")
     straight = "give arms and legs the lengths at which people who stand are straight (false: as recorded)"
     mocap.add_argument("--calibrate", type=bool, default=True, help=straight)
+    exercises = "a folder or .zip with its files mXX_sYY_eZZ_positions.txt"
+    add("ui-prmd", "UI-PRMD's exercises (optical markers) as clips.", exercises, "the file of prepared clips")
     person = add(
         "sequence", "One person's 2D out of a run of pose-run.", "its poses.npz", "the .npz that pose-lift takes"
     )

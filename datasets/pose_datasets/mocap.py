@@ -21,8 +21,8 @@ from pose_datasets.mapping import asf_points, bvh_points
 
 F64 = NDArray[np.float64]
 
-TEST_SUBJECTS = ("08", "12", "16", "35", "60")
-VALIDATION_SUBJECTS = ("07", "39")
+TEST_SUBJECTS = ("08", "12", "16", "35", "60", "uiprmd-s09", "uiprmd-s10")
+VALIDATION_SUBJECTS = ("07", "39", "uiprmd-s07")
 
 FPS = 60.0  # of the clips; motion has next to nothing above 30 Hz that is not marker noise
 _MAX_SPEED = 13.0  # m/s; a point that is faster was lost by the cameras
@@ -33,9 +33,9 @@ _MIN_SECONDS = 0.5
 class Clip:
     """One uninterrupted piece of motion.
 
-    subject: as the database numbers it, such as "07". name: of the trial, "07_01", with "/2" and so on for the later
-    pieces of one that was cut. points: (T, 19, 3) m, `pose_datasets.mapping.POINTS` in the world frame. times: (T,) s
-    from the trial's start.
+    subject: as the database numbers it, such as "07", or "uiprmd-s01". name: of the trial, "07_01", with "/2" and so on
+    for the later pieces of one that was cut. points: (T, 19, 3) m, `pose_datasets.mapping.POINTS` in the world frame.
+    times: (T,) s from the trial's start.
     """
 
     subject: str
@@ -56,9 +56,9 @@ def split(clips: list[Clip], part: str) -> list[Clip]:
 
 
 def clean(points: F64, times: F64) -> list[tuple[F64, F64]]:
-    """Cut (T, 19, 3) where a point moves faster than 13 m/s, and keep the pieces of at least half a second."""
+    """Cut (T, 19, 3) where a point is NaN or moves faster than 13 m/s, and keep pieces of at least half a second."""
     speed = np.linalg.norm(np.diff(points, axis=0), axis=-1).max(axis=-1) / np.diff(times)
-    cuts = [0, *(np.flatnonzero(speed > _MAX_SPEED) + 1), len(points)]
+    cuts = [0, *(np.flatnonzero(~(speed <= _MAX_SPEED)) + 1), len(points)]
     pieces = [(points[a:b], times[a:b]) for a, b in pairwise(cuts)]
     return [(p, t) for p, t in pieces if len(t) > 1 and t[-1] - t[0] >= _MIN_SECONDS]
 
@@ -152,13 +152,17 @@ def load_source(source: Path, calibrated: bool = True) -> list[Clip]:
 
     calibrated: with limbs that reach what people reach (`pose_datasets.limbs`); otherwise as recorded.
     """
-    clips = []
-    for subject, trial, points, fps in read_trials(source):
-        pieces = clean(points, np.arange(len(points)) / fps)
-        for i, (piece, times) in enumerate(pieces, start=1):
-            piece, times = decimate(piece, times)
-            clips.append(Clip(subject, trial if i == 1 else f"{trial}/{i}", piece.astype(np.float32), times))
+    clips = [clip for trial in read_trials(source) for clip in trial_clips(*trial)]
     return calibrate_limbs(clips) if calibrated else clips
+
+
+def trial_clips(subject: str, trial: str, points: F64, fps: float) -> list[Clip]:
+    """The clips of one trial (T, 19, 3) m: cleaned, and brought to about 60 Hz."""
+    clips = []
+    for i, (piece, times) in enumerate(clean(points, np.arange(len(points)) / fps), start=1):
+        piece, times = decimate(piece, times)
+        clips.append(Clip(subject, trial if i == 1 else f"{trial}/{i}", piece.astype(np.float32), times))
+    return clips
 
 
 def calibrate_limbs(clips: list[Clip]) -> list[Clip]:
@@ -196,12 +200,16 @@ def load_clips(path: Path) -> list[Clip]:
                 for s, n, p, t in zip(file["subject"], file["name"], points, times, strict=True)
             ]
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-        raise PoseError(f"{path}: not a motion file; make one with `pose-prepare mocap`") from error
+        raise PoseError(f"{path}: not a motion file; make one with `pose-prepare mocap` or `ui-prmd`") from error
 
 
 def prepare_mocap(source: Path, out: Path, calibrated: bool = True) -> str:
     """Make the cache `out` from the database in `source` (see `load_source`); returns a line about it."""
-    clips = load_source(source, calibrated)
+    return prepare_clips(load_source(source, calibrated), out)
+
+
+def prepare_clips(clips: list[Clip], out: Path) -> str:
+    """Write clips to `out`; returns a line that says what is in it."""
     save_clips(clips, out)
     seconds = sum(clip.times[-1] - clip.times[0] for clip in clips)
     subjects = len({clip.subject for clip in clips})

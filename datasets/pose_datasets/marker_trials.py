@@ -1,0 +1,120 @@
+"""Trials of markers as clips: gaps closed where that is safe, placements told apart, joint centres found for each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose_datasets.markers import MARKERS, joint_centres
+from pose_datasets.mocap import Clip, trial_clips
+from pose_datasets.vectors import norm
+
+F64 = NDArray[np.float64]
+
+_LONGEST_GAP = 0.1  # s that is bridged by a straight line
+_MOVED = 0.008  # m; the head's markers keep their distances within 1 mm until somebody puts them on anew
+
+# Markers that move together: what is missing is put where the others, three or more, say it is.
+_RIGID = (
+    ("LFHD", "RFHD", "LBHD", "RBHD"),
+    ("LASI", "RASI", "LPSI", "RPSI"),
+    ("C7", "T10", "CLAV", "STRN", "RBAK"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MarkerTrial:
+    """One recording. subject, name: as in `mocap.Clip`. markers: (T, 39, 3) m, y up, in the order of
+    `markers.MARKERS`, NaN where not seen. fps: frames a second."""
+
+    subject: str
+    name: str
+    markers: F64
+    fps: float
+
+
+def marker_clips(trials: Sequence[MarkerTrial]) -> list[Clip]:
+    """Joint centres of all trials as clips, in the order of the trials; cut where markers were lost for long."""
+    placements: list[list[MarkerTrial]] = []
+    for trial in trials:
+        placement = next((p for p in placements if _same_placement(p[0], trial)), None)
+        if placement is None:
+            placements.append(placement := [])
+        placement.append(trial)
+    points: dict[int, F64] = {}
+    for placement in placements:
+        whole = fill_rigid(np.concatenate([trial.markers for trial in placement]))
+        ends = np.cumsum([len(trial.markers) for trial in placement])
+        filled = [bridge(p, t.fps) for p, t in zip(np.split(whole, ends[:-1]), placement, strict=True)]
+        centres = np.split(joint_centres(np.concatenate(filled)), ends[:-1])
+        points |= {id(trial): p for trial, p in zip(placement, centres, strict=True)}
+    return [clip for t in trials for clip in trial_clips(t.subject, t.name, points[id(t)], t.fps)]
+
+
+def _same_placement(a: MarkerTrial, b: MarkerTrial) -> bool:
+    if a.subject != b.subject:
+        return False
+    changes = []
+    for front, back in (("LFHD", "LBHD"), ("RFHD", "RBHD")):
+        i, j = MARKERS.index(front), MARKERS.index(back)
+        depths = [norm(t.markers[:, i] - t.markers[:, j]) for t in (a, b)]
+        seen = [depth[np.isfinite(depth)] for depth in depths]
+        if all(len(depth) for depth in seen):
+            changes.append(abs(np.median(seen[0]) - np.median(seen[1])))
+    return not changes or max(changes) < _MOVED
+
+
+def fill_rigid(markers: F64) -> F64:
+    """Put missing markers of head, pelvis and trunk where the other markers of the segment say they are.
+
+    markers: (T, 39, 3) m of one placement. The segment's shape is that of the frames in which all are seen; at least
+    three others must be there.
+    """
+    markers = markers.copy()
+    for names in _RIGID:
+        index = [MARKERS.index(name) for name in names]
+        segment = markers[:, index]
+        seen = np.asarray(np.isfinite(segment).all(axis=-1))
+        complete = np.asarray(seen.all(axis=1))
+        if not complete.any():
+            continue
+        shape = _mean_shape(segment[complete])
+        for pattern in np.unique(seen[~complete & (seen.sum(axis=1) >= 3)], axis=0):
+            frames = np.flatnonzero((seen == pattern).all(axis=1))
+            turn, place = _fit(shape[pattern], segment[frames][:, pattern])
+            placed = shape @ np.swapaxes(turn, -1, -2) + place[:, None]
+            for k in np.flatnonzero(~pattern):
+                markers[frames, index[k]] = placed[:, k]
+    return markers
+
+
+def _mean_shape(segment: F64) -> F64:
+    """(T, n, 3) of one segment -> its shape (n, 3): frames laid over each other and averaged."""
+    shape = segment[0] - segment[0].mean(axis=0)
+    for _ in range(2):
+        turn, place = _fit(shape, segment)
+        shape = ((segment - place[:, None]) @ turn).mean(axis=0)
+    return shape
+
+
+def _fit(shape: F64, segment: F64) -> tuple[F64, F64]:
+    """Rotations (T, 3, 3) and translations (T, 3) that bring `shape` (n, 3) nearest to `segment` (T, n, 3) (Kabsch)."""
+    centre, place = shape.mean(axis=0), segment.mean(axis=1)
+    u, _, vt = np.linalg.svd(np.swapaxes(segment - place[:, None], -1, -2) @ (shape - centre))
+    sign = np.ones((len(u), 1, 3))
+    sign[:, 0, 2] = np.linalg.det(u @ vt)
+    turn = (u * sign) @ vt
+    return turn, place - turn @ centre
+
+
+def bridge(markers: F64, fps: float) -> F64:
+    """Close gaps of up to 0.1 s within (T, 39, 3) by straight lines; longer ones, and those at the ends, stay NaN."""
+    markers = markers.copy()
+    for points in np.swapaxes(markers, 0, 1):
+        seen = np.flatnonzero(np.isfinite(points).all(axis=-1))
+        for before in np.flatnonzero((np.diff(seen) > 1) & (np.diff(seen) <= _LONGEST_GAP * fps + 1)):
+            first, last = seen[before], seen[before + 1]
+            share = (np.arange(first + 1, last) - first)[:, None] / (last - first)
+            points[first + 1 : last] = (1 - share) * points[first] + share * points[last]
+    return markers

@@ -1,0 +1,226 @@
+"""From optical markers on the skin (Plug-in-Gait set) to the points we train on.
+
+Markers are (T, 39, 3) m in the order of `MARKERS`, world y up, NaN where a marker was not seen. All frames given
+together are of one placement of the markers: one person, one day. What no single frame shows is fitted to all of them:
+
+| point | from |
+|---|---|
+| hips | regression on the leg's length, from ASI and PSI (Hara et al. 2016); then moved to what the knee turns about |
+| knees | half a knee inwards along the axis that the ankle turns about; then moved to what the shin turns about |
+| ankles | half an ankle inwards from ANK along the knee's axis |
+| shoulders | below SHO, square to the collar bone (as in Plug-in-Gait), as far as keeps the upper arm's length |
+| elbows | half an elbow inwards from ELB, square to the plane of shoulder, elbow and wrist; then as the shoulders |
+| wrists | middle of WRA and WRB |
+| thorax, spine | middle of C7 and CLAV, middle of T10 and STRN |
+| neck, head, nose, ears | `mapping.HEAD_POINTS` in the frame of the four head markers |
+
+The fits hold a point where anatomy expects it and let motion move it: see `_centre_of_rotation`. Last, bones get one
+length over time and on both sides; joints move along the bones, so no angle changes.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose_datasets.mapping import HEAD_POINTS, POINTS
+from pose_datasets.rotations import about_axis
+from pose_datasets.vectors import cross, norm, reject, unit
+
+F64 = NDArray[np.float64]
+
+MARKERS = (
+    "LFHD", "RFHD", "LBHD", "RBHD", "C7", "T10", "CLAV", "STRN", "RBAK",
+    "LSHO", "LUPA", "LELB", "LFRM", "LWRA", "LWRB", "LFIN",
+    "RSHO", "RUPA", "RELB", "RFRM", "RWRA", "RWRB", "RFIN",
+    "LASI", "RASI", "LPSI", "RPSI",
+    "LTHI", "LKNE", "LTIB", "LANK", "LHEE", "LTOE",
+    "RTHI", "RKNE", "RTIB", "RANK", "RHEE", "RTOE",
+)  # fmt: skip
+"""The full-body marker set of Vicon's Plug-in-Gait."""
+
+UNUSED = frozenset({"RBAK", "LUPA", "RUPA", "LFRM", "RFRM", "LFIN", "RFIN", "LHEE", "RHEE", "LTOE", "RTOE"})
+"""Markers that no joint centre needs."""
+
+# Half the breadth of a joint and the radius of a marker (7 mm), as parts of the leg's length (ASI to malleolus). An
+# adult with legs of 0.90 m has femoral epicondyles 98 mm, malleoli 72 mm and humeral epicondyles 66 mm apart.
+_KNEE, _ANKLE, _ELBOW = ((0.5 * breadth + 0.007) / 0.90 for breadth in (0.098, 0.072, 0.066))
+_SHOULDER = 0.045 / 0.90  # from the marker on the acromion to the joint's centre
+
+# m: how far joints lie from where anatomy expects them; how much their distances from markers change as skin slides.
+_LEG_DEVIATIONS = (0.02, 0.005)
+_ARM_DEVIATIONS = (0.015, 0.008)  # the shoulder blade moves as well
+
+_SIDES = (("left", "L", 1.0), ("right", "R", -1.0))
+_HEAD_BAND = (0.10, 0.265)  # m: height above the base of the skull; width plus depth, of an adult
+
+
+def joint_centres(markers: F64, *, rigid: bool = True) -> F64:
+    """(T, 39, 3) m of one placement -> (T, 19, 3) m, NaN where a marker that is needed was not seen.
+
+    rigid: give each bone of the limbs one length (`rigid_bones`).
+    """
+    seen = np.isfinite(markers[:, [name not in UNUSED for name in MARKERS]]).all(axis=(1, 2))
+    points = np.full((len(markers), len(POINTS), 3), np.nan)
+    if seen.any():
+        centres = _centres({name: markers[seen, i] for i, name in enumerate(MARKERS)})
+        points[seen] = rigid_bones(centres) if rigid else centres
+    return points
+
+
+def _centres(m: Mapping[str, F64]) -> F64:
+    leg = _leg_length(m)
+    points = _legs(m, leg) | _arms(m, leg) | _head(m)
+    points["pelvis"] = (points["left_hip"] + points["right_hip"]) / 2
+    points["thorax"] = (m["C7"] + m["CLAV"]) / 2
+    points["spine"] = (m["T10"] + m["STRN"]) / 2
+    return np.stack([points[name] for name in POINTS], axis=1)
+
+
+def rigid_bones(points: F64) -> F64:
+    """(T, 19, 3) of one person -> the same with limb bones of one length, the median over frames of both sides.
+
+    Joints move along their bones away from the trunk: hips, shoulders and all angles stay. Frames with NaN pass.
+    """
+    rigid = points.copy()
+    for near, far in (("hip", "knee"), ("knee", "ankle"), ("shoulder", "elbow"), ("elbow", "wrist")):
+        ends = [(POINTS.index(f"{side}_{near}"), POINTS.index(f"{side}_{far}")) for side, _, _ in _SIDES]
+        bones = [points[:, end] - points[:, start] for start, end in ends]
+        length = np.mean([np.nanmedian(norm(bone)) for bone in bones])
+        for (start, end), bone in zip(ends, bones, strict=True):
+            rigid[:, end] = rigid[:, start] + length * unit(bone)
+    return rigid
+
+
+def _leg_length(m: Mapping[str, F64]) -> float:
+    """From ASI over KNE to ANK, m, while the leg is straight: the 80th percentile over frames and sides."""
+    legs = [norm(m[s + "ASI"] - m[s + "KNE"]) + norm(m[s + "KNE"] - m[s + "ANK"]) for s in "LR"]
+    return float(np.percentile(legs, 80))
+
+
+def _frame(y: F64, x: F64) -> F64:
+    """(T, 3, 3) frames whose columns are x, y, z: y along `y`, x as near to `x` as that allows."""
+    y = unit(y)
+    x = unit(reject(x, y))
+    return np.stack([x, y, cross(x, y)], axis=-1)
+
+
+def _local(points: F64, origin: F64, frame: F64) -> F64:
+    return np.einsum("tij,ti->tj", frame, points - origin)
+
+
+def _world(point: F64, origin: F64, frame: F64) -> F64:
+    return origin + frame @ point
+
+
+def _centre_of_rotation(turning: list[F64], expected: F64, deviations: tuple[float, float]) -> F64:
+    """The point (3,) of a frame from which each of `turning`, (T, 3) in this frame, keeps its distance.
+
+    Least squares: the point lies about `deviations[0]` m from `expected`, distances vary by `deviations[1]`. Frames are
+    not independent, so all of them together count as one observation of each point. Along the axis of a hinge, where no
+    distance changes, the point stays as expected.
+    """
+    anatomy, skin = deviations
+    centre = expected.copy()
+    for _ in range(8):
+        matrix, vector = np.eye(3) / anatomy**2, (expected - centre) / anatomy**2
+        for points in turning:
+            distance = norm(centre - points)
+            slope = (centre - points) / distance[:, None]
+            slope, residual = slope - slope.mean(axis=0), distance - distance.mean()
+            matrix += slope.T @ slope / len(points) / skin**2
+            vector -= slope.T @ residual / len(points) / skin**2
+        centre = centre + np.linalg.solve(matrix, vector)
+    return centre
+
+
+def _legs(m: Mapping[str, F64], leg: float) -> dict[str, F64]:
+    middle = (m["LASI"] + m["RASI"]) / 2
+    left = unit(m["LASI"] - m["RASI"])
+    up = cross(middle - (m["LPSI"] + m["RPSI"]) / 2, left)
+    pelvis = _frame(up, left)
+    points: dict[str, F64] = {}
+    for side, s, sign in _SIDES:
+        knee, ankle = m[s + "KNE"], m[s + "ANK"]
+        turning = [_local(m[s + name], middle, pelvis) for name in ("KNE", "THI")]
+        hip = _world(_centre_of_rotation(turning, hip_regression(leg) * [sign, 1, 1], _LEG_DEVIATIONS), middle, pelvis)
+        thigh = _frame(hip - knee, sign * (m[s + "THI"] - knee))
+        axis = _knee_axis(_local(ankle, knee, thigh), np.einsum("tij,ti->tj", thigh, left))
+        ankle = ankle - sign * _ANKLE * leg * (thigh @ axis)
+        turning = [_local(ankle, knee, thigh), _local(m[s + "TIB"], knee, thigh)]
+        centre = _centre_of_rotation(turning, -sign * _KNEE * leg * axis, _LEG_DEVIATIONS)
+        points |= {f"{side}_hip": hip, f"{side}_knee": _world(centre, knee, thigh), f"{side}_ankle": ankle}
+    return points
+
+
+def hip_regression(leg: float) -> F64:
+    """The left hip (3,) m from the middle of the ASI: left, up and forward in the frame of the pelvis.
+
+    From the leg's length alone, which fat over the pelvis does not change. Hara, McGinley, Briggs, Baker, Sangeux:
+    Predicting the location of the hip joint centres, impact of age group and sex. Scientific Reports 6:37707, 2016.
+    """
+    return np.array([0.008 + 0.086 * leg, -0.009 - 0.078 * leg, 0.011 - 0.063 * leg])
+
+
+def _knee_axis(ankle: F64, left: F64) -> F64:
+    """The knee's axis (3,), to the left, in the frame of the thigh, from where ankle and pelvis' left are in it.
+
+    The ankle moves in the plane square to the axis. Where the knee hardly bends, the axis is that of the pelvis.
+    """
+    spread, axes = np.linalg.eigh(np.cov(ankle.T))
+    mean = unit(left.mean(axis=0))
+    if spread[1] < 0.02**2:
+        return mean
+    return axes[:, 0] * np.sign(axes[:, 0] @ mean)
+
+
+def _arms(m: Mapping[str, F64], leg: float) -> dict[str, F64]:
+    root = (m["C7"] + m["CLAV"]) / 2
+    up = root - (m["T10"] + m["STRN"]) / 2
+    points: dict[str, F64] = {}
+    for side, s, sign in _SIDES:
+        wrist = (m[s + "WRA"] + m[s + "WRB"]) / 2
+        outwards = sign * (m[s + "SHO"] - root)
+        clavicle = _frame(reject(up, unit(outwards)), outwards)
+        expected = np.array([0, -_SHOULDER * leg, 0])
+        shoulder = _world(expected, m[s + "SHO"], clavicle)
+        for _ in range(3):
+            elbow = _elbow(shoulder, m[s + "ELB"], wrist, sign * _ELBOW * leg)
+            upper_arm = _frame(shoulder - elbow, m[s + "ELB"] - elbow)
+            elbow = _world(
+                _centre_of_rotation([_local(wrist, elbow, upper_arm)], np.zeros(3), _ARM_DEVIATIONS), elbow, upper_arm
+            )
+            turning = [_local(elbow, m[s + "SHO"], clavicle)]
+            shoulder = _world(_centre_of_rotation(turning, expected, _ARM_DEVIATIONS), m[s + "SHO"], clavicle)
+        points |= {f"{side}_shoulder": shoulder, f"{side}_elbow": elbow, f"{side}_wrist": wrist}
+    return points
+
+
+def _elbow(shoulder: F64, marker: F64, wrist: F64, half: float) -> F64:
+    """The elbow (T, 3): `half` a breadth inwards from the marker, square to the plane of shoulder, elbow and wrist.
+
+    half: m, negative for the right arm. Of the two planes through shoulder and wrist at that distance from the marker
+    one bends the elbow the wrong way. Where the marker is nearer to the line than that, the arm is straight.
+    """
+    line = unit(wrist - shoulder)
+    out = reject(marker - shoulder, line)
+    distance = norm(out)[:, None]
+    cos = np.minimum(abs(half) / np.maximum(distance, 1e-6), 1)
+    normal = cos * out / np.maximum(distance, 1e-6)
+    normal += np.sign(half) * np.sqrt(1 - cos**2) * cross(line, unit(out))
+    return marker - abs(half) * normal
+
+
+def _head(m: Mapping[str, F64]) -> dict[str, F64]:
+    """The head's points. The band is taken to sit as it does while people stand and look ahead, in the median."""
+    front, back = (m["LFHD"] + m["RFHD"]) / 2, (m["LBHD"] + m["RBHD"]) / 2
+    left = (m["LFHD"] + m["LBHD"] - m["RFHD"] - m["RBHD"]) / 2
+    size = float(np.median(norm(left) + norm(front - back))) / _HEAD_BAND[1]
+    head = _frame(cross(front - back, left), left)
+    trunk = unit((m["C7"] + m["CLAV"]) / 2 - (m["LPSI"] + m["RPSI"] + m["LASI"] + m["RASI"]) / 4)
+    upright = trunk[:, 1] > np.cos(np.radians(15))
+    if upright.any():
+        ahead = head[upright][..., 2]
+        head = head @ about_axis("x", np.median(np.arcsin(ahead[:, 1])))
+    base = (front + back) / 2 - head @ (np.array([0, _HEAD_BAND[0], HEAD_POINTS["ears"][2]]) * size)
+    return {name: base + head @ (np.array(place) * size) for name, place in HEAD_POINTS.items()}

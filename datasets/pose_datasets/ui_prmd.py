@@ -1,0 +1,92 @@
+"""UI-PRMD: rehabilitation exercises of ten people with optical markers, as published.
+
+Vakanski, Jun, Paul, Baker: A Data Set of Human Body Movements for Physical Rehabilitation Exercises, Data 3(1):2, 2018.
+Files are `mXX_sYY_eZZ_positions.txt` (`..._inc.txt` where done wrongly): a row a frame, 39 Plug-in-Gait markers x
+(x, y, z) mm, z up, comma or space separated, 100 Hz. Zeros stand for a marker that was not seen.
+"""
+
+import io
+import re
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.errors import PoseError
+from pose_datasets.marker_trials import MarkerTrial, marker_clips
+from pose_datasets.markers import MARKERS
+from pose_datasets.mocap import Clip, prepare_clips
+
+F64 = NDArray[np.float64]
+
+FPS = 100.0
+_FILE = re.compile(r"m(\d+)_s(\d+)_e(\d+)_positions(_inc)?\.txt", re.IGNORECASE)
+
+
+def prepare_ui_prmd(source: Path, out: Path) -> str:
+    """Make the file of clips `out` from the data set in `source`; returns a line that says what is in it."""
+    return prepare_clips(load_ui_prmd(source), out)
+
+
+def load_ui_prmd(source: Path) -> list[Clip]:
+    """All trials in or below `source`, a folder or ZIP file, as clips of subjects "uiprmd-s01" and so on.
+
+    Folders may hold ZIP files. The Kinect's half of the data set, whose files have the same names, is left alone.
+    Raises PoseError when there is no trial, or for a broken file.
+    """
+    trials: dict[str, MarkerTrial] = {}
+    for folder, name, text in _texts(source):
+        movement, subject, episode, incorrect = _FILE.fullmatch(PurePosixPath(name).name).groups()  # type: ignore[union-attr]
+        person = f"uiprmd-s{int(subject):02d}"
+        trial = f"{person}_m{int(movement):02d}_e{int(episode):02d}{'_inc' if incorrect else ''}"
+        if trial in trials:
+            raise PoseError(f"{folder}/{name}: this trial is there twice; keep one copy of the data")
+        trials[trial] = MarkerTrial(person, trial, parse_positions(text, f"{folder}/{name}"), FPS)
+    if not trials:
+        raise PoseError(f"{source}: no mXX_sYY_eZZ_positions.txt of UI-PRMD's Vicon half, nor a ZIP file with some")
+    return marker_clips([trials[name] for name in sorted(trials)])
+
+
+def _texts(source: Path) -> Iterator[tuple[Path, str, str]]:
+    """(folder or ZIP, name in it, content) of all position files."""
+    if source.is_dir():
+        files = sorted(file for file in source.rglob("*") if file.is_file())
+        for file in files:
+            name = file.relative_to(source).as_posix()
+            if _wanted(name):
+                yield source, name, file.read_text(encoding="utf-8", errors="replace")
+        archives = [file for file in files if file.suffix.lower() == ".zip"]
+    else:
+        archives = [source]
+    for archive in archives:
+        try:
+            with zipfile.ZipFile(archive) as opened:
+                for name in sorted(filter(_wanted, opened.namelist())):
+                    yield archive, name, opened.read(name).decode("utf-8", errors="replace")
+        except zipfile.BadZipFile as error:
+            raise PoseError(f"{archive}: not a ZIP file, or a damaged one") from error
+
+
+def _wanted(name: str) -> bool:
+    path = PurePosixPath(name)
+    return bool(_FILE.fullmatch(path.name)) and not any("kinect" in part.lower() for part in path.parts)
+
+
+def parse_positions(text: str, source: str) -> F64:
+    """A file's text -> markers (T, 39, 3) m, NaN where one was not seen; people face z, left is x.
+
+    Raises PoseError where the text is something else; `source` names it there.
+    """
+    if not text.strip():
+        raise PoseError(f"{source}: the file is empty")
+    try:
+        rows = np.loadtxt(io.StringIO(text.replace(",", " ")), ndmin=2)
+    except ValueError as error:
+        raise PoseError(f"{source}: not rows of numbers ({str(error).splitlines()[0]})") from error
+    if rows.shape[1] != 3 * len(MARKERS):
+        raise PoseError(f"{source}: {rows.shape[1]} numbers a row; expected {3 * len(MARKERS)}, 39 markers")
+    markers = rows.reshape(len(rows), -1, 3)[..., [1, 2, 0]] / 1000
+    markers[(markers == 0).all(axis=-1) | ~np.isfinite(markers).all(axis=-1)] = np.nan
+    return markers
