@@ -32,6 +32,7 @@ class BodyConfig:
     """Shares of sequences with another body, and with limbs of other clips."""
 
     proportions: float = 0.9
+    unlike: float = 0.35  # of the bodies with other proportions: unlike all CMU skeletons, mostly wider and longer
     children: float = 0.12
     other_legs: float = 0.25
     other_arms: float = 0.3
@@ -82,6 +83,12 @@ def random_proportions(rng: np.random.Generator, batch: int, config: BodyConfig)
     logs[:, [11, 14]] += vary(0.08)
     logs[:, [12, 15]] += arms - forearm / 2
     logs[:, [13, 16]] += arms + forearm / 2
+    if config.unlike:
+        # Shoulders up to 28 % farther out, the spine up to 15 % longer above its middle, hips, shanks and forearms.
+        some = rng.random(batch) < config.unlike
+        for joints, low, high in (([11, 14], -0.1, 0.28), ([8], -0.08, 0.15), ([7], -0.1, 0.1), ([1, 4], -0.15, 0.25),
+                                  ([3, 6], -0.06, 0.1), ([13, 16], -0.1, 0.1)):  # fmt: skip
+            logs[:, joints] += (some * rng.uniform(np.log1p(low), np.log1p(high), batch))[:, None]
     logs[:, HEAD] = vary(0.06) - 0.4 * np.where(child, size, 0)
     return np.exp(changed * (size + np.clip(logs, -0.35, 0.35))).astype(np.float32)
 

@@ -54,11 +54,14 @@ def assumed_intrinsics(image_size: F32) -> F64:
     return np.stack([intrinsics_from_fov((int(width), int(height))) for width, height in image_size])
 
 
-def random_cameras(rng: np.random.Generator, points: F32, times: F64, still: float = 0.4) -> Cameras:
+def random_cameras(
+    rng: np.random.Generator, points: F32, times: F64, still: float = 0.4, steep: float = 0.0
+) -> Cameras:
     """Cameras that look at people.
 
     points: (B, T, J, 3) m, pelvis first. times: (B, T) s. still: share of cameras on a tripod; the others are held by
-    hand, follow the person or travel. The person fills a quarter of the picture's height to more than all of it.
+    hand, follow the person or travel. steep: share of cameras from 15 to 45 degrees above or below. The person fills a
+    quarter of the picture's height to more than all of it.
     """
     batch = len(points)
     image_size, intrinsics = _lenses(rng, batch)
@@ -75,6 +78,10 @@ def random_cameras(rng: np.random.Generator, points: F32, times: F64, still: flo
     )
     usual = rng.random(batch) < 0.7
     elevation = np.radians(np.where(usual, rng.normal(4, 10, batch), rng.uniform(-40, 70, batch)))
+    if steep:
+        some = rng.random(batch) < steep
+        angles = np.radians(rng.uniform(15, 45, batch)) * rng.choice([1, -1], batch, p=[0.65, 0.35])
+        elevation = np.where(some, angles, elevation)
     azimuth = rng.uniform(-np.pi, np.pi, batch)
     away = np.stack([np.cos(elevation) * np.sin(azimuth), np.sin(elevation), np.cos(elevation) * np.cos(azimuth)], -1)
     away = away.astype(np.float32)

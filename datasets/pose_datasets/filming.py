@@ -27,6 +27,7 @@ class FilmConfig:
     derived: float = 0.4  # seen through a detector's skeleton; otherwise the joints themselves are seen
     exact: float = 0.2  # without any detector error
     intrinsics_known: float = 0.6
+    steep: float = 0.2  # from 15 to 45 degrees above or below, besides what cameras see anyway
     white: float = 0.0
     definitions: DefinitionConfig = field(default_factory=DefinitionConfig)
     errors: ErrorConfig = field(default_factory=ErrorConfig)
@@ -39,7 +40,7 @@ def film(rng: np.random.Generator, world: F32, times: F64, valid: Mask, config: 
     defines it where a sequence is seen through a detector's skeleton, and otherwise the very joints that are seen.
     """
     size = len(world)
-    view = cameras.random_cameras(rng, world, times)
+    view = cameras.random_cameras(rng, world, times, steep=config.steep)
     points = view.to_camera(world)
     derived = rng.random(size) < config.derived
     targets = points[:, :, :17].copy()

@@ -36,6 +36,9 @@ class PoseConfig:
     raised: float = 0.35  # of each arm, to where recordings hardly have it: mostly over the head
     tilted: float = 0.25  # lying, upside down, any orientation
     spun: float = 0.04  # turning over during the sequence
+    # Of all sequences, those with recorded poses included: people straighten and fold limbs more than recordings show.
+    straight: float = 0.4
+    bent: float = 0.2
 
 
 def vary_poses(rng: np.random.Generator, bones: F32, times: F64, config: PoseConfig) -> None:
@@ -51,6 +54,52 @@ def vary_poses(rng: np.random.Generator, bones: F32, times: F64, config: PoseCon
         rows = _some(rng, len(bones), config.raised)
         if len(rows):
             _raise_arm(rng, bones, times, rows, arm)
+
+
+def flex_limbs(rng: np.random.Generator, bones: F32, times: F64, config: PoseConfig) -> None:
+    """Straighten the limbs of some sequences of (B, T, 19, 3) at `times` (B, T) s, and bend those of others, in place.
+
+    The ends of a limb keep their direction from each other; only their distance changes. Straightening takes up to 25
+    degrees (as much as the straightest third of the sequence is bent by) from limbs that are nearly straight, less from
+    bent ones, and nothing from those at right angles and beyond: f - d exp(-(f / 80)^2). Bending adds up to 80 degrees
+    to bent limbs and next to none to straight ones; it ends at 150 degrees.
+    """
+    if config.straight + config.bent == 0:
+        return
+    draw = rng.random(len(bones))
+    straight = np.flatnonzero(draw < config.straight)
+    bent = np.flatnonzero((draw >= config.straight) & (draw < config.straight + config.bent))
+    for limb, percentile, floor in ((LEGS[0], 30, 2), (LEGS[1], 30, 2), (ARMS[0], 20, 4), (ARMS[1], 20, 4)):
+        rows = straight[rng.random(len(straight)) < 0.85]
+        if len(rows):
+            flexed = _flexion(bones, rows, limb)
+            most = np.percentile(flexed, percentile, axis=1, keepdims=True) - floor
+            less = np.clip(most, 0, 25).astype(np.float32) * np.exp(-((flexed / 80) ** 2))
+            # Rounded off near straight; never more than there was, since a straight limb does not show its plane.
+            _flex(bones, rows, limb, np.minimum(flexed, 2 * np.logaddexp(np.float32(0), (flexed - less) / 2)))
+        rows = bent[rng.random(len(bent)) < 0.7]
+        if len(rows):
+            flexed = _flexion(bones, rows, limb)
+            swell = np.clip(0.75 + 0.35 * smooth_noise(rng, times[rows], 1, 0.5)[..., 0], 0, 1)
+            more = rng.uniform(20, 80, (len(rows), 1)).astype(np.float32) * swell * (1 - np.exp(-((flexed / 45) ** 2)))
+            _flex(bones, rows, limb, np.minimum(flexed + more, np.maximum(flexed, 150)))
+
+
+def _flexion(bones: F32, rows: I64, limb: list[int]) -> F32:
+    first, second = bones[rows, :, limb[0]], bones[rows, :, limb[1]]
+    return np.degrees(np.arctan2(norm(cross(first, second)), dot(first, second)))
+
+
+def _flex(bones: F32, rows: I64, limb: list[int], degrees: F32) -> None:
+    """Flex a limb by `degrees` (rows, T) in its plane, the direction from end to end as it was; in place."""
+    first, second = bones[rows, :, limb[0]], bones[rows, :, limb[1]]
+    near, far = norm(first), norm(second)
+    along = unit(first + second)
+    angle = np.radians(degrees)
+    reach = np.maximum(np.sqrt(near**2 + far**2 + 2 * near * far * np.cos(angle)), 1e-4)
+    off = (near * far * np.sin(angle) / reach)[..., None] * unit(reject(first, along))
+    bones[rows, :, limb[0]] = ((near**2 + near * far * np.cos(angle)) / reach)[..., None] * along + off
+    bones[rows, :, limb[1]] = ((far**2 + near * far * np.cos(angle)) / reach)[..., None] * along - off
 
 
 def random_tilts(rng: np.random.Generator, times: F64, config: PoseConfig) -> F32:

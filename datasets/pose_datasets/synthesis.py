@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from pose.sequences import LiftBatch
 from pose.types import F32
-from pose_datasets import bodies, poses
+from pose_datasets import bodies, poses, postures
 from pose_datasets.bodies import BodyConfig
 from pose_datasets.definitions import CANONICAL
 from pose_datasets.filming import FilmConfig, film
 from pose_datasets.mocap import Clip
 from pose_datasets.poses import PoseConfig
+from pose_datasets.postures import PostureConfig
 from pose_datasets.sampling import ClipPool, random_times, resample
 
 F64 = NDArray[np.float64]
@@ -27,7 +28,9 @@ F64 = NDArray[np.float64]
 # its errors: (derived, exact).
 CONDITIONS = {"gt": (0.0, 1.0), "noisy": (0.0, 0.0), "detector": (1.0, 0.0)}
 
-_HARD = PoseConfig(turned=0.9, folded=0.5, raised=0.3, tilted=0.4, spun=0.08)
+# The hard set is one of poses and bodies that training has in plenty, and stays what it was.
+_HARD = PoseConfig(turned=0.9, folded=0.5, raised=0.3, tilted=0.4, spun=0.08, straight=0.0, bent=0.0)
+_HARD_POSTURES = PostureConfig(held=0.0, leaning=0.0, reaching=0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +42,7 @@ class SynthesisConfig:
     speed: float = 0.35  # spread of the log of the playing speed, which stays within 0.5 to 2
     bodies: BodyConfig = field(default_factory=BodyConfig)
     poses: PoseConfig = field(default_factory=PoseConfig)
+    postures: PostureConfig = field(default_factory=PostureConfig)
     film: FilmConfig = field(default_factory=FilmConfig)
 
 
@@ -68,7 +72,8 @@ class Synthesis:
         varied = rng.random(len(bones)) >= config.natural
         bones[varied] = self._spliced(rng, bones[varied], times[varied])
         bones *= bodies.random_proportions(rng, len(bones), config.bodies)[:, None, :, None]
-        bones[varied] = _varied(rng, bones[varied], times[varied], config.poses)
+        bones[varied] = _varied(rng, bones[varied], times[varied], config)
+        poses.flex_limbs(rng, bones, times, config.poses)
         # Tilted about the middle of the walk, so that the person does not swing far out.
         middle = bones[:, :, 0].mean(axis=1)
         bones[:, :, 0] -= middle[:, None]
@@ -87,8 +92,9 @@ class Synthesis:
         return bones
 
 
-def _varied(rng: np.random.Generator, bones: F32, times: F64, config: PoseConfig) -> F32:
-    poses.vary_poses(rng, bones, times, config)
+def _varied(rng: np.random.Generator, bones: F32, times: F64, config: SynthesisConfig) -> F32:
+    poses.vary_poses(rng, bones, times, config.poses)
+    postures.take_postures(rng, bones, times, config.postures)
     return bones
 
 
@@ -123,7 +129,10 @@ def hard_batches(
 
     Most sequences are turned, folded, lifted or tilted; otherwise as `evaluation_batches`.
     """
-    settings = SynthesisConfig(natural=0.0, poses=_HARD, film=_film_settings(condition, config))
+    settings = SynthesisConfig(
+        natural=0.0, bodies=BodyConfig(unlike=0.0), poses=_HARD, postures=_HARD_POSTURES,
+        film=_film_settings(condition, config),
+    )  # fmt: skip
     synthesis = Synthesis(clips, config=settings, seed=seed)
     times = np.tile(np.arange(frames) / fps, (_EVALUATION_BATCH, 1))
     for number in range(count):
@@ -137,7 +146,9 @@ def _film_settings(condition: str, config: SynthesisConfig | None) -> FilmConfig
         raise ValueError(f"condition: expected one of {', '.join(CONDITIONS)}, got {condition!r}")
     derived, exact = CONDITIONS[condition]
     base = config.film if config else FilmConfig()
-    return replace(base, derived=derived, exact=exact, intrinsics_known=1.0, white=0.0, definitions=CANONICAL)
+    return replace(
+        base, derived=derived, exact=exact, intrinsics_known=1.0, white=0.0, steep=0.0, definitions=CANONICAL
+    )
 
 
 def _pieces(points: F32, frames: int) -> list[F32]:

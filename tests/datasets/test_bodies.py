@@ -46,6 +46,18 @@ def test_proportions_span_people_and_match_left_to_right(rng):
     np.testing.assert_array_equal(unchanged, 1)
 
 
+def test_some_bodies_are_unlike_all_recorded_ones(rng):
+    """Shoulders a quarter farther out, the upper trunk 15 % and shanks 10 % longer, against the rest of the body."""
+
+    def shares(unlike: float) -> tuple[float, float, float]:
+        f = bodies.random_proportions(rng, 4000, bodies.BodyConfig(proportions=1, children=0, unlike=unlike))
+        return (f[:, 11] / f[:, 2] > 1.25).mean(), (f[:, 8] / f[:, 7] > 1.12).mean(), (f[:, 3] / f[:, 2] > 1.1).mean()
+
+    usual, unlike = shares(0.0), shares(1.0)
+    assert all(more > 2 * few for more, few in zip(unlike, usual, strict=False)), (usual, unlike)
+    assert unlike[0] > 0.15
+
+
 @pytest.mark.parametrize(
     ("config", "seed"),
     [

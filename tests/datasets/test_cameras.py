@@ -75,6 +75,20 @@ def test_variety_of_lenses_and_places(scene):
     assert looking_down.max() > 30
 
 
+def test_steep_cameras_look_from_above_and_below(scene):
+    points, times, usual = scene
+    steep = cameras.random_cameras(np.random.default_rng(3), points, times, steep=1.0)
+
+    def elevations(view):
+        return np.degrees(np.arcsin(np.clip(-view.rotation[:, 0, 2, 1], -1, 1)))
+
+    # Of the usual ones few look from there; cameras are turned off their aim by up to a third of the half view.
+    for low, high, share in ((15, 60, 0.4), (-60, -15, 0.1)):
+        there, before = ((e > low) & (e < high) for e in (elevations(steep), elevations(usual)))
+        assert there.mean() > max(share, 1.5 * before.mean())
+    assert steep.to_camera(points)[..., 2].min() > 0.34
+
+
 def test_some_cameras_stand_and_some_move(scene):
     _, _, view = scene
     moved = np.abs(view.centre - view.centre[:, :1]).max(axis=(1, 2))

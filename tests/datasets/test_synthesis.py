@@ -10,6 +10,9 @@ from pose_datasets.cameras import project_batch
 from pose_datasets.definitions import CANONICAL
 from pose_datasets.errors import person_size
 from pose_datasets.filming import FilmConfig
+from pose_datasets.limbs import ARMS, LEGS, flexion
+from pose_datasets.poses import PoseConfig
+from pose_datasets.postures import PostureConfig
 from pose_datasets.sampling import ClipPool, clip_weights, random_times, resample
 from pose_datasets.synthesis import CONDITIONS, Synthesis, SynthesisConfig, evaluation_batches, hard_batches
 
@@ -221,3 +224,26 @@ def test_white_noise_is_in_half_of_the_sequences_and_unknown_to_scores(clips, de
         np.testing.assert_allclose(
             noisy.keypoints[level > 0][:, :, 0], noisy.keypoints[level > 0][:, :, [1, 4]].mean(axis=2), rtol=1e-5
         )
+
+
+@pytest.mark.parametrize("batches", [evaluation_batches, hard_batches])
+def test_what_training_adds_is_not_in_the_sets_that_are_measured_on(clips, batches):
+    """Whatever the recipe says of poses, bodies and cameras: figures of two recipes are about the same sequences."""
+    other = SynthesisConfig(
+        natural=0.1, bodies=BodyConfig(unlike=1.0), poses=PoseConfig(straight=0.5, bent=0.5),
+        postures=PostureConfig(held=1.0), film=FilmConfig(steep=1.0),
+    )  # fmt: skip
+    first, second = (next(iter(batches(clips, condition="gt", config=config))) for config in (None, other))
+    assert same(first, second)
+
+
+def test_training_holds_straight_and_folded_limbs_in_recorded_poses_too(clips):
+    def flexions(poses: PoseConfig) -> np.ndarray:
+        config = replace(CLEAN, natural=1.0, poses=poses, film=replace(CLEAN.film, definitions=CANONICAL))
+        joints = Synthesis(clips, config=config, seed=4).batch(300, 21, 0).joints[:, 10].astype(np.float64)
+        return np.concatenate([flexion(joints, limb) for limb in (*LEGS.joints, *ARMS.joints)])
+
+    recorded = flexions(PoseConfig(straight=0, bent=0))
+    assert (flexions(PoseConfig(bent=0)) < 8).mean() > 2 * (recorded < 8).mean()
+    assert (flexions(PoseConfig(straight=0, bent=1)) > 90).mean() > 1.4 * (recorded > 90).mean()
+    assert (recorded > 90).any()

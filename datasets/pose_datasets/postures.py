@@ -1,0 +1,174 @@
+"""Postures that recordings hardly hold: sitting, kneeling, on the floor, on one leg, bent, leaning, hands in front.
+
+Legs, trunk and arms are put into place in the frame of the pelvis or the chest and held there while they sway; the rest
+of the motion goes on. Works in place on bone vectors (B, T, 19, 3) (see `pose_datasets.bodies`); bone lengths stay.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.types import F32
+from pose_datasets.bodies import ARMS, CHEST, LEGS, UPPER, pelvis_frame, thorax_frame
+from pose_datasets.poses import turn
+from pose_datasets.smooth import smooth_noise
+from pose_datasets.vectors import norm, reject, unit
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PostureConfig:
+    """Shares of the sequences with varied poses in which a thing is done."""
+
+    held: float = 0.25  # one of `POSTURES`
+    leaning: float = 0.25  # the trunk, any way: forwards by up to 70 degrees, sideways and backwards by up to 40
+    reaching: float = 0.3  # of each arm: the hand in front of the trunk, at the face or hips, or stretched forwards
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """Ranges in degrees: the thigh forwards and outwards from below the pelvis, the knee, its plane turned outwards."""
+
+    hip: tuple[float, float]
+    knee: tuple[float, float]
+    apart: tuple[float, float] = (-3.0, 15.0)
+    splayed: tuple[float, float] = (-10.0, 15.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Posture:
+    """Both legs (sides exchanged in half of the cases), the trunk's lean, and the whole body's forward pitch."""
+
+    first: Leg
+    second: Leg
+    lean: tuple[float, float] = (-10.0, 20.0)
+    pitch: tuple[float, float] = (-5.0, 10.0)
+
+
+def _both(hip: tuple[float, float], knee: tuple[float, float], apart: tuple[float, float] = (-3, 15),
+          splayed: tuple[float, float] = (-10, 15), **trunk: tuple[float, float]) -> Posture:  # fmt: skip
+    leg = Leg(hip, knee, apart, splayed)
+    return Posture(leg, leg, **trunk)
+
+
+_STANDING = Leg((-5, 8), (0, 8))
+
+POSTURES = {
+    "on a chair": _both((65, 110), (60, 115), (0, 25), lean=(-15, 40)),
+    "legs stretched": _both((75, 110), (0, 45), (0, 35), lean=(-25, 25)),
+    "cross-legged": _both((75, 105), (100, 140), (20, 50), (30, 65), lean=(-5, 30)),
+    "knees drawn up": _both((95, 130), (80, 140), (0, 20), lean=(-10, 30)),
+    "upright on the knees": _both((-5, 15), (80, 110), lean=(-10, 25)),
+    "on the heels": _both((55, 110), (125, 155), lean=(-10, 45)),
+    "on one knee": Posture(Leg((70, 105), (75, 115)), Leg((-10, 15), (80, 115))),
+    "lunging": Posture(Leg((50, 105), (50, 105)), Leg((-30, 5), (0, 45)), lean=(-10, 35)),
+    "on one leg": Posture(_STANDING, Leg((10, 110), (10, 135), (-5, 35)), lean=(-15, 35)),
+    "leg behind": Posture(_STANDING, Leg((-35, 0), (0, 120)), lean=(0, 80)),
+    "squatting": _both((60, 125), (70, 150), (0, 35), (0, 35), lean=(10, 50)),
+    "bent over": _both((-5, 15), (0, 25), (0, 25), lean=(40, 110)),
+    "on all fours": _both((70, 110), (70, 110), lean=(-10, 15), pitch=(70, 100)),
+    "on the belly": _both((-10, 10), (0, 60), lean=(-35, 5), pitch=(75, 100)),
+    "on the back": _both((-5, 70), (0, 110), (0, 30), lean=(-5, 40), pitch=(-100, -75)),
+}
+
+
+def take_postures(rng: np.random.Generator, bones: F32, times: F64, config: PostureConfig) -> None:
+    """Put some sequences of (B, T, 19, 3) bone vectors at `times` (B, T) s into other postures, in place."""
+    for share, pose in ((config.held, _hold), (config.leaning, _lean)):
+        if len(rows := _some(rng, len(bones), share)):
+            pose(rng, bones, times, rows)
+    for arm, outward in zip(ARMS, (1, -1), strict=True):
+        if len(rows := _some(rng, len(bones), config.reaching)):
+            _reach(rng, bones, times, rows, arm, outward)
+
+
+def _some(rng: np.random.Generator, batch: int, share: float) -> I64:
+    """Rows of a share of a batch; a share of nothing draws nothing, so that other randomness stays what it was."""
+    return np.flatnonzero(rng.random(batch) < share) if share else np.zeros(0, np.int64)
+
+
+_LEG_RANGES = np.radians([[[leg.hip, leg.knee, leg.apart, leg.splayed] for leg in (posture.first, posture.second)]
+                          for posture in POSTURES.values()])  # fmt: skip
+_TRUNK_RANGES = np.radians([[posture.lean, posture.pitch] for posture in POSTURES.values()])
+
+
+def _hold(rng: np.random.Generator, bones: F32, times: F64, rows: I64) -> None:
+    count = len(rows)
+    posture = rng.integers(len(POSTURES), size=count)
+    exchanged = rng.random(count) < 0.5
+    sway = np.float32(np.radians(4)) * smooth_noise(rng, times[rows], 6, 0.6)
+    frame = pelvis_frame(bones[rows])
+    left, up, forward = frame[..., 0], frame[..., 1], frame[..., 2]
+    for side, leg in enumerate(LEGS):
+        low, high = np.moveaxis(_LEG_RANGES[posture, np.where(exchanged, 1 - side, side)], -1, 0)
+        angles = rng.uniform(low, high).astype(np.float32)[:, None]
+        hip, apart = angles[..., 0] + sway[..., 3 * side], angles[..., 2] + sway[..., 3 * side + 1]
+        knee = np.maximum(angles[..., 1] + sway[..., 3 * side + 2], 0)
+        out = left if side == 0 else -left
+        # The thigh is lifted forwards and then opened; the knee folds back in a plane that is splayed outwards.
+        ahead = np.sin(hip)[..., None] * forward - np.cos(hip)[..., None] * up
+        thigh = np.cos(apart)[..., None] * ahead + np.sin(apart)[..., None] * out
+        back = -np.cos(hip)[..., None] * forward - np.sin(hip)[..., None] * up
+        splayed = angles[..., 3]
+        fold = unit(reject(np.cos(splayed)[..., None] * back - np.sin(splayed)[..., None] * out, thigh))
+        shank = np.cos(knee)[..., None] * thigh + np.sin(knee)[..., None] * fold
+        for joint, direction in zip(leg, (thigh, shank), strict=True):
+            bones[rows, :, joint] = norm(bones[rows, :, joint])[..., None] * direction
+    low, high = np.moveaxis(_TRUNK_RANGES[posture], -1, 0)
+    lean, pitch = rng.uniform(low, high).astype(np.float32).T[..., None, None]
+    turn(bones, rows, UPPER, left * lean)
+    turn(bones, rows, list(range(1, 19)), left * pitch)
+
+
+def _lean(rng: np.random.Generator, bones: F32, times: F64, rows: I64) -> None:
+    """Turn the trunk about a level axis of any direction; it comes and goes, curls, and arms may keep hanging."""
+    count = len(rows)
+    frame = pelvis_frame(bones[rows])
+    way = rng.uniform(-np.pi, np.pi, (count, 1, 1)).astype(np.float32)
+    most = np.radians(np.where(np.abs(way) < np.pi / 4, 70, 40)).astype(np.float32)
+    size = most * rng.uniform(0.15, 1, (count, 1, 1)).astype(np.float32)
+    size = size * np.clip(np.float32(0.85) + np.float32(0.25) * smooth_noise(rng, times[rows], 1, 0.4), 0, 1)
+    vector = size * (np.cos(way) * frame[..., 0] + np.sin(way) * frame[..., 2])
+    curl = rng.uniform(0, 0.5, (count, 1, 1)).astype(np.float32)
+    turn(bones, rows, UPPER, vector * (1 - curl))
+    turn(bones, rows, CHEST, vector * curl)
+    hanging = rng.random((count, 1, 1)) < 0.5
+    for arm in ARMS:
+        turn(bones, rows, arm, -vector * (hanging * rng.uniform(0.5, 1, (count, 1, 1))).astype(np.float32))
+
+
+def _reach(rng: np.random.Generator, bones: F32, times: F64, rows: I64, arm: list[int], outward: int) -> None:
+    """Put a hand somewhere in front, near or far; the elbow goes down and out, as far as bones and joint allow."""
+    count = len(rows)
+    upper, fore = (norm(bones[rows, :, joint])[..., None] for joint in arm)
+    length = upper + fore
+    frame = thorax_frame(bones[rows])
+    shoulder = bones[rows, :, arm[0] - 1]
+    # Of the arm's length from the base of the neck: to the left, up, ahead; from the hips to over the face.
+    near = np.stack(
+        [rng.normal(0.05 * outward, 0.3, count), rng.uniform(-0.9, 0.45, count), rng.uniform(0.25, 0.8, count)]
+    )
+    far = np.stack(
+        [rng.normal(0.2 * outward, 0.35, count), rng.normal(-0.1, 0.35, count), rng.uniform(0.9, 1.3, count)]
+    )
+    place = np.where(rng.random(count) < 0.7, near, far).astype(np.float32).T[:, None]
+    place = place + np.float32(0.04) * smooth_noise(rng, times[rows], 3, 0.9)
+    hand = (frame @ (place * length)[..., None])[..., 0] - shoulder
+    apart = norm(hand)[..., None]
+    along = hand / np.maximum(apart, 1e-3)
+    apart = np.clip(apart, _reached(upper, fore, 145), _reached(upper, fore, 3))
+    pole = rng.normal((0.5 * outward, -1, -0.2), 0.35, (count, 3)).astype(np.float32)
+    elbow = unit(reject((frame @ pole[:, None, :, None])[..., 0], along))
+    x = (apart**2 + upper**2 - fore**2) / (2 * apart)
+    bones[rows, :, arm[0]] = x * along + np.sqrt(np.maximum(upper**2 - x**2, 0)) * elbow
+    bones[rows, :, arm[1]] = apart * along - bones[rows, :, arm[0]]
+
+
+def _reached(first: F32, second: F32, degrees: float) -> F32:
+    """Distance of the ends of two bones whose joint is flexed by so much."""
+    cosine = np.float32(np.cos(np.radians(degrees)))
+    reached: F32 = np.sqrt(first**2 + second**2 + 2 * cosine * first * second)
+    return reached
