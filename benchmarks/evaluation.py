@@ -18,6 +18,7 @@ from pose_datasets import human36m
 
 from pose.evaluation.lifting import evaluate_lifter, evaluate_predictions
 from pose.lifter.predict import CHUNK, Lifter, rows, split_outputs
+from pose.lifter.torch_lifter import TorchLifter
 from pose.sequences import Sequence2D, Sequence3D
 from pose.types import F32
 
@@ -97,7 +98,7 @@ def main() -> None:
         start = time.perf_counter()
         sequences = human36m.load_sequences(Path(name), "gt")
         print(f"reading: {time.perf_counter() - start:.1f} s for {sum(map(len, sequences)):,} frames")
-    lifter = WindowedLifter(Lifter.load(options.lifter), options.window)
+    lifter = WindowedLifter(TorchLifter.load(options.lifter), options.window)
     found = evaluate_lifter(sequences, lifter)
     start = time.process_time()
     evaluate_predictions(sequences, found.predictions)

@@ -27,9 +27,10 @@ from pose_datasets.training import MocapConfig, MocapSource
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from pose.lifter.features import FEATURES, OUTPUTS, Lifted, Observations, decode
+from pose.lifter.features import Lifted, Observations, decode
+from pose.lifter.format import FEATURES, OUTPUTS
 from pose.lifter.model import LifterConfig
-from pose.lifter.predict import Lifter
+from pose.lifter.torch_lifter import TorchLifter
 from pose.sequences import LiftBatch
 from pose.training.losses import LossWeights
 from pose.training.measure import Figures, measure
@@ -134,7 +135,7 @@ def main() -> None:
     options = parser.parse_args()
     source = MocapSource(MocapConfig(mocap=options.mocap, synthesis=SynthesisConfig()), seed=0)
     figures = {"mean pose": measured("mean pose", MeanPose(source), source)}
-    offline, stream = Lifter.load(options.offline), Lifter.load(options.stream)
+    offline, stream = TorchLifter.load(options.offline), TorchLifter.load(options.stream)
     figures["offline"] = measured("offline", offline.network, source)
     for lookahead in LOOKAHEADS:
         name = f"stream, look-ahead {lookahead}"

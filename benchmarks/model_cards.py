@@ -2,13 +2,13 @@
 
     pose-train lifter --config configs/train/offline.yaml --data.mocap mocap.npz --out runs/offline     # and stream
     cp runs/offline/final.safetensors pose/models/offline.safetensors                                   # and stream
-    pose-export stream --format onnx --out pose/models/stream.onnx --overwrite
+    pose-export offline --format onnx --out pose/models/offline.onnx --overwrite                        # and stream
     python benchmarks/lifter_accuracy.py --mocap mocap.npz --out docs/lifter-accuracy.json
     python benchmarks/model_cards.py --accuracy docs/lifter-accuracy.json --runs runs
 
 Writes pose/models/offline.json, stream.json and README.md, docs/images/lookahead.png, and what stands between the
 "accuracy" markers of docs/lifter.md. Everything is checked before anything is written: the weights in pose/models must
-be those that were measured, those of the run, and those that the ONNX file was exported from.
+be those that were measured, those of the run, and those that the ONNX files were exported from.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from lookahead_curve import accuracy_section, plot
 from pose_apps.train import main as pose_train
 
 from pose.errors import PoseError
-from pose.lifter.backends import OnnxStep
+from pose.lifter.backends import OnnxGraph
 from pose.lifter.checkpoint import load_checkpoint
 from pose.weights import sha256_of
 
@@ -134,8 +134,8 @@ def check_belongs(name: str, path: Path, sha256: str, run: Path, results: dict[s
     if sha256_of(run / "final.safetensors") != sha256:
         raise PoseError(f"{path}: not the final weights of {run}")
     onnx = path.with_suffix(".onnx")
-    if onnx.is_file() and OnnxStep(onnx).metadata.get("checkpoint_sha256") != sha256:
-        raise PoseError(f"{onnx}: exported from other weights; run pose-export {name} again")
+    if onnx.is_file() and OnnxGraph(onnx).metadata.get("checkpoint_sha256") != sha256:
+        raise PoseError(f"{onnx}: not exported from these weights; run pose-export {name} again")
 
 
 def document(cards: list[dict[str, Any]]) -> str:

@@ -29,7 +29,7 @@ from pose_datasets.mocap import Clip
 from pose_datasets.synthesis import SynthesisConfig, evaluation_batches
 from pose_datasets.training import MocapConfig, MocapSource
 
-from pose.lifter.predict import Lifter
+from pose.lifter.torch_lifter import TorchLifter
 from pose.repair.person import WHOLE_VIEW, repair
 from pose.repair.swaps import SwapFinder, limb_pairs
 from pose.sequences import LiftBatch, Sequence2D
@@ -180,7 +180,7 @@ def lift_table(clips: list[Clip]) -> list[str]:
         "|---|---|---|---|---|---|",
     ]
     for name, lookahead in (("offline", np.inf), ("stream", 0.0)):
-        network = Lifter.load(name).network
+        network = TorchLifter.load(name).network
         for condition in ("detector", "noisy", SWAPPED):
             batches = list(evaluation_batches(clips, condition=condition.split(",")[0]))
             if condition == SWAPPED:

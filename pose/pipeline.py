@@ -29,7 +29,7 @@ from pose.people.follow import PeopleTracker
 from pose.people.one_pass import OnePassPeople
 from pose.skeletons import Skeleton
 from pose.stages import Detector, Estimator, LifterStage, OnePass, PeopleStage
-from pose.system.device import resolve_device, torch_threads
+from pose.system.device import resolve_device, seed_torch, torch_threads
 from pose.types import U8, Boxes, Frame, FrameResult, Keypoints2D, People, Regions
 from pose.video import Source, open_source
 from pose.weights import sha256_of
@@ -82,8 +82,6 @@ class Pipeline:
 
         Raises PoseError when a weight cannot be had, the device is not there, or the lifter cannot do it.
         """
-        import torch
-
         from pose.lifter.predict import Lifter
 
         config = config or PipelineConfig()
@@ -94,12 +92,12 @@ class Pipeline:
         self.times = StageTimes()
         self.turn = threading.Lock()
         self.device = resolve_device(config.device)
-        torch.manual_seed(config.seed)
         self._lifter = Lifter.load(config.lifter, self.device)
         if not self._lifter.streaming and (live or config.lookahead):
             key = "lifter" if live else "lookahead"
             raise UsageError(f"{key}: {config.lifter} sees whole windows and cannot stream; use the lifter stream")
         self.skeleton, self.people_stage = _people_stages(config, self.times, warm=live)
+        seed_torch(config.seed)
         if live:
             warm_up_lifter(self.lifter_stage((256, 256)), len(self.skeleton))
 

@@ -21,9 +21,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not out.parent.is_dir():
         raise UsageError(f"--out {out}: there is no folder {out.parent}")
     from pose.lifter.exchange import export_lifter
-    from pose.lifter.predict import Lifter
+    from pose.lifter.torch_lifter import TorchLifter
 
-    lifter = Lifter.load(options.lifter)
+    lifter = TorchLifter.load(options.lifter)
     difference = export_lifter(lifter.network, options.format, out, lifter.sha256)
     print(f"{out}: {out.stat().st_size / 1e6:.1f} MB, at most {difference:.1e} from the network")
     return 0

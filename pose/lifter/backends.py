@@ -1,16 +1,21 @@
-"""What computes a `StreamStep`: torch, or ONNX Runtime from an exported file, which is several times faster."""
+"""What computes a lifter's network from arrays: ONNX Runtime here, torch in `pose.lifter.torch_lifter`."""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-import torch
+import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from pose.errors import PoseError
 
 Arrays = dict[str, NDArray[Any]]
+_DTYPES = {
+    "tensor(float)": np.float32,
+    "tensor(double)": np.float64,
+    "tensor(int64)": np.int64,
+    "tensor(bool)": np.bool_,
+}
 
 
 class StepBackend(Protocol):
@@ -22,31 +27,8 @@ class StepBackend(Protocol):
         ...
 
 
-class TorchStep:
-    """A step in torch. function: takes the tensors called `inputs` and returns those called `outputs`, in order."""
-
-    def __init__(
-        self,
-        function: Callable[..., tuple[Tensor, ...]],
-        inputs: list[str],
-        outputs: list[str],
-        device: torch.device | str = "cpu",
-    ) -> None:
-        self._function, self._inputs, self._outputs, self._device = function, inputs, outputs, device
-
-    def bind(self, inputs: Arrays) -> Callable[[], Arrays]:
-        views = [torch.from_numpy(inputs[name]) for name in self._inputs]
-
-        @torch.inference_mode()
-        def run() -> Arrays:
-            results = self._function(*(view.to(self._device) for view in views))
-            return {name: result.cpu().numpy() for name, result in zip(self._outputs, results, strict=True)}
-
-        return run
-
-
-class OnnxStep:
-    """A step in ONNX Runtime on one CPU thread, which leaves the other cores to the detector and the estimator.
+class OnnxGraph:
+    """An exported file in ONNX Runtime on one CPU thread, which leaves the other cores to detector and estimator.
 
     metadata: what the exporter wrote into the file.
     """
@@ -66,6 +48,16 @@ class OnnxStep:
             raise PoseError(f"{path}: not a readable ONNX model ({str(error).splitlines()[0]})") from error
         self._value = onnxruntime.OrtValue.ortvalue_from_numpy  # shares the array's memory
         self.metadata: dict[str, str] = dict(self._session.get_modelmeta().custom_metadata_map)
+
+    def run(self, inputs: Arrays) -> Arrays:
+        """All outputs by name."""
+        names = [node.name for node in self._session.get_outputs()]
+        return dict(zip(names, self._session.run(names, inputs), strict=True))
+
+    def row(self, name: str, fill: float) -> NDArray[Any]:
+        """What the input `name` takes of one person, filled with one value. Its axes but the first must be fixed."""
+        node = next(node for node in self._session.get_inputs() if node.name == name)
+        return np.full(node.shape[1:], fill, _DTYPES[node.type])
 
     def bind(self, inputs: Arrays) -> Callable[[], Arrays]:
         binding = self._session.io_binding()

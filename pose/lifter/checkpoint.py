@@ -1,31 +1,15 @@
 """Lifter weights at rest: one safetensors file (no pickle) that also holds what the network is made of."""
 
 import json
-from importlib import resources
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from pose.errors import PoseError, UsageError
+from pose.errors import PoseError
 from pose.lifter.model import LifterConfig, LifterNetwork
 from pose.system.whole_file import whole_file
-
-SHIPPED = ("offline", "stream")
-
-
-def checkpoint_path(name_or_path: str | Path) -> Path:
-    """The file of a shipped lifter (`offline`, `stream`) or of the user's own.
-
-    Raises UsageError when there is none.
-    """
-    if str(name_or_path) in SHIPPED:
-        return Path(str(resources.files("pose"))) / "models" / f"{name_or_path}.safetensors"
-    path = Path(name_or_path)
-    if not path.is_file():
-        raise UsageError(f"lifter: {name_or_path} is neither a file nor one of {', '.join(SHIPPED)}")
-    return path
 
 
 def save_checkpoint(network: LifterNetwork, path: Path) -> None:

@@ -17,11 +17,13 @@ from torch import Tensor, nn
 
 from pose.camera import intrinsics_from_fov
 from pose.errors import PoseError
-from pose.lifter.backends import Arrays, OnnxStep, StepBackend, TorchStep
+from pose.lifter.backends import Arrays, OnnxGraph, StepBackend
 from pose.lifter.features import observe
+from pose.lifter.format import ANSWER, SEEN, STEP_FORMAT, WINDOW_FORMAT, WINDOW_SEEN
 from pose.lifter.model import LifterNetwork
-from pose.lifter.step import ANSWER, SEEN, StreamStep
-from pose.lifter.step_batch import Setting, Together
+from pose.lifter.step import StreamStep
+from pose.lifter.step_batch import Memory, Setting, Step, Together
+from pose.lifter.torch_lifter import TorchStep
 from pose.system.whole_file import whole_file
 
 Format = Literal["onnx", "torch-export", "torchscript"]
@@ -40,7 +42,7 @@ class WindowLift(nn.Module):
     def __init__(self, network: LifterNetwork) -> None:
         super().__init__()
         self.network = network
-        self.inputs = ["times" if name == "time" else name for name in SEEN]
+        self.inputs = list(WINDOW_SEEN)
         self.outputs = list(ANSWER)
 
     def forward(
@@ -67,10 +69,12 @@ def export_lifter(network: LifterNetwork, file_format: Format, path: Path, check
     module: WindowLift | StreamStep = StreamStep(network) if network.config.streaming else WindowLift(network)
     module = module.eval().cpu()
     metadata = {
-        "format": f"pose-lifter-{'step' if network.config.streaming else 'window'}-1",
+        "format": STEP_FORMAT if network.config.streaming else WINDOW_FORMAT,
         "config": json.dumps(network.config.to_dict()),
         "checkpoint_sha256": checkpoint_sha256,
     }
+    if isinstance(module, StreamStep):
+        metadata["memory"] = _described(module.memory)
     with whole_file(path) as hidden:
         with _quiet():
             _WRITERS[file_format](module, _example(module), hidden, metadata)
@@ -79,6 +83,15 @@ def export_lifter(network: LifterNetwork, file_format: Format, path: Path, check
         if not difference <= TOLERANCE:
             raise PoseError(f"{path}: not written, its answers differ from the network's by {difference:.1e}")
     return difference
+
+
+def _described(memory: Memory) -> str:
+    """JSON: the value that fills each part of the empty memory, and `pinned`; shapes are those of the file's inputs."""
+    for name, row in memory.empty.items():
+        assert (row == row.flat[0]).all(), name
+    return json.dumps(
+        {"fill": {name: row.flat[0].item() for name, row in memory.empty.items()}, "pinned": memory.pinned}
+    )
 
 
 @contextmanager
@@ -151,7 +164,7 @@ _WRITERS = {"onnx": _write_onnx, "torch-export": _write_torch_export, "torchscri
 
 def _load(module: Any, path: Path, file_format: Format) -> StepBackend:
     if file_format == "onnx":
-        return OnnxStep(path)
+        return OnnxGraph(path)
     if file_format == "torchscript":
         return TorchStep(torch.jit.load(str(path)), module.inputs, module.outputs)
     with path.open("rb") as file:
@@ -181,7 +194,7 @@ def _example(module: Any) -> Arrays:
     """Inputs of sizes that torch.export does not take for constants."""
     if isinstance(module, WindowLift):
         return _motion(people=2, frames=20)
-    together = Together(Setting(module, TorchStep(module, module.inputs, module.outputs), 3, {}), 2)
+    together = Together(Setting(Step(TorchStep(module, module.inputs, module.outputs), module.memory), 3, {}), 2)
     seen = _motion(people=2, frames=1)
     seen = {name: seen[name][:, 0] for name in ("keypoints", "scores", "times")} | _camera(2)
     return dict(zip(SEEN, seen.values(), strict=True)) | together.state
@@ -213,7 +226,8 @@ def _difference(module: Any, loaded: StepBackend) -> float:
     people, slots = 3, getattr(module.core, "slots", 0)
     motion = _motion(people, frames=min(slots, 64) + 10)
     camera = {name: array[0] for name, array in _camera(1).items()}
-    streams = [Together(Setting(module, backend, 1, camera), people) for backend in (loaded, torch_step)]
+    steps = [Step(backend, module.memory) for backend in (loaded, torch_step)]
+    streams = [Together(Setting(step, 1, camera), people) for step in steps]
     worst = 0.0
     for frame in range(motion["times"].shape[1]):
         seen = (motion["keypoints"][:, frame], motion["scores"][:, frame], motion["times"][0, frame])

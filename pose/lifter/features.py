@@ -8,7 +8,6 @@ the size of the picture do not matter.
 Axis legend: B batch, T time, J joint (17), F feature.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,18 +15,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-JOINTS = 17
-PELVIS = 0
-FEATURES = 4 * JOINTS + 7
-MIN_SPREAD = 1e-3
-OUTPUTS = 1 + JOINTS + JOINTS + 2 * JOINTS + (JOINTS - 1)
+from pose.lifter.format import JOINTS, MIN_SPREAD, PELVIS, TYPICAL_STEP
 
 # A typical body: root-mean-square distance of the joints from the pelvis (m), and one sigma (m).
 # The pelvis is the origin: its sigma is a token millimetre, so that dividing by it stays possible.
 _TYPICAL_SPREAD = 0.5
 TYPICAL_SIGMA = 0.04
 _PELVIS_SIGMA = 1e-3
-TYPICAL_STEP = 1 / 30  # s between frames, where nothing better is known
 _TRUST_GAIN = 4.0  # so that the network can close a gate without large outputs
 
 
@@ -97,7 +91,7 @@ def observe_next(
     """The features (B, F) of one frame more: what `observe` gives for it after the frames before.
 
     keypoints: (B, J, 2) px. scores: (B, J). step: (B,) s since the frame before. before: (B, F), that frame's features,
-    or `nothing_observed`. The rest is as in `observe`.
+    or `pose.lifter.format.nothing_observed`. The rest is as in `observe`.
     """
     mask = scores > 0
     rays = _camera_rays(keypoints, mask, intrinsics[:, None])
@@ -107,13 +101,6 @@ def observe_next(
     spread = torch.where(seen, spread, last.spreads)
     flags = torch.stack([derived, intrinsics_known], dim=-1).float()
     return _describe(rays, scores, mask, centre, spread, seen, flags, step).features
-
-
-def nothing_observed(batch: int) -> Tensor:
-    """Features (B, F) before the first frame."""
-    features = torch.zeros(batch, FEATURES)
-    features[:, 4 * JOINTS + 2] = math.log(MIN_SPREAD)
-    return features
 
 
 def split_features(features: Tensor) -> Observations:

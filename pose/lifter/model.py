@@ -15,7 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pose.attention import Attention, Context, build_attentions, rotary_phases
-from pose.lifter.features import FEATURES, JOINTS, OUTPUTS, Lifted, Observations, decode
+from pose.lifter.features import Lifted, Observations, decode
+from pose.lifter.format import FEATURES, JOINTS, OUTPUTS
 from pose.lifter.initialization import check_norm_init, initialize
 
 NORMS = ("none", "pre", "post")

@@ -5,48 +5,70 @@ answered with plenty of context on both sides, and only a long sequence's first 
 streaming network needs no windows: it runs once over the whole sequence, as it would live.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import replace
+from importlib import resources
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from pose.camera import intrinsics_from_fov
+from pose.errors import UsageError
 from pose.incoming import check_units
-from pose.lifter.checkpoint import checkpoint_path, load_checkpoint
-from pose.lifter.features import Lifted, Observations, observe
-from pose.lifter.model import LifterNetwork
+from pose.lifter.backends import Arrays
+from pose.lifter.format import WINDOW_SEEN
+from pose.lifter.step_batch import Step
 from pose.sequences import Sequence2D, Sequence3D
 from pose.skeletons import get_skeleton, to_h36m17
+from pose.system.device import require_torch
 from pose.types import F32
-from pose.weights import sha256_of
 
+if TYPE_CHECKING:
+    from pose.lifter.features import Lifted
+
+SHIPPED = ("offline", "stream")
 WINDOW = 81
 HOP = 63
 CHUNK = 64  # windows a forward pass
 
 
-class Lifter:
-    """A trained network that takes and returns arrays. path, sha256: of its checkpoint, if it has one."""
+class Lifter(ABC):
+    """A trained network that takes and returns arrays. sha256, path: of its checkpoint, if it has one.
 
-    def __init__(
-        self, network: LifterNetwork, name: str, sha256: str = "", device: str = "cpu", path: Path | None = None
-    ) -> None:
-        self.network, self.name, self.sha256, self.path = network.to(device).eval(), name, sha256, path
-        self.device = torch.device(device)
+    streaming: the network is causal. `OnnxLifter` and `TorchLifter` differ in what computes.
+    """
 
-    @classmethod
-    def load(cls, name_or_path: str | Path, device: str = "cpu") -> Self:
-        """The shipped lifter `offline` or `stream`, or a checkpoint file. Raises PoseError or UsageError."""
-        path = checkpoint_path(name_or_path)
-        return cls(load_checkpoint(path, device), str(name_or_path), sha256_of(path), device, path)
+    name: str
+    sha256: str
+    path: Path | None
+    streaming: bool
+
+    @staticmethod
+    def load(name_or_path: str | Path, device: str = "cpu") -> "Lifter":
+        """The shipped lifter `offline` or `stream`, or a checkpoint file.
+
+        On the CPU ONNX Runtime computes it where the .onnx file beside the checkpoint was exported from that very
+        checkpoint; else torch does. Raises PoseError or UsageError.
+        """
+        from pose.lifter.onnx_lifter import OnnxLifter
+
+        if device == "cpu" and (lifter := OnnxLifter.beside(name_or_path)) is not None:
+            return lifter
+        require_torch(f"lifter {name_or_path}: a checkpoint without an .onnx file of its own beside it")
+        from pose.lifter.torch_lifter import TorchLifter
+
+        return TorchLifter.load(name_or_path, device)
 
     @property
-    def streaming(self) -> bool:
-        return self.network.config.streaming
+    @abstractmethod
+    def step(self) -> Step:
+        """One frame of a stream. Raises ValueError for an offline network."""
+
+    @abstractmethod
+    def forward(self, windows: list[Sequence2D], lookahead: int = 0) -> list[F32]:
+        """One pass of the network over sequences of one length T: (T - lookahead, 71) each, see `split_outputs`."""
 
     def lift(self, sequence: Sequence2D, lookahead: int = 0) -> Sequence3D:
         """3D for every frame of one person. lookahead: frames, for a streaming network only.
@@ -80,30 +102,33 @@ class Lifter:
         answer = self.forward([followed_by_nothing(sequence, lookahead)], lookahead)[0]
         return Sequence3D(*split_outputs(answer), times=sequence.times)
 
-    def forward(self, windows: list[Sequence2D], lookahead: int = 0) -> list[F32]:
-        """One pass of the network over sequences of one length T: (T - lookahead, 71) each, see `split_outputs`."""
-        observations, times = self._observe(windows)
-        with torch.inference_mode():
-            lifted = self.network(observations, times, lookahead)
-        return list(join_outputs(lifted))
 
-    def _observe(self, windows: list[Sequence2D]) -> tuple[Observations, Tensor]:
-        seen = [to_h36m17(w.keypoints, w.scores, get_skeleton(w.skeleton)) for w in windows]
-        known = [w.intrinsics is not None for w in windows]
-        intrinsics = [intrinsics_from_fov(w.image_size) if w.intrinsics is None else w.intrinsics for w in windows]
-        times = self._tensor(np.stack([w.times for w in windows]).astype(np.float64))
-        observations = observe(
-            self._tensor(np.stack([keypoints for keypoints, _ in seen])),
-            self._tensor(np.stack([scores for _, scores in seen])),
-            times,
-            self._tensor(np.stack(intrinsics).astype(np.float64)),
-            self._tensor(np.array([get_skeleton(w.skeleton).derived for w in windows])),
-            self._tensor(np.array(known)),
-        )
-        return observations, times
+def checkpoint_path(name_or_path: str | Path) -> Path:
+    """The file of a shipped lifter (`offline`, `stream`) or of the user's own.
 
-    def _tensor(self, array: NDArray[np.generic]) -> Tensor:
-        return torch.from_numpy(array).to(self.device)
+    Raises UsageError when there is none.
+    """
+    if str(name_or_path) in SHIPPED:
+        return Path(str(resources.files("pose"))) / "models" / f"{name_or_path}.safetensors"
+    path = Path(name_or_path)
+    if not path.is_file():
+        raise UsageError(f"lifter: {name_or_path} is neither a file nor one of {', '.join(SHIPPED)}")
+    return path
+
+
+def network_inputs(windows: list[Sequence2D]) -> Arrays:
+    """What a network sees of sequences of one length T, by the names of `pose.lifter.format.WINDOW_SEEN`."""
+    seen = [to_h36m17(w.keypoints, w.scores, get_skeleton(w.skeleton)) for w in windows]
+    intrinsics = [intrinsics_from_fov(w.image_size) if w.intrinsics is None else w.intrinsics for w in windows]
+    arrays = (
+        np.stack([keypoints for keypoints, _ in seen]),
+        np.stack([scores for _, scores in seen]),
+        np.stack([w.times for w in windows]).astype(np.float64),
+        np.stack(intrinsics).astype(np.float64),
+        np.array([get_skeleton(w.skeleton).derived for w in windows]),
+        np.array([w.intrinsics is not None for w in windows]),
+    )
+    return dict(zip(WINDOW_SEEN, arrays, strict=True))
 
 
 def rows(sequence: Sequence2D, start: int, stop: int) -> Sequence2D:
@@ -176,10 +201,10 @@ class Blend:
         return taken
 
 
-def join_outputs(lifted: Lifted) -> F32:
+def join_outputs(lifted: "Lifted") -> F32:
     """(B, T, 17 * 3 + 3 + 17): joints (m), root (m) and sigma (mm) side by side."""
-    parts = [lifted.joints.flatten(2), lifted.root, lifted.sigma * 1000]
-    return torch.cat(parts, dim=-1).float().cpu().numpy()
+    parts = (lifted.joints.flatten(2), lifted.root, lifted.sigma * 1000)
+    return np.concatenate([part.float().cpu().numpy() for part in parts], axis=-1)
 
 
 def split_outputs(joined: F32) -> tuple[F32, F32, F32]:

@@ -15,20 +15,16 @@ Axes: P person, L look-ahead, F feature, D width, H head, K feature of one head,
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
-import numpy as np
 import torch
 import torch.nn.functional as F
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pose.attention import Context, rotary_phases
 from pose.attention.softmax import SoftmaxAttention
-from pose.lifter.features import TYPICAL_STEP, decode, nothing_observed, observe_next, split_features
+from pose.lifter.features import decode, observe_next, split_features
+from pose.lifter.format import ANSWER, COMMON_STATE, SEEN, TYPICAL_STEP
 from pose.lifter.model import Block, LifterNetwork, streaming_token
-
-SEEN = ("keypoints", "scores", "time", "intrinsics", "derived", "intrinsics_known")
-ANSWER = ("joints", "root", "sigma")
-COMMON_STATE = ("frames", "recent", "recent_times")
+from pose.lifter.step_batch import Memory
 
 
 class StreamStep(nn.Module):
@@ -48,13 +44,12 @@ class StreamStep(nn.Module):
         self.inputs = [*SEEN, *COMMON_STATE, *core.state_names]
         self.outputs = [*ANSWER, *(f"next_{name}" for name in COMMON_STATE), *core.result_names]
 
-    def empty_state(self, people: int, lookahead: int) -> dict[str, Tensor]:
-        """The state before the first frame by name, without that of the core."""
-        return {
-            "frames": torch.full((people,), -lookahead),
-            "recent": nothing_observed(people)[:, None].repeat(1, lookahead + 1, 1),
-            "recent_times": torch.zeros(people, lookahead + 1, dtype=torch.float64),
-        }
+    @property
+    def memory(self) -> Memory:
+        """What the core keeps of a person."""
+        empty = (part[0].cpu().numpy() for part in self.core.empty_state())
+        pinned = self.core.window.pinned if isinstance(self.core, WindowedCore) else None
+        return Memory(dict(zip(self.core.state_names, empty, strict=True)), pinned)
 
     def forward(
         self,
@@ -100,9 +95,9 @@ class RecurrentCore(nn.Module):
         self.state_names = [f"layer{i}_{field}" for i, kind in enumerate(self._kinds) for field in kind._fields]
         self.result_names = [f"next_{name}" for name in self.state_names]
 
-    def empty_state(self, people: int) -> list[Tensor]:
-        """Of people of whom nothing was seen yet."""
-        return [part.clone() for cache in self.network.init_caches(people) for part in cache]  # some share memory
+    def empty_state(self) -> list[Tensor]:
+        """Of one person of whom nothing was seen yet."""
+        return [part for cache in self.network.init_caches(1) for part in cache]
 
     def forward(self, token: Tensor, time: Tensor, frames: Tensor, state: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """token: (P, 2 F + 1). time: (P,) s. frames: (P,). Returns network outputs (P, OUTPUTS) and the results."""
@@ -123,7 +118,8 @@ class WindowedCore(nn.Module):
     """The fast twin of `LifterNetwork.step` for windows of softmax attention: few large products, and no cache copied.
 
     The state is `keys0`, `values0`, `keys1`, ...: (P, H, S, K) each. The result `update` (P, 2 depth, H, K) is what the
-    frame adds to each of them, in their order; the caller writes it into slot `slot(frames)` and copies nothing else.
+    frame adds to each of them, in their order; the caller writes it into slot `Memory.slot(frames)` and copies nothing
+    else.
     """
 
     result_names: list[str] = ["update"]  # noqa: RUF012
@@ -143,14 +139,9 @@ class WindowedCore(nn.Module):
         self.blocks = nn.ModuleList(WindowedBlock(cast(Block, block)) for block in network.blocks)
         self.state_names = [f"{name}{i}" for i in range(len(self.blocks)) for name in ("keys", "values")]
 
-    def empty_state(self, people: int) -> Tensor:
-        """(2 depth, P, H, S, K): all of it in one block of memory, so that one write takes an `update`."""
-        return torch.zeros(len(self.state_names), people, self.heads, self.slots, self.head_dim)
-
-    def slot(self, frames: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where the update of frame number `frames` (P,) goes. Before the first answer it does not matter."""
-        pinned, frames = self.window.pinned, np.maximum(frames, 0)
-        return np.where(frames < pinned, frames, pinned + (frames - pinned) % (self.slots - pinned))
+    def empty_state(self) -> list[Tensor]:
+        """Of one person of whom nothing was seen yet: (1, H, S, K) each."""
+        return [torch.zeros(1, self.heads, self.slots, self.head_dim) for _ in self.state_names]
 
     def forward(self, token: Tensor, time: Tensor, frames: Tensor, state: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
         cos, sin = rotary_phases(time[:, None], self.head_dim)

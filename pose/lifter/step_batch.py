@@ -2,14 +2,40 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
-from torch import Tensor
+from numpy.typing import NDArray
 
 from pose.lifter.backends import Arrays, StepBackend
-from pose.lifter.step import StreamStep, WindowedCore
+from pose.lifter.format import nothing_observed
 from pose.types import F32
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What a step keeps of a person besides what was observed last.
+
+    empty: by name, of one person of whom nothing was seen yet. pinned: None where a step returns all of it anew.
+    Otherwise it is keys and values of windows, (H, S, K) each, and a step returns what one slot of each becomes: the
+    first `pinned` slots keep the first frames, the others take turns.
+    """
+
+    empty: Arrays
+    pinned: int | None = None
+
+    def slot(self, frames: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Which slot frame number `frames` (P,) goes to. Before the first answer it does not matter."""
+        assert self.pinned is not None
+        slots, frames = next(iter(self.empty.values())).shape[1], np.maximum(frames, 0)
+        return np.where(frames < self.pinned, frames, self.pinned + (frames - self.pinned) % (slots - self.pinned))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One frame of a stream: what computes it, and what it keeps."""
+
+    backend: StepBackend
+    memory: Memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +43,7 @@ class Setting:
     """What is the same for all people of a stream. camera: the step's inputs `intrinsics`, `derived` and
     `intrinsics_known`, of one person."""
 
-    step: StreamStep
-    backend: StepBackend
+    step: Step
     lookahead: int
     camera: Arrays
 
@@ -28,11 +53,17 @@ class Together:
 
     def __init__(self, setting: Setting, people: int) -> None:
         self._setting = setting
-        core, common = setting.step.core, setting.step.empty_state(people, setting.lookahead)
-        self.state: Arrays = {name: part.numpy() for name, part in common.items()}
-        memory = core.empty_state(people)
-        self.state |= zip(core.state_names, (part.numpy() for part in memory), strict=True)
-        self._windows = memory.numpy() if isinstance(memory, Tensor) else None
+        self.state: Arrays = {
+            "frames": np.full(people, -setting.lookahead),
+            "recent": np.repeat(nothing_observed(people)[:, None], setting.lookahead + 1, axis=1),
+            "recent_times": np.zeros((people, setting.lookahead + 1)),
+        }
+        kept = {name: np.repeat(row[None], people, axis=0) for name, row in setting.step.memory.empty.items()}
+        self._windows = None
+        if setting.step.memory.pinned is not None:  # in one block of memory, so that one write takes an `update`
+            self._windows = np.stack(list(kept.values()))
+            kept = dict(zip(kept, self._windows, strict=True))
+        self.state |= kept
         self._rows = np.arange(people)
         self._seen: Arrays = {
             "keypoints": np.zeros((people, 17, 2), np.float32),
@@ -58,10 +89,10 @@ class Together:
         self._seen["time"][:] = time
         if self._run is None:
             camera = {name: np.repeat(value[None], len(self), axis=0) for name, value in self._setting.camera.items()}
-            self._run = self._setting.backend.bind(self._seen | camera | self.state)
+            self._run = self._setting.step.backend.bind(self._seen | camera | self.state)
         outputs = self._run()
         if self._windows is not None:
-            slots = cast(WindowedCore, self._setting.step.core).slot(self.state["frames"])
+            slots = self._setting.step.memory.slot(self.state["frames"])
             self._windows[:, self._rows, :, slots] = outputs["update"]
         for name, array in self.state.items():
             if (following := outputs.get(f"next_{name}")) is not None:

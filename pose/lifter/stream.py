@@ -7,32 +7,24 @@ the last few observations. It answers what the causal network answers for the wh
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from importlib.util import find_spec
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pose.camera import intrinsics_from_fov
-from pose.errors import PoseError
-from pose.lifter.backends import OnnxStep, StepBackend, TorchStep
-from pose.lifter.features import TYPICAL_STEP
+from pose.lifter.format import TYPICAL_STEP
 from pose.lifter.pending import LONGEST_GAP_SECONDS, PendingFrame, take_finished
 from pose.lifter.predict import Lifter
-from pose.lifter.step import StreamStep
 from pose.lifter.step_batch import PersonState, Setting, Together, gather
 from pose.skeletons import Skeleton, to_h36m17
 from pose.types import F32, FrameResult, People
-
-Backend = Literal["auto", "torch", "onnx"]
 
 
 class LifterStream:
     """Steps a streaming `Lifter` for any number of people.
 
     skeleton: of the keypoints. image_size: (width, height) px. intrinsics: (3, 3) px, None if unknown. lookahead: how
-    many frames later a frame is answered. backend: see `step_backend`. Raises ValueError for an offline lifter.
+    many frames later a frame is answered. Raises ValueError for an offline lifter.
     """
 
     def __init__(
@@ -42,7 +34,6 @@ class LifterStream:
         image_size: tuple[int, int],
         intrinsics: NDArray[np.float64] | None = None,
         lookahead: int = 0,
-        backend: Backend = "auto",
     ) -> None:
         if not lifter.streaming:
             raise ValueError(f"lifter: {lifter.name} sees whole windows and cannot stream")
@@ -54,8 +45,7 @@ class LifterStream:
             "derived": np.array(skeleton.derived),
             "intrinsics_known": np.array(intrinsics is not None),
         }
-        step, computes = _step_of(lifter, backend)
-        self._setting = Setting(step, computes, lookahead, camera)
+        self._setting = Setting(lifter.step, lookahead, camera)
 
     def new_person(self) -> PersonState:
         """The state of somebody of whom nothing is known yet."""
@@ -74,32 +64,6 @@ class LifterStream:
         ready = [person.ready for person in people]
         answers = together.advance(keypoints, scores, time)
         return [answer if known else None for answer, known in zip(answers, ready, strict=True)]
-
-
-@lru_cache(maxsize=2)
-def _step_of(lifter: Lifter, backend: Backend) -> tuple[StreamStep, StepBackend]:
-    """The step of a lifter and what computes it: without state, so shared by all streams, and made once."""
-    step = StreamStep(lifter.network).eval()
-    return step, step_backend(lifter, step, backend)
-
-
-def step_backend(lifter: Lifter, step: StreamStep, name: Backend) -> StepBackend:
-    """What computes the steps of `lifter`: "torch", "onnx", or the faster of them that there is ("auto").
-
-    ONNX Runtime takes the .onnx file beside the checkpoint, which must have been exported from that very checkpoint.
-    Raises PoseError when "onnx" is asked for and that is not so.
-    """
-    exported = None if lifter.path is None else lifter.path.with_suffix(".onnx")
-    wanted = name == "onnx" or (name == "auto" and lifter.device.type == "cpu" and find_spec("onnxruntime") is not None)
-    if wanted and exported is not None and exported.is_file():
-        onnx = OnnxStep(exported)
-        if onnx.metadata.get("checkpoint_sha256") == lifter.sha256:
-            return onnx
-    if name == "onnx":
-        raise PoseError(
-            f"lifter {lifter.name}: no .onnx file of this checkpoint beside it; pose-export {lifter.name} --format onnx"
-        )
-    return TorchStep(step, step.inputs, step.outputs, lifter.device)
 
 
 class StreamLifter:

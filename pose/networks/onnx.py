@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pose.errors import PoseError, UsageError
 from pose.networks.input import NetworkInput, Samples
-from pose.system.device import Device, Precision
+from pose.system.device import Device, Precision, torch_has_cuda
 
 _DTYPES: dict[str, type[np.generic]] = {
     "tensor(float)": np.float32,
@@ -57,11 +57,7 @@ class OnnxNetwork:
         self, *, mean: Sequence[float] = (0.0, 0.0, 0.0), std: Sequence[float] = (1.0, 1.0, 1.0), bgr: bool = False
     ) -> NetworkInput:
         """What makes its input, on its device; on the CPU where torch cannot use the GPU that ONNX Runtime uses."""
-        device = self.device
-        if device == "cuda":
-            import torch
-
-            device = "cuda" if torch.cuda.is_available() else "cpu"
+        device = "cuda" if self.device == "cuda" and torch_has_cuda() else "cpu"
         return NetworkInput(device, self.dtype, mean=mean, std=std, bgr=bgr)
 
     @property

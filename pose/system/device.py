@@ -4,6 +4,7 @@ import ctypes
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Literal
 
 from pose.errors import PoseError
@@ -15,11 +16,12 @@ Precision = Literal["auto", "float32", "float16"]
 def resolve_device(name: str) -> str:
     """'cpu' or 'cuda' for 'auto', 'cpu' or 'cuda'.
 
-    'auto' takes CUDA where torch can use it. Raises PoseError when 'cuda' is asked for and cannot be had: work that was
-    meant for a GPU never falls back to the CPU in silence.
+    'auto' takes CUDA where torch is there and can use it. Raises PoseError when 'cuda' is asked for and cannot be had:
+    work that was meant for a GPU never falls back to the CPU in silence.
     """
-    if name == "cpu" or (name == "auto" and not driver_present()):
+    if name == "cpu" or (name == "auto" and not (driver_present() and has_torch())):
         return "cpu"
+    require_torch("device: cuda")
     import torch
 
     if torch.cuda.is_available():
@@ -49,11 +51,38 @@ def onnx_has_cuda() -> bool:
     return "CUDAExecutionProvider" in onnxruntime.get_available_providers()
 
 
-@contextmanager
-def torch_threads(count: int) -> Iterator[None]:
-    """Within, torch computes in so many threads on the CPU."""
+def has_torch() -> bool:
+    """Whether torch is installed. It is not loaded for that."""
+    return find_spec("torch") is not None
+
+
+def torch_has_cuda() -> bool:
+    """Whether torch is there and can use a GPU."""
+    if not has_torch():
+        return False
     import torch
 
+    return torch.cuda.is_available()
+
+
+def require_torch(what: str) -> None:
+    """Raises PoseError, a line that begins with `what`, where torch is not installed."""
+    if not has_torch():
+        raise PoseError(f'{what} needs torch: pip install "pose-run[torch]"')
+
+
+def seed_torch(seed: int) -> None:
+    """What torch draws from here on follows from `seed`. Nothing to do for who has not loaded it."""
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.manual_seed(seed)
+
+
+@contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """Within, torch computes in so many threads on the CPU. Nothing to do for who has not loaded it."""
+    if (torch := sys.modules.get("torch")) is None:
+        yield
+        return
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

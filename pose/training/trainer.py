@@ -22,10 +22,11 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.optim.swa_utils import AveragedModel
 
 from pose.errors import PoseError
-from pose.lifter.checkpoint import checkpoint_path, load_checkpoint, save_checkpoint
+from pose.lifter.checkpoint import load_checkpoint, save_checkpoint
 from pose.lifter.features import Lifted
 from pose.lifter.initialization import initialize
 from pose.lifter.model import Block, LifterConfig, LifterNetwork
+from pose.lifter.predict import checkpoint_path
 from pose.sequences import LiftBatch
 from pose.system.whole_file import whole_file
 from pose.training.batches import BatchSource, TensorBatch, generator, load, mirrored_joints, timed

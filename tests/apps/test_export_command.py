@@ -6,7 +6,7 @@ import torch
 from pose_apps.export import main
 
 from pose.lifter.exchange import WindowLift
-from pose.lifter.predict import Lifter
+from pose.lifter.torch_lifter import TorchLifter
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.load` is")  # of a category that depends on torch
@@ -20,7 +20,7 @@ def test_a_window_is_lifted_without_this_program(tiny_lifter, tmp_path, capsys, 
     flags = (torch.tensor([True, False, True]), torch.tensor([False, False, True]))
     inputs = (keypoints, torch.ones(3, 31, 17), times, camera, *flags)
     with torch.inference_mode():
-        expected = WindowLift(Lifter.load(tiny_lifter).network)(*inputs)
+        expected = WindowLift(TorchLifter.load(tiny_lifter).network)(*inputs)
         for got, want in zip(torch.jit.load(str(out))(*inputs), expected, strict=True):
             torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
 

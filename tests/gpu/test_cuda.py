@@ -10,8 +10,8 @@ import torch
 from pose.attention import Context
 from pose.estimators.rtmpose_net import RTMPoseNetwork
 from pose.lifter.model import LifterConfig, LifterNetwork
-from pose.lifter.predict import Lifter
 from pose.lifter.stream import LifterStream
+from pose.lifter.torch_lifter import TorchLifter
 from pose.networks import crops
 from pose.networks.input import NetworkInput
 from pose.sequences import Sequence2D
@@ -43,12 +43,12 @@ def walk(frames: int = 120) -> Sequence2D:
     return Sequence2D(keypoints.astype(np.float32), scores.astype(np.float32), times, (1280, 720), H36M17.name)
 
 
-def lifter(config: LifterConfig, device: str) -> Lifter:
+def lifter(config: LifterConfig, device: str) -> TorchLifter:
     """A random one whose answers depend on its input."""
     torch.manual_seed(0)
     network = LifterNetwork(config)
     torch.nn.init.normal_(network.head.weight, std=0.2)
-    return Lifter(network, "random", device=device)
+    return TorchLifter(network, "random", device=device)
 
 
 def on_gpu(context: Context) -> Context:
@@ -88,7 +88,7 @@ def test_a_live_stream_gives_the_answers_of_a_cpu():
     sequence = walk(40)
     answers = []
     for device in ("cpu", "cuda"):
-        stream = LifterStream(lifter(STREAMED, device), H36M17, sequence.image_size, lookahead=3, backend="torch")
+        stream = LifterStream(lifter(STREAMED, device), H36M17, sequence.image_size, lookahead=3)
         person = [stream.new_person()]
         rows = zip(sequence.keypoints, sequence.scores, sequence.times.tolist(), strict=True)
         steps = [stream.step(person, keypoints[None], scores[None], time)[0] for keypoints, scores, time in rows]

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from pose.lifter.model import LifterConfig, LifterNetwork
-from pose.lifter.predict import Lifter
+from pose.lifter.torch_lifter import TorchLifter
 from pose.sequences import Sequence2D
 
 
@@ -12,13 +12,13 @@ def _seed():
     torch.manual_seed(0)
 
 
-def small_lifter(streaming: bool = False, **changes) -> Lifter:
+def small_lifter(streaming: bool = False, **changes) -> TorchLifter:
     """A random lifter whose answers depend strongly on its input."""
     attention = {"attention": "local", "attention_options": {"window": 8}} if streaming else {}
     config = LifterConfig(**{"dim": 32, "depth": 2, "heads": 2, "streaming": streaming} | attention | changes)
     network = LifterNetwork(config)
     torch.nn.init.normal_(network.head.weight, std=0.1)
-    return Lifter(network, "test")
+    return TorchLifter(network, "test")
 
 
 def walk(

@@ -12,7 +12,7 @@ import torch
 from pose.attention import ATTENTIONS, PerformerAttention
 from pose.lifter.checkpoint import load_checkpoint, save_checkpoint
 from pose.lifter.model import LifterConfig, LifterNetwork
-from pose.lifter.predict import Lifter
+from pose.lifter.torch_lifter import TorchLifter
 from pose.training.trainer import Trainer
 
 sys.path += [str(Path(__file__).parents[1] / "training"), str(Path(__file__).parents[1] / "datasets")]
@@ -44,14 +44,17 @@ def test_linformer_can_share_one_matrix_in_the_whole_stack(tmp_path, make_walk):
     back = load_checkpoint(tmp_path / "a.safetensors")
     assert len([name for name, _ in back.named_parameters() if name.endswith("_rows")]) == 1
     sequence = make_walk(30)
-    expected = Lifter(network, "test").lift(sequence).joints
-    np.testing.assert_array_equal(Lifter(back, "test").lift(sequence).joints, expected)
+    expected = TorchLifter(network, "test").lift(sequence).joints
+    np.testing.assert_array_equal(TorchLifter(back, "test").lift(sequence).joints, expected)
 
 
 @pytest.mark.parametrize("name", OFFLINE)
 def test_every_mechanism_knows_which_frame_came_first(name, make_walk):
     """Without the time, one whose frames are a set would answer a motion played backwards with the answers reversed."""
-    lifter, sequence = Lifter(randomized(LifterConfig(dim=16, depth=1, heads=2, attention=name)), "test"), make_walk(20)
+    lifter, sequence = (
+        TorchLifter(randomized(LifterConfig(dim=16, depth=1, heads=2, attention=name)), "test"),
+        make_walk(20),
+    )
     forwards = replace(sequence, times=np.arange(20) / 30, scores=np.ones_like(sequence.scores))
     backwards = replace(forwards, keypoints=sequence.keypoints[::-1].copy())
 
@@ -66,7 +69,10 @@ def test_every_mechanism_knows_which_frame_came_first(name, make_walk):
 
 @pytest.mark.parametrize("name", OFFLINE)
 def test_the_origin_of_time_does_not_matter_to_the_lifter(name, make_walk):
-    lifter, sequence = Lifter(randomized(LifterConfig(dim=16, depth=1, heads=2, attention=name)), "test"), make_walk(20)
+    lifter, sequence = (
+        TorchLifter(randomized(LifterConfig(dim=16, depth=1, heads=2, attention=name)), "test"),
+        make_walk(20),
+    )
     later = replace(sequence, times=sequence.times + 86_400)
     np.testing.assert_allclose(lifter.lift(later).joints, lifter.lift(sequence).joints, atol=1e-4)
 

@@ -9,13 +9,15 @@ import torch
 
 from pose.errors import PoseError
 from pose.lifter import exchange
-from pose.lifter.backends import OnnxStep
+from pose.lifter.backends import OnnxGraph
 from pose.lifter.checkpoint import save_checkpoint
 from pose.lifter.exchange import TOLERANCE, export_lifter
 from pose.lifter.model import LifterConfig, LifterNetwork
+from pose.lifter.onnx_lifter import OnnxLifter
 from pose.lifter.predict import Lifter, split_outputs
 from pose.lifter.step import RecurrentCore, StreamStep, WindowedCore
 from pose.lifter.stream import LifterStream
+from pose.lifter.torch_lifter import TorchLifter
 from pose.skeletons import BLAZEPOSE33, H36M17
 
 WINDOW = {"attention": "local", "attention_options": {"window": 6}, "streaming": True}
@@ -43,15 +45,23 @@ def shipped_like(tmp_path_factory):
     """A checkpoint of a stream with its ONNX step beside it."""
     folder = tmp_path_factory.mktemp("stream")
     save_checkpoint(network_of(**WINDOW), folder / "stream.safetensors")
-    lifter = Lifter.load(folder / "stream.safetensors")
+    lifter = TorchLifter.load(folder / "stream.safetensors")
     difference = export_lifter(lifter.network, "onnx", folder / "stream.onnx", lifter.sha256)
     assert difference < TOLERANCE
     assert str(Path(__file__).parents[2]).encode() not in (folder / "stream.onnx").read_bytes()
     return lifter
 
 
-def answers(lifter: Lifter, sequence, backend, people: int = 1, lookahead: int = 2, skeleton=H36M17) -> np.ndarray:
-    stream = LifterStream(lifter, skeleton, (640, 480), lookahead=lookahead, backend=backend)
+@pytest.fixture(scope="module")
+def exported(shipped_like):
+    """The same by ONNX Runtime."""
+    lifter = Lifter.load(shipped_like.path)
+    assert isinstance(lifter, OnnxLifter)
+    return lifter
+
+
+def answers(lifter: Lifter, sequence, people: int = 1, lookahead: int = 2, skeleton=H36M17) -> np.ndarray:
+    stream = LifterStream(lifter, skeleton, (640, 480), lookahead=lookahead)
     states = [stream.new_person() for _ in range(people)]
     found = []
     for xy, score, time in zip(sequence.keypoints, sequence.scores, sequence.times, strict=True):
@@ -64,11 +74,11 @@ def answers(lifter: Lifter, sequence, backend, people: int = 1, lookahead: int =
 @pytest.mark.parametrize("options", STREAMS.values(), ids=STREAMS)
 def test_a_step_is_the_step_of_the_network(options, make_walk):
     """Both forms of the step against the whole sequence at once, past several turns of the window."""
-    lifter, sequence = Lifter(network_of(**options), "test"), make_walk(30)
+    lifter, sequence = TorchLifter(network_of(**options), "test"), make_walk(30)
     step = StreamStep(lifter.network)
     windowed = options["attention"] in ("local", "softmax")
     assert isinstance(step.core, WindowedCore if windowed else RecurrentCore)
-    joints, root, sigma = split_outputs(answers(lifter, sequence, "torch")[:, 0])
+    joints, root, sigma = split_outputs(answers(lifter, sequence)[:, 0])
     expected = lifter.lift(sequence, 2)
     np.testing.assert_allclose(joints, expected.joints[:-2], atol=1e-5)
     np.testing.assert_allclose(root, expected.root[:-2], rtol=1e-4, atol=1e-4)
@@ -76,19 +86,19 @@ def test_a_step_is_the_step_of_the_network(options, make_walk):
 
 
 @pytest.mark.parametrize(("people", "lookahead"), [(1, 0), (3, 0), (1, 4), (4, 13)])
-def test_onnx_runtime_answers_what_torch_answers(shipped_like, make_walk, people, lookahead):
+def test_onnx_runtime_answers_what_torch_answers(shipped_like, exported, make_walk, people, lookahead):
     sequence = make_walk(40, skeleton="blazepose33", joints=33)
-    fast = answers(shipped_like, sequence, "onnx", people, lookahead, BLAZEPOSE33)
-    slow = answers(shipped_like, sequence, "torch", people, lookahead, BLAZEPOSE33)
+    fast = answers(exported, sequence, people, lookahead, BLAZEPOSE33)
+    slow = answers(shipped_like, sequence, people, lookahead, BLAZEPOSE33)
     np.testing.assert_allclose(fast, slow, rtol=1e-4, atol=1e-4)
     assert np.abs(np.diff(fast, axis=0)).max() > 0.01
 
 
-def test_people_come_and_go_in_onnx_runtime(shipped_like, make_walk):
+def test_people_come_and_go_in_onnx_runtime(exported, make_walk):
     """Whoever else is there, in whatever order, makes no difference."""
-    sequence, stream = make_walk(24), LifterStream(shipped_like, H36M17, (640, 480), backend="onnx")
+    sequence, stream = make_walk(24), LifterStream(exported, H36M17, (640, 480))
     states = {name: stream.new_person() for name in "abc"}
-    alone = answers(shipped_like, sequence, "onnx", lookahead=0)[:, 0]
+    alone = answers(exported, sequence, lookahead=0)[:, 0]
     found = []
     for frame in range(24):
         order = ["a"] if frame < 5 else ["b", "a"] if frame < 10 else ["a", "c", "b"] if frame < 18 else ["c", "a"]
@@ -98,31 +108,45 @@ def test_people_come_and_go_in_onnx_runtime(shipped_like, make_walk):
     np.testing.assert_allclose(np.array(found), alone, rtol=1e-4, atol=1e-4)
 
 
-def test_hours_change_nothing_in_onnx_runtime(shipped_like, make_walk):
+def test_hours_change_nothing_in_onnx_runtime(exported, make_walk):
     from dataclasses import replace
 
     sequence = make_walk(20)
     late = replace(sequence, times=sequence.times + 30 * 3600)
-    now, later = (answers(shipped_like, s, "onnx") for s in (sequence, late))
+    now, later = (answers(exported, s) for s in (sequence, late))
     np.testing.assert_allclose(later, now, rtol=1e-3, atol=1e-4)
 
 
-def test_auto_takes_onnx_runtime_only_for_the_very_checkpoint(shipped_like, tmp_path):
-    from pose.lifter.stream import step_backend
-
-    step = StreamStep(shipped_like.network)
-    assert isinstance(step_backend(shipped_like, step, "auto"), OnnxStep)
+def test_onnx_runtime_is_taken_only_for_the_very_checkpoint(shipped_like, tmp_path):
     retrained = network_of(**WINDOW, dim=24)
     save_checkpoint(retrained, tmp_path / "stream.safetensors")
     (tmp_path / "stream.onnx").write_bytes(shipped_like.path.with_suffix(".onnx").read_bytes())
-    other = Lifter.load(tmp_path / "stream.safetensors")
-    assert not isinstance(step_backend(other, StreamStep(other.network), "auto"), OnnxStep)
-    with pytest.raises(PoseError, match=r"no \.onnx file of this checkpoint"):
-        step_backend(other, StreamStep(other.network), "onnx")
+    assert isinstance(Lifter.load(tmp_path / "stream.safetensors"), TorchLifter)
+
+
+def test_a_recurrent_step_keeps_its_own_empty_state(make_walk, tmp_path):
+    """State that does not begin with zeros, and comes back whole."""
+    save_checkpoint(network_of(**STREAMS["performer"]), tmp_path / "stream.safetensors")
+    by_torch = TorchLifter.load(tmp_path / "stream.safetensors")
+    export_lifter(by_torch.network, "onnx", tmp_path / "stream.onnx", by_torch.sha256)
+    by_onnx, sequence = Lifter.load(tmp_path / "stream.safetensors"), make_walk(12)
+    assert isinstance(by_onnx, OnnxLifter)
+    np.testing.assert_allclose(by_onnx.lift(sequence).joints, by_torch.lift(sequence).joints, atol=1e-4)
+
+
+def test_a_file_that_does_not_say_what_it_keeps_is_named(shipped_like, monkeypatch):
+    graph = OnnxGraph(shipped_like.path.with_suffix(".onnx"))
+    for memory in ("", "[]", '{"fill": {"nothing": 0}, "pinned": 0}'):
+        monkeypatch.setitem(graph.metadata, "memory", memory)
+        with pytest.raises(PoseError, match="does not say what it keeps; export it again"):
+            OnnxLifter(graph, "mine").step  # noqa: B018
+    monkeypatch.setitem(graph.metadata, "format", "something else")
+    with pytest.raises(PoseError, match="no lifter that pose-export wrote"):
+        OnnxLifter(graph, "mine")
 
 
 def test_the_file_says_what_it_is(shipped_like):
-    metadata = OnnxStep(shipped_like.path.with_suffix(".onnx")).metadata
+    metadata = OnnxGraph(shipped_like.path.with_suffix(".onnx")).metadata
     assert metadata["format"] == "pose-lifter-step-1"
     assert json.loads(metadata["config"]) == shipped_like.network.config.to_dict()
     assert metadata["checkpoint_sha256"] == shipped_like.sha256
@@ -131,7 +155,7 @@ def test_the_file_says_what_it_is(shipped_like):
 def test_a_file_that_is_no_onnx_model_is_named(tmp_path):
     (tmp_path / "x.onnx").write_bytes(b"nothing")
     with pytest.raises(PoseError, match=r"x\.onnx: not a readable ONNX model"):
-        OnnxStep(tmp_path / "x.onnx")
+        OnnxGraph(tmp_path / "x.onnx")
 
 
 @pytest.mark.parametrize("options", [{}, STREAMS["local"], STREAMS["performer"]], ids=["offline", "local", "performer"])

@@ -4,19 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from pose.lifter.features import (
-    FEATURES,
-    JOINTS,
-    OUTPUTS,
-    TYPICAL_STEP,
-    Observations,
-    decode,
-    last_seen,
-    nothing_observed,
-    observe,
-    observe_next,
-    split_features,
-)
+from pose.lifter.features import Observations, decode, last_seen, observe, observe_next, split_features
+from pose.lifter.format import FEATURES, JOINTS, OUTPUTS, TYPICAL_STEP, nothing_observed
 
 B, T = 2, 9
 CENTRES = slice(4 * JOINTS, 4 * JOINTS + 2)
@@ -95,7 +84,7 @@ def test_last_seen_names_the_newest_frame_that_saw_something():
 def test_frame_by_frame_gives_the_same(seen):
     keypoints, scores, times, *camera = seen
     expected = observe(*seen)
-    before, previous = nothing_observed(B), times[:, 0] - TYPICAL_STEP
+    before, previous = torch.from_numpy(nothing_observed(B)), times[:, 0] - TYPICAL_STEP
     for t in range(T):
         before = observe_next(keypoints[:, t], scores[:, t], times[:, t] - previous, before, *camera)
         previous = times[:, t]

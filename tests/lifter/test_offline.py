@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pose.lifter.offline import OfflineLifter
-from pose.lifter.predict import HOP, WINDOW, Lifter, fade, window_spans
+from pose.lifter.predict import HOP, WINDOW, fade, window_spans
 from pose.sequences import Sequence2D
 from pose.skeletons import H36M17, SKELETONS
 from pose.types import People
@@ -143,7 +143,7 @@ def test_exact_rays_are_reproduced(make_lifter, make_walk):
 
     from pose.camera import intrinsics_from_fov, project
 
-    lifter: Lifter = make_lifter()
+    lifter = make_lifter()
     with torch.no_grad():
         lifter.network.head.weight.zero_()
         lifter.network.head.bias.zero_()

@@ -10,8 +10,8 @@ from pose_datasets.errors import person_size
 from pose_datasets.mocap import load_source, split
 from pose_datasets.synthesis import evaluation_batches
 
-from pose.lifter.checkpoint import checkpoint_path
-from pose.lifter.predict import Lifter
+from pose.lifter.predict import Lifter, checkpoint_path
+from pose.lifter.torch_lifter import TorchLifter
 from pose.sequences import Sequence2D
 from pose.training.measure import measure
 from pose.weights import sha256_of
@@ -42,7 +42,7 @@ def test_the_card_belongs_to_the_file(name):
 
 @pytest.mark.parametrize(("name", "lookahead"), WORST)
 def test_accuracy_on_held_out_people(held_out_clips, name, lookahead):
-    network = Lifter.load(name).network
+    network = TorchLifter.load(name).network
     figures = measure(network, evaluation_batches(held_out_clips, condition="gt", frames=81), lookahead)
     assert figures.mpjpe < WORST[name, lookahead]
     assert figures.p_mpjpe < figures.mpjpe
@@ -56,12 +56,12 @@ def test_jitter_of_the_input_does_not_reach_the_answer(held_out_clips, rng, name
         for batch in evaluation_batches(held_out_clips, condition="gt", frames=81)
         for noise in [rng.standard_normal(batch.keypoints.shape, dtype=np.float32)]
     ]
-    assert measure(Lifter.load(name).network, batches).acceleration < worst
+    assert measure(TorchLifter.load(name).network, batches).acceleration < worst
 
 
 @pytest.mark.parametrize("name", ["offline", "stream"])
 def test_uncertainty_is_calibrated(held_out_clips, name):
-    network = Lifter.load(name).network
+    network = TorchLifter.load(name).network
     batches = [b for condition in ("gt", "detector") for b in evaluation_batches(held_out_clips, condition=condition)]
     assert 0.60 < measure(network, batches).inside < 0.76
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
 
     from pose.lifter.predict import Lifter
-    from pose.lifter.stream import Backend
 
 PURPOSE = "A streaming step, offline frames a second, and every attention mechanism over length."
 PEOPLE = (1, 4)
@@ -49,7 +48,8 @@ def run(options: "Namespace") -> None:
     print(_stream_table(steps), end="\n\n")
     figures["stream"] = [asdict(step) for step in steps]
     figures["offline_frames_per_second"] = offline = bench_offline(options.offline, options.seconds)
-    print(f"offline, two threads: {offline:,.0f} frames/s ({SEQUENCES} sequences of {SEQUENCE_FRAMES} frames)")
+    for backend, rate in offline.items():
+        print(f"offline, {backend}: {rate:,.0f} frames/s ({SEQUENCES} sequences of {SEQUENCE_FRAMES} frames)")
     if options.json:
         write_whole(Path(options.json), json.dumps(figures, indent=1) + "\n")
 
@@ -68,18 +68,10 @@ def bench_stream(name: str, lookahead: int, skeleton: str, seconds: float) -> li
     """One thread, every backend there is. Different numbers of people take turns, so that they share the weather."""
     import torch
 
-    from pose.errors import PoseError
-    from pose.lifter.predict import Lifter
-
     torch.set_num_threads(1)
-    lifter, found = Lifter.load(name), []
-    backends: tuple[Backend, ...] = ("torch", "onnx")
-    for backend in backends:
-        try:
-            steps = [_Steps(lifter, backend, people, lookahead, skeleton) for people in PEOPLE]
-        except PoseError as error:
-            print(f"no {backend}: {error}")
-            continue
+    found = []
+    for backend, lifter in _lifters(name).items():
+        steps = [_Steps(lifter, people, lookahead, skeleton) for people in PEOPLE]
         until = time.perf_counter() + seconds
         while time.perf_counter() < until:
             for step in steps:
@@ -90,14 +82,27 @@ def bench_stream(name: str, lookahead: int, skeleton: str, seconds: float) -> li
     return found
 
 
+def _lifters(name: str) -> dict[str, "Lifter"]:
+    """The lifter by torch, and by ONNX Runtime where its file is."""
+    from pose.lifter.onnx_lifter import OnnxLifter
+    from pose.lifter.torch_lifter import TorchLifter
+
+    found: dict[str, Lifter] = {"torch": TorchLifter.load(name)}
+    if (exported := OnnxLifter.beside(name)) is not None:
+        found["onnx"] = exported
+    else:
+        print(f"no onnx: no .onnx file of {name} beside it; pose-export {name} --format onnx")
+    return found
+
+
 class _Steps:
     """A stream of made-up people, and how long each step took, s."""
 
-    def __init__(self, lifter: "Lifter", backend: "Backend", people: int, lookahead: int, skeleton: str) -> None:
+    def __init__(self, lifter: "Lifter", people: int, lookahead: int, skeleton: str) -> None:
         from pose.lifter.stream import LifterStream
         from pose.skeletons import get_skeleton
 
-        self._stream = LifterStream(lifter, get_skeleton(skeleton), (1280, 720), lookahead=lookahead, backend=backend)
+        self._stream = LifterStream(lifter, get_skeleton(skeleton), (1280, 720), lookahead=lookahead)
         self._people = [self._stream.new_person() for _ in range(people)]
         joints = len(get_skeleton(skeleton))
         self._base = np.random.default_rng(0).uniform(200, 500, (people, joints, 2)).astype(np.float32)
@@ -113,15 +118,19 @@ class _Steps:
             self.times.append(time.perf_counter() - start)
 
 
-def bench_offline(name: str, seconds: float) -> float:
-    """Frames a second of `Lifter.lift_many` on two threads, arrays to arrays; the median of the passes."""
+def bench_offline(name: str, seconds: float) -> dict[str, float]:
+    """Frames a second by backend, torch on two threads, ONNX Runtime on one."""
     import torch
 
-    from pose.lifter.predict import Lifter
+    torch.set_num_threads(2)
+    return {backend: _offline_rate(lifter, seconds) for backend, lifter in _lifters(name).items()}
+
+
+def _offline_rate(lifter: "Lifter", seconds: float) -> float:
+    """Of `Lifter.lift_many`, arrays to arrays; the median of the passes."""
     from pose.sequences import Sequence2D
 
-    torch.set_num_threads(2)
-    lifter, rng = Lifter.load(name), np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     keypoints = rng.uniform(200, 500, (SEQUENCE_FRAMES, 17, 2)).astype(np.float32)
     scores = np.ones((SEQUENCE_FRAMES, 17), np.float32)
     sequence = Sequence2D(keypoints, scores, np.arange(SEQUENCE_FRAMES) / 30, (1280, 720), "h36m17")

@@ -47,10 +47,10 @@ class Candidate:
             from pose.evaluation.predictions import load_predictions
 
             return cls(name, predictions=load_predictions(Path(what), task.sequences))
-        from pose.lifter.predict import Lifter
+        from pose.lifter.torch_lifter import TorchLifter  # which takes many sequences at once
         from pose.system.device import resolve_device
 
-        return cls(name, lifter=Lifter.load(what, resolve_device(device)))
+        return cls(name, lifter=TorchLifter.load(what, resolve_device(device)))
 
 
 def short_names(files: Sequence[str]) -> list[str]:

@@ -58,6 +58,8 @@ def run_command(function: Main) -> Callable[..., int]:
                 raise
             return _fail(f"{error.filename}: {error.strerror}" if error.filename else error.strerror, 1)
         except ImportError as error:
+            if (error.name or "").partition(".")[0] == "torch":
+                return _fail('this needs torch: pip install "pose-run[torch]"', 1)
             if "cannot open shared object" not in str(error):
                 raise
             return _fail(f"{error}; {HEADLESS_CV2}", 1)

@@ -1,0 +1,32 @@
+"""What goes into a lifter's network and comes out: sizes, and the names that exported files use.
+
+It is the same whether torch computes or ONNX Runtime, and needs neither.
+"""
+
+import math
+
+import numpy as np
+
+from pose.types import F32
+
+JOINTS = 17
+PELVIS = 0
+FEATURES = 4 * JOINTS + 7
+OUTPUTS = 1 + JOINTS + JOINTS + 2 * JOINTS + (JOINTS - 1)
+MIN_SPREAD = 1e-3
+TYPICAL_STEP = 1 / 30  # s between frames, where nothing better is known
+
+SEEN = ("keypoints", "scores", "time", "intrinsics", "derived", "intrinsics_known")
+WINDOW_SEEN = tuple("times" if name == "time" else name for name in SEEN)
+ANSWER = ("joints", "root", "sigma")
+COMMON_STATE = ("frames", "recent", "recent_times")
+
+WINDOW_FORMAT = "pose-lifter-window-1"
+STEP_FORMAT = "pose-lifter-step-1"
+
+
+def nothing_observed(people: int) -> F32:
+    """Features (P, F) before the first frame."""
+    features = np.zeros((people, FEATURES), np.float32)
+    features[:, 4 * JOINTS + 2] = math.log(MIN_SPREAD)
+    return features

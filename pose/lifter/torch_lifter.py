@@ -1,0 +1,72 @@
+"""The lifter in torch: what checkpoints, GPUs, training and evaluation need."""
+
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from pose.lifter.backends import Arrays
+from pose.lifter.checkpoint import load_checkpoint
+from pose.lifter.features import observe
+from pose.lifter.model import LifterNetwork
+from pose.lifter.predict import Lifter, checkpoint_path, join_outputs, network_inputs
+from pose.lifter.step import StreamStep
+from pose.lifter.step_batch import Step
+from pose.sequences import Sequence2D
+from pose.types import F32
+from pose.weights import sha256_of
+
+
+class TorchStep:
+    """A step in torch. function: takes the tensors called `inputs` and returns those called `outputs`, in order."""
+
+    def __init__(
+        self,
+        function: Callable[..., tuple[Tensor, ...]],
+        inputs: list[str],
+        outputs: list[str],
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self._function, self._inputs, self._outputs, self._device = function, inputs, outputs, device
+
+    def bind(self, inputs: Arrays) -> Callable[[], Arrays]:
+        views = [torch.from_numpy(inputs[name]) for name in self._inputs]
+
+        @torch.inference_mode()
+        def run() -> Arrays:
+            results = self._function(*(view.to(self._device) for view in views))
+            return {name: result.cpu().numpy() for name, result in zip(self._outputs, results, strict=True)}
+
+        return run
+
+
+class TorchLifter(Lifter):
+    """`pose.lifter.predict.Lifter` over a network in torch, on any device."""
+
+    def __init__(
+        self, network: LifterNetwork, name: str, sha256: str = "", device: str = "cpu", path: Path | None = None
+    ) -> None:
+        self.network, self.name, self.sha256, self.path = network.to(device).eval(), name, sha256, path
+        self.device, self.streaming = torch.device(device), network.config.streaming
+
+    @classmethod
+    def load(cls, name_or_path: str | Path, device: str = "cpu") -> Self:
+        """As `Lifter.load`, always in torch."""
+        path = checkpoint_path(name_or_path)
+        return cls(load_checkpoint(path, device), str(name_or_path), sha256_of(path), device, path)
+
+    @cached_property
+    def step(self) -> Step:
+        step = StreamStep(self.network).eval()
+        return Step(TorchStep(step, step.inputs, step.outputs, self.device), step.memory)
+
+    def forward(self, windows: list[Sequence2D], lookahead: int = 0) -> list[F32]:
+        keypoints, scores, times, *camera = (
+            torch.from_numpy(array).to(self.device) for array in network_inputs(windows).values()
+        )
+        with torch.inference_mode():
+            lifted = self.network(observe(keypoints, scores, times, *camera), times, lookahead)
+        return list(join_outputs(lifted))

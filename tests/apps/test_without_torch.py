@@ -1,0 +1,96 @@
+"""The base install has no torch: what it promises runs without, and what needs torch says so in one line."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+Call = Callable[..., subprocess.CompletedProcess]
+NO_TORCH = 'import sys; sys.modules["torch"] = None; '  # from here on `import torch` is a ModuleNotFoundError
+ADVICE = 'needs torch: pip install "pose-run[torch]"'
+
+
+@pytest.fixture
+def call_without_torch(weights_dir, command_line) -> Call:
+    """Runs a command in a process that cannot import torch."""
+
+    def run(name: str, *arguments: object) -> subprocess.CompletedProcess:
+        python, _, code, *words = command_line(name, *arguments)
+        environment = {**os.environ, "POSE_WEIGHTS_DIR": str(weights_dir)}
+        return subprocess.run([python, "-c", NO_TORCH + code, *words], env=environment, capture_output=True, text=True)
+
+    return run
+
+
+@pytest.fixture
+def keypoints(tmp_path, rng):
+    path = tmp_path / "in.npz"
+    np.savez(
+        path,
+        keypoints=rng.uniform(100, 300, (30, 17, 2)).astype(np.float32),
+        scores=np.ones((30, 17), np.float32),
+        timestamps=np.arange(30) / 30,
+        image_size=np.array([640, 480]),
+        skeleton="coco17",
+    )
+    return path
+
+
+def test_torch_is_blocked():
+    """Else the tests below would say nothing."""
+    done = subprocess.run([sys.executable, "-c", NO_TORCH + "import torch"], capture_output=True, text=True)
+    assert "ModuleNotFoundError" in done.stderr
+
+
+def test_the_main_job_needs_no_torch(call_without_torch, videos, tmp_path):
+    out = tmp_path / "out"
+    done = call_without_torch("run", "--video", videos / "dance.mp4", "--out", out, "--end", 0.5)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "15 frames, 0.5 s of video, 1 person" in done.stdout
+    assert {path.name for path in out.iterdir()} == {"poses.json", "poses.npz", "overlay.mp4"}
+
+
+@pytest.mark.parametrize("words", [["offline"], ["stream", "--lookahead", "4"]])
+def test_shipped_lifters_need_no_torch(call_without_torch, keypoints, tmp_path, words):
+    done = call_without_torch("lift", keypoints, "--out", tmp_path / "out.npz", "--lifter", *words)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert np.isfinite(np.load(tmp_path / "out.npz")["joints3d"]).all()
+
+
+def test_live_poses_need_no_torch(call_without_torch, videos):
+    done = call_without_torch("webcam", "--headless", "--source", videos / "dance.mp4", "--seconds", 1)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_checkpoint_without_an_export_says_what_it_needs(call_without_torch, keypoints, tmp_path, tiny_lifter):
+    done = call_without_torch("lift", keypoints, "--out", tmp_path / "out.npz", "--lifter", tiny_lifter)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert str(tiny_lifter) in done.stderr
+    assert ADVICE in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "--video", "dance.mp4", "--device", "cuda", "--detector", "rtmdet", "--estimator", "rtmpose-t"),
+        ("lift", "in.npz", "--device", "cuda"),
+        ("export", "offline", "--format", "onnx", "--out", "x.onnx"),
+        ("eval", "sequence", "--help"),
+        ("bench", "lifter"),
+    ],
+    ids=lambda words: f"pose-{words[0]}",
+)
+def test_what_needs_torch_says_so(call_without_torch, keypoints, videos, tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "dance.mp4").symlink_to(videos / "dance.mp4")
+    done = call_without_torch(*words)
+    if "--help" in words:
+        assert (done.returncode, done.stderr) == (0, "")
+        return
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert ADVICE in done.stderr

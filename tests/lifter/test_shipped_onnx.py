@@ -1,0 +1,86 @@
+"""The exported files that ship beside the weights: the CPU takes them, and they say what torch says."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pose.camera import intrinsics_from_fov
+from pose.lifter.onnx_lifter import OnnxLifter
+from pose.lifter.predict import SHIPPED, Lifter
+from pose.lifter.stream import LifterStream
+from pose.lifter.torch_lifter import TorchLifter
+from pose.skeletons import BLAZEPOSE33
+
+TOLERANCE = 1e-4  # m; of sigma relative to it
+
+
+@pytest.fixture(scope="module", params=SHIPPED)
+def both(request):
+    """The same lifter by ONNX Runtime and by torch."""
+    return Lifter.load(request.param), TorchLifter.load(request.param)
+
+
+def assert_equal_answers(got, expected):
+    np.testing.assert_allclose(got.joints, expected.joints, atol=TOLERANCE)
+    np.testing.assert_allclose(got.root, expected.root, atol=TOLERANCE, rtol=TOLERANCE)
+    np.testing.assert_allclose(got.sigma, expected.sigma, rtol=TOLERANCE)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_cpu_takes_the_exported_file(name):
+    """If this fails: pose-export NAME --format onnx --out pose/models/NAME.onnx --overwrite"""
+    lifter = Lifter.load(name)
+    assert isinstance(lifter, OnnxLifter)
+    assert lifter.sha256 == TorchLifter.load(name).sha256
+    assert lifter.streaming == (name == "stream")
+
+
+@pytest.mark.parametrize("length", [1, 2, 7, 63, 80, 81, 82, 150])
+def test_every_length_of_a_sequence_is_lifted_alike(both, make_walk, length):
+    by_onnx, by_torch = both
+    sequence = make_walk(length)
+    assert_equal_answers(by_onnx.lift(sequence), by_torch.lift(sequence))
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["camera-assumed", "camera-known"])
+@pytest.mark.parametrize(("skeleton", "joints"), [("h36m17", 17), ("blazepose33", 33)])  # as it is, and derived
+def test_every_kind_of_input_is_lifted_alike(both, make_walk, skeleton, joints, known):
+    by_onnx, by_torch = both
+    sequence = make_walk(90, skeleton=skeleton, joints=joints)
+    sequence.scores[:3] = 0  # nothing to carry over yet
+    sequence.scores[40:60] = 0
+    sequence.keypoints[sequence.scores == 0] = np.nan
+    if known:
+        sequence = replace(sequence, intrinsics=intrinsics_from_fov((640, 480)) * [[1.4], [1.3], [1]])
+    expected = by_torch.lift(sequence)
+    assert_equal_answers(by_onnx.lift(sequence), expected)
+    assert np.isfinite(expected.joints).all()
+
+
+def test_sequences_together_are_lifted_as_each_alone(both, make_walk):
+    by_onnx, by_torch = both
+    sequences = [make_walk(length) for length in (81, 144, 20, 81)]
+    for got, expected in zip(by_onnx.lift_many(sequences), by_torch.lift_many(sequences), strict=True):
+        assert_equal_answers(got, expected)
+
+
+def test_a_stream_with_lookahead_is_lifted_alike(make_walk):
+    sequence = make_walk(70)
+    by_onnx, by_torch = (loaded.load("stream").lift(sequence, 13) for loaded in (Lifter, TorchLifter))
+    assert_equal_answers(by_onnx, by_torch)
+
+
+@pytest.mark.parametrize("lookahead", [0, 4])
+def test_a_live_stream_answers_alike(make_walk, lookahead):
+    sequence = make_walk(80, skeleton="blazepose33", joints=33)
+    answers = {}
+    for backend, lifter in (("onnx", Lifter.load("stream")), ("torch", TorchLifter.load("stream"))):
+        stream = LifterStream(lifter, BLAZEPOSE33, (640, 480), lookahead=lookahead)
+        people = [stream.new_person(), stream.new_person()]
+        seen = zip(sequence.keypoints, sequence.scores, sequence.times, strict=True)
+        found = [stream.step(people, np.stack([xy, xy + 9]), np.stack([s, s]), float(t)) for xy, s, t in seen]
+        answers[backend] = np.array(found[lookahead:])
+    joints = {backend: answer[..., :51] for backend, answer in answers.items()}
+    np.testing.assert_allclose(joints["onnx"], joints["torch"], atol=1e-4)
+    np.testing.assert_allclose(answers["onnx"][..., 51:], answers["torch"][..., 51:], rtol=1e-4, atol=1e-4)
