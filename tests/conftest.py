@@ -1,6 +1,8 @@
 """Shared fixtures. `shared` is the folder of real clips, weights and motion capture that lies beside the checkout."""
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 # Before anything imports torch: networks as small as the tests' only lose time where threads wait for each other.
@@ -32,6 +34,24 @@ def weights_dir(shared) -> Path:
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)
+
+
+@pytest.fixture
+def room_for() -> Callable[[int], AbstractContextManager[None]]:
+    """`with room_for(1000):` no file can grow beyond 1000 bytes, as on a disk that is full."""
+
+    @contextmanager
+    def limited(size: int) -> Iterator[None]:
+        import resource
+
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    return limited
 
 
 @pytest.fixture(scope="session")

@@ -14,9 +14,9 @@ from typing import Self
 
 from pose.live.mailbox import Mailbox
 from pose.live.meter import Meter
-from pose.live.result import LiveResult, Status
+from pose.live.result import LiveResult, Status, Stream
 from pose.live.sources import Captured, LiveSource
-from pose.pipeline import Pipeline, Session
+from pose.pipeline import Pipeline
 from pose.types import FrameResult, People
 
 BACKLOG = 4  # frames that may wait for the 2D networks: one slow frame is caught up, a slow machine shows fresh frames
@@ -29,18 +29,9 @@ CAMERA_SECONDS = 0.5  # a thread that waits for a dead camera is left alone, and
 class _Tracked:
     """A frame between the 2D and the 3D thread."""
 
-    stream: "_Stream"
+    stream: Stream
     captured: Captured
     people: People
-
-
-@dataclass(frozen=True, slots=True)
-class _Stream:
-    """One session: pictures of one size through one pipeline."""
-
-    pipeline: Pipeline
-    session: Session
-    size: tuple[int, int]
 
 
 class LiveLoop:
@@ -191,16 +182,16 @@ class LiveLoop:
             self._waiting.put(captured)
 
     def _find_people(self) -> None:
-        stream: _Stream | None = None
+        stream: Stream | None = None
         for captured in self._waiting:
             pipeline, size = self._pipeline, captured.frame.size
             if stream is None or stream.pipeline is not pipeline or stream.size != size:
-                stream = _Stream(pipeline, pipeline.session(size), size)
+                stream = Stream(pipeline, pipeline.session(size), size)
             people = stream.session.track(captured.frame)
             self._tracked.put(_Tracked(stream, captured, people))
 
     def _lift(self) -> None:
-        stream: _Stream | None = None
+        stream: Stream | None = None
         while (tracked := self._tracked.get()) is not None:
             if stream is not None and stream is not tracked.stream:
                 self._publish(stream, stream.session.flush())
@@ -210,10 +201,11 @@ class LiveLoop:
         if stream is not None:
             self._publish(stream, stream.session.flush())
 
-    def _publish(self, stream: _Stream, results: list[FrameResult]) -> None:
+    def _publish(self, stream: Stream, results: list[FrameResult]) -> None:
         for result in results:
             captured = self._in_flight.popleft()
-            live = LiveResult(captured.frame.image, result, stream.pipeline.skeleton, captured.at, monotonic())
+            skeleton = stream.pipeline.skeleton
+            live = LiveResult(captured.frame.image, result, skeleton, captured.at, monotonic(), stream)
             with self._lock:
                 self._meter.add(live.done, live.latency)
                 self._people = len(result.people)

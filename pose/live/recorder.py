@@ -1,14 +1,14 @@
 """Recording a live loop: the pictures as a video and the poses as `pose-run` writes them."""
 
 import time
-from contextlib import ExitStack
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from pose.errors import PoseError
 from pose.files import WRITERS, ResultWriter, RunInfo
 from pose.live.loop import LiveLoop
-from pose.live.result import LiveResult
+from pose.live.result import LiveResult, Stream
 from pose.live.subscriber import Subscriber
 from pose.pipeline import Pipeline
 from pose.types import FrameResult
@@ -22,8 +22,8 @@ class Recorder:
     """Records from now on: `video.mp4`, `poses.json` and `poses.npz`, in a folder of their own.
 
     The files get their names when they are whole: at `close`, when the loop ends, or when the pictures change their
-    size or the pipeline its skeleton. Frames are numbered from 0 and begin at second 0. frames, seconds: how much has
-    been recorded.
+    size or the networks are others. Frames are numbered from 0 and begin at second 0. frames, seconds: how much was
+    written; `files` says what of it is there in the end.
     """
 
     def __init__(self, loop: LiveLoop, parent: Path, *, video: bool = True) -> None:
@@ -35,11 +35,9 @@ class Recorder:
         self.frames, self.seconds = 0, 0.0
         self._with_video = video
         self._loop = loop
-        self._pipeline = loop.pipeline
-        self._files = ExitStack()
+        self._stream: Stream | None = None
         self._video: VideoWriter | None = None
         self._writers: list[ResultWriter] = []
-        self._size = (0, 0)
         self._begun = 0.0
         waiting = max(4, round(WAITING_SECONDS * loop.source.fps))
         self._subscriber = Subscriber(loop, self._write, maxlen=waiting, after=self._finish)
@@ -61,8 +59,8 @@ class Recorder:
     def _write(self, live: LiveResult) -> None:
         if not self._writers:
             self._open(live)
-        if live.size != self._size or live.skeleton is not self._pipeline.skeleton:
-            raise PoseError("the pictures or their skeleton changed")
+        if live.stream is not self._stream:
+            raise PoseError("the size of the pictures or the networks changed")
         when = live.result.time - self._begun
         if self._video is not None:
             self._video.write(live.image, when)
@@ -72,17 +70,36 @@ class Recorder:
         self.frames, self.seconds = self.frames + 1, when
 
     def _open(self, live: LiveResult) -> None:
-        self._begun, self._size = live.result.time, live.size
-        info = _run_info(self._loop, self._pipeline, live.size)
+        assert live.stream is not None, "a loop says what its results belong to"
+        self._begun, self._stream = live.result.time, live.stream
+        info = _run_info(self._loop, live.stream.pipeline, live.size)
         if self._with_video:
-            self._video = self._files.enter_context(VideoWriter(self.folder / VIDEO, live.size, fps=info.fps))
+            self._video = VideoWriter(self.folder / VIDEO, live.size, fps=info.fps)
         for name, writer in WRITERS.items():
-            self._writers.append(self._files.enter_context(writer(self.folder / f"poses.{name}", info)))
+            self._writers.append(writer(self.folder / f"poses.{name}", info))
+
+    @property
+    def files(self) -> dict[str, Path | None]:
+        """Once it is closed: the files by name, None where one could not be finished."""
+        names = [*([VIDEO] if self._with_video else []), *(f"poses.{name}" for name in WRITERS)]
+        return {name: path if (path := self.folder / name).is_file() else None for name in names}
 
     def _finish(self) -> None:
-        if not self._writers:
+        """Finish each file by itself: where one cannot be, the others are kept. Raises the first error."""
+        problems = []
+        files: list[VideoWriter | ResultWriter] = [*self._writers]
+        if self._video is not None:
+            files.append(self._video)
+        for file in files:
+            try:
+                file.close() if self.frames else file.abort()
+            except PoseError as error:
+                file.abort()
+                problems.append(error)
+        with suppress(OSError):  # not empty
             self.folder.rmdir()
-        self._files.close()
+        if problems:
+            raise problems[0]
 
 
 def new_folder(parent: Path) -> Path:

@@ -1,11 +1,24 @@
 """What a live loop hands out: the result of a frame with its picture, and how the loop is doing."""
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pose.skeletons import Skeleton
 from pose.types import U8, FrameResult, Poses3D
+
+if TYPE_CHECKING:
+    from pose.pipeline import Pipeline, Session
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stream:
+    """Pictures of one size, (width, height) px, through one pipeline. With each of them identities begin anew."""
+
+    pipeline: "Pipeline"
+    session: "Session"
+    size: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +27,8 @@ class LiveResult:
 
     image: (H, W, 3) uint8 RGB, the picture that `result` is about; shared between subscribers, never write to it.
     result: its `index` counts captured frames, so numbers of dropped ones are missing. skeleton: of the 2D keypoints.
-    captured, done: s on the clock of `time.monotonic`, when the picture was there and when its 3D was.
+    captured, done: s on the clock of `time.monotonic`, when the picture was there and when its 3D was. stream: what the
+    frame belongs to; another one has other identities, and maybe other networks.
     """
 
     image: U8
@@ -22,6 +36,7 @@ class LiveResult:
     skeleton: Skeleton
     captured: float
     done: float
+    stream: Stream | None = None
 
     @property
     def latency(self) -> float:

@@ -12,7 +12,7 @@ JOIN_SECONDS = 10.0
 class Subscriber:
     """Calls `work` with every result until the loop ends or `close` is called; results it is too slow for are dropped.
 
-    problem: what made `work` fail, after which it is not called any more; None while all is well.
+    problem: what made `work` fail, after which it is not called any more, or else `after`; None while all is well.
     """
 
     def __init__(
@@ -46,8 +46,14 @@ class Subscriber:
             for live in self._mailbox:
                 self._work(live)
         except Exception as error:  # one sink's trouble must not end the others
-            self.problem = str(error) or type(error).__name__
-            self._loop.unsubscribe(self._mailbox)
+            self._failed(error)
         finally:
-            if self._after is not None:
-                self._after()
+            self._loop.unsubscribe(self._mailbox)
+            try:
+                if self._after is not None:
+                    self._after()
+            except Exception as error:
+                self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        self.problem = self.problem or str(error) or type(error).__name__

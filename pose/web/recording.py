@@ -6,7 +6,6 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pose.files import WRITERS
 from pose.live import LiveLoop
 from pose.live.recorder import Recorder
 
@@ -43,8 +42,7 @@ class Recording:
         """End it, and wait until the files are whole."""
         recorder = self._recorder
         recorder.close()
-        paths = {name: recorder.folder / f"poses.{name}" for name in WRITERS}
-        files = {f"{recorder.folder.name}-{path.name}": path for path in paths.values() if path.is_file()}
+        files = {f"{recorder.folder.name}-{name}": path for name, path in recorder.files.items() if path is not None}
         return Recorded(recorder.folder, files, recorder.frames, recorder.seconds, self._problem())
 
     def _problem(self) -> str:

@@ -1,17 +1,24 @@
 """`pose-webcam`, as a user calls it, on real clips at their own speed."""
 
+import importlib
 import json
 import os
 import signal
 import socket
 import subprocess
+import sys
 import time
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from pose_apps.webcam.command import main
 from pose_apps.webcam.report import FORMAT, VERSION
 
+from pose.config import PipelineConfig
 from pose.files import load_poses
+from pose.live import LiveLoop, PushedFrames
+from pose.skeletons import H36M17
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +69,20 @@ def test_headless_run_reports_what_it_measured(dance, tmp_path, capsys):
     said = capsys.readouterr().out
     assert f"{report['processed']} processed" in said
     assert "latency from capture to 3D: median" in said
+
+
+def test_where_the_system_does_not_tell_of_memory_the_report_is_without_it(monkeypatch):
+    """Windows has neither `resource` nor /proc: the module must load there."""
+    monkeypatch.setitem(sys.modules, "resource", None)
+    monkeypatch.setattr("pose_apps.support.memory._STATUS", Path("/nowhere"))
+    monkeypatch.delitem(sys.modules, "pose_apps.webcam.report")
+    report = importlib.import_module("pose_apps.webcam.report")
+    loop = LiveLoop(SimpleNamespace(config=PipelineConfig(), device="cpu", skeleton=H36M17), PushedFrames("test"))
+    measured = report.Watch(loop).report()
+    assert measured["memory_mib"] == {"settled": None, "highest_after": None, "end": None}
+    assert "memory" not in report.summary(
+        measured | {"processed": 1, "latency_ms": dict.fromkeys(measured["latency_ms"], 1)}
+    )
 
 
 def test_ctrl_c_finishes_the_recording_and_the_report(command_line, dance, tmp_path):

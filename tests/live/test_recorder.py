@@ -6,6 +6,7 @@ import jsonschema
 import numpy as np
 import pytest
 from live_fakes import FakePipeline, picture, push, settled, wait_until
+from pose_apps.webcam.extras import close_recorder
 from pose_fakes import run_info
 
 from pose.errors import PoseError
@@ -82,8 +83,73 @@ def test_pictures_of_another_size_end_it_with_what_was_recorded(source, tmp_path
         push_timed(source, range(4, 8), size=(32, 96))
         settled(loop, 8)
         recorder.close()
-    assert (recorder.frames, recorder.problem) == (4, "the pictures or their skeleton changed")
+    assert (recorder.frames, recorder.problem) == (4, "the size of the pictures or the networks changed")
     assert len(load_poses(recorder.folder / "poses.npz")) == 4
+
+
+def test_other_networks_end_it_though_their_joints_are_the_same(source, tmp_path, monkeypatch):
+    """Ids begin anew with them, and the files name the networks that saw what is in them."""
+    named = []
+    monkeypatch.setattr(
+        module, "_run_info", lambda loop, pipeline, size: named.append(pipeline) or run_info(pipeline.skeleton, size)
+    )
+    with start(source) as loop:
+        before = loop.pipeline
+        recorder = Recorder(loop, tmp_path)
+        push_timed(source, range(4))
+        settled(loop, 4)
+        loop.pipeline = FakePipeline()
+        push_timed(source, range(4, 8))
+        settled(loop, 8)
+        recorder.close()
+    assert (recorder.frames, recorder.problem) == (4, "the size of the pictures or the networks changed")
+    assert named == [before]
+
+
+def test_a_recording_of_frames_that_were_under_way_names_their_networks(source, tmp_path, monkeypatch):
+    named = []
+    monkeypatch.setattr(
+        module, "_run_info", lambda loop, pipeline, size: named.append(pipeline) or run_info(pipeline.skeleton, size)
+    )
+    with start(source) as loop:
+        before = loop.pipeline
+        before.gate.clear()
+        push_timed(source, range(1))
+        wait_until(lambda: before.sizes)
+        loop.pipeline = FakePipeline()
+        recorder = Recorder(loop, tmp_path)
+        before.gate.set()
+        settled(loop, 1)
+        recorder.close()
+    assert named == [before]
+
+
+def test_a_disk_that_is_full_at_the_end_is_said_and_nothing_is_promised(source, tmp_path, room_for):
+    with start(source) as loop:
+        recorder = Recorder(loop, tmp_path)
+        push_timed(source, range(10))
+        settled(loop, 10)
+        wait_until(lambda: recorder.frames == 10)
+        with room_for(300):
+            said = close_recorder(recorder)
+    assert said.startswith("nothing was recorded: ")
+    assert "File too large" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_could_not_be_finished_is_named(source, tmp_path, monkeypatch):
+    def full(*_: object, **__: object) -> None:
+        raise PoseError("poses.npz: No space left on device")
+
+    monkeypatch.setattr("pose.files.npz.NpzWriter.close", full)
+    with start(source) as loop:
+        recorder = Recorder(loop, tmp_path)
+        push_timed(source, range(10))
+        settled(loop, 10)
+        said = close_recorder(recorder)
+    there = sorted(path.name for path in recorder.folder.iterdir())
+    assert there == ["poses.json", "video.mp4"]
+    assert said == f"recorded 10 frames into {recorder.folder}, without poses.npz: poses.npz: No space left on device"
 
 
 def test_a_full_disk_ends_the_recording_and_not_the_loop(source, tmp_path, monkeypatch):

@@ -77,10 +77,15 @@ def start_recorder(loop: "LiveLoop", config: WebcamConfig) -> "Recorder":
 def close_recorder(recorder: "Recorder") -> str:
     """Finish the files; what became of them, in one line that is printed, too."""
     recorder.close()
-    words = f"recorded {recorder.frames} frames into {recorder.folder}" if recorder.frames else "nothing was recorded"
+    missing = [name for name, path in recorder.files.items() if path is None]
+    if len(missing) == len(recorder.files):
+        words = "nothing was recorded"
+    else:
+        words = f"recorded {recorder.frames} frames into {recorder.folder}"
+        words += f", without {' and '.join(missing)}" if missing else ""
     if recorder.dropped:
         words += f"; {recorder.dropped} are missing: the disk was too slow"
     if recorder.problem is not None:
-        words += f"; it ended early: {recorder.problem}"
+        words += f": {recorder.problem}" if missing else f"; it ended early: {recorder.problem}"
     print(words, flush=True)
     return words

@@ -4,7 +4,6 @@ import json
 import math
 import os
 import platform
-import resource
 import sys
 import threading
 import time
@@ -16,8 +15,10 @@ from typing import Any
 
 from pose.errors import PoseError
 from pose.live import LiveLoop, LiveResult
+from pose.live.result import Stream
 from pose.live.subscriber import Subscriber
 from pose.system.whole_file import write_whole
+from pose_apps.support.memory import resident_megabytes
 
 FORMAT, VERSION = "pose-webcam-report", 1
 LOOK_SECONDS = 0.5
@@ -53,7 +54,9 @@ class Watch:
         self._seconds, self._most_people = 0.0, 0
         self._settled = 0.0  # MiB once SETTLED_SECONDS have passed
         self._highest = 0.0  # MiB since then
-        self._ids: set[int] = set()
+        self._stream: Stream | None = None
+        self._ids: set[int] = set()  # of the stream
+        self._people_before = 0  # in streams before
         self._messages: list[str] = []
 
     def look(self) -> None:
@@ -69,6 +72,8 @@ class Watch:
 
     def see(self, live: LiveResult) -> None:
         """Note who is in a frame."""
+        if live.stream is not self._stream:
+            self._stream, self._people_before, self._ids = live.stream, self._people_before + len(self._ids), set()
         self._ids.update(live.result.people.ids.tolist())
         self._most_people = max(self._most_people, len(live.result.people))
 
@@ -87,11 +92,11 @@ class Watch:
             "dropped": status.dropped,
             "fps": round(status.processed / self._seconds, 2),
             "latency_ms": {name: _rounded(ms) for name, ms in (latency | {"max": meter.longest_ms}).items()},
-            "people": {"ids": len(self._ids), "most_at_a_time": self._most_people},
+            "people": {"ids": self._people_before + len(self._ids), "most_at_a_time": self._most_people},
             "memory_mib": {
-                "settled": round(self._settled, 1),
-                "highest_after": round(self._highest, 1),
-                "end": round(memory_mib(), 1),
+                "settled": _rounded(self._settled),
+                "highest_after": _rounded(self._highest),
+                "end": _rounded(memory_mib()),
             },
             "cpu_seconds": round(time.process_time() - self._cpu, 2),
             "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
@@ -120,18 +125,22 @@ def summary(report: dict[str, Any]) -> str:
         f"{report['source']}: {report['frames_in']} frames in {report['seconds']:.1f} s, "
         f"{report['processed']} processed ({report['fps']:.1f} frames/s), {report['dropped']} dropped\n"
         f"latency from capture to 3D: median {latency['median']:.0f} ms, 95th {latency['p95']:.0f} ms, "
-        f"longest {latency['max']:.0f} ms; memory {memory['end']:.0f} MiB"
+        f"longest {latency['max']:.0f} ms" + ("" if memory["end"] is None else f"; memory {memory['end']:.0f} MiB")
     )
 
 
 def memory_mib() -> float:
-    """Of this process, resident. Where the system does not tell, the most there ever was."""
-    statm = Path("/proc/self/statm")
-    if statm.exists():
-        return int(statm.read_text().split()[1]) * resource.getpagesize() / 2**20
+    """Of this process, resident; the most there ever was on a system that tells no more, NaN where it tells nothing."""
+    now = resident_megabytes()
+    if now is not None:
+        return now
+    try:
+        import resource
+    except ImportError:  # Windows
+        return math.nan
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most / 2**20 if sys.platform == "darwin" else most / 2**10
 
 
-def _rounded(ms: float) -> float | None:
-    return None if math.isnan(ms) else round(ms, 1)
+def _rounded(value: float) -> float | None:
+    return None if math.isnan(value) else round(value, 1)
