@@ -23,6 +23,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "mpi-inf-3dhp": _mpi_inf_3dhp,
         "mocap": lambda source, out, say: _mocap(source, out, options.calibrate, say),
         "ui-prmd": _ui_prmd,
+        "markers": _markers,
         "sequence": lambda source, out, say: _sequence(source, out, options.person, say),
     }[parsed.command]
     run(source, out, print if not options.quiet else lambda line: None)
@@ -63,6 +64,12 @@ def _ui_prmd(source: Path, out: Path, say: Say) -> None:
     say(prepare_ui_prmd(source, out))
 
 
+def _markers(source: Path, out: Path, say: Say) -> None:
+    from pose_datasets.marker_files import prepare_markers
+
+    say(prepare_markers(source, out))
+
+
 def _sequence(source: Path, out: Path, person: int | None, say: Say) -> None:
     from pose_apps.support.person import extract_person
 
@@ -98,6 +105,8 @@ def _parser() -> ArgumentParser:
     mocap.add_argument("--calibrate", type=bool, default=True, help=straight)
     exercises = "a folder or .zip with its files mXX_sYY_eZZ_positions.txt"
     add("ui-prmd", "UI-PRMD's exercises (optical markers) as clips.", exercises, "the file of prepared clips")
+    recordings = "a .c3d or .trc file, or a folder with a sub-folder of them for each person"
+    add("markers", "Optical markers (full-body Plug-in-Gait set) as clips.", recordings, "the file of prepared clips")
     person = add(
         "sequence", "One person's 2D out of a run of pose-run.", "its poses.npz", "the .npz that pose-lift takes"
     )

@@ -73,7 +73,9 @@ def fill_rigid(markers: F64) -> F64:
     """
     markers = markers.copy()
     for names in _RIGID:
-        index = [MARKERS.index(name) for name in names]
+        index = [i for i in map(MARKERS.index, names) if np.isfinite(markers[:, i]).any()]
+        if len(index) < 4:
+            continue
         segment = markers[:, index]
         seen = np.asarray(np.isfinite(segment).all(axis=-1))
         complete = np.asarray(seen.all(axis=1))

@@ -52,6 +52,7 @@ _LEG_DEVIATIONS = (0.02, 0.005)
 _ARM_DEVIATIONS = (0.015, 0.008)  # the shoulder blade moves as well
 
 _SIDES = (("left", "L", 1.0), ("right", "R", -1.0))
+_FEWEST_FRAMES = 10  # to fit anything to
 _HEAD_BAND = (0.10, 0.265)  # m: height above the base of the skull; width plus depth, of an adult
 
 
@@ -62,7 +63,7 @@ def joint_centres(markers: F64, *, rigid: bool = True) -> F64:
     """
     seen = np.isfinite(markers[:, [name not in UNUSED for name in MARKERS]]).all(axis=(1, 2))
     points = np.full((len(markers), len(POINTS), 3), np.nan)
-    if seen.any():
+    if seen.sum() >= _FEWEST_FRAMES:
         centres = _centres({name: markers[seen, i] for i, name in enumerate(MARKERS)})
         points[seen] = rigid_bones(centres) if rigid else centres
     return points

@@ -1,0 +1,188 @@
+"""Recordings of optical markers in C3D or TRC files -> clips, for the full-body Plug-in-Gait set.
+
+Formats: c3d.org's user guide (read by the package `c3d`), and OpenSim's page on marker files (.trc).
+"""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.errors import PoseError
+from pose_datasets.marker_trials import MarkerTrial, marker_clips
+from pose_datasets.markers import MARKERS, UNUSED
+from pose_datasets.mocap import Clip, prepare_clips
+from pose_datasets.vectors import norm
+
+F64 = NDArray[np.float64]
+
+_METRES = {"m": 1.0, "cm": 0.01, "mm": 0.001, "in": 0.0254, "ft": 0.3048}
+_LEGS = (0.35, 1.3)  # m, ASI to ankle, of people
+_FARTHEST = 1000.0  # m from the origin
+_TRC_HEADER = 5  # lines: file type, names of values, values, names of markers, names of coordinates
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """names: of the n markers. positions: (T, n, 3) m, axes as in the file, NaN where not seen. fps: frames/s."""
+
+    names: Sequence[str]
+    positions: F64
+    fps: float
+
+
+def prepare_markers(source: Path, out: Path) -> str:
+    """Make the file of clips `out` from the recordings in `source`; returns a line that says what is in it."""
+    return prepare_clips(load_markers(source), out)
+
+
+def load_markers(source: Path) -> list[Clip]:
+    """All .c3d and .trc files of `source`, one of them or a folder, as clips; each sub-folder holds one person.
+
+    Files in the folder itself are of one person, too. A file whose markers have names such as "Anna:LASI" may show
+    several people. Subjects are "markers-" and the folder's name (or the file's). Which axis points up is seen from
+    where the heads are. Raises PoseError for a broken file, one without the markers that are needed, or no file at all.
+    """
+    files = [source] if source.is_file() else sorted(path for path in source.rglob("*") if path.is_file())
+    trials: dict[str, MarkerTrial] = {}
+    for path in (path for path in files if path.suffix.lower() in _READERS):
+        recording = _READERS[path.suffix.lower()](path)
+        place = path.parent.relative_to(source).parts or (source.resolve().name,) if path != source else (path.stem,)
+        person = "-".join(("markers", *place))
+        for prefix, markers in _people(recording, path):
+            subject = f"{person}-{prefix}" if prefix else person
+            name = f"{subject}_{path.stem}"
+            if name in trials:
+                raise PoseError(f"{path}: a recording of this name was read already; keep one format of each")
+            trials[name] = MarkerTrial(subject, name, markers, recording.fps)
+    if not trials:
+        raise PoseError(f"{source}: no .c3d or .trc file")
+    clips = marker_clips(_upright(list(trials.values()), source))
+    if not clips:
+        raise PoseError(f"{source}: in no half second are all markers seen that the joints need")
+    return clips
+
+
+def read_c3d(path: Path) -> Recording:
+    """The markers of a C3D file. Raises PoseError where it cannot be read."""
+    try:
+        import c3d
+    except ImportError as error:
+        raise PoseError("reading C3D files needs c3d: pip install 'pose-run[markers]'") from error
+    try:
+        # It warns of what is checked below, and of analog channels, which are not of interest.
+        with path.open("rb") as file, warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
+            reader = c3d.Reader(file)
+            names = [name.strip() for name in reader.point_labels][: reader.point_used]
+            unit = reader.get("POINT:UNITS")
+            unit = unit.string_value.strip() if unit else "mm"  # C3D's default
+            fps = float(reader.point_rate)
+            frames = [points[: len(names), :4] for _, points, _ in reader.read_frames()] if names else []
+            expected = reader.last_frame - reader.first_frame + 1
+    except Exception as error:  # whatever a broken file makes of the reader
+        raise PoseError(f"{path}: not a readable C3D file ({type(error).__name__}: {error})".splitlines()[0]) from error
+    if len(frames) < expected:
+        raise PoseError(f"{path}: the file ends after {len(frames)} of {expected} frames")
+    positions = np.array(frames, dtype=float).reshape(len(frames), len(names), 4)
+    positions[positions[..., 3] < 0] = np.nan  # a negative residual: not seen
+    return _recording(names, positions[..., :3], unit, fps, path)
+
+
+def read_trc(path: Path) -> Recording:
+    """The markers of a TRC file. Raises PoseError where it cannot be read."""
+    lines = path.read_text(encoding="utf-8-sig", errors="replace").splitlines()
+    if len(lines) <= _TRC_HEADER or not lines[0].startswith("PathFileType"):
+        raise PoseError(f"{path}: not a TRC file (it would begin with PathFileType and a header of five lines)")
+    header = dict(zip(lines[1].split(), lines[2].split(), strict=False))
+    try:
+        fps = float(header["DataRate"])
+        unit = header["Units"]
+    except (KeyError, ValueError) as error:
+        raise PoseError(f"{path}: line 2 and 3 give no DataRate and Units") from error
+    names = [name for field in lines[3].split("\t")[2:] if (name := field.strip())]
+    rows = [
+        _trc_row(line, len(names), f"{path}, line {number}")
+        for number, line in enumerate(lines[_TRC_HEADER:], start=_TRC_HEADER + 1)
+        if line.strip()
+    ]
+    return _recording(names, np.array(rows, dtype=float).reshape(len(rows), len(names), 3), unit, fps, path)
+
+
+def _trc_row(line: str, markers: int, where: str) -> list[float]:
+    """The coordinates of one frame; empty fields are markers that were not seen."""
+    fields = line.split("\t") if "\t" in line else line.split()
+    fields = [field.strip() for field in fields[2:]]
+    while len(fields) > 3 * markers and not fields[-1]:
+        fields.pop()
+    fields += [""] * (3 * markers - len(fields)) if "\t" in line else []
+    if len(fields) != 3 * markers:
+        raise PoseError(f"{where}: {len(fields)} coordinates; expected {3 * markers}, of {markers} markers")
+    try:
+        return [float(field or "nan") for field in fields]
+    except ValueError as error:
+        raise PoseError(f"{where}: {error}") from error
+
+
+def _recording(names: list[str], positions: F64, unit: str, fps: float, path: Path) -> Recording:
+    if unit.lower() not in _METRES:
+        raise PoseError(f"{path}: the unit {unit!r} is not known; expected one of {', '.join(_METRES)}")
+    if not 1 <= fps <= 10_000:
+        raise PoseError(f"{path}: {fps:g} frames a second")
+    positions = positions * _METRES[unit.lower()]
+    positions[~np.isfinite(positions).all(axis=-1) | (positions == 0).all(axis=-1)] = np.nan
+    if np.nanmax(np.abs(positions), initial=0) > _FARTHEST:
+        raise PoseError(f"{path}: markers lie more than {_FARTHEST:g} m from the origin; is {unit} the unit?")
+    return Recording(names, positions, fps)
+
+
+_READERS = {".c3d": read_c3d, ".trc": read_trc}
+
+
+def _people(recording: Recording, path: Path) -> Iterator[tuple[str, F64]]:
+    """(prefix, markers (T, 39, 3)) of everyone in a recording; the prefix is empty where only one person is there."""
+    places: dict[str, dict[str, int]] = {}
+    for i, label in enumerate(recording.names):
+        prefix, _, name = label.rpartition(":")
+        if name in MARKERS:
+            places.setdefault(prefix, {}).setdefault(name, i)
+    needed = [name for name in MARKERS if name not in UNUSED]
+    complete = {prefix: found for prefix, found in places.items() if set(needed) <= set(found)}
+    if not complete:
+        best = max(places.values(), key=len, default={})
+        missing = [name for name in needed if name not in best]
+        shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+        raise PoseError(f"{path}: no marker {shown}; the full-body Plug-in-Gait set is needed (docs/data.md)")
+    for prefix, found in complete.items():
+        markers = np.full((len(recording.positions), len(MARKERS), 3), np.nan)
+        markers[:, [MARKERS.index(name) for name in found]] = recording.positions[:, list(found.values())]
+        _require_a_person(markers, path)
+        yield (prefix if len(complete) > 1 else ""), markers
+
+
+def _require_a_person(markers: F64, path: Path) -> None:
+    hip, knee, ankle = (markers[:, MARKERS.index(name)] for name in ("LASI", "LKNE", "LANK"))
+    legs = norm(hip - knee) + norm(knee - ankle)
+    legs = legs[np.isfinite(legs)]
+    if len(legs) and not _LEGS[0] < (leg := float(np.median(legs))) < _LEGS[1]:
+        raise PoseError(
+            f"{path}: from LASI to LANK it is {leg:.3g} m; are the unit and the names of the markers right?"
+        )
+
+
+def _upright(trials: list[MarkerTrial], source: Path) -> list[MarkerTrial]:
+    """The trials with y up: along the axis on which heads are farthest above ankles, taken together."""
+    heads = [MARKERS.index(name) for name in ("LFHD", "RFHD", "LBHD", "RBHD")]
+    ankles = [MARKERS.index(name) for name in ("LANK", "RANK")]
+    rise = np.concatenate([t.markers[:, heads].mean(axis=1) - t.markers[:, ankles].mean(axis=1) for t in trials])
+    rise = rise[np.isfinite(rise).all(axis=-1)]
+    if not len(rise):
+        raise PoseError(f"{source}: in no frame are head and ankles seen")
+    mean = rise.mean(axis=0)
+    axis = int(np.argmax(np.abs(mean)))
+    if abs(mean[axis]) < 0.8 * norm(mean) or abs(mean[axis]) < 0.3:
+        raise PoseError(f"{source}: no axis is clearly up; add a recording of somebody who stands")
+    order, signs = np.roll([0, 1, 2], 1 - axis), np.array([1, 1, 1] if mean[axis] > 0 else [1, -1, -1])
+    return [replace(trial, markers=trial.markers[..., order] * signs) for trial in trials]
