@@ -2,6 +2,7 @@
 
     python benchmarks/tracking.py --shared ../shared
 
+Needs `trackers`, which brings a second OpenCV: install it into an environment of its own beside this project.
 The scenes are those of benchmarks/tracking_scenes.py, the metrics those of `trackers.eval`, which follows TrackEval.
 A person counts as found where the box around the joints has an IoU of at least 0.4 with the true one (the stages'
 skeletons end at different joints). YOLO-pose sees every frame anew, so its identities come from association alone;

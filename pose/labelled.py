@@ -6,9 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.sequences import Sequence2D
-from pose.types import F32
-
-F64 = NDArray[np.float64]
+from pose.types import F32, F64
 
 # From the pelvis to the furthest joint, in metres: generous for people and for poor predictions, far from another unit.
 _SMALLEST_REACH, _LARGEST_REACH = 0.1, 10.0

@@ -4,11 +4,15 @@ A crop of (width, height) = s px shows one region. Crop px u lies at centre + R(
 picture, in OpenCV's coordinates, where (0, 0) is a pixel's centre: the rule of MediaPipe's and MMPose's crops.
 """
 
+from typing import TypeVar
+
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.types import F32, U8, Regions
+from pose.types import F32, F64, U8, Regions
+
+Floats = TypeVar("Floats", F32, F64)
 
 
 def crop_matrices(regions: Regions, size: tuple[int, int]) -> F32:
@@ -87,7 +91,7 @@ def region_boxes(regions: Regions) -> F32:
     return np.concatenate([regions.centers - half, regions.centers + half], axis=1)
 
 
-def box_iou(a: F32, b: F32) -> F32:
+def box_iou(a: Floats, b: Floats) -> Floats:
     """(P, Q) intersection over union of xyxy boxes (P, 4) and (Q, 4); 0 where both are empty."""
     low = np.maximum(a[:, None, :2], b[None, :, :2])
     high = np.minimum(a[:, None, 2:], b[None, :, 2:])

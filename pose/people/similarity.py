@@ -5,14 +5,13 @@ joints that both poses show, for distance d, box area A and a tolerance k = 2 si
 (cocodataset.org, keypoint evaluation). A joint it does not name has that of the nearest one it does.
 """
 
-from collections.abc import Callable, Set
-from typing import Any
+from collections.abc import Set
 
 import numpy as np
 
 from pose.networks import crops
 from pose.skeletons import Skeleton
-from pose.types import F32, I64
+from pose.types import F32, F64, I64
 
 SIGMAS = {
     "nose": 0.026, "eye": 0.025, "ear": 0.035, "mouth": 0.026, "shoulder": 0.079, "elbow": 0.072, "wrist": 0.062,
@@ -65,47 +64,29 @@ class PoseMemory:
         """Forget everybody but those the tracker still follows."""
         self._last = {person: last for person, last in self._last.items() if person in ids}
 
-    def similarity(self, tracks: Callable[[], list[Any]]) -> Any:
-        """What the tracker takes for the similarity of boxes. tracks: its tracklets at the time of asking."""
-        from trackers.utils.iou import BaseIoU
-
-        compare = self._compare
-
-        class PoseSimilarity(BaseIoU):
-            """IoU, and where people overlap the mean of IoU and OKS."""
-
-            def _compute(self, boxes_1: F32, boxes_2: F32) -> F32:
-                return compare(boxes_1, boxes_2, tracks())
-
-        return PoseSimilarity()
-
-    def _compare(self, expected: F32, found: F32, tracks: list[Any]) -> F32:
-        """(N, M) similarity of where tracks are expected (N, 4) and boxes that were found (M, 4).
-
-        The library passes boxes only. Whose they are is told by their coordinates, which nobody has changed.
+    def similarity(self, expected: F64, ids: I64, found: F64, rows: I64) -> F64:
+        """(N, M) IoU of where people are expected (N, 4) and boxes that were found (M, 4), and where people overlap the
+        mean of IoU and OKS. ids: (N,) who is expected. rows: (M,) the places of the boxes among those shown.
         """
-        overlap = crops.box_iou(expected.astype(np.float32), found.astype(np.float32))
+        overlap = crops.box_iou(expected, found)
         contested = (crops.box_iou(found, found) > CONTESTED).sum(axis=1) > 1
         contested = contested[None] | ((overlap > CONTESTED).sum(axis=1) > 1)[:, None]
         contested |= ((overlap > CONTESTED).sum(axis=0) > 1)[None]
         if not contested.any():
             return overlap
-        ids = {track.get_state_bbox().tobytes(): track.tracker_id for track in tracks}
-        rows = {box.tobytes(): row for row, box in enumerate(self._boxes.astype(found.dtype))}
-        columns = [rows[box.tobytes()] for box in found]
-        for place, box in enumerate(expected):
-            last = self._last.get(ids.get(box.tobytes(), -1))
+        for place, (box, who) in enumerate(zip(expected, ids, strict=True)):
+            last = self._last.get(int(who))
             if last is None:
                 continue
             moved = carry(last[1], last[0], box)
             area = (box[2:] - box[:2]).clip(0).prod().astype(np.float32)
-            alike = keypoint_similarity(moved[None], self._poses[columns], area[None], self._sigmas)[0]
+            alike = keypoint_similarity(moved[None], self._poses[rows], area[None], self._sigmas)[0]
             together = np.where(overlap[place] > 0, (overlap[place] + alike) / 2, 0)
             overlap[place] = np.where(contested[place], together, overlap[place])
         return overlap
 
 
-def carry(pose: F32, before: F32, after: F32) -> F32:
+def carry(pose: F32, before: F32, after: F32 | F64) -> F32:
     """The pose (J, 3) of somebody in box `before` when the box is `after`: moved and scaled with it."""
     scale = (after[2:] - after[:2]) / np.maximum(before[2:] - before[:2], 1)
     moved = (pose[:, :2] - (before[:2] + before[2:]) / 2) * scale + (after[:2] + after[2:]) / 2

@@ -1,7 +1,5 @@
 """Identities: stable from the first frame, recovered after a gap, never reused."""
 
-import sys
-
 import numpy as np
 import pytest
 
@@ -106,14 +104,6 @@ def test_many_people_keep_their_ids(rng):
             expected = ids[np.argsort(order)]
             assert sorted(expected) == list(range(1, 11))
         np.testing.assert_array_equal(ids, expected[order])
-
-
-def test_library_stays_unloaded_while_nobody_is_lost(monkeypatch):
-    monkeypatch.setitem(sys.modules, "trackers", None)  # importing it would fail
-    scene = Scene()
-    assert scene.show([person(50)], 0.0) == [1]
-    for frame in range(1, 100):
-        assert scene.show([person(50 + frame)], frame * FRAME, ids=[1]) == [1]
 
 
 @pytest.mark.parametrize("tracker", TRACKERS)
