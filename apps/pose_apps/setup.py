@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from pose.errors import PoseError
+from pose.system.device import require_torch
 from pose_apps.support.command import parse_arguments, run_command
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parse_arguments(_parser(), argv)
     if importlib.util.find_spec("pip") is None:
         raise PoseError("this environment has no pip: python -m ensurepip, then again")
+    require_torch("pose-setup mmpose")
     # Whatever torch and NumPy are here stay: a torchvision is taken that fits them.
     kept = [f"{name}=={version(name).partition('+')[0]}" for name in ("torch", "numpy")]
     for step in STEPS:

@@ -110,9 +110,8 @@ def _ssdlite(path: Path) -> Any:
     """The network with the parameters of a file, read without unpickling code."""
     import pickle
 
-    import torch
-
     try:
+        import torch
         from torchvision.models.detection import ssdlite320_mobilenet_v3_large
     except ImportError as error:
         raise PoseError("the ssdlite detector needs torchvision: pip install 'pose-run[torchvision]'") from error

@@ -16,7 +16,7 @@ from pose.networks import crops
 from pose.networks.input import NetworkInput, Samples
 from pose.networks.onnx import OnnxNetwork
 from pose.skeletons import COCO17, HALPE26, Skeleton
-from pose.system.device import Device, Precision, resolve_device, torch_threads
+from pose.system.device import Device, Precision, require_torch, resolve_device, torch_threads
 from pose.types import F32, U8, Boxes, Keypoints2D, Regions
 
 MEAN_RGB = (123.675, 116.28, 103.53)
@@ -157,6 +157,7 @@ class _TorchNetwork:
     """An MMPose checkpoint. On CUDA the backbone runs in half precision unless another one is asked for."""
 
     def __init__(self, path: Path, device: Device, precision: Precision, threads: int) -> None:
+        require_torch(path.name)
         import torch
 
         self.device = resolve_device(device)

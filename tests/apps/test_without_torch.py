@@ -77,6 +77,7 @@ def test_a_checkpoint_without_an_export_says_what_it_needs(call_without_torch, k
     "words",
     [
         ("run", "--video", "dance.mp4", "--device", "cuda", "--detector", "rtmdet", "--estimator", "rtmpose-t"),
+        ("run", "--video", "dance.mp4", "--estimator", "rtmpose-t", "--estimator-model", "in.npz"),
         ("lift", "in.npz", "--device", "cuda"),
         ("export", "offline", "--format", "onnx", "--out", "x.onnx"),
         ("eval", "sequence", "--help"),
