@@ -285,3 +285,66 @@ def test_lost_connection_comes_back_by_itself(launch):
         assert not page.locator("#message").is_visible()
         page.wait_for_function("() => Number(document.getElementById('fps').textContent) > 1")
         context.close()
+
+
+def test_a_picture_that_cannot_be_shown_is_passed_over(launch):
+    """One rejected promise does not stop the page, nor the server, which waits for an answer to each result."""
+    broken = """
+        const decode = window.createImageBitmap;
+        let pictures = 0;
+        window.createImageBitmap = (...what) => {
+            pictures += 1;
+            return pictures % 2 ? Promise.reject(new DOMException("broken", "InvalidStateError")) : decode(...what);
+        };
+    """
+    with in_thread(source=Clip(size=(320, 240), fps=25)) as address, closing(launch().new_context()) as context:
+        page = context.new_page()
+        page.add_init_script(broken)
+        page.goto(address)
+        wait_for_text(page, "people", "^1$")
+        before = pixels(page, "picture")
+        page.wait_for_function("before => document.getElementById('picture').toDataURL() !== before", arg=before)
+
+
+def test_pictures_before_the_servers_greeting_are_not_sent(launch):
+    """After it is lost, a connection is one before the server says hello; page and server count from there."""
+    numbers = """
+        window.sent = [];
+        const send = WebSocket.prototype.send;
+        WebSocket.prototype.send = function (data) {
+            if (data instanceof Blob) {
+                window.sent.push(window.greetings);
+            }
+            return send.call(this, data);
+        };
+        window.greetings = 0;
+        const set = Object.getOwnPropertyDescriptor(WebSocket.prototype, "onmessage").set;
+        Object.defineProperty(WebSocket.prototype, "onmessage", {
+            set(handler) {
+                const late = (event) => {
+                    if (typeof event.data === "string" && event.data.includes('"type":"hello"')) {
+                        setTimeout(() => { window.greetings += 1; handler(event); }, window.delay ?? 0);
+                    } else {
+                        handler(event);
+                    }
+                };
+                set.call(this, late);
+            },
+        });
+    """
+    with in_thread() as address:
+        context = launch(*FAKE).new_context()
+        page = context.new_page()
+        page.add_init_script(numbers)
+        page.goto(address)
+        page.get_by_role("button", name="Start camera").click()
+        wait_for_text(page, "people", "^1$")
+        page.evaluate("window.delay = 1500")
+    wait_for_text(page, "connection", "Not connected")
+    port = int(address.rpartition(":")[2])
+    with in_thread(port=port):
+        page.evaluate("window.sent = []")
+        wait_for_text(page, "connection", "Connected")
+        page.wait_for_function("() => window.sent.length > 20")
+        assert set(page.evaluate("window.sent")) == {2}
+        context.close()

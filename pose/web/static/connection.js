@@ -15,6 +15,7 @@ export class Connection {
     this.socket = null;
     this.wait = FIRST_WAIT;
     this.pings = [];
+    this.session = 0; // of this connection; the next one has another
     setInterval(() => this.send({ type: "ping", time: performance.now() }), PING_EVERY);
   }
 
@@ -45,6 +46,7 @@ export class Connection {
   }
 
   closed(event) {
+    this.session += 1;
     this.pings = [];
     this.handlers.lost();
     if (event.code === ENDED) {

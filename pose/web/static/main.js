@@ -29,7 +29,10 @@ const connection = new Connection({
   state: showState,
   signIn: (wrong) => askToken(wrong, (token) => connection.open(token)),
   message(message, jpeg) {
-    received = received.then(() => receive(message, jpeg)); // in their order, though decoding takes turns
+    const { session } = connection;
+    received = received // in their order, though decoding takes turns
+      .then(() => (session === connection.session ? receive(message, jpeg) : null))
+      .catch((error) => console.warn("a message could not be shown:", error)); // the next one may be
   },
   lost,
 });
@@ -88,7 +91,7 @@ const controls = new Controls({
 async function receive(message, jpeg) {
   if (message.type === "hello") {
     hello = message;
-    sender.restart();
+    sender.open();
     controls.greet(hello, camera);
   } else if (message.type === "result") {
     await receiveResult(message, jpeg);
@@ -103,6 +106,18 @@ async function receive(message, jpeg) {
 }
 
 async function receiveResult(message, jpeg) {
+  try {
+    await showResult(message, jpeg);
+  } finally { // the server waits for the answer, whatever became of it
+    if (paused) {
+      unanswered += 1;
+    } else {
+      connection.send({ type: "ack" });
+    }
+  }
+}
+
+async function showResult(message, jpeg) {
   let captured = null;
   if (jpeg !== null) {
     const decoded = await createImageBitmap(jpeg);
@@ -118,11 +133,6 @@ async function receiveResult(message, jpeg) {
   if (shown !== null) {
     const now = performance.now();
     meter.add(now, captured === null ? null : now - captured);
-  }
-  if (paused) {
-    unanswered += 1;
-  } else {
-    connection.send({ type: "ack" });
   }
 }
 
@@ -179,7 +189,7 @@ async function finishVideo() {
 }
 
 function lost() {
-  sender.restart();
+  sender.close();
   meter.clear();
   status = null;
   unanswered = 0;

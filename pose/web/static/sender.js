@@ -12,13 +12,15 @@ export class Sender {
     this.encoding = false;
     this.next = 0;
     this.last = 0;
+    this.session = null; // while the server takes pictures; another object for each connection
   }
 
   // Sends what `video` shows, at most `side` px long, unless `most` pictures are under way. captured: ms.
   async offer(video, captured, { side, most }) {
     this.giveUp();
+    const { session } = this;
     const full = this.encoding || this.underWay.size >= most;
-    if (full || !this.connection.ready || captured <= this.last || !video.videoWidth) {
+    if (full || session === null || !this.connection.ready || captured <= this.last || !video.videoWidth) {
       return;
     }
     this.encoding = true;
@@ -31,7 +33,7 @@ export class Sender {
       const encoded = new Promise((resolve) => this.canvas.toBlob(resolve, "image/jpeg", QUALITY));
       const picture = await createImageBitmap(this.canvas);
       const jpeg = await encoded;
-      if (this.connection.ready && jpeg !== null) {
+      if (session === this.session && this.connection.ready && jpeg !== null) {
         this.underWay.set(this.next, { picture, captured, since: performance.now() });
         this.connection.sendPicture(captured / 1000, jpeg);
         this.next += 1;
@@ -60,10 +62,16 @@ export class Sender {
     this.underWay.clear();
   }
 
-  // A new connection counts its pictures from 0.
-  restart() {
+  // The server has said hello: from here on both sides count the pictures of this connection, from 0.
+  open() {
     this.forget();
     this.next = 0;
+    this.session = {};
+  }
+
+  close() {
+    this.forget();
+    this.session = null;
   }
 
   giveUp() {
