@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.errors import PoseError, UsageError
+from pose.files.mapped import mapped_arrays
 from pose.files.npz import FORMAT_VERSION
 from pose.skeletons import H36M17, SKELETONS, Skeleton
 from pose.types import F32, I64, FrameResult, People, Poses3D
@@ -83,10 +84,13 @@ class PoseTable:
         return (self[position] for position in range(len(self)))
 
 
-def load_poses(path: Path | str) -> PoseTable:
-    """Read what `pose-run` or `pose-lift` wrote. Raises UsageError for a missing file, PoseError for a wrong one."""
+def load_poses(path: Path | str, *, mapped: bool = False) -> PoseTable:
+    """Read what `pose-run` or `pose-lift` wrote. Raises UsageError for a missing file, PoseError for a wrong one.
+
+    mapped: leave large arrays on the disk, as `numpy.memmap`s that are read where they are touched.
+    """
     path = Path(path)
-    arrays = _read_arrays(path)
+    arrays = _read_arrays(path, mapped)
     try:
         if "format_version" in arrays:
             return _from_run(path, arrays)
@@ -99,7 +103,7 @@ def load_poses(path: Path | str) -> PoseTable:
         raise PoseError(f"{path}: {error}") from error
 
 
-def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+def _read_arrays(path: Path, mapped: bool) -> dict[str, NDArray[Any]]:
     if not path.is_file():
         raise UsageError(f"{path}: no such file")
     try:
@@ -107,7 +111,8 @@ def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
             archive = np.load(stream, allow_pickle=False)
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise PoseError(f"{path}: is a single array, not a poses.npz of pose-run or pose-lift")
-            return {name: archive[name] for name in archive.files}
+            on_disk = mapped_arrays(path) if mapped else {}
+            return {name: on_disk[name] if name in on_disk else archive[name] for name in archive.files}
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         raise PoseError(f"{path}: is not a readable .npz file (damaged, or of another format)") from error
     except OSError as error:

@@ -1,6 +1,5 @@
 """Where `pose-run` puts its files, checked before any work starts."""
 
-import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -8,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pose.errors import PoseError, UsageError
+from pose.errors import UsageError
+from pose_apps.support.folders import made_folder
 
 FORMATS = {"json": "poses.json", "npz": "poses.npz", "overlay": "overlay.mp4"}
 UNFINISHED = "unfinished"  # the folder for what an interrupted run leaves beside an older result
@@ -36,26 +36,15 @@ class Outputs:
         """Makes the folder for the time of the work, and gives what to write: these files or, where results lie that
         stay until new ones are whole, the same in a hidden folder.
 
-        A folder that was made for nothing is removed again. Raises PoseError when it cannot be made or written.
+        Raises PoseError when the folder cannot be made or written.
         """
-        made = [folder for folder in (self.folder, *self.folder.parents) if not folder.exists()]
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except (FileExistsError, NotADirectoryError) as error:
-            raise PoseError(f"{self.folder}: is not a folder; name another with --out") from error
-        except OSError as error:
-            raise PoseError(f"{self.folder}: cannot be made ({error.strerror}); name another with --out") from error
-        if not os.access(self.folder, os.W_OK | os.X_OK):
-            raise PoseError(f"{self.folder}: cannot be written; name another with --out")
-        written = self._beside(f".new-{uuid.uuid4().hex[:8]}") if self._there() else self
-        written.folder.mkdir(exist_ok=True)
-        try:
-            yield written
-        finally:
-            self.settle(written, whole=False)
-            with suppress(OSError):  # not empty: somebody's results are in it
-                for folder in made:
-                    folder.rmdir()
+        with made_folder(self.folder):
+            written = self._beside(f".new-{uuid.uuid4().hex[:8]}") if self._there() else self
+            written.folder.mkdir(exist_ok=True)
+            try:
+                yield written
+            finally:
+                self.settle(written, whole=False)
 
     def settle(self, written: "Outputs", *, whole: bool) -> "Outputs":
         """Put what was written in the place of the old result or, where it is not whole, beside it. Returns where.

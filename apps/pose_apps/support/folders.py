@@ -1,0 +1,31 @@
+"""Folders for results."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from pose.errors import PoseError
+
+
+@contextmanager
+def made_folder(folder: Path) -> Iterator[None]:
+    """Makes it for the time of the work; one that was made for nothing is removed again.
+
+    Raises PoseError when it cannot be made or written.
+    """
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise PoseError(f"{folder}: is not a folder; name another with --out") from error
+    except OSError as error:
+        raise PoseError(f"{folder}: cannot be made ({error.strerror}); name another with --out") from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PoseError(f"{folder}: cannot be written; name another with --out")
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # not empty: somebody's results are in it
+            for path in made:
+                path.rmdir()

@@ -1,0 +1,67 @@
+"""Results in other programs' formats, one file a format.
+
+A new one is a file with a `FORMAT` and a line in the table. They read a `Recording`, a result whose arrays may lie on
+the disk, and hold a few thousand frames of it at a time.
+"""
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+from pose.errors import PoseError, UsageError
+from pose.export import angles, bvh, csv, mot, trc
+from pose.export.format import Format, PersonFormat, SceneFormat, Written
+from pose.export.tracks import Recording, open_recording
+
+FORMATS: dict[str, Format] = {
+    "bvh": bvh.FORMAT,
+    "trc": trc.FORMAT,
+    "mot": mot.FORMAT,
+    "csv": csv.FORMAT,
+    "angles": angles.FORMAT,
+}
+
+
+def check_formats(names: list[str], option: str) -> None:
+    """Raises UsageError for an unknown format of `option`, PoseError where the library of one is missing."""
+    for name in names:
+        if name not in FORMATS:
+            raise UsageError(f"{option}: unknown format {name!r}; known: {', '.join(FORMATS)}")
+        missing = [module for module in FORMATS[name].modules if find_spec(module) is None]
+        if missing:
+            extra = FORMATS[name].extra
+            raise PoseError(f"format {name} needs {missing[0]}: pip install 'pose-run[{extra}]'")
+
+
+def targets(recording: Recording, names: list[str], people: list[int], folder: Path, stem: str) -> list[Path]:
+    """The files that `export` would write, but for lists of filled frames beside them."""
+    paths = []
+    for name in names:
+        form = FORMATS[name]
+        stems = [f"{stem}-person{person}" for person in people] if isinstance(form, PersonFormat) else [stem]
+        paths += [folder / f"{one}{form.ending}" for one in stems]
+    return paths
+
+
+def export(
+    recording: Recording, names: list[str], folder: Path, stem: str, people: list[int] | None = None
+) -> Iterator[Written]:
+    """Write every format for `people` (all by default) into `folder`, file after file.
+
+    A person without any usable frame has no file of their own. Raises PoseError when a file cannot be written.
+    """
+    chosen = recording.people if people is None else people
+    for name in names:
+        form = FORMATS[name]
+        if isinstance(form, SceneFormat):
+            target = folder / f"{stem}{form.ending}"
+            yield Written(target, tuple(form.write(recording, chosen, target)))
+            continue
+        for person in chosen:
+            track = recording.track(person, recording.uniform if form.uniform else recording.own)
+            if track is not None:
+                target = folder / f"{stem}-person{person}{form.ending}"
+                yield Written(target, tuple(form.write(track, target)))
+
+
+__all__ = ["FORMATS", "Recording", "Written", "check_formats", "export", "open_recording", "targets"]

@@ -1,0 +1,187 @@
+"""Joint angles from joint places, in degrees, with the uncertainty that the joints' sigma gives them.
+
+docs/exports.md shows every angle and its sign. Directions are measured in the frame of the pelvis (x to the left, y
+along the trunk, z forward) or of the chest (the same with the shoulders):
+
+- hip and shoulder flexion: atan2(forward, down), positive to the front; -180 to 180
+- hip and shoulder abduction: asin(outward), positive away from the body; -90 to 90. Where it nears 90 the flexion
+  beside it has no meaning, and its uncertainty grows
+- shoulder elevation: between the upper arm and the trunk downwards, whichever way; 0 to 180
+- knee and elbow flexion: between the two bones, 0 straight; a joint bent backwards reads positive too
+- trunk lean: between pelvis-to-thorax and the vertical of the space
+- neck flexion: thorax to crown in the chest's frame, atan2(forward, up)
+
+Uncertainty is first order: sigma is taken as the 68 % radius of an isotropic normal distribution, and the errors of
+different joints as independent. Neither is quite so (neighbours err together); docs/exports.md has the share of true
+angles that lie inside the bands.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.export.rotations import dot
+from pose.export.skeleton import Axes, frame
+from pose.skeletons import H36M17
+
+F64 = NDArray[np.float64]
+
+SIDES = ("left", "right")
+NAMES = (
+    *(
+        f"{side}_{angle}"
+        for angle in (
+            "hip_flexion", "hip_abduction", "knee_flexion", "shoulder_flexion", "shoulder_abduction",
+            "shoulder_elevation", "elbow_flexion",
+        )
+        for side in SIDES
+    ),
+    "trunk_lean", "neck_flexion",
+)  # fmt: skip
+RADIUS_PER_STD = (
+    1.8724  # the radius that holds 68.27 % of an isotropic normal distribution in 3D, in deviations of an axis
+)
+
+_TINY = 1e-9
+# A change of a joint's place: joint -> gradient (T, 3), in radians a metre.
+Gradient = dict[str, F64]
+
+
+@dataclass(frozen=True, slots=True)
+class Angles:
+    """degrees, deviations (one standard deviation): (T, 16), in the order of `NAMES`; NaN where not known."""
+
+    degrees: F64
+    deviations: F64
+
+
+def joint_angles(places: F64, sigma: F64, up: F64) -> Angles:
+    """Angles of (T, 17, 3) m, Human3.6M order, in any right-handed frame whose vertical is `up` (3,).
+
+    sigma: (T, 17) mm. A frame with NaN gets NaN.
+    """
+    values, gradients = _all(places, up)
+    variance = (sigma / 1000 / RADIUS_PER_STD) ** 2
+    deviations = np.empty((len(places), len(NAMES)))
+    for column, name in enumerate(NAMES):
+        parts = [dot(g, g) * variance[:, H36M17.index(joint)] for joint, g in gradients[name].items()]
+        deviations[:, column] = np.sqrt(np.sum(parts, axis=0))
+    # A band wider than the circle says no more than "not known".
+    return Angles(np.degrees(np.stack([values[n] for n in NAMES], axis=1)), np.minimum(np.degrees(deviations), 180))
+
+
+def _all(places: F64, up: F64) -> tuple[dict[str, F64], dict[str, Gradient]]:
+    """Every angle, in radians, and its gradient."""
+
+    def vector(start: str, end: str) -> F64:
+        return places[:, H36M17.index(end)] - places[:, H36M17.index(start)]
+
+    values: dict[str, F64] = {}
+    gradients: dict[str, Gradient] = {}
+    trunk = vector("pelvis", "thorax")
+    for root, upper, middle, lower in (("hip", "hip", "knee", "ankle"), ("shoulder", "shoulder", "elbow", "wrist")):
+        across = vector(f"right_{root}", f"left_{root}")
+        body = _Frame(across, trunk, (f"right_{root}", f"left_{root}"), ("pelvis", "thorax"))
+        for side, outward in zip(SIDES, (1.0, -1.0), strict=True):
+            first, second, third = (f"{side}_{joint}" for joint in (upper, middle, lower))
+            limb, end = vector(first, second), vector(second, third)
+            values[f"{first}_flexion"], gradients[f"{first}_flexion"] = body.flexion(limb, (first, second), -1.0)
+            values[f"{first}_abduction"], gradients[f"{first}_abduction"] = body.abduction(
+                limb, (first, second), outward
+            )
+            values[f"{second}_flexion"], gradients[f"{second}_flexion"] = _between(
+                limb, end, (first, second), (second, third)
+            )
+            if root == "shoulder":
+                name = f"{side}_shoulder_elevation"
+                values[name], gradients[name] = _between(limb, -trunk, (first, second), ("thorax", "pelvis"))
+    values["trunk_lean"], gradients["trunk_lean"] = _between(
+        trunk, np.broadcast_to(up, trunk.shape), ("pelvis", "thorax"), None
+    )
+    chest = _Frame(
+        vector("right_shoulder", "left_shoulder"), trunk, ("right_shoulder", "left_shoulder"), ("pelvis", "thorax")
+    )
+    values["neck_flexion"], gradients["neck_flexion"] = chest.flexion(vector("thorax", "head"), ("thorax", "head"), 1.0)
+    return values, gradients
+
+
+def _between(a: F64, b: F64, a_ends: tuple[str, str], b_ends: tuple[str, str] | None) -> tuple[F64, Gradient]:
+    """The angle between two vectors, 0 to pi; b_ends is None for a fixed direction."""
+    aa, bb, ab = dot(a, a), dot(b, b), dot(a, b)
+    sine = np.sqrt(np.maximum(aa * bb - ab * ab, 0))
+    scale = 1 / np.maximum(sine, _TINY)
+    grad_a = (ab / np.maximum(aa, _TINY))[:, None] * a - b
+    grad_b = (ab / np.maximum(bb, _TINY))[:, None] * b - a
+    gradient = _spread(grad_a * scale[:, None], a_ends)
+    if b_ends is not None:
+        gradient = _added(gradient, _spread(grad_b * scale[:, None], b_ends))
+    return np.arctan2(sine, ab), gradient
+
+
+class _Frame:
+    """Axes from two vectors, `across` and `up` (T, 3), and how they turn when the vectors change."""
+
+    def __init__(self, across: F64, up: F64, across_ends: tuple[str, str], up_ends: tuple[str, str]) -> None:
+        self._axes: Axes = frame(across, up)
+        self._ends = across_ends, up_ends
+        x, y, _ = self._axes
+        self._across = np.maximum(np.sqrt(dot(across, across)), _TINY)  # its length,
+        self._up = np.maximum(dot(up, y), _TINY)  # the length of `up` across it,
+        self._skew = dot(up, x) / self._up  # and how far it leans along it
+
+    def flexion(self, vector: F64, ends: tuple[str, str], sign: float) -> tuple[F64, Gradient]:
+        """atan2(forward, up) of `vector` for sign 1, atan2(forward, down) for -1."""
+        x, y, z = self._within(vector)
+        square = np.maximum(y * y + z * z, _TINY**2)
+        # d = (up dz - z d(up)) / (up^2 + z^2), with up = sign y
+        dy, dz = -sign * z / square, sign * y / square
+        return np.arctan2(z, sign * y), self._gradient((np.zeros_like(x), dy, dz), (x, y, z), ends)
+
+    def abduction(self, vector: F64, ends: tuple[str, str], outward: float) -> tuple[F64, Gradient]:
+        """asin of the share of `vector` that goes along `outward` times x."""
+        x, y, z = self._within(vector)
+        square = np.maximum(x * x + y * y + z * z, _TINY**2)
+        rest = np.maximum(np.sqrt(y * y + z * z), _TINY)
+        sine = np.clip(outward * x / np.sqrt(square), -1, 1)
+        d = (outward * rest / square, -outward * x * y / (square * rest), -outward * x * z / (square * rest))
+        return np.arcsin(sine), self._gradient(d, (x, y, z), ends)
+
+    def _within(self, vector: F64) -> tuple[F64, F64, F64]:
+        x, y, z = (dot(vector, axis) for axis in self._axes)
+        return x, y, z
+
+    def _gradient(self, d: tuple[F64, F64, F64], v: tuple[F64, F64, F64], ends: tuple[str, str]) -> Gradient:
+        """Of a function with derivatives `d` by the coordinates `v` of a vector in this frame.
+
+        The frame turns by w = (dup.z - skew dacross.z) / |up| about x, -dacross.z / |across| about y, and dacross.y /
+        |across| about z; a turn w of the frame changes the coordinates of a fixed vector by v x w.
+        """
+        (dx, dy, dz), (x, y, z) = d, v
+        about_x, about_y, about_z = dy * z - dz * y, dz * x - dx * z, dx * y - dy * x
+        x_axis, y_axis, z_axis = self._axes
+        by_vector = dx[:, None] * x_axis + dy[:, None] * y_axis + dz[:, None] * z_axis
+        by_up = (about_x / self._up)[:, None] * z_axis
+        by_across = (about_z / self._across)[:, None] * y_axis
+        by_across -= ((about_y + about_x * self._skew) / self._across)[:, None] * z_axis
+        parts = (_spread(by_vector, ends), _spread(by_across, self._ends[0]), _spread(by_up, self._ends[1]))
+        return _added(*parts)
+
+
+def _spread(gradient: F64, ends: tuple[str, str]) -> Gradient:
+    """A gradient by the vector from one joint to another as one by the joints."""
+    return {ends[0]: -gradient, ends[1]: gradient}
+
+
+def _added(*gradients: Gradient) -> Gradient:
+    total: Gradient = {}
+    for gradient in gradients:
+        for joint, value in gradient.items():
+            total[joint] = total[joint] + value if joint in total else value
+    return total
+
+
+def columns(names: Sequence[str] = NAMES) -> list[str]:
+    """The heads of a table: each angle in degrees, then its standard deviation."""
+    return [head for name in names for head in (f"{name}_deg", f"{name}_sd")]

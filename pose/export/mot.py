@@ -1,0 +1,92 @@
+"""MOT: the generalised coordinates of a skeleton over time, as OpenSim's models name them.
+
+Body axes as OpenSim has them (x forward, y up, z right), turns in the order z, x, y. Columns and
+signs: docs/exports.md. Left and right have the same sign for the same movement.
+"""
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.export.format import Notes, PersonFormat
+from pose.export.motions import Bones
+from pose.export.rotations import about, from_matrix, inverse, multiply, unwrapped_euler
+from pose.export.skeleton import NAMES, Motion
+from pose.export.text import list_filled, timing
+from pose.export.tracks import Track
+from pose.system.whole_file import whole_file
+
+F64 = NDArray[np.float64]
+
+_SIDES = ("right", "left")
+COLUMNS = (
+    "time", "pelvis_tilt", "pelvis_list", "pelvis_rotation", "pelvis_tx", "pelvis_ty", "pelvis_tz",
+    *(f"{name}_{side[0]}" for side in _SIDES
+      for name in ("hip_flexion", "hip_adduction", "hip_rotation", "knee_angle")),
+    "lumbar_extension", "lumbar_bending", "lumbar_rotation",
+    *(f"{name}_{side[0]}" for side in _SIDES for name in ("arm_flex", "arm_add", "arm_rot", "elbow_flex")),
+)  # fmt: skip
+_ROW = "%.6f" + "\t%.5f" * (len(COLUMNS) - 1) + "\n"
+
+# From our rest axes (x left, y up, z forward) to OpenSim's body axes (x forward, y up, z right).
+_BODY = from_matrix(np.array([[0.0, 0, -1], [0, 1, 0], [1, 0, 0]]))
+# From an arm that hangs to the T-pose.
+_RAISED = {
+    "left": about(np.array([0.0, 0, 1]), np.array(np.pi / 2)),
+    "right": about(np.array([0.0, 0, 1]), np.array(-np.pi / 2)),
+}
+_AT = {name: place for place, name in enumerate(NAMES)}
+
+
+def write(track: Track, target: Path) -> Notes:
+    assert track.rate is not None, "MOT has one rate"
+    bones = Bones(track)
+    with whole_file(target) as hidden, hidden.open("w", encoding="ascii", newline="\n") as file:
+        name = target.stem.encode("ascii", "replace").decode()
+        head = (name, "version=1", f"nRows={len(track)}", f"nColumns={len(COLUMNS)}", "inDegrees=yes", "endheader")
+        file.writelines(f"{line}\n" for line in (*head, "\t".join(COLUMNS)))
+        previous: dict[str, F64] = {}
+        for span, motion in bones.spans():
+            rows = np.concatenate([span.times[:, None], coordinates(motion, previous)], axis=1)
+            file.writelines(_ROW % tuple(row) for row in rows.tolist())
+    return [f"{timing(track)}; degrees and metres", *list_filled(track, target)]
+
+
+def coordinates(motion: Motion, previous: dict[str, F64] | None = None) -> F64:
+    """(T, 29): the columns after the time, degrees and m. previous: the last angles before, and then those of the end:
+    with it, angles of motions that follow one another do not jump.
+    """
+    previous = {} if previous is None else previous
+    turns = {name: motion.turns[:, place] for name, place in _AT.items()}
+
+    def angles(joint: str, turn: F64) -> F64:
+        triple = unwrapped_euler(turn, "zxy", previous.get(joint))
+        previous[joint] = triple[-1]
+        return np.degrees(triple)
+
+    def in_body(turn: F64) -> F64:
+        return multiply(multiply(inverse(_BODY), turn), _BODY)
+
+    parts = [angles("pelvis", multiply(turns["pelvis"], _BODY)), motion.root]
+    for side in _SIDES:
+        hip = angles(f"{side}_hip", in_body(turns[f"{side}_hip"])) * _mirrored(side)
+        parts += [hip, _bend(turns[f"{side}_knee"])]
+    parts.append(angles("spine", in_body(multiply(turns["spine"], turns["thorax"]))))
+    for side in _SIDES:
+        arm = multiply(turns[f"{side}_shoulder"], _RAISED[side])
+        parts += [angles(f"{side}_shoulder", in_body(arm)) * _mirrored(side), _bend(turns[f"{side}_elbow"])]
+    return np.concatenate(parts, axis=1)
+
+
+def _mirrored(side: str) -> F64:
+    return np.array([1.0, 1, 1]) if side == "right" else np.array([1.0, -1, -1])
+
+
+def _bend(turn: F64) -> F64:
+    """(T, 1) degrees, 0 straight."""
+    sine = np.sqrt((turn[..., 1:] ** 2).sum(axis=-1))
+    return np.degrees(2 * np.arctan2(sine, np.abs(turn[..., 0])))[:, None]
+
+
+FORMAT = PersonFormat(".mot", write)

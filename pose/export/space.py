@@ -1,0 +1,74 @@
+"""The frame that exported points stand in: named in every file, and turned to the axes that the file wants.
+
+Motion files have y up, right-handed, metres. Without known gravity a camera's frame becomes (x, -y, -z), half a turn
+about x. The level frame stands on the people's own vertical and floor.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.types import F32
+from pose.view.upright import ANKLE_HEIGHT, ANKLES, LEVEL, body_axes
+
+F64 = NDArray[np.float64]
+
+CAMERA, LEVEL_FLOOR = "camera", "level"
+SPACES = (CAMERA, LEVEL_FLOOR)
+_FLOOR_SHARE = 2  # per cent of the frames in which feet may be below the floor: a single outlier moves nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """name: 'camera' or 'level'. note: for people. turn: (3, 3) from the camera's axes to y up. floor: m, its height
+    along y after the turn; it becomes 0.
+    """
+
+    name: str
+    note: str
+    turn: F64
+    floor: float = 0.0
+
+    def to_file(self, points: NDArray[np.floating]) -> F64:
+        """(..., 3) m in the camera's axes (x right, y down, z forward) to file axes, y up."""
+        placed: F64 = points @ self.turn.T
+        placed[..., 1] -= self.floor
+        return placed
+
+    def to_table(self, points: NDArray[np.floating]) -> NDArray[np.floating]:
+        """(..., 3) as tables hold them: in the camera's own axes, the numbers of `poses.npz`, or in the level frame."""
+        return points if self.name == CAMERA else self.to_file(points)
+
+    @property
+    def up(self) -> F64:
+        """(3,) the vertical in the camera's axes; in the camera frame it is the picture's own."""
+        return self.turn[1]
+
+
+CAMERA_SPACE = Space(CAMERA, "camera frame with y up (x, -y, -z); gravity is not known", np.diag([1.0, -1.0, -1.0]))
+
+
+def level_space(bodies: Iterable[tuple[F32, F32]]) -> Space:
+    """A level floor under people with joints (N, 17, 3) m and root (N, 3) m, in the camera frame, in portions.
+
+    The vertical is the mean of their feet-to-centre directions; the floor lies under their lowest feet.
+    """
+    total, feet = np.zeros(3), []
+    for joints, root in bodies:
+        total += body_axes(joints).sum(axis=0)
+        feet.append((joints[:, ANKLES] + root[:, None]).reshape(-1, 3))
+    up = total if total.any() else LEVEL
+    y = up / np.linalg.norm(up)
+    z = -np.array([0.0, 0.0, 1.0])
+    z = z - z @ y * y
+    z /= np.linalg.norm(z)
+    turn = np.stack([np.cross(y, z), y, z])
+    heights = np.concatenate([np.zeros((0, 3)), *feet]) @ y
+    floor = float(np.percentile(heights, _FLOOR_SHARE)) - ANKLE_HEIGHT if len(heights) else 0.0
+    tilt = np.degrees(np.arccos(np.clip(y @ LEVEL, -1, 1)))
+    note = (
+        f"level frame with y up, floor at 0; the vertical, {tilt:.0f} degrees off the camera's, is that of the people"
+    )
+    return Space(LEVEL_FLOOR, note, turn, floor)

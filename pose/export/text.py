@@ -1,0 +1,36 @@
+"""What the text formats share: numbers in prepared formats, and the list of filled frames beside a file."""
+
+from pathlib import Path
+
+from pose.export.tracks import Track
+from pose.system.whole_file import write_whole
+
+FILLED = "first_frame,last_frame,first_time,last_time"
+
+
+def timing(track: Track) -> str:
+    """How many frames there are, from when, and at what rate."""
+    rate = f" at {track.rate:.6g} frames/s" if track.rate is not None else ", on their own time stamps"
+    resampled = ", resampled" if track.resampled else ""
+    return f"{len(track)} frames{rate}{resampled}, the first at {track.times[0]:.3f} s (frame {track.first + 1} of all)"
+
+
+def list_filled(track: Track, target: Path) -> list[str]:
+    """Write the filled frames of a file that cannot say "missing" beside it; a note for the summary.
+
+    Frames count from 1, as in the file.
+    """
+    listed = target.with_name(f"{target.name}.filled.csv")
+    if not track.gaps:
+        listed.unlink(missing_ok=True)  # of an earlier file of that name
+        return []
+    rows = [f"{a + 1},{b + 1},{track.times[a]:.6f},{track.times[b]:.6f}" for a, b in track.gaps]
+    write_whole(listed, "\n".join([FILLED, *rows, ""]))
+    filled = sum(b - a + 1 for a, b in track.gaps)
+    return [f"{filled} missing frames are filled, listed in {listed.name}"]
+
+
+def missing(track: Track) -> list[str]:
+    """The same for a file that can."""
+    count = sum(b - a + 1 for a, b in track.gaps)
+    return [f"{count} frames are missing and marked so"] if count else []

@@ -1,0 +1,255 @@
+"""A result as motions of people: on its own time stamps, or resampled to the one rate that many formats have.
+
+The arrays stay on the disk (`load_poses(..., mapped=True)`) and are read in portions, so an hour costs the memory of a
+minute.
+"""
+
+import math
+import mmap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.errors import PoseError, UsageError
+from pose.export.space import CAMERA_SPACE, LEVEL_FLOOR, Space, level_space
+from pose.files import PoseTable, load_poses
+from pose.skeletons import to_h36m17
+from pose.types import I64
+
+F64 = NDArray[np.float64]
+
+CHUNK = 2048  # frames that are in memory at a time
+EVEN = 0.1  # of a frame: how far time stamps may lie from one rate and still count as even (containers round them)
+LONGEST_STEP = 0.25  # s between two frames that are interpolated; more is a gap
+_SAMPLE = 4096  # rows that stand for a whole result where a median is asked for
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """times: (T,) s. rate: frames a second where it is one, else None. resampled: not the result's own time stamps."""
+
+    times: F64
+    rate: float | None
+    resampled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Consecutive frames of a track. places: (n, 17, 3) m in the camera frame and sigma: (n, 17) mm, NaN where the
+    person is missing. score: (n, 17) of the 2D joints. known: (n,).
+    """
+
+    start: int
+    times: F64
+    places: F64
+    sigma: F64
+    score: F64
+    known: NDArray[np.bool_]
+
+
+class Recording:
+    """What is exported: a result, or a part of it."""
+
+    def __init__(
+        self,
+        table: PoseTable,
+        name: str,
+        *,
+        fps: float | None = None,
+        start: float = 0.0,
+        end: float = math.inf,
+        space: str = CAMERA_SPACE.name,
+        video: Path | None = None,
+    ) -> None:
+        """name: of the source. fps: resample everything to it. start, end: s of the video. video: its pictures.
+
+        Raises UsageError when no frame lies between start and end.
+        """
+        self.table, self.name, self.video, self._fps = table, name, video, fps
+        self.first, self.last = (int(at) for at in np.searchsorted(table.timestamps, [start, end]))
+        if self.first == self.last:
+            raise UsageError(f"no frame between {start:g} and {end:g} s; the result has {_extent(table.timestamps)}")
+        self.times = np.asarray(table.timestamps[self.first : self.last])
+        self.frames = np.asarray(table.frames[self.first : self.last])
+        self._rows = slice(
+            *(int(at) for at in np.searchsorted(table.frame_index, [self.frames[0], self.frames[-1] + 1]))
+        )
+        self._ids = np.asarray(table.id[self._rows])
+        self._positions = np.searchsorted(self.frames, table.frame_index[self._rows])
+        self._space_name = space
+
+    @property
+    def people(self) -> list[int]:
+        """Ids, in order."""
+        return [int(person) for person in np.unique(self._ids)]
+
+    @cached_property
+    def space(self) -> Space:
+        if self._space_name != LEVEL_FLOOR:
+            return CAMERA_SPACE
+        rows = np.arange(self._rows.start, self._rows.stop)
+        parts = np.array_split(thinned(rows, 8 * _SAMPLE), 8)
+        space = level_space((self.table.joints3d[part], self.table.root[part]) for part in parts if len(part))
+        self.release()
+        return space
+
+    @cached_property
+    def own(self) -> Timeline:
+        """The result's time stamps, or those of --fps."""
+        return self.uniform if self._fps else Timeline(self.times, self.uniform.rate, False)
+
+    @cached_property
+    def uniform(self) -> Timeline:
+        """One rate: that of --fps, else the result's own where its time stamps are even, else the usual step's."""
+        times = self.times
+        if len(times) == 1:
+            return Timeline(times, self._fps or 30.0, False)
+        mean = (len(times) - 1) / (times[-1] - times[0])
+        grid = times[0] + np.arange(len(times)) / mean
+        even = bool((np.abs(grid - times) * mean < EVEN).all())
+        if even and (self._fps is None or math.isclose(self._fps, mean, rel_tol=1e-3)):
+            return Timeline(times, mean, False)
+        rate = self._fps or float(f"{1 / np.median(np.diff(times)):.4g}")
+        count = math.floor((times[-1] - times[0]) * rate + 1e-6) + 1
+        return Timeline(times[0] + np.arange(count) / rate, rate, True)
+
+    def track(self, person: int, timeline: Timeline) -> "Track | None":
+        """One person's motion; None when they are in no frame of the timeline."""
+        mine = np.flatnonzero(self._ids == person)
+        rows, positions = mine + self._rows.start, self._positions[mine]
+        finite = np.concatenate(
+            [_finite(self.table, rows[at : at + CHUNK]) for at in range(0, len(rows), CHUNK)] or [np.zeros(0, bool)]
+        )
+        self.release()
+        rows, positions = rows[finite], positions[finite]
+        if not len(rows):
+            return None
+        track = Track(self, person, timeline, rows, positions)
+        return track if len(track) else None
+
+    def release(self) -> None:
+        """Let go of the pages of mapped arrays that have been read; they are read again where they are needed."""
+        table = self.table
+        for array in (table.keypoints, table.scores, table.joints3d, table.root, table.sigma, table.box):
+            mapped = getattr(array, "_mmap", None)
+            if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+                mapped.madvise(mmap.MADV_DONTNEED)
+
+
+class Track:
+    """One person on a timeline, from the first frame they are in to the last.
+
+    person: the id. first: the index of the first frame in the timeline. times: (T,) s. rate: frames a second, None
+    where there is not one. resampled: as of the timeline. known: (T,) False in gaps. space: that of the recording.
+    """
+
+    def __init__(self, recording: Recording, person: int, timeline: Timeline, rows: I64, positions: I64) -> None:
+        """rows: (N,) of the person in the table. positions: (N,) of their frames in the recording."""
+        self.person, self.recording, self.space = person, recording, recording.space
+        self._rows = rows
+        if timeline.resampled:
+            self._before, self._share, known = _between_frames(recording.times, positions, timeline.times)
+        else:
+            known = np.zeros(len(timeline.times), bool)
+            known[positions] = True
+            self._before = np.cumsum(known) - 1
+            self._share = np.zeros(len(known))
+        seen = np.flatnonzero(known)
+        self.first = int(seen[0]) if len(seen) else 0
+        kept = slice(self.first, int(seen[-1]) + 1 if len(seen) else 0)
+        self._before, self._share, self.known = self._before[kept], self._share[kept], known[kept]
+        self.times, self.rate, self.resampled = timeline.times[kept], timeline.rate, timeline.resampled
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def spans(self) -> Iterator[Span]:
+        """All frames, in portions."""
+        for start in range(0, len(self), CHUNK):
+            yield self.read(np.arange(start, min(start + CHUNK, len(self))))
+            self.recording.release()
+
+    def read(self, at: I64) -> Span:
+        """The frames `at`, in increasing order."""
+        before, share, known = self._before[at], self._share[at], self.known[at]
+        after = np.minimum(before + (share > 0), len(self._rows) - 1)
+        places, sigma, score = self._values(self._rows[np.maximum(before, 0)])
+        if share.any():
+            next_places, next_sigma, next_score = self._values(self._rows[after])
+            places = places + (next_places - places) * share[:, None, None]
+            sigma = sigma + (next_sigma - sigma) * share[:, None]
+            score = np.minimum(score, next_score)
+        places[~known], sigma[~known], score[~known] = np.nan, np.nan, 0
+        return Span(int(at[0]) if len(at) else 0, self.times[at], places, sigma, score, known)
+
+    def _values(self, rows: I64) -> tuple[F64, F64, F64]:
+        table = self.recording.table
+        places = (table.joints3d[rows] + table.root[rows][:, None]).astype(np.float64)
+        _, score = to_h36m17(table.keypoints[rows], table.scores[rows], table.skeleton)
+        return places, table.sigma[rows].astype(np.float64), score.astype(np.float64)
+
+    def sample(self) -> Iterator[Span]:
+        """Known frames spread over the track, enough for a median."""
+        at = thinned(np.flatnonzero(self.known), _SAMPLE)
+        for start in range(0, len(at), CHUNK):
+            yield self.read(at[start : start + CHUNK])
+            self.recording.release()
+
+    @cached_property
+    def gaps(self) -> list[tuple[int, int]]:
+        """(first, last) frame of every gap."""
+        edges = np.flatnonzero(np.diff(self.known.astype(np.int8)))
+        return [(int(a) + 1, int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def open_recording(
+    path: Path,
+    *,
+    fps: float | None = None,
+    start: float = 0.0,
+    end: float = math.inf,
+    space: str = CAMERA_SPACE.name,
+    video: Path | None = None,
+) -> Recording:
+    """A result file of `pose-run`, of the live demo or of `pose-lift`; the options are those of `Recording`.
+
+    Raises UsageError for a missing file, PoseError for a wrong one or one without any frame.
+    """
+    table = load_poses(path, mapped=True)
+    if not len(table):
+        raise PoseError(f"{path}: holds no frame")
+    if not (np.diff(table.timestamps) > 0).all():
+        raise PoseError(f"{path}: its time stamps do not increase")
+    name = str(table.run.get("source", {}).get("name", path.stem))
+    return Recording(table, name, fps=fps, start=start, end=end, space=space, video=video)
+
+
+def thinned(values: I64, most: int) -> I64:
+    """At most `most` of them, evenly spread."""
+    return values[:: max(1, math.ceil(len(values) / most))]
+
+
+def _between_frames(frames: F64, positions: I64, times: F64) -> tuple[I64, F64, NDArray[np.bool_]]:
+    """For each time the person's row at or before it, the share of the next one, and whether both are neighbours."""
+    own = frames[positions]
+    before = np.searchsorted(own, times + 1e-9, side="right") - 1
+    at, after = np.maximum(before, 0), np.minimum(before + 1, len(own) - 1)
+    step = np.maximum(own[after] - own[at], 1e-9)
+    share = np.clip((times - own[at]) / step, 0, 1)
+    exact = (before >= 0) & (np.abs(times - own[at]) < 1e-6)
+    joined = (before >= 0) & (positions[after] - positions[at] == 1) & (step <= LONGEST_STEP)
+    share[exact | ~joined] = 0
+    return before, share, exact | joined
+
+
+def _finite(table: PoseTable, rows: I64) -> NDArray[np.bool_]:
+    values = np.concatenate([table.joints3d[rows].reshape(len(rows), -1), table.root[rows]], axis=1)
+    return np.isfinite(values).all(axis=1)
+
+
+def _extent(times: F64) -> str:
+    return f"{times[0]:g} to {times[-1]:g} s"

@@ -1,0 +1,52 @@
+"""TRC: joints as markers, for OpenSim and other programs of biomechanics. Tabs only; a missing marker is three empty
+cells. Source of the rules: OpenSim's TRCFileAdapter.
+"""
+
+from pathlib import Path
+
+from pose.export.format import Notes, PersonFormat
+from pose.export.text import missing, timing
+from pose.export.tracks import Track
+from pose.skeletons import H36M17
+from pose.system.whole_file import whole_file
+
+_VALUES = 3 * len(H36M17)
+_ROW = "%d\t%.6f" + "\t%.5f" * _VALUES + "\n"
+_MISSING = "%d\t%.6f" + "\t" * _VALUES + "\n"
+
+
+def write(track: Track, target: Path) -> Notes:
+    assert track.rate is not None, "TRC has one rate"
+    with whole_file(target) as hidden, hidden.open("w", encoding="ascii", newline="\n") as file:
+        file.write(_head(track, target.name))
+        number = 0
+        for span in track.spans():
+            rows = track.space.to_file(span.places).reshape(len(span.known), -1).tolist()
+            for time, known, row in zip(span.times.tolist(), span.known.tolist(), rows, strict=True):
+                number += 1
+                file.write(_ROW % (number, time, *row) if known else _MISSING % (number, time))
+    return [f"{timing(track)}; metres", *missing(track)]
+
+
+def _head(track: Track, name: str) -> str:
+    rate = f"{track.rate:.6f}"
+    keys = (
+        *("DataRate", "CameraRate", "NumFrames", "NumMarkers", "Units"),
+        *("OrigDataRate", "OrigDataStartFrame", "OrigNumFrames"),
+    )
+    values = [rate, rate, str(len(track)), str(len(H36M17)), "m", rate, "1", str(len(track))]
+    ascii_name = name.encode("ascii", "replace").decode().replace("\t", " ")
+    names = "\t\t\t".join(H36M17.names)
+    axes = "\t".join(f"{axis}{number}" for number in range(1, len(H36M17) + 1) for axis in "XYZ")
+    lines = (
+        f"PathFileType\t4\t(X/Y/Z)\t{ascii_name}",
+        "\t".join(keys),
+        "\t".join(values),
+        f"Frame#\tTime\t{names}\t\t",
+        f"\t\t{axes}",
+        "",
+    )
+    return "\n".join(lines) + "\n"
+
+
+FORMAT = PersonFormat(".trc", write)

@@ -1,0 +1,68 @@
+"""Results with known motion: a body of known bones, turned by known rotations."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from export_fakes import wave
+from pose_fakes import run_info
+
+from pose.export.skeleton import NAMES, Body, place
+from pose.export.tracks import open_recording
+from pose.files import NpzWriter
+from pose.skeletons import H36M17
+from pose.types import FrameResult, People, Poses3D
+
+TURN = np.diag([1.0, -1.0, -1.0])  # between file axes and the camera's
+
+
+@pytest.fixture
+def body() -> Body:
+    """Bones of a plausible adult."""
+    lengths = {
+        "left_hip": (0.12, 0, 0), "left_knee": (0, -0.43, 0), "left_ankle": (0, -0.42, 0), "spine": (0, 0.24, 0),
+        "thorax": (0, 0.26, 0), "neck": (0, 0.1, 0.06), "head": (0, 0.13, 0), "left_shoulder": (0.16, -0.03, 0),
+        "left_elbow": (0.28, 0, 0), "left_wrist": (0.25, 0, 0),
+    }  # fmt: skip
+    offsets = np.zeros((17, 3))
+    for name, offset in lengths.items():
+        offsets[NAMES.index(name)] = offset
+        if name.startswith("left"):
+            offsets[NAMES.index(name.replace("left", "right"))] = np.array(offset) * (-1, 1, 1)
+    return Body(offsets, np.zeros((17, 3)))
+
+
+@pytest.fixture
+def save(tmp_path):
+    """save(places, times, ...) -> the poses.npz of people whose joints are (P, T, 17, 3) m in file axes."""
+
+    def write(places, times=None, *, name="poses", present=None, sigma=30.0) -> Path:
+        people, frames = places.shape[:2]
+        times = np.arange(frames) / 30 if times is None else times
+        present = np.ones((people, frames), bool) if present is None else present
+        path = tmp_path / f"{name}.npz"
+        camera = (places @ TURN).astype(np.float32)
+        with NpzWriter(path, run_info(H36M17)) as writer:
+            for frame, time in enumerate(times):
+                here = np.flatnonzero(present[:, frame])
+                n, joints = len(here), camera[here, frame]
+                seen = People(
+                    frame, float(time), here + 1, np.zeros((n, 4), np.float32), np.ones(n, np.float32),
+                    np.full((n, 17, 2), 50, np.float32), np.full((n, 17), 0.9, np.float32),
+                )  # fmt: skip
+                poses = Poses3D(joints - joints[:, :1], joints[:, 0], np.full((n, 17), sigma, np.float32))
+                writer.write(FrameResult(seen, poses))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def recorded(save, body, rng):
+    """recorded(frames, people, ...) -> a recording of moving people, and their joints (P, T, 17, 3) in file axes."""
+
+    def make(frames=60, people=1, *, times=None, present=None, **options):
+        places = np.stack([place(body, wave(frames, rng)) for _ in range(people)])
+        return open_recording(save(places, times, present=present), **options), places
+
+    return make

@@ -1,0 +1,125 @@
+"""Angles of poses that a person can name, and their uncertainty against many noisy measurements."""
+
+import numpy as np
+import pytest
+from export_fakes import wave
+from pose_datasets.rotations import about_axis, from_vector
+
+from pose.export.joint_angles import NAMES, RADIUS_PER_STD, _all, joint_angles
+from pose.export.skeleton import place
+from pose.skeletons import H36M17
+
+UP = np.array([0.0, 1, 0])
+SIGMA = np.full((1, 17), 20.0)
+# Hanging arms, straight legs; x to the left, y up, z forward.
+STANDING = {
+    "pelvis": (0, 1, 0), "left_hip": (0.12, 1, 0), "right_hip": (-0.12, 1, 0), "left_knee": (0.12, 0.55, 0),
+    "right_knee": (-0.12, 0.55, 0), "left_ankle": (0.12, 0.1, 0), "right_ankle": (-0.12, 0.1, 0), "spine": (0, 1.25, 0),
+    "thorax": (0, 1.5, 0), "neck": (0, 1.6, 0), "head": (0, 1.75, 0), "left_shoulder": (0.17, 1.5, 0),
+    "right_shoulder": (-0.17, 1.5, 0), "left_elbow": (0.17, 1.2, 0), "right_elbow": (-0.17, 1.2, 0),
+    "left_wrist": (0.17, 0.95, 0), "right_wrist": (-0.17, 0.95, 0),
+}  # fmt: skip
+
+
+def pose(**moved):
+    return np.array([[moved.get(name, STANDING[name]) for name in H36M17.names]], float)
+
+
+def angles(points, up=UP):
+    return dict(zip(NAMES, joint_angles(points, SIGMA.repeat(len(points), 0), up).degrees[0].tolist(), strict=True))
+
+
+def test_standing_upright_is_zero_everywhere():
+    assert angles(pose()) == pytest.approx(dict.fromkeys(NAMES, 0), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("moved", "expected"),
+    [
+        (
+            {"left_knee": (0.12, 1, 0.45), "left_ankle": (0.12, 0.55, 0.45)},
+            {"left_hip_flexion": 90, "left_knee_flexion": 90},
+        ),
+        ({"right_knee": (-0.12, 0.55, 0), "right_ankle": (-0.12, 0.55, -0.45)}, {"right_knee_flexion": 90}),
+        ({"right_knee": (-0.12, 1 - 0.45 * 0.8, -0.45 * 0.6)}, {"right_hip_flexion": -36.87}),
+        ({"left_knee": (0.12 + 0.225, 1 - 0.45 * np.sqrt(0.75), 0)}, {"left_hip_abduction": 30}),
+        ({"right_knee": (-0.12 - 0.225, 1 - 0.45 * np.sqrt(0.75), 0)}, {"right_hip_abduction": 30}),
+        (
+            {"left_elbow": (0.47, 1.5, 0), "left_wrist": (0.72, 1.5, 0)},
+            {"left_shoulder_abduction": 90, "left_shoulder_elevation": 90},
+        ),
+        (
+            {"right_elbow": (-0.17, 1.5, 0.3), "right_wrist": (-0.17, 1.5, 0.55)},
+            {"right_shoulder_flexion": 90, "right_shoulder_elevation": 90},
+        ),
+        ({"left_elbow": (0.17, 1.2, 0), "left_wrist": (0.17, 1.2, 0.25)}, {"left_elbow_flexion": 90}),
+        ({"head": (0, 1.5 + 0.2, 0.2)}, {"neck_flexion": 45}),
+        ({"head": (0, 1.5 + 0.2, -0.2)}, {"neck_flexion": -45}),
+    ],
+)
+def test_named_poses_have_the_angles_that_the_docs_promise(moved, expected):
+    assert {name: angles(pose(**moved))[name] for name in expected} == pytest.approx(expected, abs=0.01)
+
+
+def test_leaning_trunk_is_measured_from_the_vertical_and_nothing_else_changes_with_the_camera(body, rng):
+    leaning = pose() @ about_axis("x", np.radians(25)).T
+    assert angles(leaning)["trunk_lean"] == pytest.approx(25)
+    points = place(body, wave(20, rng))
+    turned = points @ from_vector(np.array([0.5, -1.2, 2.0])).T
+    one, two = (joint_angles(p, SIGMA.repeat(20, 0), UP).degrees for p in (points, turned))
+    others = [column for column, name in enumerate(NAMES) if name != "trunk_lean"]
+    np.testing.assert_allclose(one[:, others], two[:, others], atol=1e-6)
+
+
+def test_left_and_right_have_the_same_sign(body, rng):
+    points = place(body, wave(20, rng))
+    mirrored = points[:, list(H36M17.flip_order)] * np.array([-1, 1, 1])
+    one, two = (joint_angles(p, SIGMA.repeat(20, 0), UP).degrees for p in (points, mirrored))
+    swapped = [
+        NAMES.index(n.translate({}).replace("left", "?").replace("right", "left").replace("?", "right")) for n in NAMES
+    ]
+    np.testing.assert_allclose(one, two[:, swapped], atol=1e-9)
+
+
+def test_gradients_are_those_of_finite_differences(body, rng):
+    points = place(body, wave(30, rng)) + rng.normal(0, 0.03, (30, 17, 3))
+    step = 1e-6
+    _, gradients = _all(points, UP)
+    for joint in range(17):
+        for axis in range(3):
+            shift = np.zeros((17, 3))
+            shift[joint, axis] = step
+            high, low = _all(points + shift, UP)[0], _all(points - shift, UP)[0]
+            for name in NAMES:
+                change = (high[name] - low[name] + np.pi) % (2 * np.pi) - np.pi
+                expected = gradients[name].get(H36M17.names[joint], np.zeros((30, 3)))[:, axis]
+                np.testing.assert_allclose(change / (2 * step), expected, atol=2e-4 * max(1, np.abs(expected).max()))
+
+
+def test_deviations_are_the_spread_of_noisy_measurements(body, rng):
+    """30 mm of sigma: a knee bent by 80 degrees scatters as it says. Not near 0, below which it cannot go."""
+    points = place(body, wave(1, rng))
+    sigma = rng.uniform(10, 40, (1, 17))
+    noisy = points + rng.normal(size=(4000, 17, 3)) * (sigma / 1000 / RADIUS_PER_STD)[..., None]
+    said = joint_angles(points, sigma, UP)
+    spread = joint_angles(noisy, np.ones((4000, 17)), UP).degrees.std(axis=0)
+    fair = (said.degrees[0] > 3 * said.deviations[0]) & (said.deviations[0] < 10)
+    assert fair.sum() >= 6
+    np.testing.assert_allclose(spread[fair], said.deviations[0, fair], rtol=0.1)
+    inside = (np.linalg.norm(noisy - points, axis=-1) < sigma / 1000).mean()
+    assert inside == pytest.approx(0.6827, abs=0.01)
+
+
+def test_an_arm_straight_to_the_side_has_no_flexion_and_says_so():
+    side = pose(left_elbow=(0.47, 1.5, 0.001), left_wrist=(0.72, 1.5, 0.001))
+    found = joint_angles(side, SIGMA, UP)
+    assert found.deviations[0, NAMES.index("left_shoulder_flexion")] == 180
+    assert found.deviations[0, NAMES.index("left_shoulder_elevation")] < 10
+
+
+def test_a_missing_joint_gives_no_number():
+    points = pose()
+    points[0, H36M17.index("left_knee")] = np.nan
+    found = joint_angles(points, SIGMA, UP)
+    assert np.isnan(found.degrees[0, NAMES.index("left_knee_flexion")])
+    assert found.degrees[0, NAMES.index("right_knee_flexion")] == pytest.approx(0, abs=1e-6)

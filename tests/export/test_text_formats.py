@@ -1,0 +1,243 @@
+"""BVH, TRC, MOT, CSV and angles, read back by strict readers and compared with what went in."""
+
+import csv
+import re
+
+import numpy as np
+import pytest
+from strict import bvh_places, read_bvh, read_mot, read_trc
+
+from pose.export import FORMATS, export
+from pose.export.joint_angles import NAMES as ANGLES
+from pose.export.joint_angles import joint_angles
+from pose.export.motions import Bones
+from pose.export.skeleton import NAMES, place
+from pose.export.skeleton import ORDER as TREE
+from pose.skeletons import H36M17
+
+GAPS = np.ones((2, 60), bool)
+GAPS[0, :7] = GAPS[0, 20:25] = GAPS[0, 40] = False
+
+
+def written(recording, name, folder, **options):
+    made = list(export(recording, [name], folder, "poses", **options))
+    return {one.path.name: one for one in made}
+
+
+def test_bvh_stands_where_the_joints_are(recorded, tmp_path):
+    recording, places = recorded(60, 2)
+    made = written(recording, "bvh", tmp_path)
+    assert list(made) == ["poses-person1.bvh", "poses-person2.bvh"]
+    for person, name in enumerate(made):
+        found = read_bvh((tmp_path / name).read_text())
+        assert tuple(found.names) == NAMES
+        assert found.frame_time == pytest.approx(1 / 30, abs=1e-6)
+        np.testing.assert_allclose(bvh_places(found) / 100, places[person][:, TREE], atol=2e-4)
+
+
+def test_bvh_is_read_alike_by_the_motion_capture_reader(recorded, tmp_path):
+    from pose_datasets.bvh import forward_kinematics, parse_bvh
+
+    recording, _ = recorded(40)
+    (name,) = written(recording, "bvh", tmp_path)
+    text = (tmp_path / name).read_text()
+    motion = parse_bvh(text, name)
+    positions, _ = forward_kinematics(motion)
+    np.testing.assert_allclose(
+        positions[:, [motion.names.index(name) for name in NAMES]], bvh_places(read_bvh(text)), atol=1e-9
+    )
+
+
+def test_bvh_bones_are_constant_whatever_the_joints_do(save, rng, tmp_path):
+    from pose.export import open_recording
+
+    recording = open_recording(save(rng.normal(size=(1, 50, 17, 3))))
+    (one,) = written(recording, "bvh", tmp_path).values()
+    found = read_bvh(one.path.read_text())
+    lengths = np.linalg.norm(np.diff(bvh_places(found)[:, [1, 2]], axis=1), axis=-1)
+    assert np.ptp(lengths) < 1e-3
+    assert re.search(r"joints lie \d+ mm from the bones on average", " ".join(one.notes))
+
+
+def test_filled_frames_are_listed_beside_the_file_and_go_from_one_side_to_the_other(recorded, tmp_path):
+    recording, places = recorded(60, 2, present=GAPS)
+    made = written(recording, "bvh", tmp_path)
+    assert any(
+        "6 missing frames are filled, listed in poses-person1.bvh.filled.csv" in n
+        for n in made["poses-person1.bvh"].notes
+    )
+    listed = (tmp_path / "poses-person1.bvh.filled.csv").read_text().splitlines()
+    assert listed[0] == "first_frame,last_frame,first_time,last_time"
+    assert listed[1:] == ["14,18,0.666667,0.800000", "34,34,1.333333,1.333333"]
+    assert not (tmp_path / "poses-person2.bvh.filled.csv").exists()
+    got = bvh_places(read_bvh((tmp_path / "poses-person1.bvh").read_text())) / 100
+    assert len(got) == 53, "from the first frame with that person on"
+    np.testing.assert_allclose(got[~np.isin(np.arange(53), [13, 14, 15, 16, 17, 33])][0], places[0, 7, TREE], atol=2e-4)
+    pelvis = got[12:19, 0]
+    np.testing.assert_allclose(np.diff(pelvis, axis=0), np.diff(pelvis, axis=0)[:1].repeat(6, 0), atol=3e-4)
+
+
+def test_a_gap_on_the_edge_of_a_portion_is_filled_alike(recorded, tmp_path, monkeypatch):
+    recording, _ = recorded(60, 2, present=GAPS)
+    texts = []
+    for chunk in (2048, 7):
+        monkeypatch.setattr("pose.export.tracks.CHUNK", chunk)
+        made = written(recording, "bvh", tmp_path, people=[1])
+        texts.append(made["poses-person1.bvh"].path.read_text())
+    np.testing.assert_allclose(read_bvh(texts[0]).values, read_bvh(texts[1]).values, atol=2e-4)
+
+
+def test_trc_holds_the_joints_and_says_missing(recorded, tmp_path):
+    recording, places = recorded(60, 2, present=GAPS)
+    made = written(recording, "trc", tmp_path)
+    found = read_trc((tmp_path / "poses-person1.trc").read_text())
+    assert tuple(found.names) == H36M17.names
+    assert found.times[0] == pytest.approx(7 / 30, abs=1e-6)
+    known = GAPS[0, 7:]
+    np.testing.assert_allclose(found.values[known], places[0, 7:][known], atol=2e-5)
+    assert np.isnan(found.values[~known]).all()
+    assert "6 frames are missing and marked so" in made["poses-person1.trc"].notes
+
+
+def test_mot_columns_are_the_angles_of_the_joints(recorded, tmp_path):
+    recording, places = recorded(60, 1)
+    written(recording, "mot", tmp_path)
+    found = read_mot((tmp_path / "poses-person1.mot").read_text())
+    expected = joint_angles(places[0], np.ones((60, 17)), np.array([0, 1.0, 0])).degrees
+
+    def direction(flexion, abduction):
+        """Where the limb points: one direction has two pairs of angles, and the file does not jump between them."""
+        f, a = np.radians(flexion), np.radians(abduction)
+        return np.stack([np.sin(f) * np.cos(a), -np.cos(f) * np.cos(a), np.sin(a)], axis=1)
+
+    def ours(name):
+        return expected[:, ANGLES.index(name)]
+
+    def column(name):
+        return found.values[:, found.names.index(name)]
+
+    for side in ("left", "right"):
+        hip, arm = f"{side}_hip", f"{side}_shoulder"
+        for joint, flexion, adduction in ((hip, "hip_flexion", "hip_adduction"), (arm, "arm_flex", "arm_add")):
+            got = direction(column(f"{flexion}_{side[0]}"), -column(f"{adduction}_{side[0]}"))
+            want = direction(ours(f"{joint}_flexion"), ours(f"{joint}_abduction"))
+            np.testing.assert_allclose(got, want, atol=1e-5)
+        np.testing.assert_allclose(column(f"knee_angle_{side[0]}"), ours(f"{side}_knee_flexion"), atol=1e-3)
+        np.testing.assert_allclose(column(f"elbow_flex_{side[0]}"), ours(f"{side}_elbow_flexion"), atol=1e-3)
+    for flexion in ("hip_flexion_l", "hip_flexion_r"):
+        np.testing.assert_allclose(
+            column(flexion), ours(f"{'left' if flexion[-1] == 'l' else 'right'}_hip_flexion"), atol=1e-3
+        )
+    pelvis = [found.names.index(f"pelvis_t{axis}") for axis in "xyz"]
+    np.testing.assert_allclose(found.values[:, pelvis], places[0, :, 0], atol=2e-5)
+
+
+def test_mot_of_a_person_who_faces_forward_is_neutral(save, tmp_path):
+    """OpenSim's models face x; a person who faces z has turned by -90 degrees about y."""
+    from test_joint_angles import pose
+
+    from pose.export import open_recording
+
+    recording = open_recording(save(pose()[None]))
+    written(recording, "mot", tmp_path)
+    found = read_mot((tmp_path / "poses-person1.mot").read_text())
+    values = dict(zip(found.names, found.values[0].tolist(), strict=True))
+    assert values.pop("pelvis_rotation") == pytest.approx(-90)
+    assert [values.pop(f"pelvis_t{axis}") for axis in "xyz"] == pytest.approx([0, 1, 0], abs=1e-5)
+    assert values == pytest.approx(dict.fromkeys(values, 0), abs=1e-3)
+
+
+def test_csv_has_a_row_a_joint_and_the_numbers_of_the_result(recorded, tmp_path):
+    recording, places = recorded(60, 2, present=GAPS)
+    written(recording, "csv", tmp_path)
+    with (tmp_path / "poses.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == [
+        "video",
+        "frame",
+        "time",
+        "person",
+        "joint",
+        "x",
+        "y",
+        "z",
+        "sigma_mm",
+        "score",
+        "filled",
+        "space",
+    ]
+    assert len(rows) == 17 * GAPS.sum()
+    row = next(r for r in rows if (r["frame"], r["person"], r["joint"]) == ("30", "2", "left_wrist"))
+    assert row["video"] == 'a "clip".mp4'
+    assert (float(row["time"]), row["sigma_mm"], row["score"], row["filled"], row["space"]) == (
+        1.0,
+        "30.0",
+        "0.900",
+        "0",
+        "camera",
+    )
+    expected = places[1, 30, H36M17.index("left_wrist")] * (1, -1, -1)
+    np.testing.assert_allclose([float(row[axis]) for axis in "xyz"], expected, atol=1e-4)
+
+
+def test_angles_have_a_row_a_frame_with_their_deviation_beside_them(recorded, tmp_path):
+    recording, places = recorded(60, 2, present=GAPS)
+    written(recording, "angles", tmp_path, people=[1])
+    with (tmp_path / "poses-angles.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == GAPS[0].sum()
+    expected = joint_angles(places[0], np.full((60, 17), 30.0), np.array([0, 1.0, 0]))
+    at = ANGLES.index("left_knee_flexion")
+    got = [(int(r["frame"]), float(r["left_knee_flexion_deg"]), float(r["left_knee_flexion_sd"])) for r in rows]
+    for frame, degrees, deviation in got:
+        assert degrees == pytest.approx(expected.degrees[frame, at], abs=0.02)
+        assert deviation == pytest.approx(expected.deviations[frame, at], abs=0.02)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_person_seen_in_one_frame_has_a_file(recorded, tmp_path, name):
+    _importable(name)
+    recording, _ = recorded(60, 2, present=np.stack([np.arange(60) == 31, np.ones(60, bool)]))
+    made = written(recording, name, tmp_path, people=[1])
+    assert len(made) == 1
+    assert all(one.path.exists() for one in made.values())
+
+
+def _importable(name):
+    for module in FORMATS[name].modules:
+        pytest.importorskip(module)
+
+
+def test_ten_thousand_frames_in_portions_lose_none(recorded, tmp_path):
+    recording, places = recorded(10_000)
+    for name in ("bvh", "trc", "mot"):
+        written(recording, name, tmp_path)
+    bvh = read_bvh((tmp_path / "poses-person1.bvh").read_text())
+    np.testing.assert_allclose(bvh_places(bvh)[:, 0] / 100, places[0, :, 0], atol=2e-4)
+    trc = read_trc((tmp_path / "poses-person1.trc").read_text())
+    np.testing.assert_allclose(trc.values, places[0], atol=2e-5)
+    mot = read_mot((tmp_path / "poses-person1.mot").read_text())
+    assert len(mot.times) == 10_000
+    assert np.abs(np.diff(bvh.values, axis=0)).max() < 30, "no jump of an angle"
+
+
+def test_nobody_is_skipped_silently_and_a_full_disk_leaves_nothing(recorded, tmp_path, monkeypatch):
+    from pose.errors import PoseError
+
+    recording, _ = recorded(60)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pose.export.bvh.unwrapped_euler", full)
+    with pytest.raises(PoseError, match=r"poses-person1.bvh: No space left on device"):
+        written(recording, "bvh", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["poses.npz"]
+
+
+def test_bones_fit_the_whole_track(recorded, body):
+    recording, places = recorded(60)
+    bones = Bones(recording.track(1, recording.uniform))
+    parts = [place(bones.body, motion) for _, motion in bones.spans()]
+    np.testing.assert_allclose(np.concatenate(parts), places[0], atol=1e-4)
+    assert bones.mean_distance() < 1e-4

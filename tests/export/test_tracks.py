@@ -1,0 +1,153 @@
+"""Which frames are exported, at which times, and what is missing in them."""
+
+import numpy as np
+import pytest
+from pose_apps.support.memory import forget_peak, peak_megabytes
+
+from pose.errors import PoseError, UsageError
+from pose.export import tracks
+from pose.export.tracks import open_recording
+from pose.files import load_poses
+
+
+def all_places(track):
+    return np.concatenate([span.places for span in track.spans()])
+
+
+def test_even_time_stamps_stay_as_they_are(recorded):
+    """Containers round to a millisecond; that is no reason to change a single number."""
+    times = np.round(np.arange(60) / 29.97, 3)
+    recording, places = recorded(60, times=times)
+    track = recording.track(1, recording.uniform)
+    assert not track.resampled
+    assert track.rate == pytest.approx(29.97, rel=1e-3)
+    np.testing.assert_allclose(recording.space.to_file(all_places(track)), places[0], atol=1e-5)
+    np.testing.assert_array_equal(track.times, times)
+
+
+def test_uneven_time_stamps_are_resampled_and_their_own_kept_where_a_format_has_them(recorded, rng):
+    times = np.cumsum(rng.choice([0.02, 0.04, 0.06], 100))
+    recording, places = recorded(100, times=times)
+    track = recording.track(1, recording.uniform)
+    assert track.resampled
+    assert track.rate == pytest.approx(25, rel=1e-3)
+    np.testing.assert_allclose(np.diff(track.times), 1 / track.rate)
+    expected = np.stack([np.interp(track.times, times, places[0, :, 0, axis]) for axis in range(3)], axis=1)
+    np.testing.assert_allclose(recording.space.to_file(all_places(track))[:, 0], expected, atol=1e-5)
+    np.testing.assert_array_equal(recording.track(1, recording.own).times, times)
+
+
+def test_a_chosen_rate_resamples_everything(recorded):
+    recording, _ = recorded(61, fps=50)
+    for timeline in (recording.own, recording.uniform):
+        assert (timeline.rate, timeline.resampled) == (50, True)
+        assert len(timeline.times) == 101
+    recording, _ = recorded(61, fps=30)
+    assert not recording.uniform.resampled, "that is the rate it has"
+
+
+def test_gaps_are_missing_and_not_bridged(recorded):
+    present = np.ones((2, 60), bool)
+    present[0, :7] = present[0, 20:25] = present[0, 40] = present[0, 55:] = False
+    recording, _ = recorded(60, 2, present=present)
+    track = recording.track(1, recording.uniform)
+    assert (track.first, len(track)) == (7, 48)
+    assert track.gaps == [(13, 17), (33, 33)]
+    assert np.isnan(all_places(track)[13:18]).all()
+    assert np.isfinite(all_places(track)[track.known]).all()
+    assert recording.track(2, recording.uniform).gaps == []
+
+
+def test_resampling_does_not_invent_what_lies_in_a_gap(recorded):
+    present = np.ones((1, 60), bool)
+    present[0, 20:40] = False
+    recording, _ = recorded(60, present=present, fps=47.0)
+    track = recording.track(1, recording.uniform)
+    inside = (track.times > 19 / 30 + 1e-6) & (track.times < 40 / 30 - 1e-6)
+    np.testing.assert_array_equal(track.known, ~inside)
+
+
+def test_a_pause_of_the_video_is_a_gap(recorded):
+    times = np.arange(60) / 30
+    times[30:] += 2
+    recording, _ = recorded(60, times=times)
+    track = recording.track(1, recording.uniform)
+    assert track.resampled
+    assert not track.known[(track.times > 1.0) & (track.times < 2.99)].any()
+
+
+def test_poses_that_are_not_known_are_missing(save, body, rng):
+    from export_fakes import wave
+
+    from pose.export.skeleton import place
+
+    places = place(body, wave(30, rng))[None]
+    places[0, :5] = np.nan
+    places[0, 12, 3] = np.nan
+    recording = open_recording(save(places))
+    track = recording.track(1, recording.uniform)
+    assert (track.first, track.gaps) == (5, [(7, 7)])
+    places[:] = np.nan
+    assert open_recording(save(places, name="none")).track(1, recording.uniform) is None
+
+
+def test_one_frame_is_a_track(recorded):
+    recording, _ = recorded(1)
+    track = recording.track(1, recording.uniform)
+    assert (len(track), track.rate, track.gaps) == (1, 30, [])
+
+
+def test_a_part_of_the_video(recorded):
+    recording, places = recorded(60, start=0.5, end=1.0)
+    track = recording.track(1, recording.uniform)
+    np.testing.assert_allclose(recording.space.to_file(all_places(track)), places[0, 15:30], atol=1e-5)
+    with pytest.raises(UsageError, match=r"no frame between 7 and inf s; the result has 0 to 1.96667 s"):
+        recorded(60, start=7)
+
+
+def test_a_result_without_frames_says_so(save):
+    with pytest.raises(PoseError, match=r"poses.npz: holds no frame"):
+        open_recording(save(np.zeros((1, 0, 17, 3))))
+
+
+def test_the_level_frame_stands_people_on_a_floor(save, body, rng):
+    from export_fakes import wave
+    from pose_datasets.rotations import about_axis
+
+    from pose.export.skeleton import place
+
+    motion = wave(200, rng, size=0.2)
+    places = place(body, motion)[None]
+    tilted = places @ about_axis("x", np.radians(-20)).T + np.array([0, 0.3, 0])
+    recording = open_recording(save(tilted), space="level")
+    placed = recording.space.to_file(all_places(recording.track(1, recording.own)))
+    straight = placed[:, 8] - placed[:, [3, 6]].mean(axis=1)
+    straight /= np.linalg.norm(straight, axis=1, keepdims=True)
+    assert np.degrees(np.arccos(straight.mean(axis=0)[1])) < 8
+    assert np.percentile(placed[:, [3, 6], 1], 2) == pytest.approx(0.08, abs=0.02), "ankles above the floor"
+    assert "level" in recording.space.note
+
+
+def test_mapped_arrays_are_the_arrays(save, rng):
+    path = save(rng.normal(size=(2, 400, 17, 3)))
+    mapped, read = load_poses(path, mapped=True), load_poses(path)
+    assert isinstance(mapped.joints3d, np.memmap)
+    for name in ("joints3d", "root", "sigma", "keypoints", "id", "frame_index", "timestamps"):
+        np.testing.assert_array_equal(getattr(mapped, name), getattr(read, name))
+
+
+def test_reading_an_hour_does_not_take_an_hours_memory(tmp_path):
+    if peak_megabytes() is None:
+        pytest.skip("needs Linux's /proc to measure memory")
+    frames = 108_000
+    path = tmp_path / "hour.npz"
+    np.savez(
+        path, timestamps=np.arange(frames) / 30, joints3d=np.zeros((frames, 17, 3), np.float32),
+        root=np.ones((frames, 3), np.float32), sigma=np.ones((frames, 17), np.float32),
+    )  # fmt: skip
+    forget_peak()
+    before = peak_megabytes()
+    recording = open_recording(path)
+    assert sum(len(span.times) for span in recording.track(1, recording.uniform).spans()) == frames
+    # The arrays hold 31 MB, and as float64 twice that. What stays is a few numbers a frame.
+    assert peak_megabytes() - before < 30, tracks.CHUNK
