@@ -56,7 +56,7 @@ def options_of(*words):
 
 
 def subcommands(command):
-    found = re.search(r"\{([\w,-]+)\} \.\.\.", help_of(command))
+    found = re.search(r"\{([\w,-]+)\}\s+\.\.\.", help_of(command))
     return found[1].split(",") if found else []
 
 
