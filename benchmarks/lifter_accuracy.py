@@ -27,13 +27,14 @@ from pose_datasets.training import MocapConfig, MocapSource
 from torch import Tensor, nn
 from tqdm import tqdm
 
+from pose.evaluation.angles import AngleErrors
 from pose.lifter.features import Lifted, Observations, decode
 from pose.lifter.format import FEATURES, OUTPUTS
 from pose.lifter.model import LifterConfig
 from pose.lifter.torch_lifter import TorchLifter
 from pose.sequences import LiftBatch
 from pose.training.losses import LossWeights
-from pose.training.measure import Figures, measure
+from pose.training.measure import measure
 from pose.training.trainer import batch_loss
 
 WHITE = 0.005  # standard deviation of white noise in each axis, of the picture's width
@@ -111,11 +112,14 @@ def test_sets(source: MocapSource) -> Iterator[tuple[str, Iterable[LiftBatch]]]:
     yield "hard", hard_batches(clips, condition="gt", count=4)
 
 
-def measured(name: str, network: nn.Module, source: MocapSource, lookahead: int = 0) -> dict[str, Figures]:
+def measured(name: str, network: nn.Module, source: MocapSource, lookahead: int = 0) -> dict[str, dict[str, Any]]:
+    """Condition -> the fields of `Figures`, and `angles`, the errors of knees and elbows by true angle."""
     rows = {}
     for condition, batches in test_sets(source):
-        rows[condition] = measure(network, batches, lookahead)
-        print(f"{name:24s} {condition:9s} {rows[condition]}", flush=True)
+        angles = AngleErrors()
+        figures = measure(network, batches, lookahead, angles)
+        rows[condition] = asdict(figures) | {"angles": angles.table()}
+        print(f"{name:24s} {condition:9s} {figures}", flush=True)
     return rows
 
 
@@ -144,9 +148,7 @@ def main() -> None:
     results = {
         "data": {part: contents(source.clips(part)) for part in ("train", "validation", "test")},
         "sha256": {"offline": offline.sha256, "stream": stream.sha256},
-        "figures": {
-            name: {condition: asdict(row) for condition, row in rows.items()} for name, rows in figures.items()
-        },
+        "figures": figures,
     }
     options.out.write_text(json.dumps(results, indent=1) + "\n")
 

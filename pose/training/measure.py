@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from pose.evaluation import metrics
+from pose.evaluation.angles import AngleErrors
 from pose.lifter.features import Lifted, observe
 from pose.lifter.model import LifterNetwork
 from pose.lifter.predict import Blend, join_outputs, window_spans
@@ -92,12 +93,16 @@ def _run(
         return Lifted(lifted.joints.cpu(), lifted.root.cpu(), lifted.sigma.cpu())
 
 
-def measure(network: LifterNetwork, batches: Iterable[LiftBatch], lookahead: int = 0) -> Figures:
-    """Figures of `network` over `batches`, every valid frame counting alike."""
+def measure(
+    network: LifterNetwork, batches: Iterable[LiftBatch], lookahead: int = 0, angles: AngleErrors | None = None
+) -> Figures:
+    """Figures of `network` over `batches`, every valid frame counting alike. angles: is told all poses, if given."""
     position, aligned, velocity, acceleration, inside, root = ([] for _ in range(6))
     for batch in batches:
         lifted = lift_batch(network, batch, lookahead)
         joints, valid = lifted.joints.numpy(), batch.valid
+        if angles is not None:
+            angles.add(joints[valid], batch.joints[valid])
         errors = metrics.position_errors(joints, batch.joints)
         position.append(errors[valid])
         aligned.append(metrics.aligned_errors(joints[valid], batch.joints[valid]))

@@ -7,6 +7,7 @@ import pytest
 from motion import STANDING
 from pose_datasets import limbs, mocap, rotations
 from pose_datasets.limbs import ARMS, LEGS
+from pose_datasets.ui_prmd import load_ui_prmd
 
 LEFT_LEG, RIGHT_LEG = LEGS.joints
 LEFT_ARM = ARMS.joints[0]
@@ -133,3 +134,12 @@ def test_real_subjects_stand_straight_on_both_sides(cmu):
 
 def read(cmu, subject: str) -> list[np.ndarray]:
     return [points[::4] for _, _, points, _ in mocap.read_subject(cmu / f"{subject}.zip")]
+
+
+def test_people_with_markers_are_as_straight_as_calibrated_ones(shared):
+    """UI-PRMD, whose joints come from markers: nothing to calibrate, within half a per cent of a limb's length."""
+    clips = [clip.points.astype(np.float64) for clip in load_ui_prmd(shared / "mocap" / "ui-prmd" / "s02.zip")]
+    for limb in (LEGS, ARMS):
+        for (near, far), joints in zip(limbs.calibrated_lengths(clips, limb), limb.joints, strict=True):
+            measured = np.median(np.concatenate([bones(clip, joints) for clip in clips]), axis=0)
+            assert near + far == pytest.approx(measured.sum(), rel=0.005)

@@ -1,0 +1,64 @@
+"""How far knees and elbows are bent, against the truth: error and bias by true angle.
+
+The mean error over everything hides that lifters bend straight limbs and straighten bent ones: the mean of an uncertain
+depth is always a bend. So errors are kept apart by what the true angle is.
+"""
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.skeletons import H36M17
+
+F64 = NDArray[np.float64]
+
+EDGES = (0.0, 8.0, 15.0, 30.0, 60.0, 90.0, 180.0)
+"""Degrees of true flexion between which errors are averaged; a bin holds its lower edge."""
+
+LIMBS = {"knee": ("hip", "knee", "ankle"), "elbow": ("shoulder", "elbow", "wrist")}
+AngleTable = dict[str, list[dict[str, float | None]]]
+
+
+def flexion(joints: NDArray[np.floating], joint: str) -> F64:
+    """(..., 17, 3) poses -> (..., 2) degrees by which the right and the left `joint` ("knee", "elbow") are bent.
+
+    0 is straight. NaN where a bone has no length or a joint is not known.
+    """
+    start, middle, end = ([H36M17.names.index(f"{side}_{part}") for side in ("right", "left")] for part in LIMBS[joint])
+    points = np.asarray(joints, np.float64)
+    near, far = points[..., middle, :] - points[..., start, :], points[..., end, :] - points[..., middle, :]
+    known = (np.abs(near).max(axis=-1) > 0) & (np.abs(far).max(axis=-1) > 0)
+    # Exact near 0 and 180 degrees, where the arc cosine is not.
+    angle = np.arctan2(np.linalg.norm(np.cross(near, far), axis=-1), (near * far).sum(axis=-1))
+    return np.where(known, np.degrees(angle), np.nan)
+
+
+@dataclass(slots=True)
+class AngleErrors:
+    """Sums by joint and bin of true angle, over as many poses as are added. Both sides count alike."""
+
+    _sums: dict[str, F64] = field(default_factory=lambda: {joint: np.zeros((len(EDGES) - 1, 3)) for joint in LIMBS})
+
+    def add(self, pred: NDArray[np.floating], true: NDArray[np.floating]) -> None:
+        """Poses (..., 17, 3), predicted and true; limbs whose true angle is not known do not count."""
+        if pred.shape != true.shape:
+            raise ValueError(f"pred and true must have the same shape, got {pred.shape} and {true.shape}")
+        for joint, sums in self._sums.items():
+            found, exact = flexion(pred, joint).ravel(), flexion(true, joint).ravel()
+            found, exact = found[~np.isnan(exact)], exact[~np.isnan(exact)]
+            bins = np.digitize(exact, EDGES[1:-1])
+            for column, value in enumerate((np.ones_like(exact), np.abs(found - exact), found - exact)):
+                sums[:, column] += np.bincount(bins, value, len(sums))
+
+    def table(self) -> AngleTable:
+        """For each joint a row a bin: its edges `above` and `below` in degrees, the `count` of limbs, the mean absolute
+        `error` and the mean signed `bias` in degrees (positive: bent too far); None where nothing counts."""
+        return {joint: [_row(*edges, *sums) for edges, sums in zip(pairwise(EDGES), rows, strict=True)]
+                for joint, rows in self._sums.items()}  # fmt: skip
+
+
+def _row(above: float, below: float, count: float, error: float, bias: float) -> dict[str, float | None]:
+    mean_error, mean_bias = (error / count, bias / count) if count else (None, None)
+    return {"above": above, "below": below, "count": int(count), "error": mean_error, "bias": mean_bias}
