@@ -48,7 +48,8 @@ _KNEE, _ANKLE, _ELBOW = ((0.5 * breadth + 0.007) / 0.90 for breadth in (0.098, 0
 _SHOULDER = 0.045 / 0.90  # from the marker on the acromion to the joint's centre
 
 # m: how far joints lie from where anatomy expects them; how much their distances from markers change as skin slides.
-_LEG_DEVIATIONS = (0.02, 0.005)
+_HIP_DEVIATIONS = (0.015, 0.008)
+_KNEE_DEVIATIONS = (0.02, 0.005)
 _ARM_DEVIATIONS = (0.015, 0.008)  # the shoulder blade moves as well
 
 _SIDES = (("left", "L", 1.0), ("right", "R", -1.0))
@@ -81,10 +82,11 @@ def _centres(m: Mapping[str, F64]) -> F64:
 def rigid_bones(points: F64) -> F64:
     """(T, 19, 3) of one person -> the same with limb bones of one length, the median over frames of both sides.
 
-    Joints move along their bones away from the trunk: hips, shoulders and all angles stay. Frames with NaN pass.
+    Joints move along their bones: knees and ankles from the hips, wrists and shoulders from the elbows, since markers
+    say least about shoulders. Angles stay. Frames with NaN pass.
     """
     rigid = points.copy()
-    for near, far in (("hip", "knee"), ("knee", "ankle"), ("shoulder", "elbow"), ("elbow", "wrist")):
+    for near, far in (("hip", "knee"), ("knee", "ankle"), ("elbow", "wrist"), ("elbow", "shoulder")):
         ends = [(POINTS.index(f"{side}_{near}"), POINTS.index(f"{side}_{far}")) for side, _, _ in _SIDES]
         bones = [points[:, end] - points[:, start] for start, end in ends]
         length = np.mean([np.nanmedian(norm(bone)) for bone in bones])
@@ -94,9 +96,14 @@ def rigid_bones(points: F64) -> F64:
 
 
 def _leg_length(m: Mapping[str, F64]) -> float:
-    """From ASI over KNE to ANK, m, while the leg is straight: the 80th percentile over frames and sides."""
-    legs = [norm(m[s + "ASI"] - m[s + "KNE"]) + norm(m[s + "KNE"] - m[s + "ANK"]) for s in "LR"]
-    return float(np.percentile(legs, 80))
+    """From ASI over KNE to ANK, m, while the leg is straight: where ASI and ANK are far apart."""
+    legs = []
+    for s in "LR":
+        reach = norm(m[s + "ASI"] - m[s + "ANK"])
+        straight = reach >= np.percentile(reach, 90)
+        leg = norm(m[s + "ASI"] - m[s + "KNE"]) + norm(m[s + "KNE"] - m[s + "ANK"])
+        legs.append(np.median(leg[straight]))
+    return float(np.mean(legs))
 
 
 def _frame(y: F64, x: F64) -> F64:
@@ -144,12 +151,12 @@ def _legs(m: Mapping[str, F64], leg: float) -> dict[str, F64]:
     for side, s, sign in _SIDES:
         knee, ankle = m[s + "KNE"], m[s + "ANK"]
         turning = [_local(m[s + name], middle, pelvis) for name in ("KNE", "THI")]
-        hip = _world(_centre_of_rotation(turning, hip_regression(leg) * [sign, 1, 1], _LEG_DEVIATIONS), middle, pelvis)
+        hip = _world(_centre_of_rotation(turning, hip_regression(leg) * [sign, 1, 1], _HIP_DEVIATIONS), middle, pelvis)
         thigh = _frame(hip - knee, sign * (m[s + "THI"] - knee))
         axis = _knee_axis(_local(ankle, knee, thigh), np.einsum("tij,ti->tj", thigh, left))
         ankle = ankle - sign * _ANKLE * leg * (thigh @ axis)
         turning = [_local(ankle, knee, thigh), _local(m[s + "TIB"], knee, thigh)]
-        centre = _centre_of_rotation(turning, -sign * _KNEE * leg * axis, _LEG_DEVIATIONS)
+        centre = _centre_of_rotation(turning, -sign * _KNEE * leg * axis, _KNEE_DEVIATIONS)
         points |= {f"{side}_hip": hip, f"{side}_knee": _world(centre, knee, thigh), f"{side}_ankle": ankle}
     return points
 
@@ -185,8 +192,9 @@ def _arms(m: Mapping[str, F64], leg: float) -> dict[str, F64]:
         clavicle = _frame(reject(up, unit(outwards)), outwards)
         expected = np.array([0, -_SHOULDER * leg, 0])
         shoulder = _world(expected, m[s + "SHO"], clavicle)
+        half = sign * _half_elbow(shoulder, m[s + "ELB"], wrist, _ELBOW * leg)
         for _ in range(3):
-            elbow = _elbow(shoulder, m[s + "ELB"], wrist, sign * _ELBOW * leg)
+            elbow = _elbow(shoulder, m[s + "ELB"], wrist, half)
             upper_arm = _frame(shoulder - elbow, m[s + "ELB"] - elbow)
             elbow = _world(
                 _centre_of_rotation([_local(wrist, elbow, upper_arm)], np.zeros(3), _ARM_DEVIATIONS), elbow, upper_arm
@@ -195,6 +203,15 @@ def _arms(m: Mapping[str, F64], leg: float) -> dict[str, F64]:
             shoulder = _world(_centre_of_rotation(turning, expected, _ARM_DEVIATIONS), m[s + "SHO"], clavicle)
         points |= {f"{side}_shoulder": shoulder, f"{side}_elbow": elbow, f"{side}_wrist": wrist}
     return points
+
+
+def _half_elbow(shoulder: F64, marker: F64, wrist: F64, expected: float) -> float:
+    """How far ELB is from the elbow, m: where the arm is straightest, ELB is that far from the line to the wrist.
+
+    Under a thick skin that is up to 1.6 times what is expected; who is farther from it never straightens the arm.
+    """
+    nearest = float(np.percentile(norm(reject(marker - shoulder, unit(wrist - shoulder))), 2))
+    return nearest if expected < nearest < 1.6 * expected else expected
 
 
 def _elbow(shoulder: F64, marker: F64, wrist: F64, half: float) -> F64:
