@@ -77,7 +77,7 @@ def test_a_checkpoint_without_an_export_says_what_it_needs(call_without_torch, k
     "words",
     [
         ("run", "--video", "dance.mp4", "--device", "cuda", "--detector", "rtmdet", "--estimator", "rtmpose-t"),
-        ("run", "--video", "dance.mp4", "--estimator", "rtmpose-t", "--estimator-model", "in.npz"),
+        ("run", "--video", "dance.mp4", "--estimator", "rtmpose-t", "--estimator-model", "m.pth"),
         ("lift", "in.npz", "--device", "cuda"),
         ("export", "offline", "--format", "onnx", "--out", "x.onnx"),
         ("eval", "sequence", "--help"),
@@ -88,6 +88,7 @@ def test_a_checkpoint_without_an_export_says_what_it_needs(call_without_torch, k
 def test_what_needs_torch_says_so(call_without_torch, keypoints, videos, tmp_path, monkeypatch, words):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "dance.mp4").symlink_to(videos / "dance.mp4")
+    (tmp_path / "m.pth").write_bytes(b"weights")
     done = call_without_torch(*words)
     if "--help" in words:
         assert (done.returncode, done.stderr) == (0, "")
