@@ -13,6 +13,7 @@ from pose.types import F32, U8, FrameResult, People
 from pose.view import draw
 from pose.view.colours import INK, PAPER, SIDE_COLOURS, edge_side, mix, person_colour
 from pose.view.inset import Inset
+from pose.wholebody import FACE, HANDS
 
 _HIDDEN_BELOW = 0.12  # scores under this are not drawn,
 _FULL_FROM = 0.65  # from this on drawn opaque,
@@ -24,6 +25,9 @@ _MOVE_SECONDS = 1.5  # how long another corner must be clearly better
 _HAIR_SHARE = 0.06  # of the box's height that a label stays above it: boxes of keypoints end at the eyes
 _FACE = ("nose", "eye", "ear", "mouth")
 _HAND = ("pinky", "index", "thumb")
+# Of a limb's thickness: joints of the face and the hand, and the many points that trace a face or fingers.
+_FINE, _FINEST = 0.55, 0.25
+_TRACED = frozenset((*FACE, *HANDS))
 
 
 class Overlay:
@@ -38,8 +42,8 @@ class Overlay:
         self._edges = np.array(skeleton.edges)
         self._sides = np.array([skeleton.side(joint) for joint in range(len(skeleton))])
         self._edge_sides = np.array([edge_side(skeleton, a, b) for a, b in skeleton.edges])
-        self._fine = np.array([is_fine(name) for name in skeleton.names])
-        self._fine_edges = self._fine[self._edges].all(axis=1)
+        self._shares = np.array([thickness(name) for name in skeleton.names])
+        self._edge_shares = self._shares[self._edges].max(axis=1)
         width, height = size
         self._beside = width < _LANDSCAPE * height
         self._inset: Inset | None = None
@@ -104,30 +108,33 @@ class Overlay:
 
     def _draw_limbs(self, canvas: U8, points: F32, chosen: NDArray[np.bool_], width: float) -> None:
         segments = points[self._edges]
-        groups = [(chosen & self._fine_edges, 0.55 * width), (chosen & ~self._fine_edges, width)]
-        for rows, thick in groups:
-            draw.strokes(canvas, segments[rows], INK, thick + 2 * _rim(width))
-        for rows, thick in groups:
+        groups = [(chosen & (self._edge_shares == share), share) for share in (_FINEST, _FINE, 1.0)]
+        for rows, share in groups:
+            draw.strokes(canvas, segments[rows], INK, share * width + 2 * _rim(width, share))
+        for rows, share in groups:
             for side, colour in SIDE_COLOURS.items():
-                draw.strokes(canvas, segments[rows & (self._edge_sides == side)], colour, thick)
+                draw.strokes(canvas, segments[rows & (self._edge_sides == side)], colour, share * width)
 
     def _draw_joints(self, canvas: U8, points: F32, chosen: NDArray[np.bool_], width: float) -> None:
-        groups = [(chosen & self._fine, 0.6 * width), (chosen & ~self._fine, width)]
-        for rows, radius in groups:
-            draw.discs(canvas, points[rows], radius + 0.6 * _rim(width), INK)
-        for rows, radius in groups:
+        groups = [(chosen & (self._shares == share), share) for share in (_FINEST, _FINE, 1.0)]
+        for rows, share in groups:
+            draw.discs(canvas, points[rows], share * width + 0.6 * _rim(width, share), INK)
+        for rows, share in groups:
             for side, colour in SIDE_COLOURS.items():
-                draw.discs(canvas, points[rows & (self._sides == side)], radius, mix(colour, PAPER, 0.35))
+                draw.discs(canvas, points[rows & (self._sides == side)], share * width, mix(colour, PAPER, 0.35))
 
 
-def _rim(width: float) -> float:
-    """How far the dark outline reaches beyond a limb of `width` px."""
-    return max(1.0, 0.3 * width)
+def _rim(width: float, share: float) -> float:
+    """How far the dark outline reaches beyond a limb of `share * width` px."""
+    return max(1.0, 0.3 * width) * min(1.0, share / _FINE)
 
 
-def is_fine(name: str) -> bool:
-    """Whether a joint lies in the face or the hand, where joints are close together."""
-    return any(part in _FACE or part in _HAND for part in name.split("_")) and "foot" not in name
+def thickness(name: str) -> float:
+    """How thick a joint is drawn, as a share of a limb's thickness: the closer together joints are, the finer."""
+    if name in _TRACED:
+        return _FINEST
+    part_of = any(part in _FACE or part in _HAND for part in name.split("_")) and "foot" not in name
+    return _FINE if part_of else 1.0
 
 
 def _unit(size: tuple[int, int]) -> float:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pose.live import LiveResult, Status
 from pose.skeletons import H36M17, Skeleton
 from pose.view.colours import PERSON_COLOURS, SIDE_COLOURS, edge_side
-from pose.view.overlay import is_fine
+from pose.view.overlay import thickness
 from pose.view.upright import Upright
 
 VERSION = 1
@@ -37,9 +37,9 @@ def hello(mode: str, source: str, skeleton: Skeleton, *, lookahead: int, mirror:
         source=source,
         mirror=mirror,
         joints=[
-            {"name": name, "side": skeleton.side(joint)} | _fine(name) for joint, name in enumerate(skeleton.names)
+            {"name": name, "side": skeleton.side(joint)} | _thick(name) for joint, name in enumerate(skeleton.names)
         ],
-        edges=[_edge(skeleton, a, b) | _fine(skeleton.names[a], skeleton.names[b]) for a, b in skeleton.edges],
+        edges=[_edge(skeleton, a, b) | _thick(skeleton.names[a], skeleton.names[b]) for a, b in skeleton.edges],
         edges3d=[_edge(H36M17, a, b) | {"head": H36M17.names[b] == "head"} for a, b in H36M17.edges],
         head=H36M17.index("head"),
         colours={**SIDE_COLOURS, "people": PERSON_COLOURS},
@@ -51,8 +51,8 @@ def _edge(skeleton: Skeleton, a: int, b: int) -> dict[str, Any]:
     return {"ends": [a, b], "side": edge_side(skeleton, a, b)}
 
 
-def _fine(*names: str) -> dict[str, bool]:
-    return {"fine": all(is_fine(name) for name in names)}
+def _thick(*names: str) -> dict[str, float]:
+    return {"thick": max(thickness(name) for name in names)}
 
 
 def result(live: LiveResult, upright: Upright, scale: float = 1.0) -> str:

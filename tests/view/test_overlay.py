@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from pose_fakes import STANDING, random_result, seen_result
 
-from pose.skeletons import BLAZEPOSE33, H36M17
+from pose.skeletons import BLAZEPOSE33, H36M17, WHOLEBODY133
 from pose.types import FrameResult, People, Poses3D
 from pose.view.colours import PERSON_COLOURS, SIDE_COLOURS, person_colour
-from pose.view.overlay import Overlay
+from pose.view.overlay import Overlay, thickness
+from pose.wholebody import FACE, HANDS
 
 GREY = 110
 
@@ -195,3 +196,27 @@ def test_a_frame_at_720p_is_drawn_in_time():
         overlay.draw(picture, result)
         spent.append(time.thread_time() - start)
     assert min(spent) < 6e-3
+
+
+@pytest.mark.parametrize("points", [FACE, HANDS], ids=["face", "hands"])
+def test_points_that_trace_a_face_or_fingers_do_not_cover_it(points):
+    """Sixty-eight points in a face of 60 px: body-thick strokes leave nothing of it to be seen."""
+    rows = np.array([WHOLEBODY133.index(name) for name in points])
+    side = int(np.ceil(np.sqrt(len(rows))))
+    grid = np.stack(np.divmod(np.arange(len(rows)), side), axis=1)[:, ::-1] * 60 / side + (300, 60)
+    keypoints, scores = np.zeros((1, 133, 2), np.float32), np.zeros((1, 133), np.float32)
+    keypoints[0, rows], scores[0, rows] = grid, 1
+    box = np.array([[200, 40, 440, 640]], np.float32)
+    zeros = np.zeros((1, 17, 3), np.float32)
+    people = People(0, 0.0, np.array([1]), box, np.ones(1, np.float32), keypoints, scores)
+    result = FrameResult(people, Poses3D(zeros, zeros[:, 0] + np.float32(3), zeros[..., 0]))
+    overlay = Overlay((640, 700), WHOLEBODY133, inset=False)
+    overlay._edges, overlay._edge_sides = overlay._edges[:0], overlay._edge_sides[:0]  # the points alone
+    overlay._edge_shares = overlay._edge_shares[:0]
+    drawn = overlay.draw(_picture((640, 700)), result)[60:110, 300:350]
+    assert 0.05 < (np.abs(drawn.astype(int) - GREY).max(axis=2) > 30).mean() < 0.6
+
+
+def test_the_closer_together_joints_are_the_finer_they_are_drawn():
+    assert max(thickness(name) for name in (*FACE, *HANDS)) < thickness("left_eye") / 2
+    assert thickness("left_index") == thickness("nose") < thickness("left_foot_index") == thickness("left_knee") == 1

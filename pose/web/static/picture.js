@@ -39,10 +39,10 @@ export class Picture {
     const width = Math.max(1.5, Math.min(most, 0.016 * (bottom - top)));
     context.lineCap = "round";
     for (const rim of [true, false]) {
-      hello.edges.forEach(({ ends: [a, b], side, fine }) => {
+      hello.edges.forEach(({ ends: [a, b], side, thick }) => {
         context.globalAlpha = Math.min(clear[a], clear[b]);
         if (context.globalAlpha > 0) {
-          context.lineWidth = (fine ? 0.55 : 1) * width + (rim ? 0.7 * width + 1 : 0);
+          context.lineWidth = thick * width + (rim ? Math.min(1, 2 * thick) * (0.7 * width + 1) : 0);
           context.strokeStyle = rim ? RIM : ink(hello.colours[side]);
           context.beginPath();
           context.moveTo(points[a][0], points[a][1]);
@@ -51,12 +51,12 @@ export class Picture {
         }
       });
     }
-    hello.joints.forEach(({ side, fine }, joint) => {
+    hello.joints.forEach(({ side, thick }, joint) => {
       context.globalAlpha = clear[joint];
       if (clear[joint] > 0) {
         context.fillStyle = ink(mixed(hello.colours[side], [250, 250, 250], 0.35));
         context.beginPath();
-        context.arc(points[joint][0], points[joint][1], (fine ? 0.6 : 1) * width, 0, 2 * Math.PI);
+        context.arc(points[joint][0], points[joint][1], thick * width, 0, 2 * Math.PI);
         context.fill();
       }
     });
