@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,20 @@ def test_options_of_the_main_command_exist(capsys):
     promised = set(re.findall(r"--[a-z][a-z_-]+", section))
     assert len(promised) > 15
     assert promised <= known
+
+
+@pytest.mark.parametrize("command", tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["scripts"])
+def test_every_command_tells_its_version(command, capsys):
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    module, function = project["scripts"][command].split(":")
+    with pytest.raises(SystemExit) as end:
+        getattr(importlib.import_module(module), function)(["--version"])
+    assert (end.value.code, capsys.readouterr().out) == (0, f"{command} {version('pose-run')}\n")
+
+
+def test_changelog_tells_of_this_version():
+    versions = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert versions[0] == tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 
 
 def test_every_option_of_the_issue_is_there(capsys):

@@ -4,43 +4,70 @@ import importlib.util
 import subprocess
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from pose.errors import PoseError
-from pose.system.device import require_torch
 from pose_apps.support.command import parse_arguments, run_command
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser
 
-# mmpose 1.3.2 as it works on current Python, NumPy 2 and torch. chumpy's setup.py imports pip, so it must be built in
-# this environment, not in one of its own; xtcocotools' wheel was built for NumPy 1; full mmcv does not compile against
-# current torch (`pose.estimators.mmpose_import` stands in for its operators); mmengine imports pkg_resources.
-STEPS: tuple[tuple[str, ...], ...] = (
-    ("setuptools<81", "wheel", "cython"),
-    ("--no-build-isolation", "chumpy==0.70"),
-    ("--no-build-isolation", "--no-binary", "xtcocotools", "xtcocotools==1.14.3"),
-    ("mmengine==0.10.7", "mmcv-lite==2.1.0", "mmdet==3.3.0"),
-    ("mmpose==1.3.2",),
-)
-CHECK = "from pose.estimators.mmpose_import import import_apis; import_apis()"
+# Any other cv2 than the headless one is put over it, needs libraries of a desktop, and leaves holes when it goes.
+OPENCV = "opencv-python-headless"
+OTHER_OPENCV = ("opencv-python", "opencv-contrib-python", "opencv-contrib-python-headless")
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """steps: what pip is called with, one after the other. check: Python that fails where it does not work."""
+
+    purpose: str
+    steps: tuple[tuple[str, ...], ...]
+    check: str
+    ready: str
+
+
+PACKAGES = {
+    # 1.3.2 as it works on current Python, NumPy 2 and torch. chumpy's setup.py imports pip, so it must be built in this
+    # environment, not in one of its own; xtcocotools' wheel was built for NumPy 1; full mmcv does not compile against
+    # current torch (`pose.estimators.mmpose_import` stands in for its operators); mmengine imports pkg_resources.
+    "mmpose": Package(
+        "Install MMPose 1.3.2 into this environment.",
+        (
+            ("torch>=2.9", "torchvision>=0.21", "setuptools<81", "wheel", "cython"),
+            ("--no-build-isolation", "chumpy==0.70"),
+            ("--no-build-isolation", "--no-binary", "xtcocotools", "xtcocotools==1.14.3"),
+            ("mmengine==0.10.7", "mmcv-lite==2.1.0", "mmdet==3.3.0"),
+            ("mmpose==1.3.2",),
+        ),
+        "from pose.estimators.mmpose_import import import_apis; import_apis()",
+        "mmpose is ready: --estimator mmpose --estimator-model MODEL.pth, with its config MODEL.py beside it",
+    ),
+    "ultralytics": Package(
+        "Install Ultralytics (AGPL-3.0), which runs YOLO's .pt files, into this environment.",
+        (("torch>=2.9", "torchvision>=0.21", "ultralytics>=8.4.190"),),
+        "import ultralytics",
+        "ultralytics is ready: --detector yolo --detector-model MODEL.pt",
+    ),
+}
 
 
 @run_command
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of `pose-setup`."""
-    parse_arguments(_parser(), argv)
+    package = PACKAGES[parse_arguments(_parser(), argv).command]
     if importlib.util.find_spec("pip") is None:
         raise PoseError("this environment has no pip: python -m ensurepip, then again")
-    require_torch("pose-setup mmpose")
     # Whatever torch and NumPy are here stay: a torchvision is taken that fits them.
-    kept = [f"{name}=={version(name).partition('+')[0]}" for name in ("torch", "numpy")]
-    for step in STEPS:
+    kept = [f"{name}=={release}" for name in ("torch", "numpy") if (release := _release(name)) is not None]
+    for step in package.steps:
         print(f"pip install {' '.join(step)}", flush=True)
-        _run([sys.executable, "-m", "pip", "install", "--quiet", "--no-input", *step, *kept])
-    _run([sys.executable, "-W", "ignore", "-c", CHECK])
-    print("mmpose is ready: --estimator mmpose --estimator-model MODEL.pth, with its config MODEL.py beside it")
+        _pip("install", *step, *kept)
+    _leave_one_opencv()
+    _run([sys.executable, "-W", "ignore", "-c", package.check])
+    print(package.ready)
     return 0
 
 
@@ -49,9 +76,34 @@ def _parser() -> "ArgumentParser":
 
     parser = ArgumentParser(prog="pose-setup", description="Install what pip alone cannot.", exit_on_error=False)
     commands = parser.add_subcommands(required=True, dest="command")
-    purpose = "Install MMPose 1.3.2 into this environment."
-    commands.add_subcommand("mmpose", ArgumentParser(description=purpose, exit_on_error=False), help=purpose)
+    for name, package in PACKAGES.items():
+        commands.add_subcommand(
+            name, ArgumentParser(description=package.purpose, exit_on_error=False), help=package.purpose
+        )
     return parser
+
+
+def _leave_one_opencv() -> None:
+    """Take away the OpenCV that a package brought, and mend ours, over which it was written."""
+    others = [name for name in OTHER_OPENCV if _release(name) is not None]
+    if not others:
+        return
+    mend = f"{OPENCV}=={_release(OPENCV)}"
+    print(f"pip uninstall {' '.join(others)}; pip install {mend}", flush=True)
+    _pip("uninstall", "--yes", *others)
+    _pip("install", "--force-reinstall", "--no-deps", mend)
+
+
+def _release(name: str) -> str | None:
+    """The version that is installed, without its build; None where there is none."""
+    try:
+        return version(name).partition("+")[0]
+    except PackageNotFoundError:
+        return None
+
+
+def _pip(command: str, *words: str) -> None:
+    _run([sys.executable, "-m", "pip", command, "--quiet", "--no-input", *words])
 
 
 def _run(command: list[str]) -> None:

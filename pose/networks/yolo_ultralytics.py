@@ -1,4 +1,4 @@
-"""YOLO networks in `.pt` files, run by the `ultralytics` package (AGPL-3.0, an extra)."""
+"""YOLO networks in `.pt` files, run by the `ultralytics` package (AGPL-3.0, see `pose-setup`)."""
 
 import os
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class YoloUltralytics:
         try:
             from ultralytics import YOLO
         except ImportError as error:
-            raise PoseError(f"{model.name} needs Ultralytics (AGPL-3.0): pip install 'pose-run[yolo]'") from error
+            raise PoseError(f"{model.name} needs Ultralytics (AGPL-3.0): pose-setup ultralytics") from error
         if not model.is_file():
             raise PoseError(f"{model}: no such file")
         try:

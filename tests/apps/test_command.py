@@ -29,7 +29,7 @@ def raising(error: BaseException):
             ImportError("libGL.so.1: cannot open shared object file: No such file or directory"),
             1,
             "libGL.so.1: cannot open shared object file: No such file or directory; "
-            "if it is cv2's: python -m pip install --force-reinstall --no-deps opencv-contrib-python-headless",
+            "if it is cv2's: python -m pip install --force-reinstall --no-deps opencv-python-headless",
         ),
     ],
 )
@@ -72,7 +72,10 @@ def parser() -> ArgumentParser:
     ("argv", "words"),
     [
         (["--vidio", "a"], "unknown option '--vidio': did you mean --video?"),
-        (["--qqq=1"], "unknown option '--qqq=1': known: --config, --device, --help, --people, --print_config, --video"),
+        (
+            ["--qqq=1"],
+            "unknown option '--qqq=1': known: --config, --device, --help, --people, --print_config, --version, --video",
+        ),
         (["--device", "tpu"], "--device: expected one of 'auto', 'cpu', got tpu"),
         (["--people", "many"], "--people: expected int, got many"),
         (["--people"], "--people: expected one argument"),

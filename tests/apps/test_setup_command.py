@@ -1,5 +1,6 @@
 """`pose-setup`: what it says when it cannot install, and, slowly, that it can."""
 
+import dataclasses
 import importlib.util
 import re
 import subprocess
@@ -13,8 +14,12 @@ from pose_apps import run, setup
 HERE = Path(__file__).parents[2]
 
 
+def package(**changes):
+    return dataclasses.replace(setup.PACKAGES["mmpose"], **changes)
+
+
 def test_a_failure_is_one_line_with_pips_reason(monkeypatch, capsys):
-    monkeypatch.setattr(setup, "STEPS", (("--no-index", "pose-run-has-no-such-package"),))
+    monkeypatch.setitem(setup.PACKAGES, "mmpose", package(steps=(("--no-index", "pose-run-has-no-such-package"),)))
     assert setup.main(["mmpose"]) == 1
     error = capsys.readouterr().err
     assert error.startswith("error: ")
@@ -22,14 +27,28 @@ def test_a_failure_is_one_line_with_pips_reason(monkeypatch, capsys):
     assert error.count("\n") == 1
 
 
-def test_what_it_says_in_the_end_can_be_typed(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(setup, "STEPS", ())
-    monkeypatch.setattr(setup, "CHECK", "pass")
-    assert setup.main(["mmpose"]) == 0
-    options = re.findall(r"--\S+ \S+", capsys.readouterr().out)
+@pytest.mark.parametrize("name", setup.PACKAGES)
+def test_what_it_says_in_the_end_can_be_typed(name, monkeypatch, capsys, tmp_path):
+    monkeypatch.setitem(setup.PACKAGES, name, dataclasses.replace(setup.PACKAGES[name], steps=(), check="pass"))
+    monkeypatch.setattr(setup, "OTHER_OPENCV", ())
+    assert setup.main([name]) == 0
+    options = re.findall(r"--\S+ [^\s,]+", capsys.readouterr().out)
     assert len(options) == 2
     assert run.main([*" ".join(options).split(), "--video", str(tmp_path / "absent.mp4")]) == 2
     assert "no such file" in capsys.readouterr().err
+
+
+def test_another_opencv_goes_and_ours_is_mended(monkeypatch, capsys):
+    installed = {"opencv-python": "5.0.1", "opencv-python-headless": "5.0.0"}
+    calls = []
+    monkeypatch.setattr(setup, "_release", installed.get)
+    monkeypatch.setattr(setup, "_pip", lambda *words: calls.append(words))
+    monkeypatch.setitem(setup.PACKAGES, "mmpose", package(steps=(), check="pass"))
+    assert setup.main(["mmpose"]) == 0
+    assert calls == [
+        ("uninstall", "--yes", "opencv-python"),
+        ("install", "--force-reinstall", "--no-deps", "opencv-python-headless==5.0.0"),
+    ]
 
 
 @pytest.mark.parametrize("argv", [[], ["mmpoze"]])
@@ -55,6 +74,8 @@ def test_installs_for_real_into_an_environment_of_its_own(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "mmpose is ready" in done.stdout
+    windows = "import cv2; print([line for line in cv2.getBuildInformation().splitlines() if 'GUI:' in line])"
+    assert "NONE" in subprocess.run([python, "-c", windows], capture_output=True, text=True, check=True).stdout
     tests = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/estimators/test_mmpose.py"]
     tested = subprocess.run(tests, capture_output=True, text=True, cwd=HERE)
     assert tested.returncode == 0, tested.stdout

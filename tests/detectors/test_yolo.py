@@ -204,6 +204,6 @@ def test_wrong_files_are_refused(weights_dir, tmp_path):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ultralytics") is not None, reason="ultralytics is installed")
-def test_pt_files_name_the_extra(tmp_path):
-    with pytest.raises(PoseError, match=r"pip install 'pose-run\[yolo\]'"):
+def test_pt_files_say_how_to_install_what_they_need(tmp_path):
+    with pytest.raises(PoseError, match="pose-setup ultralytics"):
         load_yolo(tmp_path / "yolo11n.pt", "detect", ONE_THREAD)

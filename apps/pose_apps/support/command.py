@@ -12,6 +12,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from pose.errors import PoseError, PoseWarning, UsageError
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 
 Main = Callable[[Sequence[str] | None], int | None]
 INTERRUPTED = 130
-# Another installer than pip may let the cv2 win that needs libraries of a desktop (see pyproject.toml).
-HEADLESS_CV2 = "if it is cv2's: python -m pip install --force-reinstall --no-deps opencv-contrib-python-headless"
+# Another package may have put the cv2 over ours that needs libraries of a desktop (see pyproject.toml).
+HEADLESS_CV2 = "if it is cv2's: python -m pip install --force-reinstall --no-deps opencv-python-headless"
 _usual_warning = warnings.formatwarning
 CLOSED_PIPE = 141  # what a shell reports for a program that a closed pipe ended
 
@@ -77,10 +78,12 @@ def _warning_line(
 
 
 def parse_arguments(parser: "ArgumentParser", argv: Sequence[str] | None) -> "Namespace":
-    """Parse with a parser made with `exit_on_error=False`.
+    """Parse with a parser made with `exit_on_error=False`, which gets the option --version here.
 
     Raises `UsageError`: one line that names the option or key and what is allowed.
     """
+    release = f"{parser.prog} {version('pose-run')}"
+    parser.add_argument("--version", action="version", version=release, help="print the version and end")
     try:
         return parser.parse_args(None if argv is None else list(argv))
     except argparse.ArgumentError as error:
