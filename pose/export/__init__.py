@@ -9,16 +9,22 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pose.errors import PoseError, UsageError
-from pose.export import angles, bvh, csv, mot, trc
+from pose.export import angles, bvh, c3d, coco, csv, glb, mot, openpose, parquet, rrd, trc
 from pose.export.format import Format, PersonFormat, SceneFormat, Written
 from pose.export.tracks import Recording, open_recording
 
 FORMATS: dict[str, Format] = {
     "bvh": bvh.FORMAT,
+    "glb": glb.FORMAT,
     "trc": trc.FORMAT,
+    "c3d": c3d.FORMAT,
     "mot": mot.FORMAT,
     "csv": csv.FORMAT,
+    "parquet": parquet.FORMAT,
     "angles": angles.FORMAT,
+    "coco": coco.FORMAT,
+    "openpose": openpose.FORMAT,
+    "rrd": rrd.FORMAT,
 }
 
 

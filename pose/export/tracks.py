@@ -117,10 +117,14 @@ class Recording:
         count = math.floor((times[-1] - times[0]) * rate + 1e-6) + 1
         return Timeline(times[0] + np.arange(count) / rate, rate, True)
 
+    def rows_of(self, person: int) -> I64:
+        """Of the table, in the order of the frames."""
+        return np.flatnonzero(self._ids == person) + self._rows.start
+
     def track(self, person: int, timeline: Timeline) -> "Track | None":
         """One person's motion; None when they are in no frame of the timeline."""
-        mine = np.flatnonzero(self._ids == person)
-        rows, positions = mine + self._rows.start, self._positions[mine]
+        rows = self.rows_of(person)
+        positions = self._positions[rows - self._rows.start]
         finite = np.concatenate(
             [_finite(self.table, rows[at : at + CHUNK]) for at in range(0, len(rows), CHUNK)] or [np.zeros(0, bool)]
         )

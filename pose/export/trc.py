@@ -12,7 +12,8 @@ from pose.system.whole_file import whole_file
 
 _VALUES = 3 * len(H36M17)
 _ROW = "%d\t%.6f" + "\t%.5f" * _VALUES + "\n"
-_MISSING = "%d\t%.6f" + "\t" * _VALUES + "\n"
+# One tab more: OpenSim drops an empty cell at the end of a line, and then misses a column.
+_MISSING = "%d\t%.6f" + "\t" * (_VALUES + 1) + "\n"
 
 
 def write(track: Track, target: Path) -> Notes:

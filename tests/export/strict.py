@@ -48,6 +48,8 @@ def read_trc(text: str) -> Table:
     rows, times = [], []
     for number, line in enumerate(body, start=1):
         cells = line.split("\t")
+        if not cells[-1]:
+            cells.pop()  # OpenSim's reader drops an empty last cell
         assert len(cells) == 2 + 3 * markers
         assert int(cells[0]) == number
         assert "nan" not in line.lower()

@@ -1,0 +1,56 @@
+"""Parquet: the tidy table of the CSV, typed and compressed, for pandas, Polars, DuckDB and Arrow."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pose.export.format import Notes, SceneFormat
+from pose.export.table import COLUMNS, Rows, axes_note, rows
+from pose.export.tracks import Recording
+from pose.skeletons import H36M17
+from pose.system.whole_file import whole_file
+
+
+def write(recording: Recording, people: list[int], target: Path) -> Notes:
+    import pyarrow
+    import pyarrow.parquet
+
+    word = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+    types = {"video": word, "joint": word, "space": word, "frame": pyarrow.int64(), "time": pyarrow.float64()}
+    types |= {"person": pyarrow.int64(), "filled": pyarrow.bool_()}
+    fields = [pyarrow.field(name, types.get(name, pyarrow.float32()), nullable=False) for name in COLUMNS]
+    axes = axes_note(recording)
+    schema = pyarrow.schema(fields, metadata={"axes": axes, "space": recording.space.note, "units": "m, mm, s"})
+    with whole_file(target) as hidden, pyarrow.parquet.ParquetWriter(hidden, schema) as writer:
+        for part in rows(recording, people):
+            writer.write_table(pyarrow.table(_columns(part, recording, pyarrow), schema=schema))
+    return [f"metres, {axes}"]
+
+
+def _columns(part: Rows, recording: Recording, pyarrow: Any) -> dict[str, Any]:
+    count = part.filled.size
+    joints = np.tile(np.arange(len(H36M17), dtype=np.int32), len(part.frame))
+
+    def words(names: list[str], which: np.ndarray) -> Any:
+        return pyarrow.DictionaryArray.from_arrays(pyarrow.array(which), pyarrow.array(names))
+
+    one = np.zeros(count, np.int32)
+    x, y, z, sigma, score = part.values.reshape(count, 5).astype(np.float32).T
+    return {
+        "video": words([recording.name], one),
+        "frame": np.repeat(part.frame, len(H36M17)),
+        "time": np.repeat(part.time, len(H36M17)),
+        "person": np.full(count, part.person),
+        "joint": words(list(H36M17.names), joints),
+        "x": x,
+        "y": y,
+        "z": z,
+        "sigma_mm": sigma,
+        "score": score,
+        "filled": part.filled.reshape(count),
+        "space": words([recording.space.name], one),
+    }
+
+
+FORMAT = SceneFormat(".parquet", write, extra="formats", modules=("pyarrow",))

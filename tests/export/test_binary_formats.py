@@ -1,0 +1,188 @@
+"""GLB, C3D and Parquet, read back by libraries that are not ours."""
+
+import json
+import struct
+
+import numpy as np
+import pytest
+
+from pose.export import export
+from pose.export.skeleton import NAMES, ORDER
+from pose.skeletons import H36M17
+
+GAPS = np.ones((2, 60), bool)
+GAPS[0, :7] = GAPS[0, 20:25] = GAPS[0, 40] = GAPS[0, 55:] = False
+DTYPES = {5126: "<f4", 5123: "<u2", 5121: "u1"}
+WIDTHS = {"SCALAR": 1, "VEC3": 3, "VEC4": 4, "MAT4": 16}
+
+
+def write(recording, name, folder, people=None):
+    (made,) = export(recording, [name], folder, "poses", people)
+    return made
+
+
+class Glb:
+    """A file as pygltflib reads it."""
+
+    def __init__(self, path):
+        pygltflib = pytest.importorskip("pygltflib")
+        self.gltf = pygltflib.GLTF2().load(str(path))
+        self.blob = self.gltf.binary_blob()
+
+    def values(self, accessor):
+        a = self.gltf.accessors[accessor]
+        view = self.gltf.bufferViews[a.bufferView]
+        assert (a.byteOffset or 0) == 0
+        assert view.byteOffset % 4 == 0
+        flat = np.frombuffer(self.blob, DTYPES[a.componentType], a.count * WIDTHS[a.type], view.byteOffset)
+        values = flat.reshape(a.count, -1).astype(float)
+        if a.min:
+            np.testing.assert_allclose(values.min(axis=0), a.min)
+            np.testing.assert_allclose(values.max(axis=0), a.max)
+        return values
+
+    def channels(self):
+        (animation,) = self.gltf.animations
+        found = {}
+        for channel in animation.channels:
+            sampler = animation.samplers[channel.sampler]
+            key = (channel.target.node, channel.target.path)
+            assert key not in found, "each once"
+            times, values = self.values(sampler.input)[:, 0], self.values(sampler.output)
+            assert len(times) == len(values)
+            assert times[0] >= 0
+            assert (np.diff(times) > 0).all()
+            found[key] = times, values, sampler.interpolation
+        return found
+
+    def places(self, skin):
+        """(T, 17, 3) by forward kinematics of the nodes, and the times."""
+        channels, nodes = self.channels(), self.gltf.nodes
+        joints = self.gltf.skins[skin].joints
+        parents = {child: node for node in range(len(nodes)) for child in nodes[node].children or []}
+        matrices, times = {}, None
+        for joint in joints:
+            times, turns, kind = channels[joint, "rotation"]
+            assert kind == "LINEAR"
+            np.testing.assert_allclose(np.linalg.norm(turns, axis=1), 1, atol=1e-5)
+            assert ((turns[1:] * turns[:-1]).sum(axis=1) >= 0).all()
+            local = np.tile(np.eye(4), (len(times), 1, 1))
+            local[:, :3, :3] = turn_matrices(turns)
+            root = (joint, "translation") in channels
+            local[:, :3, 3] = channels[joint, "translation"][1] if root else nodes[joint].translation
+            matrices[joint] = local if root else matrices[parents[joint]] @ local
+        return np.stack([matrices[joint][:, :3, 3] for joint in joints], axis=1), times
+
+
+def turn_matrices(q):
+    x, y, z, w = q.T
+    rows = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+        [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+        [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+    ]
+    return np.moveaxis(np.array(rows), -1, 0)
+
+
+def test_glb_chunks_are_as_the_specification_says(recorded, tmp_path):
+    recording, _ = recorded(60, 2)
+    data = write(recording, "glb", tmp_path).path.read_bytes()
+    magic, version, total = struct.unpack("<4sII", data[:12])
+    assert (magic, version, total) == (b"glTF", 2, len(data))
+    length, kind = struct.unpack("<I4s", data[12:20])
+    assert (kind, length % 4) == (b"JSON", 0)
+    document = json.loads(data[20 : 20 + length])
+    size, kind = struct.unpack("<I4s", data[20 + length : 28 + length])
+    assert (kind, size % 4, 28 + length + size) == (b"BIN\0", 0, len(data))
+    assert document["buffers"] == [{"byteLength": size}]
+    assert "camera frame" in document["asset"]["extras"]["space"]
+
+
+def test_glb_puts_everybodys_joints_where_they_are(recorded, tmp_path):
+    recording, places = recorded(60, 2, present=GAPS)
+    glb = Glb(write(recording, "glb", tmp_path).path)
+    assert [skin.name for skin in glb.gltf.skins] == ["person1", "person2"]
+    for person in range(2):
+        got, times = glb.places(person)
+        frames = np.flatnonzero(GAPS[person])
+        np.testing.assert_allclose(times, frames / 30, atol=1e-6)
+        np.testing.assert_allclose(got, places[person, frames][:, ORDER], atol=2e-4)
+        assert [glb.gltf.nodes[j].name for j in glb.gltf.skins[person].joints] == list(NAMES)
+
+
+def test_glb_hides_who_is_not_there(recorded, tmp_path):
+    recording, _ = recorded(60, 2, present=GAPS)
+    made = write(recording, "glb", tmp_path)
+    glb = Glb(made.path)
+    channels = glb.channels()
+    for person in range(2):
+        node = next(i for i, n in enumerate(glb.gltf.nodes) if n.name == f"person{person + 1}")
+        times, scales, kind = channels[node, "scale"]
+        assert kind == "STEP"
+        at = np.searchsorted(times, np.arange(60) / 30 + 1e-4, side="right") - 1
+        np.testing.assert_array_equal(scales[at], np.repeat(GAPS[person][:, None], 3, axis=1))
+    assert "1 of 2 people are hidden (scale 0) in their gaps" in made.notes
+
+
+def test_glb_skin_and_mesh_agree_with_the_rest_pose(recorded, tmp_path):
+    recording, _ = recorded(60)
+    glb = Glb(write(recording, "glb", tmp_path).path)
+    (skin,), nodes = glb.gltf.skins, glb.gltf.nodes
+    inverse = glb.values(skin.inverseBindMatrices).reshape(-1, 4, 4).transpose(0, 2, 1)
+    rest = {}
+    for joint in skin.joints:
+        assert nodes[joint].matrix is None
+        parent = next((n for n in skin.joints if joint in (nodes[n].children or [])), None)
+        rest[joint] = np.array(nodes[joint].translation) + (0 if parent is None else rest[parent])
+    np.testing.assert_allclose(-inverse[:, :3, 3], np.stack([rest[joint] for joint in skin.joints]), atol=1e-5)
+    attributes = glb.gltf.meshes[0].primitives[0].attributes
+    joints, weights = glb.values(attributes.JOINTS_0), glb.values(attributes.WEIGHTS_0)
+    np.testing.assert_array_equal(weights.sum(axis=1), 1)
+    assert joints.max() < len(skin.joints)
+    assert glb.values(glb.gltf.meshes[0].primitives[0].indices).max() < len(joints)
+    # Every stick begins at the joint that it hangs on.
+    starts = glb.values(attributes.POSITION)[::6]
+    places = np.stack([rest[skin.joints[int(j)]] for j in joints[::6, 0]])
+    np.testing.assert_allclose(starts, places, atol=1e-5)
+
+
+def test_c3d_says_missing_and_keeps_millimetres(recorded, tmp_path):
+    ezc3d = pytest.importorskip("ezc3d")
+    recording, places = recorded(60, 2, present=GAPS)
+    made = write(recording, "c3d", tmp_path, people=[1])
+    file = ezc3d.c3d(str(made.path))
+    point = file["parameters"]["POINT"]
+    assert tuple(point["LABELS"]["value"]) == H36M17.names
+    assert (point["UNITS"]["value"], point["RATE"]["value"][0]) == (["mm"], 30)
+    assert (point["X_SCREEN"]["value"], point["Y_SCREEN"]["value"]) == (["+X"], ["+Y"])
+    points, residuals = file["data"]["points"], file["data"]["meta_points"]["residuals"][0]
+    known = GAPS[0, 7:55]
+    np.testing.assert_allclose(points[:3].transpose(2, 1, 0)[known], 1000 * places[0, 7:55][known], atol=0.01)
+    assert (residuals[:, known] == 0).all()
+    assert (residuals[:, ~known] == -1).all()
+
+
+def test_parquet_is_the_csv_with_types(recorded, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    import csv
+
+    recording, _ = recorded(60, 2, present=GAPS, space="level")
+    write(recording, "csv", tmp_path)
+    table = parquet.read_table(write(recording, "parquet", tmp_path).path)
+    with (tmp_path / "poses.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert table.column_names == list(rows[0])
+    for name in ("video", "joint", "space"):
+        assert table[name].to_pylist() == [row[name] for row in rows]
+    for name in ("frame", "time", "person", "x", "y", "z", "sigma_mm", "score", "filled"):
+        np.testing.assert_allclose(table[name].to_numpy().astype(float), [float(row[name]) for row in rows], atol=1e-3)
+    assert table.schema.metadata[b"units"] == b"m, mm, s"
+
+
+def test_a_missing_library_is_named_with_its_extra(recorded, monkeypatch):
+    from pose.errors import PoseError
+    from pose.export import check_formats
+
+    monkeypatch.setattr("pose.export.find_spec", lambda name: None)
+    with pytest.raises(PoseError, match=r"format c3d needs ezc3d: pip install 'pose-run\[formats\]'"):
+        check_formats(["bvh", "c3d"], "--to")

@@ -1,0 +1,132 @@
+"""Files read by the programs that they are for: Blender, OpenSim, py-c3d, pybvh and the glTF validator of Khronos.
+
+Each lives in an environment of its own, `$POSE_READERS/NAME` (`.ci/slow` makes them). Where one is missing its test is
+skipped and says so.
+"""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pose.export import export
+from pose.export.motions import Bones
+from pose.export.skeleton import NAMES, ORDER, place
+from pose.skeletons import H36M17
+
+pytestmark = pytest.mark.slow
+
+SCRIPTS = Path(__file__).parent / "readers"
+GAPS = np.ones((2, 90), bool)
+GAPS[0, :10] = GAPS[0, 30:36] = False
+
+
+def environment(name):
+    folder = os.environ.get("POSE_READERS")
+    if folder is None or not (Path(folder) / name).exists():
+        pytest.skip(f"no {name}: POSE_READERS names no folder with an environment of that name")
+    return Path(folder) / name
+
+
+def read_by(name, script, *words):
+    """What a script prints after RESULT, run by the Python that has the package `name`."""
+    python = environment(name) / "bin" / "python"
+    clean = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYTHONHOME")}
+    done = subprocess.run(
+        [python, SCRIPTS / script, *map(str, words)], capture_output=True, text=True, env=clean, timeout=300
+    )
+    answers = [line for line in done.stdout.splitlines() if line.startswith("RESULT")]
+    assert answers, done.stdout[-2000:] + done.stderr[-2000:]
+    return json.loads(answers[0].removeprefix("RESULT"))
+
+
+@pytest.fixture
+def files(recorded, tmp_path):
+    """files(*formats) -> what was written, and the joints that went in (P, T, 17, 3)."""
+
+    def make(*formats, present=None, people=1):
+        recording, places = recorded(90, people, present=present)
+        made = [one.path for one in export(recording, list(formats), tmp_path, "poses")]
+        return made, places, recording
+
+    return make
+
+
+def check_heads(person, expected, frames, offset):
+    """The bones' heads, within 1 mm."""
+    for frame, heads in zip(frames, person["heads"], strict=True):
+        assert set(heads) == set(NAMES)
+        got = np.array([heads[name] for name in NAMES])
+        np.testing.assert_allclose(got, expected[round(frame) - offset], atol=1e-3)
+
+
+def test_blender_imports_the_bvh(files):
+    (path,), places, _ = files("bvh")
+    read = read_by("bpy", "blender.py", path, 0.01)
+    assert (read["first"], read["last"], read["fps"]) == (1, 90, 30)
+    check_heads(read["people"][0], places[0][:, ORDER], read["frames"], 1)
+
+
+def test_blender_imports_everybody_of_the_glb(files):
+    (path,), places, _ = files("glb", people=2)
+    read = read_by("bpy", "blender.py", path, 1, 30)
+    assert (read["first"], read["last"]) == (0, 89)
+    assert [person["name"] for person in read["people"]] == ["person1", "person2"]
+    for person, joints in zip(read["people"], places, strict=True):
+        check_heads(person, joints[:, ORDER], read["frames"], 0)
+
+
+def test_the_glb_validator_finds_nothing(files):
+    (path,), _, _ = files("glb", people=2, present=GAPS)
+    module = environment("gltf-validator") / "node_modules" / "gltf-validator"
+    script = (
+        "const v=require(process.argv[1]),fs=require('fs');"
+        "v.validateBytes(new Uint8Array(fs.readFileSync(process.argv[2]))).then(r=>console.log(JSON.stringify(r)))"
+    )
+    done = subprocess.run(["node", "-e", script, module, path], capture_output=True, text=True, timeout=60, check=True)
+    report = json.loads(done.stdout)
+    assert report["issues"]["messages"] == []
+    assert report["info"]["animationCount"] == 1
+
+
+def test_opensim_reads_the_numbers_of_trc_and_mot(files):
+    made, places, recording = files("trc", "mot", people=2, present=GAPS)
+    paths = [path for path in made if "person1" in path.name]
+    read = read_by("opensim", "opensim_tables.py", *paths)
+    trc = read["trc"]
+    assert tuple(trc["names"]) == H36M17.names
+    assert (float(trc["meta"]["DataRate"]), trc["meta"]["Units"]) == (30, "m")
+    np.testing.assert_allclose(trc["times"], np.arange(10, 90) / 30, atol=1e-6)
+    got = np.array(trc["rows"], float)
+    np.testing.assert_allclose(got[GAPS[0, 10:]], places[0, 10:][GAPS[0, 10:]], atol=2e-5)
+    assert np.isnan(got[~GAPS[0, 10:]]).all()
+    mot = np.loadtxt(next(path for path in paths if path.suffix == ".mot"), skiprows=7)
+    np.testing.assert_allclose(read["mot"]["rows"], mot[:, 1:], atol=1e-9)
+    assert read["mot"]["names"][:3] == ["pelvis_tilt", "pelvis_list", "pelvis_rotation"]
+    assert recording.people == [1, 2]
+
+
+def test_py_c3d_reads_the_points_and_the_gaps(files):
+    pytest.importorskip("ezc3d")
+    made, places, _ = files("c3d", people=2, present=GAPS)
+    read = read_by("c3d", "pure_c3d.py", made[0])
+    assert (read["rate"], read["units"]) == (30, "mm")
+    assert tuple(read["labels"]) == H36M17.names
+    points = np.array(read["frames"])
+    known = GAPS[0, 10:]
+    np.testing.assert_allclose(points[known, :, :3], 1000 * places[0, 10:][known], atol=0.01)
+    assert (points[known, :, 3] == 0).all()
+    assert (points[~known, :, 3] == -1).all()
+
+
+def test_pybvh_puts_the_joints_in_the_same_places(files):
+    (path,), _, recording = files("bvh")
+    read = read_by("pybvh", "bvh_library.py", path)
+    assert tuple(read["names"]) == NAMES
+    assert read["step"] == pytest.approx(1 / 30, abs=1e-6)
+    bones = Bones(recording.track(1, recording.uniform))
+    placed = np.concatenate([place(bones.body, motion) for _, motion in bones.spans()])[:, ORDER]
+    np.testing.assert_allclose(np.array(read["places"]) / 100, placed, atol=2e-4)
