@@ -61,13 +61,13 @@ def _mocap(source: Path, out: Path, calibrate: bool, say: Say) -> None:
 def _ui_prmd(source: Path, out: Path, say: Say) -> None:
     from pose_datasets.ui_prmd import prepare_ui_prmd
 
-    say(prepare_ui_prmd(source, out))
+    say(prepare_ui_prmd(source, out, say))
 
 
 def _markers(source: Path, out: Path, say: Say) -> None:
     from pose_datasets.marker_files import prepare_markers
 
-    say(prepare_markers(source, out))
+    say(prepare_markers(source, out, say))
 
 
 def _sequence(source: Path, out: Path, person: int | None, say: Say) -> None:

@@ -4,7 +4,7 @@ Formats: c3d.org's user guide (read by the package `c3d`), and OpenSim's page on
 """
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -34,12 +34,15 @@ class Recording:
     fps: float
 
 
-def prepare_markers(source: Path, out: Path) -> str:
-    """Make the file of clips `out` from the recordings in `source`; returns a line that says what is in it."""
-    return prepare_clips(load_markers(source), out)
+def prepare_markers(source: Path, out: Path, say: Callable[[str], None]) -> str:
+    """Make the file of clips `out` from the recordings in `source`; returns a line that says what is in it.
+
+    say: called with a line about every person (`marker_trials.marker_clips`).
+    """
+    return prepare_clips(load_markers(source, say), out)
 
 
-def load_markers(source: Path) -> list[Clip]:
+def load_markers(source: Path, say: Callable[[str], None] = lambda line: None) -> list[Clip]:
     """All .c3d and .trc files of `source`, one of them or a folder, as clips; each sub-folder holds one person.
 
     Files in the folder itself are of one person, too. A file whose markers have names such as "Anna:LASI" may show
@@ -60,7 +63,7 @@ def load_markers(source: Path) -> list[Clip]:
             trials[name] = MarkerTrial(subject, name, markers, recording.fps)
     if not trials:
         raise PoseError(f"{source}: no .c3d or .trc file")
-    clips = marker_clips(_upright(list(trials.values()), source))
+    clips = marker_clips(_upright(list(trials.values()), source), say)
     if not clips:
         raise PoseError(f"{source}: in no half second are all markers seen that the joints need")
     return clips

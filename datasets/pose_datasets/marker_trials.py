@@ -1,12 +1,13 @@
 """Trials of markers as clips: gaps closed where that is safe, placements told apart, joint centres found for each."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pose_datasets.markers import MARKERS, joint_centres
+from pose_datasets.marker_checks import agreement
+from pose_datasets.markers import MARKERS, joint_centres, rigid_bones
 from pose_datasets.mocap import Clip, trial_clips
 from pose_datasets.vectors import norm
 
@@ -34,8 +35,11 @@ class MarkerTrial:
     fps: float
 
 
-def marker_clips(trials: Sequence[MarkerTrial]) -> list[Clip]:
-    """Joint centres of all trials as clips, in the order of the trials; cut where markers were lost for long."""
+def marker_clips(trials: Sequence[MarkerTrial], say: Callable[[str], None] = lambda line: None) -> list[Clip]:
+    """Joint centres of all trials as clips, in the order of the trials; cut where markers were lost for long.
+
+    say: called with a line for each placement of markers, how well the joints agree with what bodies are.
+    """
     placements: list[list[MarkerTrial]] = []
     for trial in trials:
         placement = next((p for p in placements if _same_placement(p[0], trial)), None)
@@ -47,8 +51,12 @@ def marker_clips(trials: Sequence[MarkerTrial]) -> list[Clip]:
         whole = fill_rigid(np.concatenate([trial.markers for trial in placement]))
         ends = np.cumsum([len(trial.markers) for trial in placement])
         filled = [bridge(p, t.fps) for p, t in zip(np.split(whole, ends[:-1]), placement, strict=True)]
-        centres = np.split(joint_centres(np.concatenate(filled)), ends[:-1])
-        points |= {id(trial): p for trial, p in zip(placement, centres, strict=True)}
+        whole = np.concatenate(filled)
+        centres = joint_centres(whole, rigid=False)
+        if np.isfinite(centres).any():
+            say(f"{placement[0].subject}, {len(placement)} recordings: {agreement(whole, centres)}")
+            centres = rigid_bones(centres)
+        points |= {id(trial): p for trial, p in zip(placement, np.split(centres, ends[:-1]), strict=True)}
     return [clip for t in trials for clip in trial_clips(t.subject, t.name, points[id(t)], t.fps)]
 
 

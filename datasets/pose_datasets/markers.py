@@ -52,7 +52,13 @@ _HIP_DEVIATIONS = (0.015, 0.008)
 _KNEE_DEVIATIONS = (0.02, 0.005)
 _ARM_DEVIATIONS = (0.015, 0.008)  # the shoulder blade moves as well
 
-_SIDES = (("left", "L", 1.0), ("right", "R", -1.0))
+LIMB_BONES = {
+    "thigh": ("hip", "knee"),
+    "shin": ("knee", "ankle"),
+    "forearm": ("elbow", "wrist"),
+    "upper arm": ("elbow", "shoulder"),
+}  # each from the joint that stays to the one that gives way when bones are made rigid
+SIDES = (("left", "L", 1.0), ("right", "R", -1.0))
 _FEWEST_FRAMES = 10  # to fit anything to
 _HEAD_BAND = (0.10, 0.265)  # m: height above the base of the skull; width plus depth, of an adult
 
@@ -86,8 +92,8 @@ def rigid_bones(points: F64) -> F64:
     say least about shoulders. Angles stay. Frames with NaN pass.
     """
     rigid = points.copy()
-    for near, far in (("hip", "knee"), ("knee", "ankle"), ("elbow", "wrist"), ("elbow", "shoulder")):
-        ends = [(POINTS.index(f"{side}_{near}"), POINTS.index(f"{side}_{far}")) for side, _, _ in _SIDES]
+    for near, far in LIMB_BONES.values():
+        ends = [(POINTS.index(f"{side}_{near}"), POINTS.index(f"{side}_{far}")) for side, _, _ in SIDES]
         bones = [points[:, end] - points[:, start] for start, end in ends]
         length = np.mean([np.nanmedian(norm(bone)) for bone in bones])
         for (start, end), bone in zip(ends, bones, strict=True):
@@ -143,12 +149,10 @@ def _centre_of_rotation(turning: list[F64], expected: F64, deviations: tuple[flo
 
 
 def _legs(m: Mapping[str, F64], leg: float) -> dict[str, F64]:
-    middle = (m["LASI"] + m["RASI"]) / 2
-    left = unit(m["LASI"] - m["RASI"])
-    up = cross(middle - (m["LPSI"] + m["RPSI"]) / 2, left)
-    pelvis = _frame(up, left)
+    middle, pelvis = _pelvis(m)
+    left = pelvis[..., 0]
     points: dict[str, F64] = {}
-    for side, s, sign in _SIDES:
+    for side, s, sign in SIDES:
         knee, ankle = m[s + "KNE"], m[s + "ANK"]
         turning = [_local(m[s + name], middle, pelvis) for name in ("KNE", "THI")]
         hip = _world(_centre_of_rotation(turning, hip_regression(leg) * [sign, 1, 1], _HIP_DEVIATIONS), middle, pelvis)
@@ -159,6 +163,21 @@ def _legs(m: Mapping[str, F64], leg: float) -> dict[str, F64]:
         centre = _centre_of_rotation(turning, -sign * _KNEE * leg * axis, _KNEE_DEVIATIONS)
         points |= {f"{side}_hip": hip, f"{side}_knee": _world(centre, knee, thigh), f"{side}_ankle": ankle}
     return points
+
+
+def _pelvis(m: Mapping[str, F64]) -> tuple[F64, F64]:
+    """The middle of the ASI (T, 3), and frames (T, 3, 3): left, up, forward; ASI and PSI lie in one plane."""
+    middle = (m["LASI"] + m["RASI"]) / 2
+    left = m["LASI"] - m["RASI"]
+    return middle, _frame(cross(middle - (m["LPSI"] + m["RPSI"]) / 2, left), left)
+
+
+def hips_by_regression(markers: F64) -> tuple[F64, F64]:
+    """Left and right hip (T, 3) m as the regression alone puts them, for markers (T, 39, 3) m without NaN."""
+    m = {name: markers[:, i] for i, name in enumerate(MARKERS)}
+    middle, pelvis = _pelvis(m)
+    left = hip_regression(_leg_length(m))
+    return _world(left, middle, pelvis), _world(left * [-1, 1, 1], middle, pelvis)
 
 
 def hip_regression(leg: float) -> F64:
@@ -186,7 +205,7 @@ def _arms(m: Mapping[str, F64], leg: float) -> dict[str, F64]:
     root = (m["C7"] + m["CLAV"]) / 2
     up = root - (m["T10"] + m["STRN"]) / 2
     points: dict[str, F64] = {}
-    for side, s, sign in _SIDES:
+    for side, s, sign in SIDES:
         wrist = (m[s + "WRA"] + m[s + "WRB"]) / 2
         outwards = sign * (m[s + "SHO"] - root)
         clavicle = _frame(reject(up, unit(outwards)), outwards)

@@ -8,7 +8,7 @@ Files are `mXX_sYY_eZZ_positions.txt` (`..._inc.txt` where done wrongly): a row 
 import io
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -25,12 +25,15 @@ FPS = 100.0
 _FILE = re.compile(r"m(\d+)_s(\d+)_e(\d+)_positions(_inc)?\.txt", re.IGNORECASE)
 
 
-def prepare_ui_prmd(source: Path, out: Path) -> str:
-    """Make the file of clips `out` from the data set in `source`; returns a line that says what is in it."""
-    return prepare_clips(load_ui_prmd(source), out)
+def prepare_ui_prmd(source: Path, out: Path, say: Callable[[str], None]) -> str:
+    """Make the file of clips `out` from the data set in `source`; returns a line that says what is in it.
+
+    say: called with a line about every person (`marker_trials.marker_clips`).
+    """
+    return prepare_clips(load_ui_prmd(source, say), out)
 
 
-def load_ui_prmd(source: Path) -> list[Clip]:
+def load_ui_prmd(source: Path, say: Callable[[str], None] = lambda line: None) -> list[Clip]:
     """All trials in or below `source`, a folder or ZIP file, as clips of subjects "uiprmd-s01" and so on.
 
     Folders may hold ZIP files. The Kinect's half of the data set, whose files have the same names, is left alone.
@@ -46,7 +49,7 @@ def load_ui_prmd(source: Path) -> list[Clip]:
         trials[trial] = MarkerTrial(person, trial, parse_positions(text, f"{folder}/{name}"), FPS)
     if not trials:
         raise PoseError(f"{source}: no mXX_sYY_eZZ_positions.txt of UI-PRMD's Vicon half, nor a ZIP file with some")
-    return marker_clips([trials[name] for name in sorted(trials)])
+    return marker_clips([trials[name] for name in sorted(trials)], say)
 
 
 def _texts(source: Path) -> Iterator[tuple[Path, str, str]]:

@@ -81,8 +81,11 @@ def test_nothing_there(tmp_path):
 
 
 def test_a_real_person_stands_nearly_straight_on_legs_of_one_length(shared, tmp_path):
-    line = ui_prmd.prepare_ui_prmd(shared / "mocap" / "ui-prmd" / "s09.zip", tmp_path / "s09.npz")
+    said = []
+    line = ui_prmd.prepare_ui_prmd(shared / "mocap" / "ui-prmd" / "s09.zip", tmp_path / "s09.npz", said.append)
     assert "80 clips, 1 subjects, " in line
+    assert len(said) == 1
+    assert said[0].startswith("uiprmd-s09, 80 recordings: bones vary by (mm) thigh ")
     clips = mocap.load_clips(tmp_path / "s09.npz")
     assert {clip.subject for clip in clips} == {"uiprmd-s09"}
     assert mocap.split(clips, "test") == clips

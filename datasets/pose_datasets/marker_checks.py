@@ -1,0 +1,49 @@
+"""How well joint centres found from markers agree with what a body is: bones keep their length, sides are alike."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose_datasets.mapping import POINTS
+from pose_datasets.markers import LIMB_BONES, SIDES, hips_by_regression
+from pose_datasets.vectors import norm
+
+F64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """bones: bone of the limbs -> standard deviation of its length over time, m, the larger of both sides.
+    sides: by how much the lengths of left and right differ at most, as a part of them. hips: distance of the hips from
+    the regression, m, median over frames, mean of both."""
+
+    bones: dict[str, float]
+    sides: float
+    hips: float
+
+    def __str__(self) -> str:
+        bones = ", ".join(f"{bone} {1000 * deviation:.0f}" for bone, deviation in self.bones.items())
+        return (
+            f"bones vary by (mm) {bones}; sides differ by up to {100 * self.sides:.1f} %; "
+            f"hips {1000 * self.hips:.0f} mm from the regression"
+        )
+
+
+def agreement(markers: F64, points: F64) -> Agreement:
+    """Of the points (T, 19, 3) m that `joint_centres` found for markers (T, 39, 3) m, before bones were made rigid."""
+    seen = np.isfinite(points).all(axis=(1, 2))
+    markers, points = markers[seen], points[seen]
+    bones, sides = {}, []
+    for name, (near, far) in LIMB_BONES.items():
+        lengths = [
+            norm(points[:, POINTS.index(f"{side}_{far}")] - points[:, POINTS.index(f"{side}_{near}")])
+            for side, _, _ in SIDES
+        ]
+        bones[name] = max(float(length.std()) for length in lengths)
+        left, right = map(np.median, lengths)
+        sides.append(float(2 * abs(left - right) / (left + right)))
+    expected = hips_by_regression(markers)
+    hips = [points[:, POINTS.index(f"{side}_hip")] for side, _, _ in SIDES]
+    distances = [np.median(norm(hip - guess)) for hip, guess in zip(hips, expected, strict=True)]
+    return Agreement(bones, max(sides), float(np.mean(distances)))
