@@ -21,6 +21,6 @@ def test_known_deviations_are_found():
     assert found.bones["thigh"] == pytest.approx(0, abs=1e-9)
     assert found.sides == pytest.approx(0.02 / 0.41, rel=0.3)
     leg = markers._leg_length({name: seen[:, i] for i, name in enumerate(markers.MARKERS)})
-    expected = np.linalg.norm(markers.hip_regression(LEG) + [0, -0.02, 0] - markers.hip_regression(leg))
+    expected = np.linalg.norm(markers.hip_regression(LEG) + np.array([0, -0.02, 0]) - markers.hip_regression(leg))
     assert found.hips == pytest.approx(expected, abs=1e-3)
     assert str(found).startswith("bones vary by (mm) thigh 0, shin 10, ")

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from marker_person import FPS, marker_person
+from pose_apps import prepare
 from pose_datasets import marker_files, markers, mocap
 
 from pose.errors import PoseError
@@ -176,6 +177,15 @@ def test_c3d_with_nan(seen, tmp_path):
     assert path.read_bytes().count(value) >= 1
     path.write_bytes(path.read_bytes().replace(value, struct.pack("<f", float("nan"))))
     assert np.isnan(marker_files.read_c3d(path).positions).any()
+
+
+def test_command_writes_clips_and_says_how_good_they_are(seen, tmp_path, capsys):
+    write_trc(tmp_path / "walk.trc", seen)
+    prepare.main(["markers", "--source", str(tmp_path / "walk.trc"), "--out", str(tmp_path / "clips.npz")])
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith("markers-walk, 1 recordings: bones vary by (mm) thigh ")
+    assert said[1].endswith("clips.npz: 1 clips, 1 subjects, 0.0 minutes")
+    assert [clip.subject for clip in mocap.load_clips(tmp_path / "clips.npz")] == ["markers-walk"]
 
 
 def test_nothing_there(tmp_path):
