@@ -36,7 +36,9 @@ class RunConfig:
         None, "a video file, a folder or glob of pictures, an http(s) or RTSP address, or a camera number"
     )
     out: str | None = option(None, "folder for the results; by default beside the video, named after it")
-    formats: str = option(",".join(FORMATS), "what to write, separated by commas")
+    formats: str = option(
+        ",".join(FORMATS), "what to write, separated by commas; also bvh, csv and others: docs/exports.md lists them"
+    )
     overlay: bool = option(True, "draw the overlay video")
     start: float = option(0.0, "process from this second of the video on", least=0.0)
     end: float = option(math.inf, "stop at this second of the video", least=0.0)
@@ -124,6 +126,10 @@ def run(config: RunConfig, pipeline_config: PipelineConfig) -> int:
     outputs = plan_outputs(config.video, config.out, config.formats, config.overlay)
     if not config.overwrite:
         outputs.check_free()
+    if outputs.exports:
+        from pose_apps.support.exports import check_exports, write_exports
+
+        check_exports(list(outputs.exports), outputs.folder, overwrite=config.overwrite)
     begun = time.perf_counter()
     with (
         open_source(
@@ -146,8 +152,12 @@ def run(config: RunConfig, pipeline_config: PipelineConfig) -> int:
         except KeyboardInterrupt:
             raise _interruption(tally, source, outputs.settle(written, whole=False), outputs) from None
         results = outputs.settle(written, whole=finished or source.info.is_live)
+        exported: list[Path] = []
+        if outputs.exports and (finished or source.info.is_live) and tally.frames:
+            with pipeline.times.measure("exports"):
+                exported = write_exports(list(outputs.exports), results.folder, config.video)
         if not config.quiet:
-            _report(tally, source, pipeline, results, time.perf_counter() - begun)
+            _report(tally, source, pipeline, results, exported, time.perf_counter() - begun)
         if config.profile:
             _print_times(pipeline.times.seconds, tally.frames)
         if source.cut_short:
@@ -261,7 +271,9 @@ def _warn(problems: Iterable[str]) -> None:
         print(f"warning: {problem}", file=sys.stderr)
 
 
-def _report(tally: Tally, source: "Source", pipeline: "Pipeline", outputs: Outputs, seconds: float) -> None:
+def _report(
+    tally: Tally, source: "Source", pipeline: "Pipeline", outputs: Outputs, exported: list[Path], seconds: float
+) -> None:
     """The closing summary."""
     video_seconds = tally.last_time - tally.first_time + 1 / source.info.fps
     frames = "1 frame" if tally.frames == 1 else f"{tally.frames} frames"
@@ -276,7 +288,8 @@ def _report(tally: Tally, source: "Source", pipeline: "Pipeline", outputs: Outpu
         camera = pipeline.camera(source.info.size)
         fov = camera.fov_degrees(source.info.size)
         print(f"camera: unknown, a field of view of {fov:.0f} degrees was assumed (--intrinsics gives true distances)")
-    print(f"results: {', '.join(str(path) for path in outputs.files.values() if path.exists())}")
+    written = [path for path in outputs.files.values() if path.exists()] + exported
+    print(f"results: {', '.join(str(path) for path in written)}")
 
 
 def _print_times(seconds: dict[str, float], frames: int) -> None:

@@ -17,10 +17,11 @@ GLOB_CHARACTERS = frozenset("*?[")
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """The files of one run: format -> path, all in one folder."""
+    """The files of one run: format -> path, all in one folder. exports: formats of `pose.export` to write from them."""
 
     folder: Path
     files: dict[str, Path]
+    exports: tuple[str, ...] = ()
 
     @property
     def overlay(self) -> Path | None:
@@ -82,15 +83,20 @@ class Outputs:
 def plan_outputs(video: str, out: str | None, formats: str, overlay: bool) -> Outputs:
     """What a run of `video` writes where. Raises UsageError for an unknown format."""
     wanted = [name.strip() for name in formats.split(",") if name.strip()]
-    for name in wanted:
-        if name not in FORMATS:
-            raise UsageError(f"--formats: {name!r} is unknown; known: {', '.join(FORMATS)}")
+    exports = [name for name in wanted if name not in FORMATS]
+    if exports:
+        from pose.export import FORMATS as EXPORTS
+
+        for name in exports:
+            if name not in EXPORTS:
+                raise UsageError(f"--formats: {name!r} is unknown; known: {', '.join([*FORMATS, *EXPORTS])}")
+        wanted = [name for name in FORMATS if name in wanted or name == "npz"]  # npz: what exports are made of
     if not overlay:
         wanted = [name for name in wanted if name != "overlay"]
     if not wanted:
         raise UsageError(f"--formats: nothing to write; known: {', '.join(FORMATS)}")
     folder = default_folder(video) if out is None else Path(out)
-    return Outputs(folder, {name: folder / FORMATS[name] for name in wanted})
+    return Outputs(folder, {name: folder / FORMATS[name] for name in wanted}, tuple(dict.fromkeys(exports)))
 
 
 def default_folder(video: str) -> Path:

@@ -1,0 +1,46 @@
+"""`pose-run --formats` with the formats of other programs."""
+
+import pytest
+from pose_apps.run import main
+
+from pose.export import FORMATS
+
+
+@pytest.fixture(autouse=True)
+def at_hand(weights_dir, monkeypatch) -> None:
+    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+
+
+@pytest.fixture
+def arguments(videos, tiny_lifter, tmp_path):
+    clip = [str(videos / "dance.mp4"), "--out", str(tmp_path / "out"), "--end", "0.3", "--lifter", str(tiny_lifter)]
+    return [*clip, "--formats", "bvh,trc,angles"]
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_exports_lie_beside_the_result_they_are_made_of(arguments, tmp_path, capsys):
+    assert main(arguments) == 0
+    assert names(tmp_path / "out") == ["poses-angles.csv", "poses-person1.bvh", "poses-person1.trc", "poses.npz"]
+    assert str(tmp_path / "out" / "poses-person1.bvh") in capsys.readouterr().out
+    lines = (tmp_path / "out" / "poses-person1.bvh").read_text().splitlines()
+    assert "Frames: 9" in lines
+
+
+def test_an_earlier_export_stays_unless_it_may_go_and_then_goes_as_a_whole(arguments, tmp_path, capsys):
+    old = tmp_path / "out" / "poses-person7.bvh"
+    old.parent.mkdir()
+    old.write_text("of another run")
+    assert main(arguments) == 2
+    assert "poses-person7.bvh exists; give --overwrite" in capsys.readouterr().err
+    assert main([*arguments, "--overwrite", "--quiet"]) == 0
+    assert not old.exists(), "files of two runs side by side belong to neither"
+
+
+def test_an_unknown_format_is_told_before_any_work(arguments, tmp_path, capsys):
+    assert main([*arguments, "--formats", "json,fbx"]) == 2
+    said = capsys.readouterr().err
+    assert said == f"error: --formats: 'fbx' is unknown; known: json, npz, overlay, {', '.join(FORMATS)}\n"
+    assert not (tmp_path / "out").exists()
