@@ -6,8 +6,10 @@ Files are `mXX_sYY_eZZ_positions.txt` (`..._inc.txt` where done wrongly): a row 
 """
 
 import io
+import lzma
 import re
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 
@@ -68,7 +70,13 @@ def _texts(source: Path) -> Iterator[tuple[Path, str, str]]:
             with zipfile.ZipFile(archive) as opened:
                 for name in sorted(filter(_wanted, opened.namelist())):
                     yield archive, name, opened.read(name).decode("utf-8", errors="replace")
-        except zipfile.BadZipFile as error:
+        except (
+            zipfile.BadZipFile,
+            RuntimeError,
+            EOFError,
+            lzma.LZMAError,
+            zlib.error,
+        ) as error:  # encrypted, cut, garbled
             raise PoseError(f"{archive}: not a ZIP file, or a damaged one") from error
 
 

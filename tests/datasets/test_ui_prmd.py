@@ -80,6 +80,32 @@ def test_nothing_there(tmp_path):
         ui_prmd.load_ui_prmd(tmp_path)
 
 
+def test_garbled_archive(markers, tmp_path):
+    path = tmp_path / "s01.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("m01_s01_e01_positions.txt", text_of(markers))
+    content = bytearray(path.read_bytes())
+    content[2000:2100] = bytes(100)
+    path.write_bytes(content)
+    with pytest.raises(PoseError, match=r"s01\.zip: not a ZIP file, or a damaged one"):
+        ui_prmd.load_ui_prmd(path)
+
+
+@pytest.mark.slow
+def test_all_people_are_what_the_docs_say(shared):
+    said = []
+    clips = ui_prmd.load_ui_prmd(shared / "mocap" / "ui-prmd", said.append)
+    assert len(clips) == 632
+    assert len(said) == 10  # two of the eight people came twice
+    for person in {clip.subject for clip in clips}:
+        points = np.concatenate([c.points for c in clips if c.subject == person and c.name.split("_")[1] > "m06"])
+        for side in ("left", "right"):
+            hip, knee, ankle = (points[:, POINTS.index(f"{side}_{joint}")] for joint in ("hip", "knee", "ankle"))
+            thigh, shin = hip - knee, ankle - knee
+            cos = (thigh * shin).sum(axis=-1) / np.linalg.norm(thigh, axis=-1) / np.linalg.norm(shin, axis=-1)
+            assert 2 < np.median(180 - np.degrees(np.arccos(cos))) < 11
+
+
 def test_a_real_person_stands_nearly_straight_on_legs_of_one_length(shared, tmp_path):
     said = []
     line = ui_prmd.prepare_ui_prmd(shared / "mocap" / "ui-prmd" / "s09.zip", tmp_path / "s09.npz", said.append)
