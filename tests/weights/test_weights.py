@@ -161,6 +161,18 @@ def test_the_folders_are_searched_in_order_and_the_cache_last(tmp_path, monkeypa
         assert store.locate("model") == folder / "model.bin"
 
 
+def test_weights_in_the_cache_of_the_old_name_are_found(tmp_path, monkeypatch):
+    monkeypatch.delenv("POSE_WEIGHTS_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert Store.from_environment().folders == ()
+    old = tmp_path / "pose-pipeline" / "weights"
+    old.mkdir(parents=True)
+    (old / "model.bin").write_bytes(CONTENT)
+    store = replace(Store.from_environment(), catalogue={"model": a_weight(ByHand("nowhere"))})
+    assert store.cache == tmp_path / "pose-run" / "weights"
+    assert store.locate("model") == old / "model.bin"
+
+
 def test_a_damaged_file_is_an_error_even_if_a_later_folder_has_a_good_one(tmp_path):
     good, bad = tmp_path / "good", tmp_path / "bad"
     for folder, content in ((good, CONTENT), (bad, CONTENT[:-1])):
