@@ -1,5 +1,6 @@
-"""`pose-lift`: 2D keypoints of one person in, 3D out. The lifter alone, for keypoints from anywhere."""
+"""`pose-lift`: 2D keypoints in, 3D out. The lifter alone, for keypoints from anywhere."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
 
 if TYPE_CHECKING:
-    from pose.sequences import Sequence3D
+    from pose.sequences import Sequence2D, Sequence3D
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +25,8 @@ class LiftConfig:
     out: str | None = option(None, "the .npz file for the answer; a folder when there are several inputs")
     lifter: str = option("offline", "offline, stream, or a checkpoint file")
     lookahead: int = option(0, "frames that a streaming lifter may wait for", least=0)
+    fps: float | None = option(None, "frames a second, for JSON keypoints, which do not say", least=0.001, most=1000.0)
+    image_size: str | None = option(None, "width x height px, for JSON keypoints that do not say, such as 1920x1080")
     repair: bool = option(True, "undo left/right swaps and drop outliers first")
     device: str = option("auto", "where the network runs; auto: cuda where there is one", choices=DEVICES)
     overwrite: bool = option(False, "replace answers that are there already")
@@ -38,22 +41,25 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Entry point of `pose-lift`."""
     parser = ArgumentParser(
         prog="pose-lift",
-        description="Lift the 2D keypoints of one person to 3D. docs/outputs.md describes both files.",
+        description="Lift 2D keypoints to 3D, a file for each person. docs/outputs.md describes what goes in and out.",
         exit_on_error=False,
     )
-    parser.add_argument("keypoints", nargs="*", type=str, help="one or more .npz files with keypoints")
+    parser.add_argument(
+        "keypoints", nargs="*", type=str, help=".npz, COCO or AlphaPose JSON files, or OpenPose folders"
+    )
     add_config_option(parser)
     add_options(parser, LiftConfig)
     parsed = parse_arguments(parser, config_first(argv))
     if not parsed.keypoints:
-        raise UsageError("no keypoints: name one or more .npz files")
+        raise UsageError("no keypoints: name one or more .npz or .json files, or folders of JSON files")
     lift([Path(name) for name in parsed.keypoints], config_of(LiftConfig, parsed))
 
 
 def lift(inputs: list[Path], config: LiftConfig) -> None:
     """Answer every input. Everything is read and checked before the first network runs."""
-    targets = plan_targets(inputs, config)
-    sequences = [read_keypoints(path) for path in inputs]
+    people = [_read(path, config) for path in inputs]
+    targets = plan_targets(inputs, [list(one) for one in people], config)
+    sequences = [sequence for one in people for sequence in one.values()]
     from pose.lifter.predict import Lifter
     from pose.system.device import resolve_device
 
@@ -70,15 +76,38 @@ def lift(inputs: list[Path], config: LiftConfig) -> None:
             print(f"{target}: {len(answer)} frames")
 
 
-def plan_targets(inputs: list[Path], config: LiftConfig) -> list[Path]:
-    """The file for each answer. Raises UsageError when two would be one, or one is there already."""
+def _read(path: Path, config: LiftConfig) -> "dict[int, Sequence2D]":
+    """Everybody in one input, by id."""
+    if path.is_dir() or path.suffix.lower() == ".json":
+        from pose.files.keypoints_json import read_people
+
+        return read_people(path, config.fps, _image_size(config.image_size))
+    return {1: read_keypoints(path)}
+
+
+def _image_size(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d+)x(\d+)", text)
+    if found is None or "0" in found.groups():
+        raise UsageError(f"image_size: expected width x height in px, such as 1920x1080, got {text!r}")
+    return int(found[1]), int(found[2])
+
+
+def plan_targets(inputs: list[Path], people: list[list[int]], config: LiftConfig) -> list[Path]:
+    """The file for each answer; people: the ids in each input, named in the file where there are several.
+
+    Raises UsageError when two would be one, or one is there already.
+    """
     out = None if config.out is None else Path(config.out)
-    if out is None:
-        targets = [path.with_name(f"{path.stem}-3d.npz") for path in inputs]
-    elif len(inputs) > 1 or out.is_dir():
-        targets = [out / f"{path.stem}.npz" for path in inputs]
-    else:
-        targets = [out]
+    targets = []
+    for path, ids in zip(inputs, people, strict=True):
+        if out is None:
+            target = path.with_name(f"{path.stem}-3d.npz")
+        else:
+            target = out / f"{path.stem}.npz" if len(inputs) > 1 or out.is_dir() else out
+        named = [target.with_name(f"{target.stem}-person{person}{target.suffix}") for person in ids]
+        targets += named if len(ids) > 1 else [target]
     for place, target in enumerate(targets):
         if target in targets[:place]:
             raise UsageError(f"two inputs would both be answered in {target}; give them different names")

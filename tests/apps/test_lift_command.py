@@ -176,6 +176,8 @@ def test_frame_numbers_as_times_are_a_warning_of_one_line(desk, tiny_lifter):
 def test_bad_call_is_one_line(arguments, status, words, desk, tiny_lifter, capsys):
     np.savez("in.npz", **keypoints())
     Path("text.npz").write_text("hello")
+    Path("sub").mkdir()
+    np.savez("sub/in.npz", **keypoints())
     whole = Path("in.npz").read_bytes()
     Path("cut.npz").write_bytes(whole[: len(whole) // 2])
     with zipfile.ZipFile("in.npz") as archive:

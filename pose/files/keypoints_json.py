@@ -1,0 +1,203 @@
+"""2D keypoints of other programs: COCO keypoint JSON, AlphaPose/Halpe JSON, and folders of OpenPose or AlphaPose JSON.
+
+None of them says when a picture was taken, and most not how large it is; both come from the caller. Sources of the
+formats: COCO's data format page; OpenPose's and AlphaPose's documentation of their output.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.errors import PoseError, UsageError
+from pose.sequences import Sequence2D
+from pose.skeletons import COCO_NAMES
+from pose.types import F32
+
+EXPECTED = (
+    "expected COCO keypoint JSON, AlphaPose JSON, or a folder with one OpenPose or AlphaPose JSON file for each frame"
+)
+_BODY_18 = (
+    "nose", "neck", "right_shoulder", "right_elbow", "right_wrist", "left_shoulder", "left_elbow", "left_wrist",
+    "right_hip", "right_knee", "right_ankle", "left_hip", "left_knee", "left_ankle", "right_eye", "left_eye",
+    "right_ear", "left_ear",
+)  # fmt: skip
+_BODY_25 = (*_BODY_18[:8], "middle_hip", *_BODY_18[8:], "toes", "toes", "heel", "toes", "toes", "heel")
+# Number of joints -> skeleton, and which of them it takes.
+_COCO_OF_18 = [_BODY_18.index(name) for name in COCO_NAMES]
+_COCO_OF_25 = [_BODY_25.index(name) for name in COCO_NAMES]
+LAYOUTS: dict[int, tuple[str, list[int]]] = {
+    17: ("coco17", list(range(17))),
+    18: ("coco17", _COCO_OF_18),
+    25: ("coco17", _COCO_OF_25),
+    26: ("halpe26", list(range(26))),
+    133: ("wholebody133", list(range(133))),
+    136: ("halpe26", list(range(26))),  # Halpe with face and hands
+}
+_MOST_FRAMES = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """One person in one frame. person: an id, None where the file has none. points: (J, 3) x px, y px, score."""
+
+    frame: int
+    person: int | None
+    points: NDArray[np.float64]
+
+
+def read_people(path: Path, fps: float | None, image_size: tuple[int, int] | None) -> dict[int, Sequence2D]:
+    """Everybody in a file or folder, by id; 1 where the file has one person and no ids.
+
+    fps: frames a second. image_size: (width, height) px. Frames that are missing in between have score 0. Raises
+    UsageError for what is not there or not said, PoseError with one line for what does not hold keypoints.
+    """
+    if not path.exists():
+        raise UsageError(f"{path}: no such file or folder")
+    try:
+        seen, size = _folder(path) if path.is_dir() else _file(path)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        detail = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else error
+        raise PoseError(f"{path}: {EXPECTED}; {detail}") from error
+    if not seen:
+        raise PoseError(f"{path}: holds no keypoints")
+    if fps is None:
+        raise UsageError(f"{path}: says nothing of time; give the video's frames a second with --fps")
+    size = image_size or size
+    if size is None:
+        raise UsageError(f"{path}: says nothing of the picture's size; give it with --image-size, such as 1920x1080")
+    return {person: _sequence(path, part, fps, size) for person, part in _by_person(path, seen).items()}
+
+
+def _file(path: Path) -> tuple[list[_Seen], tuple[int, int] | None]:
+    document = _load(path)
+    if isinstance(document, dict):
+        return _annotations(document)
+    if not isinstance(document, list):
+        raise ValueError(f"the file holds a {type(document).__name__}")
+    return [_entry(entry, _frame_number(entry["image_id"])) for entry in document], None
+
+
+def _annotations(document: dict[str, Any]) -> tuple[list[_Seen], tuple[int, int] | None]:
+    """COCO's annotation files: pictures in the order of their frame numbers, names, or ids."""
+    images = document["images"]
+    sizes = {(int(image["width"]), int(image["height"])) for image in images if "width" in image}
+    if len(sizes) > 1:
+        raise ValueError("its pictures have different sizes, so they are no video")
+    frames = {image["id"]: _image_frame(image) for image in images}
+    if len(set(frames.values())) < len(frames):
+        frames = {image: place for place, image in enumerate(frames)}
+    entries = [entry for entry in document["annotations"] if "keypoints" in entry]
+    return [_entry(entry, frames[entry["image_id"]]) for entry in entries], next(iter(sizes), None)
+
+
+def _image_frame(image: dict[str, Any]) -> int:
+    if "frame_id" in image:
+        return int(image["frame_id"])
+    return _frame_number(image["file_name"] if re.search(r"\d", str(image.get("file_name", ""))) else image["id"])
+
+
+def _entry(entry: dict[str, Any], frame: int) -> _Seen:
+    person = entry.get("track_id", entry.get("idx"))
+    while isinstance(person, list):  # AlphaPose writes [id, ...] after merging
+        person = person[0] if person else None
+    return _Seen(frame, None if person is None else int(person), _triples(entry["keypoints"]))
+
+
+def _folder(path: Path) -> tuple[list[_Seen], tuple[int, int] | None]:
+    files = sorted(path.glob("*.json"))
+    if not files:
+        raise ValueError("there is no .json file in the folder")
+    return [seen for file in files for seen in _frame_file(file)], None
+
+
+def _frame_file(file: Path) -> Iterator[_Seen]:
+    try:
+        document = _load(file)
+        frame = _frame_number(file.name.removesuffix(".json").removesuffix("_keypoints"))
+        people = document["people"] if "people" in document else document["bodies"]
+        for person in people:
+            given = person.get("person_id", [-1])
+            number = int(given[0] if isinstance(given, list) else given)
+            values = person["pose_keypoints_2d"] if "pose_keypoints_2d" in person else person["joints"]
+            yield _Seen(frame, None if number < 0 else number, _triples(values))
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
+        detail = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else error
+        raise ValueError(f"{file.name}: {detail}") from error
+
+
+def _load(file: Path) -> Any:
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"it is no JSON ({error})") from error
+    except OSError as error:
+        raise PoseError(f"{file}: {error.strerror or error}") from error
+
+
+def _frame_number(name: int | str) -> int:
+    """The last number in a name: 12 of 12, "12.jpg", "clip_000012"."""
+    if isinstance(name, int):
+        return name
+    numbers = re.findall(r"\d+", re.sub(r"\.[A-Za-z]\w*$", "", str(name)))
+    if not numbers:
+        raise ValueError(f"{name!r} has no frame number")
+    return int(numbers[-1])
+
+
+def _triples(values: Any) -> NDArray[np.float64]:
+    points = np.asarray(values, np.float64)
+    if points.ndim != 1 or len(points) % 3 or len(points) // 3 not in LAYOUTS:
+        known = ", ".join(map(str, LAYOUTS))
+        raise ValueError(f"keypoints should be x, y, score of {known} joints, one after the other; got {points.shape}")
+    return points.reshape(-1, 3)
+
+
+def _by_person(path: Path, seen: list[_Seen]) -> dict[int, list[_Seen]]:
+    people: dict[int, list[_Seen]] = {}
+    known = all(one.person is not None for one in seen)
+    for one in seen:
+        people.setdefault(one.person if known and one.person is not None else 1, []).append(one)
+    for person, part in people.items():
+        frames = [one.frame for one in part]
+        twice = (
+            next((frame for frame in frames if frames.count(frame) > 1), None)
+            if len(set(frames)) < len(frames)
+            else None
+        )
+        if twice is not None:
+            who = f"person {person}" if known else "several people without ids"
+            raise PoseError(f"{path}: {who} in frame {twice}; one person needs one id (track_id, idx or person_id)")
+        if max(frames) - min(frames) > _MOST_FRAMES:
+            raise PoseError(f"{path}: frames {min(frames)} to {max(frames)} are too many; image ids must count frames")
+    return dict(sorted(people.items()))
+
+
+def _sequence(path: Path, seen: list[_Seen], fps: float, size: tuple[int, int]) -> Sequence2D:
+    counts = {len(one.points) for one in seen}
+    if len(counts) > 1:
+        raise PoseError(f"{path}: the number of joints changes between frames ({', '.join(map(str, sorted(counts)))})")
+    skeleton, rows = LAYOUTS[counts.pop()]
+    first = min(one.frame for one in seen)
+    length = max(one.frame for one in seen) - first + 1
+    keypoints, scores = np.zeros((length, len(rows), 2), np.float32), np.zeros((length, len(rows)), np.float32)
+    for one in seen:
+        points = one.points[rows]
+        keypoints[one.frame - first], scores[one.frame - first] = points[:, :2], points[:, 2]
+    scores = _as_scores(scores)
+    unseen = ~np.isfinite(keypoints).all(axis=2) | (keypoints == 0).all(axis=2) | ~np.isfinite(scores)
+    scores[unseen] = 0
+    keypoints[scores == 0] = 0
+    return Sequence2D(keypoints, scores, (first + np.arange(length)) / fps, size, skeleton)
+
+
+def _as_scores(third: F32) -> F32:
+    """The third number of a keypoint: COCO's flags 0, 1, 2 (1: hidden, but known) become 0 and 1."""
+    flags = np.isin(third, (0, 1, 2)).all()
+    scores: F32 = (third > 0).astype(np.float32) if flags else np.clip(third, 0, 1)
+    return scores
