@@ -4,7 +4,7 @@ To add a detector or an estimator, write its file and add one line here (CONTRIB
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from pose.networks.yolo import YoloOptions
 
 Stage = TypeVar("Stage")
+
+AUTO_DETECTOR = "auto"
+PREFERRED_DETECTOR, STAND_IN_DETECTOR = "rtmdet", "blazepose"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +166,36 @@ ONE_PASS: dict[str, Choice[OnePass]] = {
 }
 
 
+def detector_choice(name: str) -> Choice[Detector]:
+    """The entry of a detector; of the one that `auto` prefers."""
+    return DETECTORS[PREFERRED_DETECTOR if name == AUTO_DETECTOR else name]
+
+
+def choose_detector(config: "PipelineConfig") -> tuple["PipelineConfig", str | None]:
+    """`config` with the detector that `auto` stands for, and why that is only the stand-in (None: it is not).
+
+    RTMDet finds people of all sizes. Its weights lie on a web server, which not every machine reaches; BlazePose's come
+    from the package index. Whoever chose RTMDet's weights or size, or CUDA, gets RTMDet or the error.
+    """
+    if config.detector != AUTO_DETECTOR:
+        return config, None
+    from pose.weights import locate_if_reachable
+
+    preferred = replace(config, detector=PREFERRED_DETECTOR)
+    weight = DETECTORS[PREFERRED_DETECTOR].weight
+    assert weight is not None
+    if config.detector_model or config.detector_size or config.device == "cuda" or config.precision != "auto":
+        return preferred, None
+    found = locate_if_reachable(weight)
+    if isinstance(found, Path):
+        return preferred, None
+    stand_in = replace(config, detector=STAND_IN_DETECTOR, detection_score=None)
+    return stand_in, (
+        "BlazePose's detector looked for people: it misses those who are far away or half hidden. "
+        f"RTMDet's weights could not be had ({found}); `pose-weights fetch {weight}` tries again"
+    )
+
+
 def build(
     table: dict[str, Choice[Stage]],
     name: str,
@@ -203,7 +236,7 @@ def unused_keys(config: "PipelineConfig") -> dict[str, str]:
         name = config.detector
         unused["detect_every"] = f"{name} finds people and joints in one pass, in every frame"
         unused["presence_score"] = f"{name} finds people and joints in one pass; its threshold is detection_score"
-    choice = DETECTORS[config.detector]
+    choice = detector_choice(config.detector)
     if choice.weight is None and not choice.own_file:
         unused["detection_score"] = f"{config.detector} has no network that gives a score"
     return unused
@@ -215,7 +248,7 @@ def model_files(config: "PipelineConfig") -> list[tuple[str, str, Path]]:
     if is_one_pass(config):
         detector = estimator = one_pass_model(config)
     files = (
-        ("detector", config.detector, weight_file(DETECTORS[config.detector], *detector)),
+        ("detector", config.detector, weight_file(detector_choice(config.detector), *detector)),
         ("estimator", config.estimator, weight_file(ESTIMATORS[config.estimator], *estimator)),
     )
     return [(role, name, file) for role, name, file in files if file is not None]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, get_args
 
-from pose.builders import DETECTORS, ESTIMATORS, unused_keys
+from pose.builders import AUTO_DETECTOR, DETECTORS, ESTIMATORS, detector_choice, unused_keys
 from pose.errors import UsageError
 from pose.people.identities import TRACKERS
 from pose.system.device import Device, Precision, driver_present, onnx_has_cuda
@@ -49,7 +49,11 @@ class PipelineConfig:
     A detector and an estimator of the same name in `pose.builders.ONE_PASS` are one network, run once a frame.
     """
 
-    detector: str = option("blazepose", "what finds people", choices=tuple(DETECTORS))
+    detector: str = option(
+        AUTO_DETECTOR,
+        "what finds people; auto: rtmdet, or blazepose where its weights cannot be had",
+        choices=(AUTO_DETECTOR, *DETECTORS),
+    )
     estimator: str = option("blazepose", "what finds the joints of a person", choices=tuple(ESTIMATORS))
     detector_model: str | None = option(None, "weights of the detector: a file, or a name; by default the usual ones")
     estimator_model: str | None = option(None, "weights of the estimator: a file, or a name; by default the usual ones")
@@ -63,7 +67,11 @@ class PipelineConfig:
     precision: str = option("auto", "what networks compute in; auto: the file's, or half on cuda", choices=PRECISIONS)
     threads: int = option(2, "CPU threads of each network", least=1)
     max_people: int = option(10, "follow at most this many people at a time", least=1)
-    detect_every: float = option(0.3, "seconds between looks for newcomers while people are in view", least=0.0)
+    detect_every: float = option(
+        0.3,
+        "seconds between looks for newcomers while people are in view, if the picture has changed; 0: every frame",
+        least=0.0,
+    )
     detection_score: float | None = option(
         None, "least score of a detection; by default the detector's own", least=0.0, most=1.0
     )
@@ -78,7 +86,7 @@ class PipelineConfig:
 
     def __post_init__(self) -> None:
         check_options(self)
-        if self.detector_size is not None and not DETECTORS[self.detector].sized:
+        if self.detector_size is not None and not detector_choice(self.detector).sized:
             raise UsageError(f"detector_size: {self.detector} knows one size only")
         usual = {entry.name: entry.default for entry in fields(self)}
         for key, reason in unused_keys(self).items():

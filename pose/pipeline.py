@@ -17,7 +17,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.builders import DETECTORS, ESTIMATORS, ONE_PASS, build, is_one_pass, model_files, one_pass_model
+from pose.builders import (
+    DETECTORS,
+    ESTIMATORS,
+    ONE_PASS,
+    build,
+    choose_detector,
+    is_one_pass,
+    model_files,
+    one_pass_model,
+)
 from pose.camera import intrinsics_from_fov
 from pose.config import AUTO_LIFTER, PipelineConfig, load_preset
 from pose.errors import UsageError
@@ -27,6 +36,7 @@ from pose.networks.input import shared_uploads
 from pose.networks.warm_up import warm_up_lifter, warm_up_networks, warm_up_one_pass, warm_up_tracker
 from pose.people.follow import PeopleTracker
 from pose.people.one_pass import OnePassPeople
+from pose.people.unfollowed import count_unfollowed
 from pose.skeletons import Skeleton
 from pose.stages import Detector, Estimator, LifterStage, OnePass, PeopleStage
 from pose.system.device import resolve_device, seed_torch, torch_threads
@@ -64,9 +74,11 @@ class StageTimes:
 class Pipeline:
     """Frames in, tracked people in 2D and 3D out. Networks are loaded once; every `run` starts with new identities.
 
-    config: with the lifter that `auto` stands for. device: where networks run. times: seconds spent in each stage so
-    far. skeleton: of the 2D keypoints. people_stage: makes a stage that finds and follows people, and knows of nobody
-    yet. turn: held while the 2D networks see a frame, so that sessions in several threads can share them.
+    config: with the detector and the lifter that `auto` stands for. stand_in: why the detector is not the one that
+    `auto` prefers; None where it is. device: where networks run. times: seconds spent in each stage so far. skeleton:
+    of the 2D keypoints. finder: the network that finds people. people_stage: makes a stage that finds and follows
+    people, and knows of nobody yet. turn: held while the 2D networks see a frame, so that sessions in several threads
+    can share them.
     """
 
     def __init__(
@@ -87,7 +99,7 @@ class Pipeline:
         config = config or PipelineConfig()
         if config.lifter == AUTO_LIFTER:
             config = replace(config, lifter="stream" if live else "offline")
-        self.config = config
+        self.config, self.stand_in = choose_detector(config)
         self.intrinsics = intrinsics
         self.times = StageTimes()
         self.turn = threading.Lock()
@@ -96,15 +108,17 @@ class Pipeline:
         if not self._lifter.streaming and (live or config.lookahead):
             key = "lifter" if live else "lookahead"
             raise UsageError(f"{key}: {config.lifter} sees whole windows and cannot stream; use the lifter stream")
-        self.skeleton, self.people_stage = _people_stages(config, self.times, warm=live)
+        self.finder, self.skeleton, self.people_stage = _people_stages(self.config, self.times, warm=live)
         seed_torch(config.seed)
         if live:
             warm_up_lifter(self.lifter_stage((256, 256)), len(self.skeleton))
 
     @classmethod
-    def from_preset(cls, name: str, *, intrinsics: NDArray[np.float64] | None = None, **changes: Any) -> Self:
+    def from_preset(
+        cls, name: str, *, intrinsics: NDArray[np.float64] | None = None, live: bool = False, **changes: Any
+    ) -> Self:
         """The pipeline of a preset in `configs/`, with some fields of its `PipelineConfig` changed."""
-        return cls(load_preset(name, **changes), intrinsics=intrinsics)
+        return cls(load_preset(name, **changes), intrinsics=intrinsics, live=live)
 
     @property
     def models(self) -> tuple[ModelInfo, ...]:
@@ -165,7 +179,7 @@ class Session:
 
     def __init__(self, pipeline: Pipeline, image_size: tuple[int, int]) -> None:
         self._times = pipeline.times
-        self._turn = pipeline.turn
+        self._turn, self._finder = pipeline.turn, pipeline.finder
         self._incoming = IncomingFrames(image_size)
         self._people = pipeline.people_stage()
         self._lifter = pipeline.lifter_stage(image_size)
@@ -181,7 +195,10 @@ class Session:
         """The people of the next frame, in 2D. Raises what `push` raises."""
         self._incoming.check(frame)
         with self._turn, self._times.measure("track"), shared_uploads():
-            return self._people.step(frame.image, frame.index, frame.time)
+            self._finder.found = None
+            people = self._people.step(frame.image, frame.index, frame.time)
+            unfollowed = 0 if self._finder.found is None else count_unfollowed(self._finder.found, people.boxes)
+            return replace(people, unfollowed=unfollowed) if unfollowed else people
 
     def lift(self, people: People) -> list[FrameResult]:
         """Take the people of the next frame; return the frames that are final now, oldest first."""
@@ -196,8 +213,11 @@ class Session:
 
 def _people_stages(
     config: PipelineConfig, times: StageTimes, warm: bool = False
-) -> tuple[Skeleton, Callable[[], PeopleStage]]:
-    """The 2D skeleton, and what makes a stage of these networks; they are loaded once. warm: and run once, too."""
+) -> tuple["_TimedDetector | _TimedOnePass", Skeleton, Callable[[], PeopleStage]]:
+    """What finds people, the 2D skeleton, and what makes a stage of these networks; they are loaded once.
+
+    warm: and run once, too.
+    """
     follow: dict[str, Any] = {"tracker": config.tracker, "max_people": config.max_people}
     if warm:
         warm_up_tracker(config.tracker)
@@ -205,18 +225,20 @@ def _people_stages(
         network = _TimedOnePass(build(ONE_PASS, config.detector, config, *one_pass_model(config)), times)
         if warm:
             warm_up_one_pass(network)
-        return network.skeleton, partial(OnePassPeople, network, **follow)
+        return network, network.skeleton, partial(OnePassPeople, network, **follow)
     detector = _TimedDetector(build(DETECTORS, config.detector, config, config.detector_model), times)
     estimator = _TimedEstimator(build(ESTIMATORS, config.estimator, config, config.estimator_model), times)
     if warm:
         warm_up_networks(detector, estimator)
     presence = ESTIMATORS[config.estimator].presence if config.presence_score is None else config.presence_score
     follow |= {"detect_every": config.detect_every, "presence_threshold": presence}
-    return estimator.skeleton, partial(PeopleTracker, detector, estimator, **follow)
+    return detector, estimator.skeleton, partial(PeopleTracker, detector, estimator, **follow)
 
 
 class _TimedOnePass:
-    """A network for people and their keypoints, whose time is taken."""
+    """A network for people and their keypoints, whose time is taken. found: in the last picture."""
+
+    found: Boxes | None = None
 
     def __init__(self, network: OnePass, times: StageTimes) -> None:
         self.name = network.name
@@ -226,11 +248,15 @@ class _TimedOnePass:
 
     def find(self, images: Sequence[U8]) -> list[tuple[Boxes, Keypoints2D]]:
         with self._times.measure("people and keypoints"):
-            return self._network.find(images)
+            answers = self._network.find(images)
+        self.found = answers[-1][0]
+        return answers
 
 
 class _TimedDetector:
-    """A detector whose time is taken."""
+    """A detector whose time is taken. found: in the last picture."""
+
+    found: Boxes | None = None
 
     def __init__(self, detector: Detector, times: StageTimes) -> None:
         self.name = detector.name
@@ -239,7 +265,9 @@ class _TimedDetector:
 
     def detect(self, images: Sequence[U8]) -> list[Boxes]:
         with self._times.measure("detect"):
-            return self._detector.detect(images)
+            answers = self._detector.detect(images)
+        self.found = answers[-1]
+        return answers
 
 
 class _TimedEstimator:

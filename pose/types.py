@@ -142,7 +142,8 @@ class People:
     """The tracked people of one frame, in 2D.
 
     index, time: of the frame. ids: (P,) int64, stable over time. boxes: (P, 4) xyxy px. box_scores: (P,).
-    keypoints: (P, J, 2) px. scores: (P, J). J is the estimator's skeleton.
+    keypoints: (P, J, 2) px. scores: (P, J). J is the estimator's skeleton. unfollowed: how many more the detector is
+    sure to have seen, if it looked.
     """
 
     index: int
@@ -152,6 +153,7 @@ class People:
     box_scores: F32
     keypoints: F32
     scores: F32
+    unfollowed: int = 0
 
     def __post_init__(self) -> None:
         n, j = self.scores.shape

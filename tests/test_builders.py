@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pose.builders import DETECTORS, ESTIMATORS, ONE_PASS, build, is_one_pass, model_files
+from pose.builders import DETECTORS, ESTIMATORS, ONE_PASS, build, choose_detector, is_one_pass, model_files
 from pose.config import PipelineConfig, load_preset, with_networks_of
 from pose.errors import PoseError, UsageError
 from pose.pipeline import StageTimes, _people_stages
@@ -57,7 +57,7 @@ def test_detector_and_estimator_of_one_name_are_one_pass(weights_dir):
     assert not is_one_pass(config(detector="yolo", estimator="yolo-pose"))
     assert not is_one_pass(config())
     times = StageTimes()
-    skeleton, make = _people_stages(config(**both, estimator_model=pose), times)
+    _, skeleton, make = _people_stages(config(**both, estimator_model=pose), times)
     people = make().step(picture(), 0, 0.0)
     assert people.scores.shape[1] == len(skeleton) == 17
     assert list(times.seconds) == ["people and keypoints"]
@@ -101,7 +101,7 @@ def test_options_reach_the_network():
 def test_a_model_that_is_not_there_is_said_of_the_option_that_named_it(key):
     one_pass = config(detector="yolo-pose", estimator="yolo-pose", **{key: "nope.pt"})
     for chosen in (one_pass, config(**{key: "nope.pt"})):
-        for use in (model_files, lambda chosen: _people_stages(chosen, StageTimes())):
+        for use in (model_files, lambda chosen: _people_stages(choose_detector(chosen)[0], StageTimes())):
             with pytest.raises(UsageError, match=f"^{key}: nope.pt is neither a file nor a name"):
                 use(chosen)
 
@@ -141,5 +141,5 @@ def test_every_one_pass_network_is_a_detector_and_an_estimator_too():
     ("name", "score", "used"), [("movenet", None, 0.45), ("movenet", 0.6, 0.6), ("blazepose", None, 0.5)]
 )
 def test_presence_is_the_estimators_own_or_the_users(name, score, used):
-    _, make = _people_stages(config(detector="full-frame", estimator=name, presence_score=score), StageTimes())
+    _, _, make = _people_stages(config(detector="full-frame", estimator=name, presence_score=score), StageTimes())
     assert make()._presence_threshold == used

@@ -91,7 +91,7 @@ def test_every_preset_is_valid_and_can_be_changed(name):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"detector": "magic"}, "detector: 'magic' is unknown; known: blazepose"),
+        ({"detector": "magic"}, "detector: 'magic' is unknown; known: auto, blazepose"),
         ({"max_people": 0}, "max_people: 0 is out of range; allowed: at least 1"),
         ({"presence_score": 1.5}, "presence_score: 1.5 is out of range; allowed: 0 to 1"),
         ({"presence_score": float("nan")}, "presence_score: nan is out of range"),
@@ -162,7 +162,7 @@ def test_models_are_named_with_their_hashes(pipeline, weights_dir):
     from pose.weights import sha256_of
 
     hashes = {model.role: model.sha256 for model in pipeline.models}
-    assert hashes["detector"] == sha256_of(weights_dir / "blazepose-detector.tflite")
+    assert hashes["detector"] == sha256_of(weights_dir / "rtmdet-nano-person-320.onnx")
     assert hashes["estimator"] == sha256_of(weights_dir / "blazepose-landmark-full.tflite")
     assert len(hashes["lifter"]) == 64
 

@@ -43,9 +43,9 @@ def test_the_presets_that_are_promised_are_there():
 @pytest.mark.parametrize("name", ["fast", "accurate", "permissive"])
 def test_defaults_and_permissive_use_no_agpl(name):
     preset = load_preset(name)
-    from pose.builders import DETECTORS, ESTIMATORS
+    from pose.builders import ESTIMATORS, detector_choice
 
-    used = [DETECTORS[preset.detector].weight, ESTIMATORS[preset.estimator].weight]
+    used = [detector_choice(preset.detector).weight, ESTIMATORS[preset.estimator].weight]
     assert [WEIGHTS[weight].licence for weight in used] == ["Apache-2.0", "Apache-2.0"]
 
 

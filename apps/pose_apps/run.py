@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.interrupts import Interrupts
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
 from pose_apps.support.outputs import FORMATS, Outputs, plan_outputs
+from pose_apps.support.summary import Tally, counted, report
 
 if TYPE_CHECKING:
     from pose.files import ResultSpool, ResultWriter, RunInfo
@@ -52,23 +53,6 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         check_options(self)
-
-
-@dataclass(slots=True)
-class Tally:
-    """What a run has seen so far."""
-
-    frames: int = 0
-    first_time: float = 0.0
-    last_time: float = 0.0
-    ids: set[int] = field(default_factory=set)
-
-    def add(self, result: "FrameResult") -> None:
-        if self.frames == 0:
-            self.first_time = result.time
-        self.last_time = result.time
-        self.frames += 1
-        self.ids.update(result.people.ids.tolist())
 
 
 @run_command
@@ -157,7 +141,8 @@ def run(config: RunConfig, pipeline_config: PipelineConfig) -> int:
             with pipeline.times.measure("exports"):
                 exported = write_exports(list(outputs.exports), results.folder, config.video)
         if not config.quiet:
-            _report(tally, source, pipeline, results, exported, time.perf_counter() - begun)
+            files = [path for path in results.files.values() if path.exists()] + exported
+            report(tally, source, pipeline, files, time.perf_counter() - begun)
         if config.profile:
             _print_times(pipeline.times.seconds, tally.frames)
         if source.cut_short:
@@ -172,7 +157,7 @@ def _interruption(tally: Tally, source: "Source", results: Outputs, wanted: Outp
     if tally.frames == 0:
         return KeyboardInterrupt("no frame was finished, nothing is kept")
     known = source.info.frame_count
-    text = f"{tally.frames} of {known} frames" if known and known >= tally.frames else f"{tally.frames} frames"
+    text = f"{tally.frames} of {known} frames" if known and known >= tally.frames else counted(tally.frames, "frame")
     where = "" if results is wanted else f" in {results.folder}; the earlier result stays"
     return KeyboardInterrupt(f"{text} kept, marked incomplete{where}")
 
@@ -198,7 +183,7 @@ def _process(source: "Source", pipeline: "Pipeline", outputs: Outputs, config: R
                     with pipeline.times.measure("write"):
                         for sink in sinks:
                             sink.write(result)
-                    tally.add(result)
+                    tally.add(result, pipeline.skeleton)
         finally:
             if tally.frames == 0:
                 for writer in writers:
@@ -269,27 +254,6 @@ def _shown(results: Iterable["FrameResult"], source: "Source", what: str, quiet:
 def _warn(problems: Iterable[str]) -> None:
     for problem in problems:
         print(f"warning: {problem}", file=sys.stderr)
-
-
-def _report(
-    tally: Tally, source: "Source", pipeline: "Pipeline", outputs: Outputs, exported: list[Path], seconds: float
-) -> None:
-    """The closing summary."""
-    video_seconds = tally.last_time - tally.first_time + 1 / source.info.fps
-    frames = "1 frame" if tally.frames == 1 else f"{tally.frames} frames"
-    people = {0: "no people", 1: "1 person"}.get(len(tally.ids), f"{len(tally.ids)} people")
-    print(
-        f"{frames}, {video_seconds:.1f} s of video, {people}; took {seconds:.1f} s "
-        f"({tally.frames / seconds:.1f} frames/s, {video_seconds / seconds:.2f} x real time)"
-    )
-    if not tally.ids:
-        print("nobody was found in this video; the results are empty")
-    elif pipeline.intrinsics is None:
-        camera = pipeline.camera(source.info.size)
-        fov = camera.fov_degrees(source.info.size)
-        print(f"camera: unknown, a field of view of {fov:.0f} degrees was assumed (--intrinsics gives true distances)")
-    written = [path for path in outputs.files.values() if path.exists()] + exported
-    print(f"results: {', '.join(str(path) for path in written)}")
 
 
 def _print_times(seconds: dict[str, float], frames: int) -> None:

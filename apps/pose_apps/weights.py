@@ -1,13 +1,14 @@
 """`pose-weights`: see what weights there are; bring, check and pack them."""
 
 import json
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pose.errors import UsageError
-from pose.weights import Status, Store
+from pose.weights import FetchError, Status, Store, Weight
 from pose.weights.bundle import install_bundle, write_bundle
 from pose.weights.catalogue import Download, Source, ZipMember
 from pose_apps.support.command import parse_arguments, run_command
@@ -95,7 +96,7 @@ def _verify(store: Store, names: list[str]) -> int:
     checked = [status for status in statuses if names or status.state != "missing"]
     for status in checked:
         print(f"{status.state:10}  {status.weight.name}  {status.problem or status.path or ''}".rstrip())
-    if any(status.weight.default and status.state == "missing" for status in statuses) and not names:
+    if any(s.weight.default and not s.weight.stand_in and s.state == "missing" for s in statuses) and not names:
         print("the default path needs more than is here: `pose-weights fetch --all-default` brings it")
     return int(any(status.state != "present" for status in checked))
 
@@ -111,7 +112,19 @@ def _bundle(store: Store, names: list[str], out: str, overwrite: bool, allow_unv
 
 
 def _default_names(store: Store) -> list[str]:
-    return [weight.name for weight in store.catalogue.values() if weight.default]
+    """What the default path needs, without what could not be had now and another weight stands in for."""
+    default = [weight for weight in store.catalogue.values() if weight.default]
+    return [weight.name for weight in default if not (weight.stand_in and _fails(store, weight))]
+
+
+def _fails(store: Store, weight: Weight) -> bool:
+    """Whether a weight could not be had; says so."""
+    try:
+        store.fetch(weight.name)
+    except FetchError as error:
+        print(f"warning: {error}; {weight.stand_in} stands in for it", file=sys.stderr)
+        return True
+    return False
 
 
 def _as_table(statuses: Sequence[Status]) -> str:

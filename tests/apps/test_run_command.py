@@ -57,7 +57,7 @@ def test_one_command_turns_a_clip_into_tracked_3d(call, dance, tmp_path):
     jsonschema.validate(document, json.loads(SCHEMA_PATH.read_text()))
     assert [frame["index"] for frame in document["frames"]] == list(range(45))
     assert {model["role"]: model["name"] for model in document["models"]} == {
-        "detector": "blazepose",
+        "detector": "rtmdet",
         "estimator": "blazepose",
         "lifter": "offline",
     }
@@ -90,6 +90,35 @@ def test_clip_without_people_succeeds_and_says_so(empty_clip, tmp_path, tiny_lif
     poses = load_poses(tmp_path / "out" / "poses.npz")
     assert (len(poses), len(poses.id)) == (12, 0)
     assert len(decoded(tmp_path / "out" / "overlay.mp4")) == 12
+
+
+def test_the_summary_says_what_is_missing(videos, tmp_path, tiny_lifter, capsys):
+    call = ["--video", str(videos / "street.mp4"), "--formats", "npz", "--lifter", str(tiny_lifter), "--overwrite"]
+    assert main([*call, "--out", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    everybody = load_poses(tmp_path / "poses.npz")
+    assert len(set(everybody.id.tolist())) >= 5
+    assert f" {len(set(everybody.id.tolist()))} people; " in said
+    assert re.search(r"\njoints guessed: \d+%, which the picture hardly shows", said)
+    assert main([*call, "--out", str(tmp_path), "--max-people", "2"]) == 0
+    assert re.search(
+        r"\nseen and not followed: up to \d (person|people) at a time \(--max-people is 2\)\n", capsys.readouterr().out
+    )
+
+
+def test_without_rtmdet_the_summary_says_who_is_missed(videos, weights_dir, tmp_path, tiny_lifter, monkeypatch, capsys):
+    for name in ("blazepose-detector.tflite", "blazepose-landmark-full.tflite"):
+        (tmp_path / name).symlink_to(weights_dir / name)
+    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("pose.weights.download.answers", lambda url, schemes, timeout: "no way to the web")
+    call = ["--video", str(videos / "street.mp4"), "--formats", "json", "--out", str(tmp_path / "out")]
+    assert main([*call, "--lifter", str(tiny_lifter)]) == 0
+    said = capsys.readouterr().out
+    assert "BlazePose's detector looked for people: it misses those who are far away or half hidden." in said
+    assert "could not be had (no way to the web)" in said
+    document = json.loads((tmp_path / "out" / "poses.json").read_text())
+    assert document["settings"]["detector"] == "blazepose"
 
 
 def test_pictures_in_a_folder(dance, tmp_path, tiny_lifter, capsys):
@@ -215,7 +244,7 @@ def test_options_override_the_config_file_wherever_they_stand(config, first, tmp
         (["--video", "dance.mp4", "--end", "-1"], 2, "end: -1.0 is out of range; allowed: at least 0"),
         (["--video", "dance.mp4", "--formats", "json,xml"], 2, "'xml' is unknown; known: json, npz, overlay"),
         (["--video", "dance.mp4", "--formats", "overlay", "--no-overlay"], 2, "nothing to write"),
-        (["--video", "dance.mp4", "--detector", "magic"], 2, "--detector: expected one of 'blazepose', "),
+        (["--video", "dance.mp4", "--detector", "magic"], 2, "--detector: expected one of 'auto', "),
         (["--video", "dance.mp4", "--lifter", "magic"], 2, "magic is neither a file nor one of"),
         (["--video", "dance.mp4", "--lifter", "text.mp4"], 1, "text.mp4: not a readable lifter checkpoint"),
         (["--video", "dance.mp4", "--max-people", "0"], 2, "max_people: 0 is out of range; allowed: at least 1"),
@@ -284,13 +313,13 @@ def desk(tmp_path, monkeypatch, videos) -> Path:
 
 
 def test_damaged_weight_is_one_line(dance, tmp_path, tiny_lifter, monkeypatch, capsys):
-    (tmp_path / "blazepose-detector.tflite").write_bytes(b"damaged")
+    (tmp_path / "rtmdet-nano-person-320.onnx").write_bytes(b"damaged")
     monkeypatch.setenv("POSE_WEIGHTS_DIR", f"{tmp_path}{os.pathsep}{os.environ['POSE_WEIGHTS_DIR']}")
     assert main(["--video", dance, "--out", str(tmp_path / "out"), "--lifter", str(tiny_lifter)]) == 1
     line = capsys.readouterr().err
     assert line.startswith("error: ")
     assert line.count("\n") == 1
-    assert f"{tmp_path / 'blazepose-detector.tflite'} is damaged" in line
+    assert f"{tmp_path / 'rtmdet-nano-person-320.onnx'} is damaged" in line
     assert not (tmp_path / "out").exists()
 
 

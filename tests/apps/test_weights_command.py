@@ -12,7 +12,7 @@ from pose_apps.weights import main
 from pose.weights import WEIGHTS
 from pose.weights.packaged import packaged_weights
 
-DEFAULT = ["blazepose-detector", "blazepose-landmark-full"]
+DEFAULT = ["blazepose-detector", "blazepose-landmark-full", "rtmdet-nano-person-320"]
 
 
 @pytest.fixture(autouse=True)

@@ -126,9 +126,9 @@ def test_catalogue_is_sound():
         if isinstance(weight.source, Download | ZipMember):
             assert weight.source.url.startswith("https://")
     default = [w for w in WEIGHTS.values() if w.default]
-    assert [w.name for w in default] == ["blazepose-detector", "blazepose-landmark-full"]
+    assert [w.name for w in default] == ["blazepose-detector", "blazepose-landmark-full", "rtmdet-nano-person-320"]
     assert {w.licence for w in default} == {"Apache-2.0"}
-    assert all(isinstance(w.source, WheelMember) for w in default)
+    assert all(isinstance(WEIGHTS[w.stand_in or w.name].source, WheelMember) for w in default)  # a mirror is enough
 
 
 def test_packaged_weights_are_found_in_the_package(tmp_path, monkeypatch):

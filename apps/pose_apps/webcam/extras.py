@@ -19,7 +19,10 @@ def load_pipeline(config: PipelineConfig) -> "Pipeline":
     """The networks, for live use. Raises PoseError when they cannot be had."""
     from pose.pipeline import Pipeline
 
-    return Pipeline(config, live=True)
+    pipeline = Pipeline(config, live=True)
+    if pipeline.stand_in:
+        print(f"note: {pipeline.stand_in}", file=sys.stderr)
+    return pipeline
 
 
 class Sink(Protocol):

@@ -1,0 +1,95 @@
+"""What `pose-run` says when it is done: what was seen, what was not, and where the results lie."""
+
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pose.skeletons import Skeleton, to_h36m17
+
+if TYPE_CHECKING:
+    from pose.pipeline import Pipeline
+    from pose.types import FrameResult
+    from pose.video import Source
+
+HIDDEN_SCORE = 0.3  # a joint seen less surely is as good as guessed
+WORTH_SAYING = 0.01  # of all joints
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a run has seen so far. unfollowed: the most people in one frame whom nobody followed. joints, guessed: how
+    many there are in all, and how many of them the picture hardly showed.
+    """
+
+    frames: int = 0
+    empty: int = 0
+    first_time: float = 0.0
+    last_time: float = 0.0
+    ids: set[int] = field(default_factory=set)
+    most: int = 0
+    unfollowed: int = 0
+    joints: int = 0
+    guessed: int = 0
+
+    def add(self, result: "FrameResult", skeleton: Skeleton) -> None:
+        people = result.people
+        if self.frames == 0:
+            self.first_time = result.time
+        self.last_time = result.time
+        self.frames += 1
+        self.empty += not len(people)
+        self.ids.update(people.ids.tolist())
+        self.most = max(self.most, len(people))
+        self.unfollowed = max(self.unfollowed, people.unfollowed)
+        if len(people):
+            _, scores = to_h36m17(people.keypoints, people.scores, skeleton)
+            self.joints += scores.size
+            self.guessed += int((scores < HIDDEN_SCORE).sum())
+
+
+def report(tally: Tally, source: "Source", pipeline: "Pipeline", files: list[Path], seconds: float) -> None:
+    """Print the summary, in lines that a terminal need not break."""
+    video_seconds = tally.last_time - tally.first_time + 1 / source.info.fps
+    people = {0: "no people", 1: "1 person"}.get(len(tally.ids), f"{len(tally.ids)} people")
+    say(
+        f"{counted(tally.frames, 'frame')}, {video_seconds:.1f} s of video, {people}; took {seconds:.1f} s "
+        f"({tally.frames / seconds:.1f} frames/s, {video_seconds / seconds:.2f} x real time)"
+    )
+    for line in _shortcomings(tally, pipeline):
+        say(line)
+    if tally.ids and pipeline.intrinsics is None:
+        fov = pipeline.camera(source.info.size).fov_degrees(source.info.size)
+        say(f"camera: unknown, a field of view of {fov:.0f} degrees was assumed (--intrinsics gives true distances)")
+    say(f"results: {', '.join(map(str, files))}")
+
+
+def _shortcomings(tally: Tally, pipeline: "Pipeline") -> Iterator[str]:
+    """What the results lack, one line each."""
+    if not tally.ids:
+        yield "nobody was found in this video; the results are empty"
+    elif tally.empty:
+        yield f"nobody in {tally.empty} of {counted(tally.frames, 'frame')}"
+    if tally.unfollowed:
+        full = tally.most >= pipeline.config.max_people
+        reason = f"--max-people is {pipeline.config.max_people}" if full else "too small, hidden or blurred for joints"
+        yield f"seen and not followed: up to {counted(tally.unfollowed, 'person', 'people')} at a time ({reason})"
+    if tally.guessed > WORTH_SAYING * tally.joints:
+        share = tally.guessed / tally.joints
+        yield f"joints guessed: {share:.0%}, which the picture hardly shows (sigma says how far off)"
+    if pipeline.stand_in:
+        yield pipeline.stand_in
+
+
+def counted(count: int, one: str, several: str | None = None) -> str:
+    """`1 frame`, `2 frames`."""
+    return f"{count} {one if count == 1 else several or f'{one}s'}"
+
+
+def say(line: str) -> None:
+    """Print a line, broken between words where a terminal is narrower."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    print(textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False) if width > 0 else line)
