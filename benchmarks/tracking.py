@@ -18,7 +18,8 @@ from tracking_scenes import Cast, ScenePicture, scenes
 
 from pose.config import PipelineConfig
 from pose.networks import crops
-from pose.people.identities import TRACKERS, Identities
+from pose.people.identities import Identities
+from pose.people.trackers import TRACKERS
 from pose.pipeline import Pipeline
 from pose.stages import PeopleStage
 

@@ -3,17 +3,19 @@
 To add a detector or an estimator, write its file and add one line here (CONTRIBUTING.md shows both).
 """
 
+from __future__ import annotations  # a stage's type is known without loading what it works with
+
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pose.errors import PoseError, UsageError
-from pose.stages import Detector, Estimator, OnePass
 
 if TYPE_CHECKING:
     from pose.config import PipelineConfig
     from pose.networks.yolo import YoloOptions
+    from pose.stages import Detector, Estimator, OnePass
 
 Stage = TypeVar("Stage")
 
@@ -32,100 +34,100 @@ class Choice(Generic[Stage]):
     """
 
     weight: str | None
-    build: Callable[["PipelineConfig", Path | None], Stage]
+    build: Callable[[PipelineConfig, Path | None], Stage]
     cpu_only: bool = False
     sized: bool = False
     own_file: bool = False
     presence: float = 0.5
 
 
-def _blazepose_detector(config: "PipelineConfig", weight: Path | None) -> Detector:
+def _blazepose_detector(config: PipelineConfig, weight: Path | None) -> Detector:
     from pose_detectors.blazepose import BlazePoseDetector
 
     return BlazePoseDetector(model=weight, threads=config.threads, **_score(config))
 
 
-def _mobilenet(config: "PipelineConfig", weight: Path | None) -> Detector:
+def _mobilenet(config: PipelineConfig, weight: Path | None) -> Detector:
     from pose_detectors.mobilenet import MobileNetDetector
 
     return MobileNetDetector(model=weight, threads=config.threads, **_score(config))
 
 
-def _ssdlite(config: "PipelineConfig", weight: Path | None) -> Detector:
+def _ssdlite(config: PipelineConfig, weight: Path | None) -> Detector:
     from pose_detectors.mobilenet import SSDLiteDetector
 
     return SSDLiteDetector(model=weight, **_hardware(config), **_score(config))
 
 
-def _rtmdet(config: "PipelineConfig", weight: Path | None) -> Detector:
+def _rtmdet(config: PipelineConfig, weight: Path | None) -> Detector:
     from pose_detectors.rtmdet import RTMDetDetector
 
     return RTMDetDetector(model=weight, **_hardware(config), **_score(config), **_size(config))
 
 
-def _yolox(config: "PipelineConfig", weight: Path | None) -> Detector:
+def _yolox(config: PipelineConfig, weight: Path | None) -> Detector:
     from pose_detectors.yolox import YoloXDetector
 
     return YoloXDetector(model=weight, **_hardware(config), **_score(config), **_size(config))
 
 
-def _yolo(config: "PipelineConfig", weight: Path | None) -> Detector:
+def _yolo(config: PipelineConfig, weight: Path | None) -> Detector:
     from pose_detectors.yolo import YoloDetector
 
     return YoloDetector(model=weight, options=_yolo_options(config))
 
 
-def _yolo_with_pose_network(config: "PipelineConfig", weight: Path | None) -> Detector:
+def _yolo_with_pose_network(config: PipelineConfig, weight: Path | None) -> Detector:
     from pose_detectors.yolo import YoloDetector
 
     return YoloDetector(model=weight, task="pose", options=_yolo_options(config))
 
 
-def _full_frame(config: "PipelineConfig", weight: Path | None) -> Detector:
+def _full_frame(config: PipelineConfig, weight: Path | None) -> Detector:
     from pose_detectors.full_frame import FullFrameDetector
 
     return FullFrameDetector()
 
 
-def _blazepose_full(config: "PipelineConfig", weight: Path | None) -> Estimator:
+def _blazepose_full(config: PipelineConfig, weight: Path | None) -> Estimator:
     from pose.estimators.blazepose import BlazePose
 
     return BlazePose(model=weight, variant="full", threads=config.threads)
 
 
-def _blazepose_lite(config: "PipelineConfig", weight: Path | None) -> Estimator:
+def _blazepose_lite(config: PipelineConfig, weight: Path | None) -> Estimator:
     from pose.estimators.blazepose import BlazePose
 
     return BlazePose(model=weight, variant="lite", threads=config.threads)
 
 
-def _movenet(config: "PipelineConfig", weight: Path | None) -> Estimator:
+def _movenet(config: PipelineConfig, weight: Path | None) -> Estimator:
     from pose.estimators.movenet import MoveNet
 
     return MoveNet(model=weight, threads=config.threads)
 
 
-def _rtmpose(config: "PipelineConfig", weight: Path | None) -> Estimator:
+def _rtmpose(config: PipelineConfig, weight: Path | None) -> Estimator:
     from pose.estimators.rtmpose import RTMPose
 
     return RTMPose(model=weight, **_hardware(config))
 
 
-def _mmpose(config: "PipelineConfig", weight: Path | None) -> Estimator:
+def _mmpose(config: PipelineConfig, weight: Path | None) -> Estimator:
     from pose.estimators.mmpose import MMPose
 
     assert weight is not None, "weight_file asks for it"
     return MMPose(model=weight, **_hardware(config))
 
 
-def _yolo_pose_on_crops(config: "PipelineConfig", weight: Path | None) -> Estimator:
+def _yolo_pose_on_crops(config: PipelineConfig, weight: Path | None) -> Estimator:
     from pose.estimators.yolo_pose import YoloPose
     from pose.networks.yolo import YoloOptions
 
     return YoloPose(model=weight, options=YoloOptions(**_hardware(config)))
 
 
-def _yolo_pose(config: "PipelineConfig", weight: Path | None) -> OnePass:
+def _yolo_pose(config: PipelineConfig, weight: Path | None) -> OnePass:
     from pose.estimators.yolo_pose import YoloPose
 
     return YoloPose(model=weight, options=_yolo_options(config))
@@ -199,7 +201,7 @@ def choose_detector(config: "PipelineConfig") -> tuple["PipelineConfig", str | N
 def build(
     table: dict[str, Choice[Stage]],
     name: str,
-    config: "PipelineConfig",
+    config: PipelineConfig,
     model: str | None = None,
     key: str | None = None,
 ) -> Stage:
@@ -216,20 +218,20 @@ def build(
     return choice.build(config, weight_file(choice, model, key))
 
 
-def is_one_pass(config: "PipelineConfig") -> bool:
+def is_one_pass(config: PipelineConfig) -> bool:
     """Whether detector and estimator are one network, run once a frame."""
     models = {model for model in (config.detector_model, config.estimator_model) if model is not None}
     return config.detector == config.estimator and config.detector in ONE_PASS and len(models) <= 1
 
 
-def one_pass_model(config: "PipelineConfig") -> tuple[str | None, str]:
+def one_pass_model(config: PipelineConfig) -> tuple[str | None, str]:
     """The weights of a network that is detector and estimator, and the key that names them."""
     if config.detector_model is not None:
         return config.detector_model, "detector_model"
     return config.estimator_model, "estimator_model"
 
 
-def unused_keys(config: "PipelineConfig") -> dict[str, str]:
+def unused_keys(config: PipelineConfig) -> dict[str, str]:
     """The keys that mean nothing to the chosen networks, and why."""
     unused = {}
     if is_one_pass(config):
@@ -242,7 +244,7 @@ def unused_keys(config: "PipelineConfig") -> dict[str, str]:
     return unused
 
 
-def model_files(config: "PipelineConfig") -> list[tuple[str, str, Path]]:
+def model_files(config: PipelineConfig) -> list[tuple[str, str, Path]]:
     """Role, name and file of the networks that find people and joints. Raises what `weight_file` raises."""
     detector, estimator = (config.detector_model, "detector_model"), (config.estimator_model, "estimator_model")
     if is_one_pass(config):
@@ -277,21 +279,21 @@ def weight_file(choice: Choice[Stage], model: str | None, key: str) -> Path | No
     return path
 
 
-def _hardware(config: "PipelineConfig") -> dict[str, Any]:
+def _hardware(config: PipelineConfig) -> dict[str, Any]:
     return {"device": config.device, "precision": config.precision, "threads": config.threads}
 
 
-def _score(config: "PipelineConfig") -> dict[str, Any]:
+def _score(config: PipelineConfig) -> dict[str, Any]:
     """The threshold, where it is not the detector's own."""
     return {} if config.detection_score is None else {"score_threshold": config.detection_score}
 
 
-def _size(config: "PipelineConfig") -> dict[str, Any]:
+def _size(config: PipelineConfig) -> dict[str, Any]:
     """The input's side, where it is not the detector's own."""
     return {} if config.detector_size is None else {"image_size": config.detector_size}
 
 
-def _yolo_options(config: "PipelineConfig") -> "YoloOptions":
+def _yolo_options(config: PipelineConfig) -> YoloOptions:
     from pose.networks.yolo import YoloOptions
 
     return YoloOptions(**_hardware(config), **_score(config), **_size(config))

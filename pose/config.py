@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from pose.builders import AUTO_DETECTOR, DETECTORS, ESTIMATORS, detector_choice, unused_keys
 from pose.errors import UsageError
-from pose.people.identities import TRACKERS
+from pose.people.trackers import TRACKERS
 from pose.system.device import Device, Precision, driver_present, onnx_has_cuda
 
 DEVICES: tuple[str, ...] = get_args(Device)

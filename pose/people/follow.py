@@ -58,7 +58,7 @@ class PeopleTracker:
         memory: float = 1.0,
     ) -> None:
         """
-        tracker: a name in `pose.people.identities.TRACKERS`. max_people: follow at most so many; who is followed stays,
+        tracker: a name in `pose.people.trackers.TRACKERS`. max_people: follow at most so many; who is followed stays,
         and the largest and surest newcomers fill the free places. detect_every: s between two looks for newcomers,
         which are left out where the picture has not changed (`pose.people.arrivals`); 0 looks at every frame.
         presence_threshold: least probability that a person is in their region. memory: s after which a lost person is

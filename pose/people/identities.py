@@ -9,42 +9,19 @@ into account as well (`pose.people.similarity`).
 """
 
 from collections import deque
-from collections.abc import Callable, Set
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from pose.people.association import (
-    NOBODY,
-    SURE_SCORE,
-    BotSort,
-    ByteTrack,
-    OcSort,
-    Similarity,
-    Tracker,
-    box_similarity,
-)
+from pose.people.association import NOBODY, SURE_SCORE, Tracker, box_similarity
 from pose.people.similarity import PoseMemory
+from pose.people.trackers import TRACKERS
 from pose.skeletons import Skeleton
 from pose.types import F32, I64, U8
 
 NOT_SEEN_BEFORE = 0
-
-
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    """build: makes the tracker for a memory in s and a measure of similarity. sees_pictures: it needs every picture."""
-
-    build: Callable[[float, Similarity], Tracker[Any]]
-    sees_pictures: bool = False
-
-
-TRACKERS: dict[str, _Choice] = {
-    "bytetrack": _Choice(ByteTrack),
-    "ocsort": _Choice(OcSort),
-    "botsort": _Choice(BotSort, sees_pictures=True),  # estimates the camera's motion
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +42,8 @@ class Identities:
     """Gives every person an id: 1, 2, 3, ... in order of appearance, never reused."""
 
     def __init__(self, tracker: str = "ocsort", *, memory: float = 1.0, skeleton: Skeleton | None = None) -> None:
-        """tracker: a name in TRACKERS. memory: s after which a lost person is forgotten. skeleton: of the poses that
-        tell apart people whose boxes overlap; None compares boxes alone.
+        """tracker: a name in `pose.people.trackers.TRACKERS`. memory: s after which a lost person is forgotten.
+        skeleton: of the poses that tell apart people whose boxes overlap; None compares boxes alone.
 
         Raises ValueError that lists the known names.
         """

@@ -11,7 +11,7 @@ class OnePassPeople:
     """Frames in, tracked 2D people out (the `PeopleStage` protocol)."""
 
     def __init__(self, network: OnePass, *, tracker: str = "ocsort", max_people: int = 10, memory: float = 1.0) -> None:
-        """tracker: a name in `pose.people.identities.TRACKERS`. max_people: who has been in view for longest stays.
+        """tracker: a name in `pose.people.trackers.TRACKERS`. max_people: who has been in view for longest stays.
         memory: s after which a lost person is forgotten.
         """
         self.skeleton = network.skeleton

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from pose.people.identities import NOT_SEEN_BEFORE, TRACKERS, Identities
+from pose.people.identities import NOT_SEEN_BEFORE, Identities
+from pose.people.trackers import TRACKERS
 from pose.skeletons import H36M17
 
 PICTURE = np.zeros((400, 800, 3), np.uint8)

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from pose_fakes import STANDING
 
-from pose.people.identities import NOT_SEEN_BEFORE, TRACKERS, Identities
+from pose.people.identities import NOT_SEEN_BEFORE, Identities
 from pose.people.similarity import carry, joint_sigmas, keypoint_similarity
+from pose.people.trackers import TRACKERS
 from pose.skeletons import COCO17, H36M17, SKELETONS
 
 PICTURE = np.zeros((432, 768, 3), np.uint8)

@@ -4,12 +4,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pose.builders import DETECTORS
-from pose.stages import Detector
-from pose.types import U8, Boxes
 from pose_apps.bench.networks import add_network_options, report
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
+
+    from pose.stages import Detector
+    from pose.types import U8, Boxes
 
 PURPOSE = "Every person detector: time, frames a second and memory for 1, 4 and 16 people."
 
@@ -23,6 +24,6 @@ def run(options: "Namespace") -> None:
     report([(DETECTORS, detection, "")], options)
 
 
-def detection(detector: Detector, image: U8, boxes: Boxes) -> Callable[[], int]:
+def detection(detector: "Detector", image: "U8", boxes: "Boxes") -> Callable[[], int]:
     """One look at the picture."""
     return lambda: len(detector.detect([image])[0])

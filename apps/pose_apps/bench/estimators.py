@@ -4,12 +4,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pose.builders import ESTIMATORS, ONE_PASS
-from pose.stages import Estimator, OnePass
-from pose.types import U8, Boxes
 from pose_apps.bench.networks import add_network_options, report
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
+
+    from pose.stages import Estimator, OnePass
+    from pose.types import U8, Boxes
 
 PURPOSE = "Every 2D estimator: time, frames a second and memory for 1, 4 and 16 people."
 
@@ -23,12 +24,12 @@ def run(options: "Namespace") -> None:
     report([(ESTIMATORS, estimation, ""), (ONE_PASS, one_pass, ", one pass")], options)
 
 
-def estimation(estimator: Estimator, image: U8, boxes: Boxes) -> Callable[[], int]:
+def estimation(estimator: "Estimator", image: "U8", boxes: "Boxes") -> Callable[[], int]:
     """The joints in every box."""
     regions = estimator.regions(boxes)
     return lambda: len(estimator.estimate([image], [regions])[0])
 
 
-def one_pass(network: OnePass, image: U8, boxes: Boxes) -> Callable[[], int]:
+def one_pass(network: "OnePass", image: "U8", boxes: "Boxes") -> Callable[[], int]:
     """People and joints at once, wherever they are."""
     return lambda: len(network.find([image])[0][0])
