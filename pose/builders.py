@@ -173,7 +173,7 @@ def detector_choice(name: str) -> Choice[Detector]:
     return DETECTORS[PREFERRED_DETECTOR if name == AUTO_DETECTOR else name]
 
 
-def choose_detector(config: "PipelineConfig") -> tuple["PipelineConfig", str | None]:
+def choose_detector(config: PipelineConfig) -> tuple[PipelineConfig, str | None]:
     """`config` with the detector that `auto` stands for, and why that is only the stand-in (None: it is not).
 
     RTMDet finds people of all sizes. Its weights lie on a web server, which not every machine reaches; BlazePose's come

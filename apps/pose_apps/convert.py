@@ -1,12 +1,13 @@
 """`pose-convert`: a result in other programs' formats."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pose.errors import PoseError, UsageError
 from pose_apps.support.command import parse_arguments, run_command
+from pose_apps.support.status import Status
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -22,6 +23,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not names:
         raise UsageError("--to: nothing to write")
     _check_ranges(options)
+    with Status("converting", hidden=options.quiet) as status:
+        return _convert(options, names, status.say)
+
+
+def _convert(options: "Namespace", names: list[str], say: Callable[[str], None]) -> int:
     from pose.export import check_formats, export, open_recording, targets
     from pose_apps.support.folders import made_folder
 
@@ -44,11 +50,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     with made_folder(folder):
         made = 0
         if not options.quiet:
-            print(f"space: {recording.space.note}")
+            say(f"space: {recording.space.note}")
         for written in export(recording, names, folder, poses.stem, people):
             made += 1
             if not options.quiet:
-                print(f"{written.path}: {'; '.join(written.notes)}", flush=True)
+                say(f"{written.path}: {'; '.join(written.notes)}")
     if not made:
         raise PoseError(f"{poses}: nobody is in it; nothing was written")
     return 0

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pose.errors import UsageError
 from pose_apps.support.command import parse_arguments, run_command
+from pose_apps.support.status import Status
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser
@@ -20,11 +21,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise UsageError(f"--out {out} exists already; add --overwrite to replace it")
     if not out.parent.is_dir():
         raise UsageError(f"--out {out}: there is no folder {out.parent}")
-    from pose.lifter.exchange import export_lifter
-    from pose.lifter.torch_lifter import TorchLifter
+    with Status("exporting"):
+        from pose.lifter.exchange import export_lifter
+        from pose.lifter.torch_lifter import TorchLifter
 
-    lifter = TorchLifter.load(options.lifter)
-    difference = export_lifter(lifter.network, options.format, out, lifter.sha256)
+        lifter = TorchLifter.load(options.lifter)
+        difference = export_lifter(lifter.network, options.format, out, lifter.sha256)
     print(f"{out}: {out.stat().st_size / 1e6:.1f} MB, at most {difference:.1e} from the network")
     return 0
 

@@ -1,7 +1,7 @@
 """`pose-lift`: 2D keypoints in, 3D out. The lifter alone, for keypoints from anywhere."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,9 +10,9 @@ from jsonargparse import ArgumentParser
 
 from pose.config import DEVICES, check_options, option
 from pose.errors import UsageError
-from pose.files.keypoints import read_keypoints
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
+from pose_apps.support.status import Status
 
 if TYPE_CHECKING:
     from pose.sequences import Sequence2D, Sequence3D
@@ -52,10 +52,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     parsed = parse_arguments(parser, config_first(argv))
     if not parsed.keypoints:
         raise UsageError("no keypoints: name one or more .npz or .json files, or folders of JSON files")
-    lift([Path(name) for name in parsed.keypoints], config_of(LiftConfig, parsed))
+    config = config_of(LiftConfig, parsed)
+    with Status("lifting", hidden=config.quiet) as status:
+        lift([Path(name) for name in parsed.keypoints], config, status.say)
 
 
-def lift(inputs: list[Path], config: LiftConfig) -> None:
+def lift(inputs: list[Path], config: LiftConfig, say: Callable[[str], None] = print) -> None:
     """Answer every input. Everything is read and checked before the first network runs."""
     people = [_read(path, config) for path in inputs]
     targets = plan_targets(inputs, [list(one) for one in people], config)
@@ -73,7 +75,7 @@ def lift(inputs: list[Path], config: LiftConfig) -> None:
     for target, answer in zip(targets, lifter.lift_many(sequences, config.lookahead), strict=True):
         write_answer(target, answer)
         if not config.quiet:
-            print(f"{target}: {len(answer)} frames")
+            say(f"{target}: {len(answer)} frames")
 
 
 def _read(path: Path, config: LiftConfig) -> "dict[int, Sequence2D]":
@@ -82,6 +84,8 @@ def _read(path: Path, config: LiftConfig) -> "dict[int, Sequence2D]":
         from pose.files.keypoints_json import read_people
 
         return read_people(path, config.fps, _image_size(config.image_size))
+    from pose.files.keypoints import read_keypoints
+
     return {1: read_keypoints(path)}
 
 

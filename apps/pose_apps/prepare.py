@@ -7,6 +7,7 @@ from jsonargparse import ArgumentParser
 
 from pose.errors import UsageError
 from pose_apps.support.command import parse_arguments, run_command
+from pose_apps.support.status import Status
 
 
 @run_command
@@ -26,7 +27,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         "markers": _markers,
         "sequence": lambda source, out, say: _sequence(source, out, options.person, say),
     }[parsed.command]
-    run(source, out, print if not options.quiet else lambda line: None)
+    with Status("preparing", hidden=options.quiet) as status:
+        run(source, out, status.say if not options.quiet else lambda line: None)
 
 
 Say = Callable[[str], None]

@@ -6,7 +6,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.interrupts import Interrupts
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
 from pose_apps.support.outputs import FORMATS, Outputs, plan_outputs
+from pose_apps.support.status import Status
 from pose_apps.support.summary import Tally, counted, report
 
 if TYPE_CHECKING:
@@ -70,7 +71,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parsed = parse_arguments(parser, words)
     if clip.given and any(word.partition("=")[0] == "--video" for word in words):
         raise UsageError(f"--video and {clip.given}: name one video; call pose-run once for each")
-    return run(config_of(RunConfig, parsed), config_of(PipelineConfig, parsed))
+    config = config_of(RunConfig, parsed)
+    with Status("loading the networks", hidden=config.quiet) as status:
+        return run(config, config_of(PipelineConfig, parsed), status.end)
 
 
 class _Clip(argparse.Action):
@@ -99,8 +102,11 @@ def _preset_by_device(argv: Sequence[str] | None) -> dict[str, Any]:
     return preset_values(default_preset(options.device or "auto"))
 
 
-def run(config: RunConfig, pipeline_config: PipelineConfig) -> int:
-    """Process one video; the exit status. Raises PoseError with the line that says what is wrong."""
+def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[], None] = lambda: None) -> int:
+    """Process one video; the exit status. loaded: called before anything is shown.
+
+    Raises PoseError with the line that says what is wrong.
+    """
     from pose.video import open_source
     from pose_apps.support.intrinsics import read_intrinsics
 
@@ -130,6 +136,7 @@ def run(config: RunConfig, pipeline_config: PipelineConfig) -> int:
 
         with hidden_progress(config.quiet):
             pipeline = Pipeline(pipeline_config, intrinsics=intrinsics)
+        loaded()
         tally = Tally()
         try:
             finished = _process(source, pipeline, written, config, tally)

@@ -1,5 +1,6 @@
 """`pose-train`: train a lifter from motion capture."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING
 from pose.errors import PoseError, UsageError
 from pose.system.whole_file import whole_file
 from pose_apps.support.command import parse_arguments, run_command
+from pose_apps.support.status import Status
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -21,19 +23,21 @@ if TYPE_CHECKING:
 @run_command
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of `pose-train`."""
-    try:
-        import accelerate  # noqa: F401
-    except ImportError as error:
-        raise PoseError('pose-train needs more packages: pip install "pose-run[train]"') from error
-    parser = _parser()
+    with Status("loading torch", hidden="--quiet" in (sys.argv if argv is None else argv)):
+        try:
+            import accelerate  # noqa: F401
+        except ImportError as error:
+            raise PoseError('pose-train needs more packages: pip install "pose-run[train]"') from error
+        parser = _parser()
     parsed = parse_arguments(parser, argv)
     options = _options(parser, parsed)
     out = Path(options.out)
     if (out / "state.pt").exists() and not (options.resume or options.overwrite):
         raise UsageError(f"{out}: holds a training run already; use --resume, --overwrite or another --out")
-    trainer, source = _build(options, out)
-    if options.resume:
-        trainer.resume()
+    with Status("reading motion capture", hidden=options.quiet):
+        trainer, source = _build(options, out)
+        if options.resume:
+            trainer.resume()
     with whole_file(out / "config.yaml") as hidden:
         _lifter_parser().save(parsed.lifter, hidden, skip_validation=True)
     _train(trainer, options.quiet)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pose.errors import PoseError, UsageError
 from pose_apps.support.command import parse_arguments, run_command
+from pose_apps.support.status import Status
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser
@@ -34,20 +35,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def show(poses: Path) -> None:
     """Open a window on a result, until the user closes it."""
-    from pose.view.open3d_scene import check_window
-    from pose.view.open3d_window import open_window
+    with Status("loading the viewer"):
+        from pose.view.open3d_scene import check_window
+        from pose.view.open3d_window import open_window
 
-    stage = _stage(poses)
-    check_window()
+        stage = _stage(poses)
+        check_window()
     open_window(stage, poses.name)
 
 
 def render(poses: Path, target: Path, size: tuple[int, int], fps: float | None, speed: float) -> None:
     """Render a result into the video `target`."""
-    from pose.view.open3d_scene import check_off_screen, save_video
+    with Status("loading the viewer"):
+        from pose.view.open3d_scene import check_off_screen, save_video
 
-    stage = _stage(poses)
-    check_off_screen()
+        stage = _stage(poses)
+        check_off_screen()
     save_video(stage, target, size, fps=fps, speed=speed, progress=_progress)
     print(target)
 

@@ -26,4 +26,6 @@ def is_shown() -> bool:
 def say(line: str) -> None:
     """Print a line about a fetch, for a person who looks on."""
     if is_shown():
-        print(line, file=sys.stderr)
+        from tqdm import tqdm
+
+        tqdm.write(line, file=sys.stderr)  # above whatever bar a command shows meanwhile

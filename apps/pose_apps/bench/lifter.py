@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pose.system.whole_file import write_whole
+from pose_apps.support.status import Status
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -34,12 +35,13 @@ def add_options(parser: "ArgumentParser") -> None:
 
 def run(options: "Namespace") -> None:
     """Measure, print tables, write JSON."""
-    figures: dict[str, Any] = {"machine": _machine()}
+    with Status("loading torch"):
+        figures: dict[str, Any] = {"machine": _machine()}
     if options.attention:  # first: it forks, which it may only do before torch has threads
+        print("Attention, one thread: softmax itself, the others' time and memory as ratios to it\n", flush=True)
         from pose_apps.bench.attention_costs import LENGTHS, measure_all, table
 
         costs = measure_all(seconds=min(options.seconds, 0.5))
-        print("Attention, one thread: softmax itself, the others' time and memory as ratios to it\n")
         print(table(costs, list(LENGTHS)), end="\n\n")
         figures["attention"] = {
             name: {length: asdict(cost) for length, cost in row.items()} for name, row in costs.items()

@@ -16,6 +16,7 @@ from pose_apps.evaluate.benchmarks import Task
 from pose_apps.evaluate.candidates import Candidate, evaluate_all, finish, plan_output, short_names
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import add_options, config_of
+from pose_apps.support.status import Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +55,10 @@ def main(argv: Sequence[str] | None = None) -> None:
 def evaluate(command: Command, options: Namespace) -> None:
     """Everything that can be wrong is found before the first network runs."""
     lookaheads = _lookaheads(options.lookahead)
-    task = command.load(options)
-    output = plan_output(options, task.slug)
-    candidates = _candidates(options, task)
+    with Status("loading", hidden=options.quiet):
+        task = command.load(options)
+        output = plan_output(options, task.slug)
+        candidates = _candidates(options, task)
     results = evaluate_all(candidates, task, output, flip=options.flip, lookaheads=lookaheads)
     finish(results, output)
 

@@ -13,6 +13,7 @@ from pose_datasets.sequences import Truth, load_truth
 from pose.config import PipelineConfig
 from pose.errors import PoseError
 from pose_apps.evaluate.candidates import finish, plan_output, write_predictions
+from pose_apps.support.status import Status
 
 if TYPE_CHECKING:
     from pose.types import FrameResult
@@ -31,7 +32,7 @@ def evaluate_video(options: Namespace, config: PipelineConfig) -> None:
     from pose.video import open_source
     from pose.weights import hidden_progress
 
-    with hidden_progress(output.quiet):
+    with Status("loading the networks", hidden=output.quiet), hidden_progress(output.quiet):
         pipeline = Pipeline(config, intrinsics=truth.intrinsics)
     with open_source(options.video, start=options.start, end=options.end) as source:
         fps, size = source.info.fps, source.info.size

@@ -9,6 +9,7 @@ from pose.config import PipelineConfig
 from pose.errors import UsageError
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
+from pose_apps.support.status import Status
 from pose_apps.webcam.options import WebcamConfig
 
 NOT_WITH_WEB = ("headless", "record", "report", "udp", "ws", "rerun")
@@ -31,20 +32,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     if config.web:
         return _serve(config, pipeline_config)
     if config.headless:
-        from pose_apps.webcam.run import run_headless
+        with Status("loading"):
+            from pose_apps.webcam.run import run_headless
 
         return run_headless(config, pipeline_config)
-    from pose_apps.webcam.window import run_window
+    with Status("loading"):
+        from pose_apps.webcam.window import run_window
 
     return run_window(config, pipeline_config)
 
 
 def _serve(config: WebcamConfig, pipeline_config: PipelineConfig) -> int:
-    from pose_apps.webcam.extras import load_pipeline
-    from pose_apps.webcam.web import serve, web_settings
-
     for name in NOT_WITH_WEB:
         if getattr(config, name):
             raise UsageError(f"--{name}: does not go with --web")
-    web_settings(config)  # says what is wrong before the networks are loaded
-    return serve(config, load_pipeline(pipeline_config))
+    with Status("loading the networks"):
+        from pose_apps.webcam.extras import load_pipeline
+        from pose_apps.webcam.web import serve, web_settings
+
+        web_settings(config)  # says what is wrong before the networks are loaded
+        pipeline = load_pipeline(pipeline_config)
+    return serve(config, pipeline)

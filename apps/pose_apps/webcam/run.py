@@ -9,6 +9,7 @@ from pathlib import Path
 from pose.config import PipelineConfig
 from pose.errors import PoseError
 from pose.live import LiveLoop
+from pose_apps.support.status import Status
 from pose_apps.webcam.extras import live_extras, load_pipeline
 from pose_apps.webcam.options import WebcamConfig, open_live_source
 from pose_apps.webcam.report import summary, watched, write_report
@@ -23,7 +24,8 @@ def run_live(config: WebcamConfig, pipeline_config: PipelineConfig, show: Callab
     """
     interrupted = False
     with closing(open_live_source(config)) as source:
-        loop = LiveLoop(load_pipeline(pipeline_config), source)
+        with Status("loading the networks"):
+            loop = LiveLoop(load_pipeline(pipeline_config), source)
         with watched(loop) as watch:
             try:
                 with live_extras(loop, config), loop:

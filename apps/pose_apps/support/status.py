@@ -1,0 +1,63 @@
+"""What a person sees while a command loads or reads and nothing else moves: one line that says what, and for how long.
+
+Only on a terminal; the line is gone when the work is done. A command opens it before its heavy imports.
+"""
+
+import shutil
+import sys
+import threading
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+TICK_SECONDS = 0.5
+
+
+class Status:
+    """The line, from `with` to the end of its block or to `end`, which is called before anything else is printed.
+
+    text: what goes on. hidden: show nothing, as `--quiet` asks. A fetch may show its own line and bar meanwhile.
+    """
+
+    def __init__(self, text: str, *, hidden: bool = False) -> None:
+        self._text = text
+        self._shown = not hidden and sys.stderr.isatty()
+        self._bar: tqdm[Any] | None = None
+        self._ended = threading.Event()
+
+    def __enter__(self) -> Self:
+        if self._shown:
+            from tqdm import tqdm
+
+            columns, rows = shutil.get_terminal_size()  # tqdm's own is 0 where the terminal does not know
+            self._bar = tqdm(bar_format=f"{self._text} {{elapsed}}", leave=False, ncols=columns, nrows=rows)
+            self._ticking = threading.Thread(target=self._tick, name="status", daemon=True)
+            self._ticking.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+    def say(self, line: str) -> None:
+        """Print a line above this one."""
+        if self._bar is None:
+            print(line, flush=True)
+        else:
+            self._bar.write(line)
+
+    def end(self) -> None:
+        """Take the line away. Once is enough."""
+        if self._bar is not None:
+            self._ended.set()
+            self._ticking.join()
+            self._bar.close()
+            self._bar = None
+
+    def _tick(self) -> None:
+        while not self._ended.wait(TICK_SECONDS):
+            if (bar := self._bar) is not None:
+                bar.refresh()

@@ -1,0 +1,134 @@
+"""Something moves on the terminal before a command loads what takes long, and nothing is left of it."""
+
+import io
+import os
+import pty
+import re
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from pose_apps.support import status as module
+from pose_apps.support.status import Status
+
+# Says on the terminal when the first module is looked for that takes long to load.
+SPY = """
+import os, sys
+HEAVY = {"torch", "onnxruntime", "ai_edge_litert", "open3d", "av", "cv2", "aiohttp", "scipy"}
+class Spy:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in HEAVY:
+            sys.meta_path.remove(self)
+            os.write(2, b"<heavy>")
+sys.meta_path.insert(0, Spy())
+"""
+CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+@pytest.fixture
+def on_a_terminal(command_line, weights_dir):
+    """What a command writes to a terminal, its heavy imports marked."""
+
+    def run(name: str, *arguments: object, seconds: float = 60.0, before: str = SPY) -> str:
+        python, _, code, *words = command_line(name, *arguments)
+        ours, theirs = pty.openpty()
+        environment = {**os.environ, "POSE_WEIGHTS_DIR": str(weights_dir), "TERM": "xterm"}
+        process = subprocess.Popen(
+            [python, "-c", before + code, *words], stdin=theirs, stdout=theirs, stderr=theirs, env=environment
+        )
+        os.close(theirs)
+        timer = threading.Timer(seconds, process.kill)
+        timer.start()
+        written = b""
+        while True:
+            try:
+                part = os.read(ours, 4096)
+            except OSError:  # how Linux says that the other end is closed
+                break
+            if not part:
+                break
+            written += part
+        os.close(ours)
+        process.wait()
+        timer.cancel()
+        return written.decode(errors="replace")
+
+    return run
+
+
+@pytest.fixture
+def keypoints(tmp_path):
+    path = tmp_path / "in.npz"
+    arrays = {"scores": np.ones((9, 17), np.float32), "timestamps": np.arange(9) / 30, "image_size": np.array([9, 9])}
+    np.savez(path, keypoints=np.full((9, 17, 2), 5, np.float32), skeleton="coco17", **arrays)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [
+        (("run", "nothing.mp4"), "loading the networks"),
+        (("lift", "in.npz"), "lifting"),
+        (("webcam", "--headless", "--source", "nothing.mp4"), "loading"),
+        (("webcam", "--source", "nothing.mp4"), "loading"),
+        (("webcam", "--web", "--source", "nothing.mp4", "--lifter", "nothing"), "loading the networks"),
+        (("train", "lifter", "--out", "runs", "--data.mocap", "nothing.npz"), "loading torch"),
+        (("view", "in.npz", "--save", "clip.mp4"), "loading the viewer"),
+        (("eval", "sequence", "--keypoints", "in.npz", "--gt", "in.npz"), "loading"),
+        (("prepare", "mocap", "--source", ".", "--out", "out.npz"), "preparing"),
+        (("export", "nothing", "--format", "onnx", "--out", "x.onnx"), "exporting"),
+        (("bench", "lifter", "--offline", "nothing", "--stream", "nothing", "--attention", "false"), "loading torch"),
+        (("convert", "in.npz", "--to", "csv"), "converting"),
+    ],
+    ids=lambda value: "-".join(value[:2]).replace("--", "") if isinstance(value, tuple) else "",
+)
+def test_a_line_comes_before_what_takes_long(on_a_terminal, keypoints, tmp_path, monkeypatch, words, first):
+    monkeypatch.chdir(tmp_path)
+    written = CONTROL.sub("", on_a_terminal(*words))
+    assert written.lstrip("\r\n").startswith(first), written
+    assert "Traceback" not in written
+    assert not re.search(rf"{first} \d\d:\d\d[^\r\n]*error", written)  # the line is taken away before others come
+
+
+def test_the_line_is_gone_when_the_command_is_done(on_a_terminal, keypoints):
+    written = on_a_terminal("lift", keypoints, before="")
+    last = written.replace("\r\n", "\n").rstrip("\n").rpartition("\n")[2]
+    assert last.rpartition("\r")[2].strip() in ("", f"{keypoints.with_name('in-3d.npz')}: 9 frames")
+    assert "in-3d.npz: 9 frames" in written
+
+
+def test_where_nobody_looks_nothing_is_said(call, keypoints, on_a_terminal):
+    assert call("lift", keypoints).stderr == ""
+    assert on_a_terminal("lift", keypoints, "--overwrite", "--quiet", before="") == ""
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_it_goes_on_moving(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    monkeypatch.setattr(module, "TICK_SECONDS", 0.01)
+    with Status("working") as status:
+        shown = terminal.getvalue().count("working")
+        assert shown == 1
+        deadline = time.monotonic() + 20
+        while terminal.getvalue().count("working") < 4 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert terminal.getvalue().count("working") >= 4
+        status.end()
+        status.end()
+        ended = terminal.getvalue()
+    assert terminal.getvalue() == ended
+    assert ended.endswith("\r")
+
+
+def test_it_is_hidden_when_asked(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    with Status("working", hidden=True):
+        pass
+    assert terminal.getvalue() == ""
