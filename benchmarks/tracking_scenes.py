@@ -78,22 +78,22 @@ def cut_out(images: list[U8], weights: Path) -> list[Cutout]:
 
 
 def film(background: U8, actors: list[Actor], seconds: float) -> Iterator[ScenePicture]:
-    """The scene, frame by frame; later actors are in front of earlier ones. Identities count from 1."""
+    """The scene, frame by frame. Who stands lower in the picture is in front, of two alike the later one.
+
+    Identities count from 1.
+    """
     for index in range(round(seconds * RATE)):
         time = index / RATE
         image = background.astype(np.float32)
-        shown: list[F32] = []
-        boxes, areas = [], []
-        for actor in actors:
-            picture, alpha, box, area = _placed(actor, index, time)
+        shown: dict[int, F32] = {}
+        boxes, areas = np.zeros((len(actors), 4), np.float32), np.zeros(len(actors))
+        for number in sorted(range(len(actors)), key=lambda number: actors[number].place(time)[1]):
+            picture, alpha, boxes[number], areas[number] = _placed(actors[number], index, time)
             image += alpha[..., None] * (picture - image)
-            shown = [before * (1 - alpha) for before in shown] + [alpha]
-            boxes.append(box)
-            areas.append(area)
-        there = [float(alpha.sum()) / max(area, 1.0) >= VISIBLE for alpha, area in zip(shown, areas, strict=True)]
-        ids = np.flatnonzero(there) + 1
-        truth = np.array([box for box, seen in zip(boxes, there, strict=True) if seen], np.float32).reshape(-1, 4)
-        yield ScenePicture(image.round().astype(np.uint8), time, ids, truth)
+            shown = {farther: before * (1 - alpha) for farther, before in shown.items()} | {number: alpha}
+        visible = np.array([shown[number].sum() for number in range(len(actors))]) / np.maximum(areas, 1)
+        there = np.flatnonzero(visible >= VISIBLE)
+        yield ScenePicture(image.round().astype(np.uint8), time, there + 1, boxes[there])
 
 
 def _placement(actor: Actor, index: int, time: float) -> tuple[Cutout, F32]:
@@ -120,6 +120,17 @@ def line(*points: tuple[float, float], bottom: float = 410, height: float = 330)
     """A path through (time s, x px) points, at one depth."""
     times, xs = zip(*points, strict=True)
     return lambda time: (float(np.interp(time, times, xs)), bottom, height)
+
+
+def round_each_other(start: float, bottom: float = 390) -> Callable[[float], tuple]:
+    """A turn in three seconds around the middle of the picture, at arm's length. start: rad."""
+
+    def place(time: float) -> tuple[float, float, float]:
+        angle = start + 2 * np.pi * time / 3
+        near = 0.06 * float(np.sin(angle))
+        return 380 + 75 * float(np.cos(angle)), bottom * (1 + 0.5 * near), 310 * (1 + near)
+
+    return place
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,4 +185,22 @@ def scenes(cast: Cast) -> dict[str, list[ScenePicture]]:
             Actor(b, line((0, 540))),
         ),
         "behind a pillar": behind_a_pillar(play(Actor(a, line((0, 150), (4, 650))))),
+        "hugging": play(
+            Actor(a, line((0, 150), (1.2, 350), (3, 350), (4, 160))),
+            Actor(b, line((0, 620), (1.2, 400), (3, 400), (4, 610)), True),
+        ),
+        "passing in touch": play(
+            Actor(a, line((0, 380), bottom=395, height=315)),
+            Actor(b, line((0, 680), (1, 450), (2, 440), (2.8, 320), (3.2, 310), (4, 80)), True),
+        ),
+        "dancing together": play(Actor(a, round_each_other(0.0)), Actor(b, round_each_other(np.pi), True)),
+        "a crowd of eight": play(*(_passer_by(row, a if row % 2 else b) for row in range(8))),
     }
+
+
+def _passer_by(number: int, cutouts: list[Cutout]) -> Actor:
+    """One of eight people at eight depths, who cross the picture to and fro, each at a pace of their own."""
+    start, end = 60 + 92 * number, 60 + 92 * ((number * 5 + 3) % 8)
+    later = cutouts[17 * number % len(cutouts) :] + cutouts[: 17 * number % len(cutouts)]
+    path = line((0, start), (2.5, end), (4, start), bottom=270 + 20 * number, height=150 + 18 * number)
+    return Actor(later, path, number % 3 == 0)

@@ -1,43 +1,39 @@
 """The people stage: detector, estimator and identities together, frame by frame.
 
 Every person is followed by their own region, which the estimator derives from their joints, so the detector runs only
-when nobody is in view, when somebody was lost, and at a cadence where newcomers may have come in.
+when nobody is in view, when somebody was lost or is in doubt, at a cadence where newcomers may have come in, and while
+people touch.
+
+Where two people are in one crop, the estimator may answer with the wrong one, and the region would slide over to a
+neighbour. So a pose that shows somebody else's body goes to whom it fits (`pose.people.evidence`), and who is left is
+looked for where they were, with that body taken out of the picture (`pose.people.hiding`).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pose.networks import crops
 from pose.people.arrivals import Arrivals
+from pose.people.eclipse import Eclipses
+from pose.people.evidence import Evidence, Past, pairs
+from pose.people.hiding import Hiding, shifted
 from pose.people.identities import NOT_SEEN_BEFORE, Identities
-from pose.people.region_filter import RegionFilter
+from pose.people.sighting import Seen, Track, repeated
 from pose.stages import Detector, Estimator
-from pose.types import F32, U8, Boxes, Keypoints2D, People, Regions
+from pose.types import F32, I64, U8, Boxes, Keypoints2D, People, Regions
 
 # A detection is a person already followed where their regions overlap this much (IoU).
 SAME_REGION = 0.6
-# Two poses are one person where half of their joints are closer than this part of the larger body.
-SAME_POSE = 0.15
-
-
-@dataclass(slots=True)
-class _Track:
-    """One person in view. id: NOT_SEEN_BEFORE until identities are assigned. region: one row."""
-
-    region: Regions
-    id: int = NOT_SEEN_BEFORE
-    filter: RegionFilter = field(default_factory=RegionFilter)
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """Tracks and what the estimator says of them, row by row. boxes: (P, 4) xyxy px around the joints."""
-
-    tracks: list[_Track]
-    keypoints: Keypoints2D
-    boxes: F32
+# A detection shows the person of a pose where it overlaps the box around the joints this much (IoU).
+AGREES = 0.35
+# People touch where the boxes around their joints overlap this much (IoU), or one is covered so much by the other.
+TOUCHING = 0.1
+COVERED = 0.5
+TOUCHING_LOOK = 0.1  # s between two looks while people touch
+SURE_JOINT = 0.3  # a joint seen this well counts for the box that is compared with a detection
+NEAR = 0.6  # of a body: who was hidden is not found further from where they were expected
 
 
 class PeopleTracker:
@@ -68,11 +64,14 @@ class PeopleTracker:
         self._detector = detector
         self._estimator = estimator
         self._identities = Identities(tracker, memory=memory, skeleton=estimator.skeleton)
+        self._evidence = Evidence(estimator.skeleton)
+        self._eclipses = Eclipses(self._evidence)
+        self._hiding = Hiding(estimator.skeleton)
         self._max_people = max_people
         self._detect_every = detect_every
         self._presence_threshold = presence_threshold
         self._memory = memory
-        self._tracks: list[_Track] = []
+        self._tracks: list[Track] = []
         self._renews = False
         self._next_look = -np.inf
         self._arrivals = Arrivals()
@@ -87,120 +86,234 @@ class PeopleTracker:
         self._time = time
         followed = len(self._tracks)
         look = self._is_due(image, time)
-        candidates = self._tracks + (self._newcomers(image, self._tracks) if look else [])
-        seen = self._estimate(image, candidates)
-        if sum(track.id != NOT_SEEN_BEFORE for track in seen.tracks) < followed:
+        boxes = self._detect(image) if look and (followed < self._max_people or self._renews) else None
+        if boxes is not None:
+            self._renew(boxes)
+        seen = self._see(image, self._tracks)
+        strays = self._strays(seen, image, time)
+        doubtful = bool(strays) or bool((seen.keypoints.presence < self._presence_threshold).any())
+        if doubtful and boxes is None:
+            look, boxes = True, self._detect(image)
+        seen = self._settle(seen, strays, boxes, image, time)
+        if len(seen) < followed:
             self._last_loss = time
-            if not look:
-                look = True
-                seen = _join(seen, self._estimate(image, self._newcomers(image, seen.tracks)))
+        if boxes is not None:
+            seen = seen.join(self._newcomers(image, seen, boxes))
+        people = self._finish(seen, image, index, time)
         if look:
             searching = time - self._last_loss < self._memory
             self._next_look = time if searching else time + self._detect_every
-        return self._finish(seen, image, index, time)
+        if any(track.behind for track in self._tracks):
+            self._next_look = min(self._next_look, time + TOUCHING_LOOK)
+        return people
 
     def _is_due(self, image: U8, time: float) -> bool:
         """Whether to look for people: nobody is followed, or it is time and somebody may have come in."""
         if self._tracks and time < self._next_look:
             return False
-        if self._detect_every == 0 or time - self._last_loss < self._memory:
+        touching = any(track.behind for track in self._tracks)
+        if touching or self._detect_every == 0 or time - self._last_loss < self._memory:
             return True
         self._next_look = time + self._detect_every
         return self._arrivals.possible(image, self._shown, time)
 
-    def _newcomers(self, image: U8, tracks: list[_Track]) -> list[_Track]:
-        """Detections that nobody in `tracks` covers, as many as there is room for.
-
-        Where the detector knows only boxes they also renew the regions of `tracks`, which would drift.
-        """
-        room = self._max_people - len(tracks)
-        if room <= 0 and not self._renews:
-            return []
+    def _detect(self, image: U8) -> Boxes:
         boxes = self._detector.detect([image])[0]
         self._renews = boxes.regions is None
+        return boxes
+
+    def _renew(self, boxes: Boxes) -> None:
+        """Where the detector knows only boxes they renew upright regions, which say no more and would drift.
+
+        A turned region says more than a box, and stays.
+        """
+        upright = [track for track in self._tracks if track.region.angles[0] == 0]
+        if not (self._renews and len(boxes) and upright):
+            return
         regions = self._estimator.regions(boxes)
-        overlap = crops.box_iou(
-            crops.region_boxes(regions), crops.region_boxes(Regions.concatenate([t.region for t in tracks]))
-        )
-        if self._renews and len(boxes):
-            for track, column in zip(tracks, overlap.T, strict=True):
-                if column.max() > SAME_REGION:
-                    track.region = regions[[int(column.argmax())]]
-        free = np.flatnonzero(~(overlap > SAME_REGION).any(axis=1))
-        free = free[np.argsort(-_weight(boxes[free]), kind="stable")][:room]
-        return [_Track(regions[[int(row)]]) for row in free]
+        overlap = crops.box_iou(_extent([track.region for track in upright]), crops.region_boxes(regions))
+        for row, column in pairs(overlap, SAME_REGION):
+            upright[row].region = regions[[column]]
 
-    def _estimate(self, image: U8, tracks: list[_Track]) -> _Seen:
-        """The tracks in whose region there is a person, each person once."""
-        regions = Regions.concatenate([track.region for track in tracks])
-        keypoints = self._estimator.estimate([image], [regions])[0]
-        return _select(_Seen(tracks, keypoints, _boxes(keypoints)), keypoints.presence >= self._presence_threshold)
+    def _see(self, image: U8, tracks: list[Track]) -> Seen:
+        """What the estimator says of all tracks, in their order. Who stands behind others is looked for after them."""
+        free = [track for track in tracks if not track.behind]
+        regions = Regions.concatenate([track.region for track in free])
+        seen = Seen.of(free, self._estimator.estimate([image], [regions])[0])
+        if len(free) == len(tracks):
+            return seen
+        poses = dict(zip(map(id, free), seen.keypoints.xy, strict=True))
+        for track in tracks:
+            if track.behind:
+                before = [poses.get(id(other), other.past.xy) for other in track.behind if other.past is not None]
+                seen = seen.join(self._see_behind(image, track, track.region, before))
+        return seen.select(np.array([seen.tracks.index(track) for track in tracks]))
 
-    def _finish(self, seen: _Seen, image: U8, index: int, time: float) -> People:
+    def _see_behind(self, image: U8, track: Track, region: Regions, poses: list[F32]) -> Seen:
+        """What the estimator says of a region (one row) without the people of `poses` (J, 2) px."""
+        part, corner = self._hiding.without(image, region, poses)
+        moved = Regions(region.centers - corner, region.sizes, region.angles)
+        return Seen.of([track], shifted(self._estimator.estimate([part], [moved])[0], corner))
+
+    def _strays(self, seen: Seen, image: U8, time: float) -> dict[int, int]:
+        """Rows that show the body of another row, and whose it is."""
+        strays: dict[int, int] = {}
+        for row in range(1, len(seen)):
+            earlier = np.array([other for other in range(row) if other not in strays], np.int64)
+            for other in earlier[seen.same(row, earlier)].tolist():
+                mine, theirs = (self._distance(seen, r, image, time) for r in (row, other))
+                if mine < theirs:
+                    strays[other] = row
+                else:
+                    strays[row] = other
+                    break
+        return strays
+
+    def _distance(self, seen: Seen, row: int, image: U8, time: float) -> float:
+        past = seen.tracks[row].past
+        assert past is not None
+        return self._evidence.distance(past, image, seen.keypoints.xy[row], time)
+
+    def _settle(self, seen: Seen, strays: dict[int, int], boxes: Boxes | None, image: U8, time: float) -> Seen:
+        """Who of the followed people is still there: in the right place, and seen by the estimator or the detector."""
+        there = np.array([row not in strays for row in range(len(seen))], bool)
+        settled = seen.select(there)
+        for row, owner in strays.items():
+            found = self._recover(seen, row, owner, boxes, image, time)
+            if found is not None:
+                settled = settled.join(found)
+        sure = settled.keypoints.presence >= self._presence_threshold
+        if boxes is not None and not sure.all():
+            overlap = crops.box_iou(_around(settled.keypoints), boxes.xyxy)
+            sure[[row for row, _ in pairs(overlap, AGREES)]] = True
+        settled = settled.select(sure)
+        order = {id(track): row for row, track in enumerate(seen.tracks)}
+        return settled.select(np.argsort([order[id(track)] for track in settled.tracks]).astype(np.int64))
+
+    def _recover(self, seen: Seen, row: int, owner: int, boxes: Boxes | None, image: U8, time: float) -> Seen | None:
+        """The person of a row whose pose shows the body of `owner`: behind it, where they were or a detection is."""
+        track = seen.tracks[row]
+        assert track.past is not None
+        regions = [track.region]
+        if boxes is not None and len(boxes):
+            before = crops.bounds(track.past.xy[None], track.past.seen[None])
+            overlap = crops.box_iou(before, boxes.xyxy)[0]
+            overlap[crops.box_iou(_around(seen.keypoints)[[owner]], boxes.xyxy)[0].argmax()] = 0
+            if overlap.max() > AGREES:
+                regions.append(self._estimator.regions(boxes)[[int(overlap.argmax())]])
+        other = seen.tracks[owner]
+        if other in track.behind:
+            regions = regions[1:]  # the answer would be the same
+        other.behind = [nearer for nearer in other.behind if nearer is not track]
+        track.behind = [*(nearer for nearer in track.behind if nearer is not other), other]
+        for region in regions:
+            found = self._see_behind(image, track, region, [seen.keypoints.xy[owner]])
+            both = found.join(seen.select(np.array([owner])))
+            way = self._evidence.distance(track.past, image, found.keypoints.xy[0], time)
+            if way < NEAR and not both.same(0, np.array([1]))[0]:
+                return found
+        return None
+
+    def _newcomers(self, image: U8, seen: Seen, boxes: Boxes) -> Seen:
+        """People in detections that nobody in `seen` covers, as many as there is room for."""
+        regions = self._estimator.regions(boxes)
+        overlap = crops.box_iou(crops.region_boxes(regions), _extent([track.region for track in seen.tracks]))
+        free = np.asarray(~(overlap > SAME_REGION).any(axis=1))
+        around = _around(seen.keypoints)
+        free[[column for _, column in pairs(crops.box_iou(around, boxes.xyxy), AGREES)]] = False
+        rows = np.flatnonzero(free)
+        rows = rows[np.argsort(-_weight(boxes[rows]), kind="stable")][: max(0, self._max_people - len(seen))]
+        touched = _touch(boxes.xyxy[rows], around)
+        alone = rows[~touched.any(axis=1)]
+        tracks = [Track(regions[[int(row)]]) for row in alone]
+        found = Seen.of(tracks, self._estimator.estimate([image], [regions[alone]])[0])
+        found = found.select(found.keypoints.presence >= self._presence_threshold)
+        for row, near in zip(rows, touched, strict=True):
+            if near.any():
+                found = found.join(self._beside(image, regions[[int(row)]], boxes.xyxy[[row]], seen, near))
+        return found
+
+    def _beside(self, image: U8, region: Regions, box: F32, seen: Seen, near: NDArray[np.bool_]) -> Seen:
+        """Who is in a detection (1, 4) that touches people who are followed; nobody where it shows a part of them."""
+        track = Track(region)
+        for before in (np.zeros(0, np.int64), np.flatnonzero(near)):
+            found = self._see_behind(image, track, region, list(seen.keypoints.xy[before]))
+            present = found.keypoints.presence[0] >= self._presence_threshold
+            agrees = crops.box_iou(_around(found.keypoints), box)[0, 0] > AGREES
+            others = seen.join(found)
+            if present and agrees and not others.same(len(seen), np.arange(len(seen))).any():
+                track.behind = [seen.tracks[other] for other in before]
+                return found
+        return found.select(np.zeros(1, bool))
+
+    def _finish(self, seen: Seen, image: U8, index: int, time: float) -> People:
         """Drop what is seen twice, name the people, and remember where to look for them next."""
-        seen = _select(seen, ~_repeated(seen))
+        seen = seen.select(~repeated(seen))
         ids = np.array([track.id for track in seen.tracks], np.int64)
         reach = crops.region_boxes(seen.keypoints.next_regions)
         poses = np.concatenate([seen.keypoints.xy, seen.keypoints.scores[..., None]], axis=-1)
         ids = self._identities.assign(reach, seen.keypoints.presence, ids, time, image, poses)
+        for people in self._eclipses.mistaken(seen, ids.tolist(), image, time):
+            ids = self._exchange(seen, ids, people)
         for row, track in enumerate(seen.tracks):
             track.id = int(ids[row])
             track.region = track.filter(seen.keypoints.next_regions[[row]], time)
-        seen = _select(seen, ids != NOT_SEEN_BEFORE)
-        order = np.argsort([track.id for track in seen.tracks], kind="stable").astype(np.int64)
-        self._tracks = [seen.tracks[row] for row in order]
-        self._shown = seen.boxes[order]
+        seen = seen.select(ids != NOT_SEEN_BEFORE)
+        seen = seen.select(np.argsort([track.id for track in seen.tracks], kind="stable").astype(np.int64))
+        self._tracks, self._shown = seen.tracks, seen.boxes
+        self._remember(seen, image, time)
         return People(
             index=index,
             time=time,
             ids=np.array([track.id for track in self._tracks], np.int64),
-            boxes=self._shown,
-            box_scores=seen.keypoints.presence[order],
-            keypoints=seen.keypoints.xy[order],
-            scores=seen.keypoints.scores[order],
+            boxes=seen.boxes,
+            box_scores=seen.keypoints.presence,
+            keypoints=seen.keypoints.xy,
+            scores=seen.keypoints.scores,
         )
+
+    def _exchange(self, seen: Seen, ids: I64, people: dict[int, Past]) -> I64:
+        """Two people were taken for each other: each body gets the other's id, with the clothes that go with it."""
+        one, other = people
+        self._identities.exchange(one, other)
+        ids = np.where(ids == one, other, np.where(ids == other, one, ids))
+        for person, known in people.items():
+            for row in np.flatnonzero(ids == person):
+                past = seen.tracks[row].past
+                seen.tracks[row].past = None if past is None else replace(past, clothes=known.clothes)
+        return ids
+
+    def _remember(self, seen: Seen, image: U8, time: float) -> None:
+        """Keep of everybody what tells them apart from others."""
+        touching = seen.overlap > TOUCHING
+        k = seen.keypoints
+        for row, track in enumerate(seen.tracks):
+            near = [seen.tracks[other] for other in np.flatnonzero(touching[row])]
+            track.behind = [other for other in track.behind if other in near]
+            track.past = self._evidence.remember(
+                track.past, image, k.xy[row], k.scores[row], time, learn=len(near) == 1
+            )
+
+
+def _extent(regions: list[Regions]) -> F32:
+    return crops.region_boxes(Regions.concatenate(regions))
+
+
+def _around(keypoints: Keypoints2D) -> F32:
+    """(P, 4) boxes around the joints that are seen well."""
+    return crops.bounds(keypoints.xy, keypoints.scores > SURE_JOINT)
+
+
+def _touch(boxes: F32, people: F32) -> NDArray[np.bool_]:
+    """(P, Q) whether boxes (P, 4) and people (Q, 4) touch, or one is mostly inside the other."""
+    low = np.maximum(boxes[:, None, :2], people[None, :, :2])
+    high = np.minimum(boxes[:, None, 2:], people[None, :, 2:])
+    shared = np.clip(high - low, 0, None).prod(axis=2)
+    a, b = ((x[:, 2:] - x[:, :2]).clip(0).prod(axis=1) for x in (boxes, people))
+    smaller = np.maximum(np.minimum(a[:, None], b[None, :]), 1)
+    return np.asarray((crops.box_iou(boxes, people) > TOUCHING) | (shared / smaller > COVERED))
 
 
 def _weight(boxes: Boxes) -> F32:
     """(P,) which newcomers come first: large and sure ones."""
     return boxes.scores * (boxes.xyxy[:, 2:] - boxes.xyxy[:, :2]).prod(axis=1)
-
-
-def _boxes(keypoints: Keypoints2D) -> F32:
-    return crops.bounds(keypoints.xy, keypoints.scores > 0)
-
-
-def _select(seen: _Seen, keep: NDArray[np.bool_]) -> _Seen:
-    if keep.all():
-        return seen
-    k = seen.keypoints
-    return _Seen(
-        [track for track, kept in zip(seen.tracks, keep, strict=True) if kept],
-        Keypoints2D(k.xy[keep], k.scores[keep], k.presence[keep], k.next_regions[keep]),
-        seen.boxes[keep],
-    )
-
-
-def _join(a: _Seen, b: _Seen) -> _Seen:
-    x, y = a.keypoints, b.keypoints
-    return _Seen(
-        a.tracks + b.tracks,
-        Keypoints2D(
-            np.concatenate([x.xy, y.xy]),
-            np.concatenate([x.scores, y.scores]),
-            np.concatenate([x.presence, y.presence]),
-            Regions.concatenate([x.next_regions, y.next_regions]),
-        ),
-        np.concatenate([a.boxes, b.boxes]),
-    )
-
-
-def _repeated(seen: _Seen) -> NDArray[np.bool_]:
-    """(P,) True for a pose that an earlier row shows already. Rows are ordered: oldest tracks first, then newcomers."""
-    repeated = np.zeros(len(seen.tracks), bool)
-    sizes = (seen.boxes[:, 2:] - seen.boxes[:, :2]).max(axis=1)
-    for row in range(1, len(repeated)):
-        distances = np.median(np.linalg.norm(seen.keypoints.xy[:row] - seen.keypoints.xy[row], axis=-1), axis=1)
-        same = distances < SAME_POSE * np.maximum(sizes[:row], sizes[row])
-        repeated[row] = (same & ~repeated[:row]).any()
-    return repeated

@@ -10,7 +10,7 @@ into account as well (`pose.people.similarity`).
 
 from collections import deque
 from collections.abc import Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -82,6 +82,14 @@ class Identities:
         if len(ids):
             self._last_seen = time
         return ids
+
+    def exchange(self, one: int, other: int) -> None:
+        """Two people were taken for each other: from now on each has the other's id, also when found again."""
+        swap = {one: other, other: one}
+        self._id_of = {their: swap.get(our, our) for their, our in self._id_of.items()}
+        for place, s in enumerate(self._waiting):
+            ids = np.array([swap.get(our, our) for our in s.ids.tolist()], np.int64)
+            self._waiting[place] = replace(s, ids=ids)
 
     def _new_id(self) -> int:
         self._next_id += 1

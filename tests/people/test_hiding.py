@@ -1,0 +1,159 @@
+"""Who stands behind: taking somebody out of a picture, telling bodies apart, and names after one hid the other."""
+
+import numpy as np
+import pytest
+from pose_fakes import STANDING
+
+from pose.people.eclipse import Eclipses
+from pose.people.evidence import Evidence, pairs
+from pose.people.hiding import Hiding, shifted
+from pose.people.sighting import Seen, Track, repeated
+from pose.skeletons import H36M17, SKELETONS
+from pose.types import Keypoints2D, Regions
+
+HEIGHT = 200
+PICTURE = np.full((300, 600, 3), 128, np.uint8)
+FRAME = 1 / 30
+
+
+def body(x, height=HEIGHT):
+    """(17, 2) px of somebody who stands at x."""
+    return (STANDING[:, :2] * height / 1.7 + np.array([x, 150])).astype(np.float32)
+
+
+def region(x, size=280.0):
+    return Regions(np.array([[x, 150]], np.float32), np.full((1, 2), size, np.float32), np.zeros(1, np.float32))
+
+
+def seen(tracks, poses):
+    xy = np.stack(poses)
+    ones = np.ones(xy.shape[:2], np.float32)
+    return Seen.of(tracks, Keypoints2D(xy, ones, ones[:, 0], Regions.concatenate([t.region for t in tracks])))
+
+
+def dressed(people):
+    """A picture of people in clothes of one colour each: x -> colour."""
+    image = PICTURE.copy()
+    for x, colour in people.items():
+        image[40:260, max(0, int(x) - 40) : int(x) + 40] = colour
+    return image
+
+
+def test_a_hidden_body_is_gone_and_the_rest_of_the_picture_stays():
+    image = PICTURE.copy()
+    image[:, ::2] += 20
+    pose = body(300)
+    joints = np.rint(pose).astype(int)
+    image[joints[:, 1], joints[:, 0]] = 255
+    part, corner = Hiding(H36M17).without(image, region(300), [pose])
+    inside = joints - corner.astype(int)
+    limbs = [H36M17.index(f"{side}_{joint}") for side in ("left", "right") for joint in ("shoulder", "hip", "knee")]
+    assert (part[inside[limbs, 1], inside[limbs, 0]] < 160).all()
+    assert (image[joints[:, 1], joints[:, 0]] == 255).all()  # the picture itself is as it was
+    np.testing.assert_array_equal(part[:, :20], image[int(corner[1]) :, int(corner[0]) :][: len(part), :20])
+
+
+@pytest.mark.parametrize("skeleton", SKELETONS.values(), ids=lambda skeleton: skeleton.name)
+def test_every_skeleton_can_be_hidden(skeleton):
+    pose = np.random.default_rng(0).uniform(50, 250, (len(skeleton), 2)).astype(np.float32)
+    part, _ = Hiding(skeleton).without(PICTURE, region(150), [pose])
+    assert part.shape[2] == 3
+
+
+@pytest.mark.parametrize(("x", "y", "angle"), [(10, 150, 0.0), (599, 299, 0.7), (-500, -500, 0.0), (300, 150, 3.0)])
+def test_regions_beyond_the_picture_have_a_part_of_it(x, y, angle):
+    where = Regions(np.array([[x, y]], np.float32), np.full((1, 2), 200, np.float32), np.array([angle], np.float32))
+    part, corner = Hiding(H36M17).without(PICTURE, where, [body(300)])
+    assert part.size > 0
+    assert (corner >= 0).all()
+    assert (corner < [600, 300]).all()
+
+
+def test_keypoints_of_a_part_lie_where_the_part_was():
+    pose = body(100)
+    found = Keypoints2D(pose[None], np.ones((1, 17), np.float32), np.ones(1, np.float32), region(100))
+    moved = shifted(found, np.array([30, 7], np.float32))
+    np.testing.assert_allclose(moved.xy[0], pose + np.array([30, 7]))
+    np.testing.assert_allclose(moved.next_regions.centers, [[130, 157]])
+
+
+def test_a_body_fits_the_person_who_was_there_and_wears_the_same():
+    evidence = Evidence(H36M17)
+    image = dressed({100: 20, 300: 230})
+    people = {x: evidence.remember(None, image, body(x), np.ones(17, np.float32), 0.0, learn=True) for x in (100, 300)}
+    near = evidence.distance(people[100], image, body(104), FRAME)
+    assert near < 0.1
+    assert evidence.distance(people[300], image, body(104), FRAME) > 5 * near
+    assert evidence.unlike(people[300], image, body(100)) > 0.3
+    assert evidence.unlike(people[100], image, body(100, height=100)) > 0.3
+
+
+def test_the_most_similar_belong_together_once():
+    similar = np.array([[0.9, 0.8, 0.0], [0.85, 0.1, 0.2]], np.float32)
+    assert pairs(similar, 0.3) == [(0, 0)]
+    assert pairs(similar, 0.15) == [(0, 0), (1, 2)]
+    assert pairs(np.zeros((0, 3), np.float32), 0.3) == []
+
+
+def test_two_poses_in_one_place_are_one_person_unless_one_was_looked_for_behind_the_other():
+    front, back = Track(region(100)), Track(region(110))
+    poses = [body(100), body(118)]
+    assert repeated(seen([front, back], poses)).tolist() == [False, True]
+    back.behind = [front]
+    assert repeated(seen([front, back], poses)).tolist() == [False, False]
+    assert repeated(seen([front, back], [body(100), body(103)])).tolist() == [False, True]
+
+
+class Meeting:
+    """Two people on paths x(t), of whom the follower says that ids stay with rows; `lost` frames miss the second."""
+
+    def __init__(self, colours=(128, 128)):
+        self.evidence = Evidence(H36M17)
+        self.eclipses = Eclipses(self.evidence)
+        self.colours = colours
+
+    def play(self, paths, seconds=2.0, lost=(), slide=None):
+        """The frames in which an exchange is found. slide: from this frame on each follower is on the other's body."""
+        tracks, ids, found = [Track(region(0)), Track(region(0))], [1, 2], []
+        for frame in range(round(seconds / FRAME)):
+            time = frame * FRAME
+            at = [path(time) for path in paths]
+            image = dressed(dict(sorted(zip(at, self.colours, strict=True))))
+            if slide is not None and frame >= slide:
+                at = at[::-1]
+            rows = [0] if frame in lost else [0, 1]
+            now = seen([tracks[row] for row in rows], [body(at[row]) for row in rows])
+            for pair in self.eclipses.mistaken(now, [ids[row] for row in rows], image, time):
+                assert sorted(pair) == [1, 2]
+                found.append(frame)
+                ids.reverse()
+            for row in rows:
+                past, pose = tracks[row].past, body(at[row])
+                alone = abs(at[0] - at[1]) > 100
+                tracks[row].past = self.evidence.remember(past, image, pose, np.ones(17, np.float32), time, alone)
+        return found
+
+
+def test_ids_that_changed_bodies_while_one_hid_the_other_go_back():
+    paths = (lambda t: 100 + 150 * t, lambda t: 400 - 150 * t)
+    assert Meeting().play(paths) == []
+    found = Meeting().play(paths, slide=30)  # they are in one place at 1 s
+    assert len(found) == 1
+    assert 30 <= found[0] < 45
+
+
+def test_clothes_tell_who_is_who_after_a_long_embrace():
+    def left(time):
+        return float(np.interp(time, [0, 1, 4, 5], [100, 240, 240, 100]))
+
+    def right(time):
+        return float(np.interp(time, [0, 1, 4, 5], [400, 260, 260, 400]))
+
+    assert Meeting((20, 230)).play((left, right), seconds=5) == []
+    assert len(Meeting((20, 230)).play((left, right), seconds=5, slide=90)) == 1
+
+
+def test_people_who_never_meet_are_left_alone():
+    eclipses = Meeting()
+    assert eclipses.play((lambda t: 100.0, lambda t: 400.0), slide=20) == []
+    assert not eclipses.eclipses._meetings

@@ -1,0 +1,62 @@
+"""People who touch, in two views of a man and a woman: each keeps their id, and nobody is made up.
+
+Where they are was marked by eye (two_people.json): the base of the neck and the middle of the hips in every tenth
+frame, between which they move steadily enough.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pose_detectors.rtmdet import RTMDetDetector
+
+from pose.estimators.blazepose import BlazePose
+from pose.people.follow import PeopleTracker
+from pose.skeletons import BLAZEPOSE33
+from pose.video import open_source
+
+NEAR = 0.4  # of the trunk's length: a pose whose trunk's ends are farther off in the mean is not this person's
+SHOULDERS, HIPS = ([BLAZEPOSE33.index(f"{side}_{part}") for side in ("left", "right")] for part in ("shoulder", "hip"))
+
+
+def trunks(view, frames):
+    """Name -> (T, 2, 2) px: neck and hips in every frame."""
+    marks = json.loads((Path(__file__).parent / "two_people.json").read_text())[view]
+    ends = {}
+    for name in ("man", "woman"):
+        marked = np.array(marks[name], float)
+        columns = [np.interp(frames, marks["frames"], column) for column in marked.reshape(len(marked), 4).T]
+        ends[name] = np.stack(columns, axis=1).reshape(-1, 2, 2)
+    return ends
+
+
+def whose(pose, ends):
+    """The name of the person whose body a pose (33, 2) shows, or None. ends: name -> (2, 2) px."""
+    trunk = np.stack([pose[SHOULDERS].mean(axis=0), pose[HIPS].mean(axis=0)])
+    far = {name: np.linalg.norm(trunk - e, axis=1).mean() / np.linalg.norm(e[0] - e[1]) for name, e in ends.items()}
+    nearest = min(far, key=far.get)
+    return nearest if far[nearest] < NEAR else None
+
+
+@pytest.mark.parametrize("view", ["view-a", "view-b"])
+def test_two_people_who_touch_stay_two_people(view, videos, weights_dir):
+    detector = RTMDetDetector(model=weights_dir / "rtmdet-nano-person-320.onnx", device="cpu")
+    stage = PeopleTracker(detector, BlazePose(model=weights_dir / "blazepose-landmark-full.tflite"))
+    with open_source(str(videos / "two-people" / f"{view}.mp4")) as source:
+        results = [stage.step(frame.image, frame.index, frame.time) for frame in source]
+    ends = trunks(view, np.arange(len(results)))
+    shown = [
+        {
+            person: whose(pose, {name: e[i] for name, e in ends.items()})
+            for person, pose in zip(people.ids.tolist(), people.keypoints, strict=True)
+        }
+        for i, people in enumerate(results)
+    ]
+    assert max(map(len, shown)) == 2
+    for name in ("man", "woman"):
+        assert np.mean([name in people.values() for people in shown]) >= 0.95
+    for person in (1, 2):
+        bodies = {people[person] for people in shown if person in people} - {None}
+        assert len(bodies) == 1, f"id {person} showed {bodies}"
+    assert np.mean([None in people.values() for people in shown]) <= 0.02
