@@ -2,20 +2,21 @@
 
 from collections.abc import Sequence
 from html import escape
+from importlib.resources import files
 
 from pose.evaluation import plots
 from pose.evaluation.results import Result, benchmark_of, tables
 from pose.evaluation.table import Table, lookahead_table, measure_table, part_table, speed_table
 
+# Beyond the style sheet of the live page, which names the colours, light and dark.
 _STYLE = """
-:root { color-scheme: light dark; }
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; padding: 0 1rem; max-width: 76rem; }
+body { font-size: 15px; margin: 2rem auto; padding: 0 1rem; max-width: 76rem; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; } h3 { font-size: 1rem; margin-bottom: .3rem; }
 .scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .25rem .55rem; text-align: right; white-space: nowrap; border-bottom: 1px solid #8884; }
+table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; background: var(--card); }
+th, td { padding: .25rem .55rem; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line); }
 th:first-child, td:first-child { text-align: left; } .averaged td:last-child { font-weight: 600; }
-figure { margin: 1rem 0; } figcaption { font-size: .85rem; opacity: .75; }
+figure { margin: 1rem 0; padding: .75rem; } figcaption { position: static; font-size: .85rem; }
 svg { max-width: 100%; height: auto; background: #fff; border-radius: 6px; }
 """
 
@@ -27,9 +28,13 @@ def html_report(results: Sequence[Result]) -> str:
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>pose-eval: {escape(names)}</title><style>{_STYLE}</style></head>\n"
+        f"<title>pose-eval: {escape(names)}</title><style>{_page_style()}{_STYLE}</style></head>\n"
         f"<body><h1>pose-eval: {escape(names)}</h1>\n{sections}\n</body></html>\n"
     )
+
+
+def _page_style() -> str:
+    return (files("pose.web") / "static" / "style.css").read_text(encoding="utf-8")
 
 
 def _section(results: list[Result]) -> str:

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pose.errors import PoseError, UsageError
-from pose.export import angles, bvh, c3d, coco, csv, glb, mot, openpose, parquet, rrd, trc
+from pose.export import angles, bvh, c3d, coco, csv, glb, html, mot, openpose, parquet, rrd, trc
 from pose.export.format import Format, PersonFormat, SceneFormat, Written
 from pose.export.tracks import Recording, open_recording
 
@@ -25,6 +25,7 @@ FORMATS: dict[str, Format] = {
     "coco": coco.FORMAT,
     "openpose": openpose.FORMAT,
     "rrd": rrd.FORMAT,
+    "html": html.FORMAT,
 }
 
 

@@ -89,8 +89,11 @@ class Recording:
 
     @cached_property
     def space(self) -> Space:
-        if self._space_name != LEVEL_FLOOR:
-            return CAMERA_SPACE
+        return self.level if self._space_name == LEVEL_FLOOR else CAMERA_SPACE
+
+    @cached_property
+    def level(self) -> Space:
+        """On the people's own floor, whatever space was asked for: for looking at."""
         rows = np.arange(self._rows.start, self._rows.stop)
         parts = np.array_split(thinned(rows, 8 * _SAMPLE), 8)
         space = level_space((self.table.joints3d[part], self.table.root[part]) for part in parts if len(part))

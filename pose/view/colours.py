@@ -4,7 +4,9 @@ The person's left is sky blue, the right orange, the middle white; a person's ow
 one of those three.
 """
 
-from pose.skeletons import Skeleton
+from typing import Any
+
+from pose.skeletons import H36M17, Skeleton
 
 RGB = tuple[int, int, int]
 
@@ -42,3 +44,15 @@ def edge_side(skeleton: Skeleton, a: int, b: int) -> str:
     """The side of a limb: that of its ends, 'centre' where it joins left and right."""
     sides = {skeleton.side(a), skeleton.side(b)} - {"centre"}
     return sides.pop() if len(sides) == 1 else "centre"
+
+
+def drawing_facts() -> dict[str, Any]:
+    """What a page needs to draw bodies, of plain values: limbs of Human3.6M-17 with their sides, the head, colours."""
+    return {
+        "edges3d": [
+            {"ends": [a, b], "side": edge_side(H36M17, a, b), "head": H36M17.names[b] == "head"}
+            for a, b in H36M17.edges
+        ],
+        "head": H36M17.index("head"),
+        "colours": {**SIDE_COLOURS, "people": PERSON_COLOURS},
+    }

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.live import LiveResult, Status
-from pose.skeletons import H36M17, Skeleton
-from pose.view.colours import PERSON_COLOURS, SIDE_COLOURS, edge_side
+from pose.skeletons import Skeleton
+from pose.view.colours import drawing_facts, edge_side
 from pose.view.overlay import thickness
 from pose.view.upright import Upright
 
@@ -40,9 +40,7 @@ def hello(mode: str, source: str, skeleton: Skeleton, *, lookahead: int, mirror:
             {"name": name, "side": skeleton.side(joint)} | _thick(name) for joint, name in enumerate(skeleton.names)
         ],
         edges=[_edge(skeleton, a, b) | _thick(skeleton.names[a], skeleton.names[b]) for a, b in skeleton.edges],
-        edges3d=[_edge(H36M17, a, b) | {"head": H36M17.names[b] == "head"} for a, b in H36M17.edges],
-        head=H36M17.index("head"),
-        colours={**SIDE_COLOURS, "people": PERSON_COLOURS},
+        **drawing_facts(),
         limits={"bytes": LONGEST_MESSAGE, "longest": LONGEST_SIDE, "side": SENT_SIDE, "most": UNDER_WAY + lookahead},
     )
 

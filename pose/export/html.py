@@ -1,0 +1,186 @@
+"""A report to look at: one HTML file that opens from disk, without network and without a server.
+
+The 3D scene is the live page's own (pose/web/static); the rest is report.js and report.css beside it. A video that is
+small is embedded, a larger one is played from beside the file.
+"""
+
+import base64
+import json
+import os
+import re
+from collections.abc import Iterator
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import quote
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.export.format import Notes, SceneFormat
+from pose.export.joint_angles import NAMES, joint_angles
+from pose.export.space import Space
+from pose.export.tracks import Recording, Timeline, Track
+from pose.system.whole_file import whole_file
+from pose.view.colours import drawing_facts
+
+MOST_FRAMES = 20_000  # of a page; a longer result is thinned evenly
+EMBEDDED = 8_000_000  # bytes of a video that goes into the page
+OVERLAY = "overlay.mp4"  # of pose-run, where it lies beside the report
+_MODULES = ("paint.js", "turntable.js", "scene.js", "report.js")
+_MISSING = -32768
+_SPEED_SECONDS = 0.2  # over which the pelvis' way is measured
+
+
+def write(recording: Recording, people: list[int], target: Path) -> Notes:
+    timeline, space = _thinned(recording.own), recording.level
+    tracks = [track for person in people if (track := recording.track(person, timeline)) is not None]
+    video = _video(recording, target)
+    with whole_file(target) as hidden, hidden.open("w", encoding="utf-8", newline="\n") as file:
+        file.write(_head(recording))
+        file.write('<script type="application/json" id="facts">')
+        file.write(_inline(_facts(recording, timeline, tracks, space)))
+        file.write("</script>\n")
+        for track in tracks:
+            _write_person(file, track, space)
+        if video is not None:
+            _write_video(file, video, target, float(recording.times[0]))
+        file.write(_scripts())
+    said = "with the video in it" if video and _is_small(video) else f"plays {video.name}" if video else "no video"
+    thin = [f"{len(timeline.times)} of {len(recording.own.times)} frames"] if timeline is not recording.own else []
+    return [said, *thin]
+
+
+def _thinned(timeline: Timeline) -> Timeline:
+    step = -(-len(timeline.times) // MOST_FRAMES)
+    return timeline if step == 1 else Timeline(timeline.times[::step], None, True)
+
+
+def _facts(recording: Recording, timeline: Timeline, tracks: list[Track], space: Space) -> dict[str, Any]:
+    run = recording.table.run
+    return {
+        "name": recording.name,
+        "times": _packed(timeline.times.astype("<f8")),
+        "drawing": drawing_facts(),
+        "angles": list(NAMES),
+        "space": space.note,
+        "people": [_person_facts(track) for track in tracks],
+        "run": {key: run[key] for key in ("created_by", "source", "camera", "models", "settings") if key in run},
+        "complete": recording.table.complete,
+    }
+
+
+def _person_facts(track: Track) -> dict[str, Any]:
+    gaps = [[track.first + first, track.first + last] for first, last in track.gaps]
+    return {"id": track.person, "first": track.first, "count": len(track), "gaps": gaps}
+
+
+def _write_person(file: IO[str], track: Track, space: Space) -> None:
+    """The person's frames, one script element for each kind of number, in portions."""
+    columns: dict[str, list[str]] = {"stage": [], "angles": [], "deviations": [], "lines": []}
+    for part in _portions(track, space):
+        for name, values in part.items():
+            columns[name].append(_packed(values))
+    for name, parts in columns.items():
+        # Every portion is packed by itself, so that none must be a multiple of three bytes long.
+        file.write(f'<script type="text/plain" id="p{track.person}-{name}">{" ".join(parts)}</script>\n')
+
+
+def _portions(track: Track, space: Space) -> Iterator[dict[str, NDArray[np.generic]]]:
+    """stage: (n, 51) mm, x right, y away, z up. angles, deviations: (n, 16) tenths of a degree. lines: (n, 4) speed and
+    height of the pelvis in mm/s and mm, mean score and share of joints that no 2D shows, in thousandths.
+    """
+    roots = np.concatenate([space.to_file(span.places[:, 0]) for span in track.spans()])
+    speed = _speed(track.times, roots)
+    for span in track.spans():
+        placed = space.to_file(span.places)
+        angles = joint_angles(span.places, span.sigma, space.up)
+        at = span.start + np.arange(len(span.times))
+        unseen = np.where(span.known, (span.score == 0).mean(axis=1), np.nan)
+        score = np.where(span.known, span.score.mean(axis=1), np.nan)
+        lines = np.stack([1000 * speed[at], 1000 * roots[at, 1], 1000 * score, 1000 * unseen], axis=1)
+        stage = np.stack([placed[..., 0], -placed[..., 2], placed[..., 1]], axis=-1)
+        yield {
+            "stage": _short(1000 * stage.reshape(len(stage), -1)),
+            "angles": _short(10 * angles.degrees),
+            "deviations": _short(10 * angles.deviations),
+            "lines": _short(lines),
+        }
+
+
+def _speed(times: NDArray[np.float64], roots: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(T,) m/s between the frames half a window before and after; NaN where one of them is missing."""
+    last = len(times) - 1
+    before = np.searchsorted(times, times - _SPEED_SECONDS / 2 - 1e-6)
+    after = np.minimum(np.searchsorted(times, times + _SPEED_SECONDS / 2 + 1e-6, side="right") - 1, last)
+    after = np.where(after == before, np.minimum(after + 1, last), after)
+    elapsed = times[after] - times[before]
+    way = np.linalg.norm(roots[after] - roots[before], axis=1)
+    return np.where(elapsed > 0, way / np.maximum(elapsed, 1e-9), np.nan)
+
+
+def _short(values: NDArray[np.float64]) -> NDArray[np.int16]:
+    clipped = np.clip(np.round(values), _MISSING + 1, -_MISSING - 1)
+    return np.where(np.isfinite(values), clipped, _MISSING).astype("<i2")
+
+
+def _packed(values: NDArray[np.generic]) -> str:
+    return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode()
+
+
+def _video(recording: Recording, target: Path) -> Path | None:
+    beside = target.parent / OVERLAY
+    return beside if beside.is_file() else recording.video
+
+
+def _is_small(video: Path) -> bool:
+    return video.stat().st_size <= EMBEDDED
+
+
+def _write_video(file: IO[str], video: Path, target: Path, start: float) -> None:
+    """The overlay begins with the result's first frame, any other video at its own second 0."""
+    offset = start if video.name == OVERLAY else 0.0
+    if _is_small(video):
+        kind = {".mp4": "video/mp4", ".webm": "video/webm", ".mov": "video/quicktime"}.get(
+            video.suffix.lower(), "video/mp4"
+        )
+        source = f"data:{kind};base64,{base64.b64encode(video.read_bytes()).decode()}"
+    else:
+        source = quote(os.path.relpath(video, target.parent))
+    file.write(
+        f'<script type="application/json" id="video-facts">{_inline({"source": source, "offset": offset})}</script>\n'
+    )
+
+
+def _inline(value: Any) -> str:
+    """JSON that cannot end the element it stands in."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+def _static(name: str) -> str:
+    return (files("pose.web") / "static" / name).read_text(encoding="utf-8")
+
+
+def _head(recording: Recording) -> str:
+    title = recording.name if "://" in recording.name else Path(recording.name).name
+    body = _static("report.html").replace("{{title}}", escape(title))
+    return body.replace("{{style}}", f"{_static('style.css')}\n{_static('report.css')}")
+
+
+def _scripts() -> str:
+    """The page's modules. Browsers load no module from disk, so each goes in as data, under a name of its own."""
+    imports = {f"pose/{name}": f"data:text/javascript;base64,{_packed_text(_module(name))}" for name in _MODULES}
+    start = '<script type="module">import { start } from "pose/report.js"; start();</script>'
+    return f'<script type="importmap">{json.dumps({"imports": imports})}</script>\n{start}\n</body>\n</html>\n'
+
+
+def _module(name: str) -> str:
+    return re.sub(r'from "\./([\w.]+)"', r'from "pose/\1"', _static(name))
+
+
+def _packed_text(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+FORMAT = SceneFormat(".html", write)

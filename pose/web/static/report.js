@@ -1,0 +1,376 @@
+// A report: one time for the video, the 3D scene and the charts of the chosen person.
+
+import { Scene } from "./scene.js";
+
+const MISSING = -32768;
+const JOINTS = 17;
+const LINES = [
+  { title: "Speed of the pelvis", unit: "m/s", column: 0, scale: 1000, least: 0 },
+  { title: "Height of the pelvis", unit: "m", column: 1, scale: 1000 },
+  { title: "Confidence of the 2D joints", unit: "", column: 2, scale: 1000, least: 0, most: 1 },
+  { title: "Joints without 2D, filled in", unit: "%", column: 3, scale: 10, least: 0, most: 100 },
+];
+const GAP = 1e-3; // s that a video may be behind before it is sought
+
+const element = (id) => document.getElementById(id);
+const read = (id) => JSON.parse(element(id).textContent);
+
+function bytes(text) {
+  return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+}
+
+// Portions of base64, one after the other.
+function shorts(id) {
+  const parts = element(id).textContent.split(" ").filter(Boolean).map(bytes);
+  const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  parts.reduce((at, part) => { all.set(part, at); return at + part.length; }, 0);
+  return new Int16Array(all.buffer);
+}
+
+class Person {
+  constructor({ id, first, count, gaps }, angles) {
+    Object.assign(this, { id, first, count, gaps, width: angles });
+    for (const name of ["stage", "angles", "deviations", "lines"]) {
+      this[name] = shorts(`p${id}-${name}`);
+    }
+  }
+
+  // 17 joints on the stage, or null.
+  at(frame) {
+    const row = frame - this.first;
+    if (row < 0 || row >= this.count || this.stage[row * 3 * JOINTS] === MISSING) {
+      return null;
+    }
+    return Array.from({ length: JOINTS }, (_, joint) => {
+      const place = 3 * (row * JOINTS + joint);
+      return [0, 1, 2].map((axis) => this.stage[place + axis] / 1000);
+    });
+  }
+
+  value(array, width, column, frame, scale) {
+    const row = frame - this.first;
+    const number = row < 0 || row >= this.count ? MISSING : array[row * width + column];
+    return number === MISSING ? NaN : number / scale;
+  }
+}
+
+// Lines over time, with a band where there is one, and a mark at the present frame.
+class Chart {
+  constructor(title, unit, series, { least, most }, times, seek) {
+    Object.assign(this, { title, unit, series, times });
+    this.figure = document.createElement("figure");
+    this.caption = document.createElement("figcaption");
+    this.name = document.createElement("span");
+    this.name.textContent = title;
+    this.now = document.createElement("span");
+    this.caption.append(this.name, this.now);
+    this.canvas = document.createElement("canvas");
+    this.canvas.setAttribute("role", "img");
+    this.figure.append(this.caption, this.canvas);
+    this.range = this.extent(least, most);
+    this.canvas.setAttribute("aria-label", `${title}: ${this.number(this.range[0])} to ${this.number(this.range[1])}`);
+    this.canvas.addEventListener("pointerdown", (event) => {
+      const box = this.canvas.getBoundingClientRect();
+      seek(times[0] + ((event.clientX - box.left) / box.width) * (times.at(-1) - times[0]));
+    });
+  }
+
+  number(value) {
+    return Number.isFinite(value) ? `${value.toFixed(Math.abs(value) < 10 ? 2 : 0)} ${this.unit}`.trim() : "–";
+  }
+
+  extent(least, most) {
+    let [low, high] = [Infinity, -Infinity];
+    this.series.forEach(({ value }) => this.times.forEach((_, frame) => {
+      const number = value(frame);
+      if (Number.isFinite(number)) {
+        low = Math.min(low, number);
+        high = Math.max(high, number);
+      }
+    }));
+    if (low > high) {
+      [low, high] = [0, 1];
+    }
+    const room = Math.max(0.05 * (high - low), 1e-3);
+    return [least ?? low - room, most ?? high + room];
+  }
+
+  // The lines do not change; they are drawn once for each size and then copied.
+  prepare() {
+    const ratio = Math.min(window.devicePixelRatio || 1, 2);
+    const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight].map((px) => Math.max(1, px * ratio));
+    this.canvas.width = this.still.width = Math.round(width);
+    this.canvas.height = this.still.height = Math.round(height);
+    const style = getComputedStyle(document.body);
+    const colour = (name) => style.getPropertyValue(name).trim();
+    const context = this.still.getContext("2d");
+    const [low, high] = this.range;
+    const x = (frame) => this.place(frame, this.still.width);
+    const y = (value) => this.still.height * (1 - (value - low) / (high - low));
+    context.font = `${11 * ratio}px system-ui, sans-serif`;
+    context.fillStyle = colour("--quiet");
+    context.strokeStyle = colour("--line");
+    [high, (low + high) / 2, low].forEach((value, row) => {
+      const line = y(value);
+      context.beginPath();
+      context.moveTo(0, line);
+      context.lineTo(this.still.width, line);
+      context.stroke();
+      context.textBaseline = ["top", "middle", "bottom"][row];
+      context.fillText(this.number(value), 2, line);
+    });
+    this.series.forEach(({ value, band, tone }) => {
+      const paint = colour(tone);
+      context.lineWidth = 1.6 * ratio;
+      context.strokeStyle = paint;
+      context.fillStyle = paint;
+      this.runs(value).forEach(([first, last]) => {
+        if (band) {
+          context.globalAlpha = 0.22;
+          context.beginPath();
+          for (let frame = first; frame <= last; frame += 1) {
+            context.lineTo(x(frame), y(value(frame) + band(frame)));
+          }
+          for (let frame = last; frame >= first; frame -= 1) {
+            context.lineTo(x(frame), y(value(frame) - band(frame)));
+          }
+          context.fill();
+          context.globalAlpha = 1;
+        }
+        context.beginPath();
+        for (let frame = first; frame <= last; frame += 1) {
+          context.lineTo(x(frame), y(value(frame)));
+        }
+        context.stroke();
+      });
+    });
+  }
+
+  // [first, last] frames between which the value is known.
+  runs(value) {
+    const found = [];
+    let first = null;
+    for (let frame = 0; frame <= this.times.length; frame += 1) {
+      const known = frame < this.times.length && Number.isFinite(value(frame));
+      if (known && first === null) {
+        first = frame;
+      } else if (!known && first !== null) {
+        found.push([first, frame - 1]);
+        first = null;
+      }
+    }
+    return found;
+  }
+
+  place(frame, width) {
+    const length = Math.max(this.times.at(-1) - this.times[0], 1e-9);
+    return (width * (this.times[frame] - this.times[0])) / length;
+  }
+
+  draw(frame) {
+    if (!this.still) {
+      this.still = document.createElement("canvas");
+      this.prepare();
+    }
+    const context = this.canvas.getContext("2d");
+    context.clearRect(0, 0, this.canvas.width, this.canvas.height);
+    context.drawImage(this.still, 0, 0);
+    const x = this.place(frame, this.canvas.width);
+    context.strokeStyle = getComputedStyle(document.body).getPropertyValue("--text").trim();
+    context.beginPath();
+    context.moveTo(x, 0);
+    context.lineTo(x, this.canvas.height);
+    context.stroke();
+    this.now.textContent = this.series.map(({ value, label }) => `${label}${this.number(value(frame))}`).join("  ");
+  }
+
+  refresh(frame) {
+    this.still = null;
+    this.draw(frame);
+  }
+}
+
+class Report {
+  constructor() {
+    this.facts = read("facts");
+    this.times = new Float64Array(bytes(this.facts.times).buffer);
+    this.people = this.facts.people.map((person) => new Person(person, this.facts.angles.length));
+    this.scene = new Scene(element("scene"));
+    this.video = element("video");
+    this.charts = [];
+    this.frame = 0;
+    this.playing = null; // when it began, on the page's clock, and at which second of the result
+    this.openVideo();
+    this.describe();
+    this.choosePeople();
+    this.listen();
+    this.show(0);
+  }
+
+  openVideo() {
+    const facts = element("video-facts");
+    this.offset = 0;
+    if (facts === null) {
+      element("views").dataset.view = "scene";
+      return;
+    }
+    const { source, offset } = JSON.parse(facts.textContent);
+    this.offset = offset;
+    this.video.src = source;
+    this.video.addEventListener("error", () => {
+      element("views").dataset.view = "scene";
+      element("message").textContent = `The video does not play here: ${source.slice(0, 80)}`;
+      element("message").hidden = false;
+    });
+  }
+
+  describe() {
+    const { times, facts } = this;
+    const seconds = times.at(-1) - times[0];
+    const people = this.people.length === 1 ? "1 person" : `${this.people.length} people`;
+    element("summary").textContent = [
+      people, `${times.length} frames, ${seconds.toFixed(1)} s`, facts.space, facts.complete ? "" : "the run was cut short",
+    ].filter(Boolean).join(" · ");
+    element("settings").textContent = JSON.stringify(facts.run, null, 2);
+    element("time").max = times.length - 1;
+  }
+
+  choosePeople() {
+    element("person").hidden = this.people.length === 0;
+    element("people").replaceChildren(...this.people.map((person, place) => {
+      const label = document.createElement("label");
+      const radio = Object.assign(document.createElement("input"), { type: "radio", name: "person", checked: place === 0 });
+      const text = document.createElement("span");
+      text.textContent = String(person.id);
+      radio.addEventListener("change", () => this.choose(person));
+      label.append(radio, text);
+      return label;
+    }));
+    if (this.people.length > 0) {
+      this.choose(this.people[0]);
+    }
+  }
+
+  choose(person) {
+    const { times, facts } = this;
+    const second = (frame) => `${times[frame].toFixed(2)} s`;
+    const seen = `seen from ${second(person.first)} to ${second(person.first + person.count - 1)}`;
+    const gaps = person.gaps.slice(0, 12).map(([first, last]) => `${second(first)} to ${second(last)}`).join(", ");
+    const more = person.gaps.length > 12 ? ` and ${person.gaps.length - 12} more` : "";
+    element("missing").textContent = `${seen}; ${gaps ? `missing: ${gaps}${more}` : "no frame missing"}`;
+    const seek = (time) => this.seek(this.frameAt(time));
+    const angles = new Map();
+    facts.angles.forEach((name, column) => {
+      const side = name.startsWith("left_") ? "left" : name.startsWith("right_") ? "right" : "middle";
+      const title = name.replace(/^(left|right)_/, "").replaceAll("_", " ");
+      const get = (array) => (frame) => person.value(array, person.width, column, frame, 10);
+      const tone = { left: "--left", right: "--right", middle: "--text" }[side];
+      const label = { left: "L ", right: "R ", middle: "" }[side];
+      angles.set(title, [...(angles.get(title) ?? []), {
+        value: get(person.angles), band: get(person.deviations), tone, label,
+      }]);
+    });
+    this.charts = [...angles].map(([title, series]) => (
+      new Chart(title[0].toUpperCase() + title.slice(1), "°", series, {}, times, seek)));
+    this.charts.push(...LINES.map(({ title, unit, column, scale, least, most }) => new Chart(title, unit, [{
+      value: (frame) => person.value(person.lines, 4, column, frame, scale), tone: "--text", label: "",
+    }], { least, most }, times, seek)));
+    element("charts").replaceChildren(...this.charts.map((chart) => chart.figure));
+    this.charts.forEach((chart) => chart.draw(this.frame));
+  }
+
+  // The last frame at or before a second of the result.
+  frameAt(time) {
+    let [low, high] = [0, this.times.length - 1];
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      [low, high] = this.times[middle] <= time + GAP ? [middle, high] : [low, middle - 1];
+    }
+    return low;
+  }
+
+  show(frame) {
+    this.frame = frame;
+    element("time").value = frame;
+    element("clock").textContent = `${this.times[frame].toFixed(2)} s`;
+    const people = this.people.map((person) => ({ id: person.id, stage: person.at(frame) }));
+    this.scene.show(people, this.facts.drawing, 1000 * this.times[frame]);
+    this.charts.forEach((chart) => chart.draw(frame));
+  }
+
+  seek(frame) {
+    this.show(Math.min(this.times.length - 1, Math.max(0, frame)));
+    if (this.video.src) {
+      this.video.currentTime = Math.max(0, this.times[this.frame] - this.offset + GAP);
+    }
+    if (this.playing !== null) {
+      this.playing = { clock: performance.now(), second: this.times[this.frame] };
+    }
+  }
+
+  toggle() {
+    if (this.playing !== null) {
+      this.playing = null;
+      this.video.pause();
+    } else {
+      if (this.frame === this.times.length - 1) {
+        this.seek(0);
+      }
+      this.playing = { clock: performance.now(), second: this.times[this.frame] };
+      this.video.playbackRate = this.speed;
+      this.video.play().catch(() => {}); // without a video the clock alone runs
+      requestAnimationFrame(() => this.tick());
+    }
+    element("play").textContent = this.playing ? "Pause" : "Play";
+  }
+
+  get speed() {
+    return Number(element("speed").value);
+  }
+
+  tick() {
+    if (this.playing === null) {
+      return;
+    }
+    const clock = this.playing.second + (this.speed * (performance.now() - this.playing.clock)) / 1000;
+    const running = this.video.src && this.video.readyState > 1 && !this.video.paused && !this.video.ended;
+    const time = running ? this.video.currentTime + this.offset : clock;
+    this.show(this.frameAt(time));
+    if (time >= this.times.at(-1)) {
+      this.toggle();
+    } else {
+      requestAnimationFrame(() => this.tick());
+    }
+  }
+
+  step(seconds) {
+    this.seek(this.frameAt(this.times[this.frame] + seconds));
+  }
+
+  listen() {
+    element("play").addEventListener("click", () => this.toggle());
+    element("time").addEventListener("input", (event) => this.seek(Number(event.target.value)));
+    element("speed").addEventListener("change", () => {
+      this.video.playbackRate = this.speed;
+      this.seek(this.frame);
+    });
+    const keys = {
+      " ": () => this.toggle(), ",": () => this.seek(this.frame - 1), ".": () => this.seek(this.frame + 1),
+      "[": () => this.step(-1), "]": () => this.step(1),
+    };
+    document.addEventListener("keydown", (event) => {
+      const own = event.target.closest("select, summary") || (event.key === " " && event.target.closest("button, label"));
+      if (!own && event.key in keys && !event.ctrlKey && !event.metaKey && !event.altKey) {
+        keys[event.key]();
+        event.preventDefault();
+      }
+    });
+    const refresh = () => this.charts.forEach((chart) => chart.refresh(this.frame));
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", refresh);
+    new ResizeObserver(refresh).observe(element("charts"));
+  }
+}
+
+export function start() {
+  window.report = new Report();
+}

@@ -1,0 +1,110 @@
+"""The report page: whole in itself, and its numbers those of the result."""
+
+import base64
+import json
+import re
+
+import numpy as np
+import pytest
+
+from pose.export import export
+from pose.export.joint_angles import NAMES, joint_angles
+
+GAPS = np.ones((2, 60), bool)
+GAPS[0, :7] = GAPS[0, 20:25] = False
+
+
+def report(recording, folder, people=None):
+    (made,) = export(recording, ["html"], folder, "poses", people)
+    return made.path.read_text(encoding="utf-8"), made
+
+
+def script(page, identity):
+    return re.search(rf'<script type="[\w/]+" id="{identity}">(.*?)</script>', page, re.DOTALL)[1]
+
+
+def numbers(page, identity, width):
+    parts = [np.frombuffer(base64.b64decode(part), "<i2") for part in script(page, identity).split(" ")]
+    return np.concatenate(parts).reshape(-1, width)
+
+
+def test_the_page_asks_for_nothing_from_outside(recorded, tmp_path):
+    page, _ = report(recorded(60, 2)[0], tmp_path)
+    assert re.findall(r'(?:src|href)="(?!data:)[^"]*"', page) == []
+    modules = json.loads(re.search(r'<script type="importmap">(.*?)</script>', page)[1])["imports"]
+    code = {name: base64.b64decode(source.partition(",")[2]).decode() for name, source in modules.items()}
+    wanted = {name for text in code.values() for name in re.findall(r'from "([^"]+)"', text)}
+    assert wanted <= set(code), "every module that another one imports is in the page"
+    assert not any("fetch(" in text or "://" in text for text in code.values())
+
+
+def test_its_numbers_are_those_of_the_result(recorded, tmp_path):
+    recording, places = recorded(60, 2, present=GAPS)
+    page, _ = report(recording, tmp_path)
+    facts = json.loads(script(page, "facts"))
+    assert [(p["id"], p["first"], p["count"], p["gaps"]) for p in facts["people"]] == [
+        (1, 7, 53, [[20, 24]]),
+        (2, 0, 60, []),
+    ]
+    np.testing.assert_allclose(np.frombuffer(base64.b64decode(facts["times"])), np.arange(60) / 30)
+    stage = numbers(page, "p1-stage", 51)
+    known = GAPS[0, 7:]
+    assert (stage[~known] == -32768).all()
+    # A turn and a floor away from the joints that went in: distances stay.
+    got = stage[known].reshape(-1, 17, 3)
+    between = np.linalg.norm(got[:, 3] - got[:, 10], axis=1)
+    expected = np.linalg.norm(places[0, 7:][known][:, 3] - places[0, 7:][known][:, 10], axis=1)
+    np.testing.assert_allclose(between / 1000, expected, atol=2e-3)
+    angles = joint_angles(places[1], np.full((60, 17), 30.0), np.array([0, 1.0, 0]))
+    column = NAMES.index("left_knee_flexion")
+    np.testing.assert_allclose(numbers(page, "p2-angles", 16)[:, column] / 10, angles.degrees[:, column], atol=0.06)
+    np.testing.assert_allclose(
+        numbers(page, "p2-deviations", 16)[:, column] / 10, angles.deviations[:, column], atol=0.06
+    )
+    lines = numbers(page, "p2-lines", 4)
+    assert (lines[:, 2] == 900).all()
+    step = np.linalg.norm(places[1, 33, 0] - places[1, 27, 0]) / (6 / 30)
+    assert lines[30, 0] / 1000 == pytest.approx(step, abs=0.05)
+
+
+def test_a_small_video_is_in_the_page_and_a_large_one_beside_it(recorded, tmp_path, monkeypatch):
+    recording, _ = recorded(60)
+    (tmp_path / "overlay.mp4").write_bytes(b"0123456789")
+    page, made = report(recording, tmp_path)
+    assert json.loads(script(page, "video-facts")) == {
+        "source": "data:video/mp4;base64,MDEyMzQ1Njc4OQ==",
+        "offset": 0.0,
+    }
+    assert "with the video in it" in made.notes
+    monkeypatch.setattr("pose.export.html.EMBEDDED", 5)
+    page, made = report(recording, tmp_path)
+    assert json.loads(script(page, "video-facts"))["source"] == "overlay.mp4"
+    assert "plays overlay.mp4" in made.notes
+
+
+def test_a_name_cannot_break_out_of_the_page(save, body, rng, tmp_path):
+    from export_fakes import wave
+
+    from pose.export.skeleton import place
+    from pose.export.tracks import Recording
+    from pose.files import load_poses
+
+    table = load_poses(save(place(body, wave(5, rng))[None]))
+    page, _ = report(Recording(table, "</script><script>alert(1)</script>.mp4"), tmp_path)
+    assert "alert(1)</script>" not in page
+    assert page.count("<script") == page.count("</script>")
+
+
+def test_a_long_result_is_thinned_and_says_so(recorded, tmp_path, monkeypatch):
+    monkeypatch.setattr("pose.export.html.MOST_FRAMES", 25)
+    page, made = report(recorded(60)[0], tmp_path)
+    assert json.loads(script(page, "facts"))["people"][0]["count"] == 20
+    assert "20 of 60 frames" in made.notes
+
+
+def test_a_result_without_anybody_is_a_page_all_the_same(save, tmp_path):
+    from pose.export import open_recording
+
+    recording = open_recording(save(np.zeros((1, 5, 17, 3)), present=np.zeros((1, 5), bool)))
+    page, _ = report(recording, tmp_path)
+    assert json.loads(script(page, "facts"))["people"] == []
