@@ -20,6 +20,7 @@ from pose.errors import PoseError, UsageError
 from pose.labelled import ImageSpace, LabelledSequence, check_metres
 from pose.sequences import Sequence2D
 from pose.skeletons import H36M17
+from pose.system.archives import open_arrays
 from pose.system.whole_file import whole_file
 from pose.types import F32
 from pose_datasets.human36m import ACTIONS, FPS, Camera, canonical_take, load_cameras, require_pixels
@@ -117,9 +118,8 @@ def _read(folder: Path, part: str, more: tuple[str, ...]) -> Table:
 def _half(path: Path, part: str) -> Table:
     """The arrays of `train` or `test`, unchecked, out of the pickle or of the prepared file."""
     if path.suffix == ".npz":
-        with np.load(path, allow_pickle=False) as archive:
-            names = [name for name in archive.files if name.startswith(f"{part}/")]
-            return {name.removeprefix(f"{part}/"): archive[name] for name in names}
+        with open_arrays(path) as arrays:
+            return {name.removeprefix(f"{part}/"): arrays[name] for name in arrays if name.startswith(f"{part}/")}
     data = load_pickle(path)
     if not isinstance(data, dict) or not isinstance(data.get(part), dict):
         raise PoseError(f"{path}: expected a dictionary with {part!r}")

@@ -3,21 +3,22 @@
 Points are the 19 of `pose_datasets.mapping`. World frame: metres, y up, floor near y = 0.
 """
 
-import zipfile
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pose.errors import PoseError
+from pose.system.archives import open_archive, open_arrays
 from pose.system.whole_file import whole_file
 from pose.types import F32
 from pose_datasets import asf_amc, bvh, limbs
-from pose_datasets.mapping import asf_points, bvh_points
+from pose_datasets.mapping import POINTS, asf_points, bvh_points
 
 F64 = NDArray[np.float64]
 
@@ -101,7 +102,7 @@ def read_trials(source: Path) -> Iterator[tuple[str, str, F64, float]]:
 
 def read_subject(folder: Path) -> Iterator[tuple[str, str, F64, float]]:
     """The trials of one subject's folder or ZIP file, as `read_trials` gives them."""
-    with _opened(folder) as files:
+    with closing(_Files(folder)) as files:
         skeletons = {PurePosixPath(name).stem: name for name in files.names if name.lower().endswith(".asf")}
         for name in files.names:
             trial, kind = PurePosixPath(name).stem, PurePosixPath(name).suffix.lower()
@@ -124,10 +125,11 @@ class _Files:
     """The files of a folder or ZIP, by name. A ZIP is read in memory: nothing is unpacked."""
 
     def __init__(self, path: Path) -> None:
-        self._zip = zipfile.ZipFile(path) if path.suffix == ".zip" else None
+        self._opened = ExitStack()
         self._path = path
+        self._zip = self._opened.enter_context(open_archive(path)) if path.suffix == ".zip" else None
         if self._zip:
-            self.names = sorted(self._zip.namelist())
+            self.names = sorted(self._zip.names)
         else:
             self.names = sorted(str(file.relative_to(path)) for file in path.rglob("*.*") if file.is_file())
 
@@ -136,15 +138,7 @@ class _Files:
         return data.decode("utf-8", errors="replace")
 
     def close(self) -> None:
-        if self._zip:
-            self._zip.close()
-
-
-def _opened(path: Path) -> "closing[_Files]":
-    try:
-        return closing(_Files(path))
-    except zipfile.BadZipFile as error:
-        raise PoseError(f"{path}: not a ZIP file") from error
+        self._opened.close()
 
 
 def load_source(source: Path, calibrated: bool = True) -> list[Clip]:
@@ -191,16 +185,32 @@ def save_clips(clips: list[Clip], path: Path) -> None:
 def load_clips(path: Path) -> list[Clip]:
     """Read what `save_clips` wrote. Raises PoseError when the file is not there or of another kind."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            ends = np.cumsum(file["length"])
-            points = np.split(file["points"], ends[:-1])
-            times = np.split(file["times"], ends[:-1])
-            return [
-                Clip(str(s), str(n), p, t)
-                for s, n, p, t in zip(file["subject"], file["name"], points, times, strict=True)
-            ]
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-        raise PoseError(f"{path}: not a motion file; make one with `pose-prepare mocap` or `ui-prmd`") from error
+        with open_arrays(path) as arrays:
+            clips = _split_clips(arrays)
+    except (PoseError, KeyError, ValueError, TypeError) as error:
+        why = "" if isinstance(error, KeyError) else f" ({str(error).removeprefix(f'{path}: ')})"
+        raise PoseError(f"{path}: not a motion file{why}; make one with `pose-prepare mocap` or `ui-prmd`") from error
+    return clips
+
+
+def _split_clips(arrays: Mapping[str, NDArray[Any]]) -> list[Clip]:
+    """Raises KeyError, ValueError or TypeError for arrays that do not belong together."""
+    ends, points, times = np.cumsum(arrays["length"]), arrays["points"], arrays["times"]
+    if points.shape != (len(times), len(POINTS), 3) or points.dtype.kind != "f" or times.dtype.kind != "f":
+        raise ValueError(f"expected points (T, {len(POINTS)}, 3) and times (T,), got {points.shape} and {times.shape}")
+    if len(ends) == 0 or (arrays["length"] < 1).any() or ends[-1] != len(times):
+        raise ValueError("its clips are not as long as its points")
+    if not (np.isfinite(points).all() and np.isfinite(times).all()):
+        raise ValueError("NaN or infinity in it")
+    clips = [
+        Clip(str(subject), str(name), *both)
+        for subject, name, *both in zip(
+            arrays["subject"], arrays["name"], np.split(points, ends[:-1]), np.split(times, ends[:-1]), strict=True
+        )
+    ]
+    if not all((np.diff(clip.times) > 0).all() for clip in clips):
+        raise ValueError("its times do not increase")
+    return clips
 
 
 def prepare_mocap(source: Path, out: Path, calibrated: bool = True) -> str:

@@ -4,7 +4,6 @@
 et al., "Monocular 3D human pose estimation in the wild using improved CNN supervision", 3DV 2017.)
 """
 
-import zipfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -17,6 +16,7 @@ from pose.errors import PoseError, UsageError
 from pose.labelled import LabelledSequence, check_metres
 from pose.sequences import Sequence2D
 from pose.skeletons import H36M17
+from pose.system.archives import open_archive
 from pose.system.whole_file import whole_file
 from pose.types import F32
 
@@ -74,17 +74,14 @@ def _in_folder(source: Path) -> dict[str, Callable[[], bytes]]:
 
 
 def _in_zip(source: Path) -> dict[str, Callable[[], bytes]]:
-    try:
-        with zipfile.ZipFile(source) as archive:
-            names = archive.namelist()
-    except zipfile.BadZipFile as error:
-        raise PoseError(f"{source}: not a readable .zip file ({error})") from error
+    with open_archive(source) as archive:
+        names = archive.names
     members = {PurePosixPath(name).parent.name: name for name in names if PurePosixPath(name).name == FILE}
     return {name: partial(_read_member, source, member) for name, member in members.items() if name in SEQUENCES}
 
 
 def _read_member(archive: Path, name: str) -> bytes:
-    with zipfile.ZipFile(archive) as opened:
+    with open_archive(archive) as opened:
         return opened.read(name)
 
 

@@ -5,7 +5,6 @@ arrays, their scalars and types, and plain containers; anything else in a file i
 """
 
 import pickle
-import zipfile
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.errors import PoseError
+from pose.system.archives import open_arrays, read_header, some_names
 
 
 def load_pickle(path: Path) -> Any:
@@ -26,28 +26,13 @@ def load_npz_object(path: Path, key: str) -> Any:
 
     Raises PoseError when the file is no .npz, has no such key, or holds more than arrays and plain containers.
     """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            if f"{key}.npy" not in archive.namelist():
-                known = ", ".join(name.removesuffix(".npy") for name in archive.namelist())
-                raise PoseError(f"{path}: no array {key!r} in it; it holds {known or 'nothing'}")
-            with archive.open(f"{key}.npy") as member:
-                return _load_member(member, path)
-    except zipfile.BadZipFile as error:
-        raise PoseError(f"{path}: not a readable .npz file ({error})") from error
-
-
-def _load_member(member: IO[bytes], path: Path) -> Any:
-    try:
-        version = np.lib.format.read_magic(member)
-        read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, fortran, dtype = read_header(member)
-    except ValueError as error:
-        raise PoseError(f"{path}: not a NumPy array in it ({error})") from error
-    if not dtype.hasobject:
-        values = np.frombuffer(member.read(), dtype)
-        return values.reshape(shape, order="F" if fortran else "C")
-    array = _load(member, path)
+    with open_arrays(path) as arrays:
+        if key not in arrays:
+            raise PoseError(f"{path}: no array {key!r} in it; it holds {some_names(arrays)}")
+        with arrays.stream(key) as member:
+            if not read_header(member, f"{path}: array {key!r}")[2].hasobject:
+                return arrays[key]
+            array = _load(member, path)
     return array.item() if isinstance(array, np.ndarray) and array.shape == () else array
 
 
@@ -58,8 +43,7 @@ def _load(file: IO[bytes], path: Path) -> Any:
         raise PoseError(
             f"{path}: refused, it names {error}; only NumPy arrays and plain containers are read from pickles"
         ) from error
-    # A damaged pickle can raise nearly anything: its bytes are a program.
-    except (pickle.UnpicklingError, EOFError, ValueError, TypeError, AttributeError, IndexError, KeyError) as error:
+    except Exception as error:  # a damaged pickle can raise nearly anything: its bytes are a program
         raise PoseError(f"{path}: not a readable pickle ({error or type(error).__name__})") from error
 
 
@@ -68,7 +52,15 @@ class _ForeignObjectError(Exception):
 
 
 def _new_array(_kind: object, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """The empty array that NumPy's pickles begin with and fill afterwards: what they name may not take memory here."""
+    if shape not in ((0,), ()):
+        raise _ForeignObjectError(f"an array of the shape {shape} without values")
     return np.ndarray(shape, dtype)
+
+
+def _bytearray(content: bytes | str = b"", encoding: str = "latin1") -> bytearray:
+    """As pickles spell it: with its content, never with a length."""
+    return bytearray(_encode(content, encoding) if isinstance(content, str) else bytes(memoryview(content)))
 
 
 def _array_from_buffer(buffer: Any, dtype: Any, shape: tuple[int, ...], order: str) -> NDArray[Any]:
@@ -93,7 +85,7 @@ _KNOWN: dict[tuple[str, str], Any] = {
     ("_codecs", "encode"): _encode,
     ("collections", "OrderedDict"): dict,
     ("builtins", "set"): set,
-    ("builtins", "bytearray"): bytearray,
+    ("builtins", "bytearray"): _bytearray,
 }
 for _core in ("numpy.core", "numpy._core"):
     _KNOWN[f"{_core}.multiarray", "_reconstruct"] = _new_array

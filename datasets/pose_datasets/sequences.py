@@ -6,7 +6,6 @@ ground truth. Several people are (T, P, 17, 3). `root` (T[, P], 3) m is added wh
 its camera.
 """
 
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from pose.evaluation.metrics import frames_with_truth
 from pose.files.keypoints import read_keypoints
 from pose.labelled import LabelledSequence, check_metres
 from pose.skeletons import H36M17
+from pose.system.archives import open_arrays
 from pose.types import F32
 
 F64 = NDArray[np.float64]
@@ -87,13 +87,8 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
         raise UsageError(
             f"{path}: no such file; ground truth is an .npz with joints3d (T, 17, 3), see docs/evaluation.md"
         )
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise PoseError(f"{path}: is a single array, not an .npz with joints3d")
-            return {name: archive[name] for name in archive.files}
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise PoseError(f"{path}: is not a readable .npz file of arrays ({error})") from error
+    with open_arrays(path) as arrays:
+        return dict(arrays)
 
 
 def _times(arrays: dict[str, NDArray[Any]], frames: int, path: Path) -> F64 | None:

@@ -6,10 +6,7 @@ Files are `mXX_sYY_eZZ_positions.txt` (`..._inc.txt` where done wrongly): a row 
 """
 
 import io
-import lzma
 import re
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 
@@ -17,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.errors import PoseError
+from pose.system.archives import open_archive
 from pose_datasets.marker_trials import MarkerTrial, marker_clips
 from pose_datasets.markers import MARKERS
 from pose_datasets.mocap import Clip, prepare_clips
@@ -66,18 +64,9 @@ def _texts(source: Path) -> Iterator[tuple[Path, str, str]]:
     else:
         archives = [source]
     for archive in archives:
-        try:
-            with zipfile.ZipFile(archive) as opened:
-                for name in sorted(filter(_wanted, opened.namelist())):
-                    yield archive, name, opened.read(name).decode("utf-8", errors="replace")
-        except (
-            zipfile.BadZipFile,
-            RuntimeError,
-            EOFError,
-            lzma.LZMAError,
-            zlib.error,
-        ) as error:  # encrypted, cut, garbled
-            raise PoseError(f"{archive}: not a ZIP file, or a damaged one") from error
+        with open_archive(archive) as opened:
+            for name in sorted(filter(_wanted, opened.names)):
+                yield archive, name, opened.read(name).decode("utf-8", errors="replace")
 
 
 def _wanted(name: str) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 
 from pose.errors import PoseError, UsageError
 from pose.labelled import LabelledSequence, check_metres
+from pose.system.archives import open_arrays, some_names
 from pose.system.whole_file import whole_file
 from pose.types import F32
 
@@ -33,29 +34,22 @@ def load_predictions(path: Path, sequences: Sequence[LabelledSequence]) -> Predi
     """
     if not path.is_file():
         raise UsageError(f"{path}: no such file; predictions are an .npz with one (T, 17, 3) array a sequence")
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise PoseError(f"{path}: is a single array, not an .npz with one array a sequence")
-            missing = [one.key for one in sequences if one.key not in archive.files]
-            if missing:
-                raise PoseError(
-                    f"{path}: {len(missing)} of {len(sequences)} sequences are missing, first {missing[0]!r}; "
-                    f"it holds {_some(archive.files)}"
-                )
-            return {one.key: _checked(archive[one.key], one, path) for one in sequences}
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise PoseError(f"{path}: is not a readable .npz file of arrays ({error})") from error
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(repr(name) for name in names[:3]) + (", ..." if len(names) > 3 else "") if names else "nothing"
+    with open_arrays(path) as arrays:
+        missing = [one.key for one in sequences if one.key not in arrays]
+        if missing:
+            raise PoseError(
+                f"{path}: {len(missing)} of {len(sequences)} sequences are missing, first {missing[0]!r}; "
+                f"it holds {some_names(arrays)}"
+            )
+        return {one.key: _checked(arrays[one.key], one, path) for one in sequences}
 
 
 def _checked(poses: F32, sequence: LabelledSequence, path: Path) -> F32:
     source = f"{path}, {sequence.key}"
     if poses.shape != sequence.truth.shape:
         raise PoseError(f"{source}: expected {sequence.truth.shape} (frames, joints, xyz), got {poses.shape}")
+    if poses.dtype.kind not in "fiu":
+        raise PoseError(f"{source}: expected numbers, got {poses.dtype}")
     if not np.isfinite(poses).all():
         frame = int(np.flatnonzero(~np.isfinite(poses).all(axis=(1, 2)))[0])
         raise PoseError(f"{source}: NaN or infinity in frame {frame}")

@@ -1,6 +1,5 @@
 """2D keypoints of one person from anywhere, as an .npz file: what `pose-lift` takes. docs/outputs.md lists the keys."""
 
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +9,7 @@ from pose.errors import PoseError, UsageError
 from pose.incoming import check_units
 from pose.sequences import Sequence2D
 from pose.skeletons import SKELETONS
+from pose.system.archives import open_arrays, some_names
 
 REQUIRED = ("keypoints", "scores", "timestamps", "image_size", "skeleton")
 OPTIONAL = ("intrinsics",)
@@ -35,19 +35,12 @@ def read_keypoints(path: Path) -> Sequence2D:
 
 
 def _load(path: Path) -> Arrays:
-    if not zipfile.is_zipfile(path):
-        raise PoseError(f"{path}: not an .npz file; expected one with {', '.join(REQUIRED)}")
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            missing = [name for name in REQUIRED if name not in archive.files]
-            if missing:
-                found = ", ".join(archive.files) or "none"
-                raise PoseError(f"{path}: key {missing[0]!r} is missing; needed: {', '.join(REQUIRED)}; found: {found}")
-            return {name: archive[name] for name in (*REQUIRED, *OPTIONAL) if name in archive.files}
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
-        if "allow_pickle" in str(error):
-            raise PoseError(f"{path}: holds pickled objects, which can run code; save plain arrays instead") from error
-        raise PoseError(f"{path}: not a readable .npz file ({error})") from error
+    with open_arrays(path) as arrays:
+        missing = [name for name in REQUIRED if name not in arrays]
+        if missing:
+            found = some_names(arrays)
+            raise PoseError(f"{path}: key {missing[0]!r} is missing; needed: {', '.join(REQUIRED)}; found: {found}")
+        return {name: arrays[name] for name in (*REQUIRED, *OPTIONAL) if name in arrays}
 
 
 def _sequence(arrays: Arrays) -> Sequence2D:

