@@ -63,6 +63,9 @@ class PipelineConfig:
     )
     lookahead: int = option(0, "frames later that a streaming lifter answers, and so knows better", least=0)
     repair: bool = option(True, "undo left/right swaps and drop outliers before lifting; files keep what was seen")
+    constant_bones: bool = option(
+        True, "one body for each person, offline: bones keep their length, legs can be straight"
+    )
     device: str = option("auto", "where networks run; auto: cuda where there is one", choices=DEVICES)
     precision: str = option("auto", "what networks compute in; auto: the file's, or half on cuda", choices=PRECISIONS)
     threads: int = option(2, "CPU threads of each network", least=1)

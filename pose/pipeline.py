@@ -135,6 +135,10 @@ class Pipeline:
     def lifter_stage(self, image_size: tuple[int, int]) -> LifterStage:
         """The lifter for pictures of (width, height) px, with nobody's past; it repairs what it lifts, if so set."""
         stage = self._bare_lifter_stage(image_size)
+        if self.config.constant_bones and not self._lifter.streaming:
+            from pose.refining import RefinedLifter
+
+            stage = RefinedLifter(stage, self.skeleton, image_size)
         if not self.config.repair:
             return stage
         from pose.repair.person import WHOLE_VIEW, RepairedLifter

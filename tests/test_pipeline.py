@@ -124,7 +124,8 @@ def pipeline(weights_dir, tiny_lifter, monkeypatch) -> Pipeline:
     return Pipeline.from_preset("fast", lifter=str(tiny_lifter))
 
 
-def test_results_come_in_order_with_bounded_delay(pipeline, videos):
+def test_results_come_in_order_with_bounded_delay(pipeline, videos, monkeypatch):
+    monkeypatch.setattr("pose.refining.SECONDS", 1.0)
     session_delay = []
     with open_source(str(videos / "dance.mp4"), end=6.0) as source:
         session = pipeline.session(source.info.size)
@@ -137,7 +138,8 @@ def test_results_come_in_order_with_bounded_delay(pipeline, videos):
             session_delay.append(read - given)
         given += len(session.flush())
     assert given == read == 180
-    assert max(session_delay) < 120  # a window of the lifter and what repair waits for, however long the film is
+    # A window of the lifter, what repair waits for, and the second that says what body it is, however long the film is.
+    assert max(session_delay) < 150
 
 
 def test_a_session_takes_no_frame_that_cannot_be_right(pipeline):

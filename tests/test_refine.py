@@ -1,14 +1,21 @@
 """Constant bones: lengths that hold through the motion, directions that stay, and frames of doubt that do not count."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from pose.refine import bone_lengths, constant_bones
-from pose.sequences import Sequence3D
+from pose.camera import intrinsics_from_fov, project
+from pose.evaluation.angles import flexion
+from pose.refine import body_of, bone_lengths, constant_bones, refine
+from pose.refining import SECONDS, RefinedLifter
+from pose.sequences import Sequence2D, Sequence3D
 from pose.skeletons import H36M17
+from pose.types import FrameResult, People, Poses3D
 
 EDGES = np.array(H36M17.edges)
 FRAMES = 60
+INTRINSICS = intrinsics_from_fov((1280, 720))
 
 
 def bones(joints):
@@ -94,3 +101,123 @@ def test_a_bone_of_no_length_makes_no_nan(body):
 
 def test_one_frame_is_enough(body):
     assert constant_bones(sequence_of(assembled(*body)[:1])).joints.shape == (1, 17, 3)
+
+
+def leg_pose(bends, depth_bend):
+    """(T, 17, 3) m of a body 3 m away seen from the front, whose knees are bent by `bends` (T,) degrees sideways in the
+    picture, and by `depth_bend` degrees more towards the camera, ankles where they were."""
+    joints = np.tile(STANDING, (len(bends), 1, 1))
+    for hip, knee, ankle in ((1, 2, 3), (4, 5, 6)):
+        half, deep = np.radians(bends)[:, None] / 2, np.radians(depth_bend) / 2
+        across = np.array([1.0, 0, 0]) * np.sin(half) * 0.42
+        down = np.array([0, 1.0, 0]) * np.cos(half) * 0.42
+        joints[:, knee] = joints[:, hip] + down + across - np.array([0, 0, 1.0]) * np.tan(deep) * 0.42
+        joints[:, ankle] = joints[:, hip] + 2 * down
+    return joints
+
+
+STANDING = np.array(
+    [[0, 0, 0], [-0.1, 0, 0], [-0.1, 0.42, 0], [-0.1, 0.84, 0], [0.1, 0, 0], [0.1, 0.42, 0], [0.1, 0.84, 0],
+     [0, -0.25, 0], [0, -0.5, 0], [0, -0.6, 0], [0, -0.75, 0], [0.18, -0.45, 0], [0.2, -0.15, 0], [0.2, 0.1, 0],
+     [-0.18, -0.45, 0], [-0.2, -0.15, 0], [-0.2, 0.1, 0]]
+)  # fmt: skip
+
+
+def seen_of(joints, scores=1.0):
+    pixels = project(joints.astype(np.float64) + np.array([0, 0, 3.0]), INTRINSICS).astype(np.float32)
+    return Sequence2D(pixels, np.full(pixels.shape[:2], scores, np.float32), np.arange(len(pixels)) / 30,
+                      (1280, 720), "h36m17", INTRINSICS)  # fmt: skip
+
+
+def test_legs_that_the_picture_shows_straight_become_straight():
+    bends = np.where(np.arange(FRAMES) % 20 < 10, 0.0, 50.0)
+    true, bent = leg_pose(bends, 0.0), leg_pose(bends, 20.0)
+    refined = refine(sequence_of(bent), seen_of(true))
+    for joints, most in ((bent, 25), (refined.joints, 6)):
+        assert flexion(joints[bends == 0], "knee").max() < most
+    assert flexion(bent[bends == 0], "knee").min() > 18
+    assert np.abs(refined.joints[:, [3, 6]] - bent[:, [3, 6]]).max() < 0.005  # ankles stay
+    assert np.ptp(np.linalg.norm(bones(refined.joints), axis=-1), axis=0).max() < 1e-5
+    error = [np.linalg.norm(joints - true, axis=-1).mean() for joints in (bent, refined.joints)]
+    assert error[1] < 0.6 * error[0]
+
+
+@pytest.mark.parametrize("case", ["always bent in the picture", "not seen", "too few frames"])
+def test_without_evidence_legs_only_keep_their_length(case):
+    frames = 8 if case == "too few frames" else FRAMES
+    bends = np.full(frames, 30.0 if case == "always bent in the picture" else 0.0)
+    lifted = sequence_of(leg_pose(bends, 20.0))
+    seen = seen_of(leg_pose(bends, 0.0), scores=0.3 if case == "not seen" else 1.0)
+    assert body_of(lifted, seen).legs == 1
+    np.testing.assert_array_equal(refine(lifted, seen).joints, constant_bones(lifted).joints)
+
+
+def test_legs_that_are_straight_already_stay():
+    straight = sequence_of(leg_pose(np.full(FRAMES, 2.0), 0.0))
+    np.testing.assert_allclose(refine(straight, seen_of(straight.joints)).joints, straight.joints, atol=0.012)
+
+
+class Scripted:
+    """A lifter stage that answers each frame at once, with poses given beforehand, by frame and person."""
+
+    def __init__(self, poses):
+        self.poses = poses
+
+    def push(self, people):
+        joints = np.stack([self.poses[number][people.index] for number in people.ids.tolist()] or [np.zeros((17, 3))])
+        joints = joints[: len(people)].astype(np.float32)
+        return [FrameResult(people, Poses3D(joints, np.zeros((len(people), 3), np.float32),
+                                            np.full((len(people), 17), 30, np.float32)))]  # fmt: skip
+
+    def flush(self):
+        return []
+
+
+def people_of(index, rows):
+    """People of one frame: {id: (17, 2) px}."""
+    ids = np.array(list(rows), np.int64)
+    keypoints = np.stack(list(rows.values())).astype(np.float32) if rows else np.zeros((0, 17, 2), np.float32)
+    n = len(ids)
+    return People(index, index / 30, ids, np.zeros((n, 4), np.float32), np.ones(n, np.float32), keypoints,
+                  np.ones((n, 17), np.float32))  # fmt: skip
+
+
+def test_the_stage_gives_what_refine_gives_for_whole_tracks_with_a_bounded_delay(rng):
+    """Two people, one of whom comes late and leaves early, both within the seconds that say what body it is."""
+    frames = 280
+    spans = {1: range(frames), 2: range(40, 200)}
+    poses, pixels = {}, {}
+    for number in spans:
+        bends = np.where(np.arange(frames) % 20 < 10, 0.0, 40.0)
+        poses[number] = leg_pose(bends, 20.0) * rng.normal(1, 0.02, (frames, 1, 1))
+        pixels[number] = seen_of(leg_pose(bends, 0.0)).keypoints
+    stage = RefinedLifter(Scripted(poses), H36M17, (1280, 720))
+    results, waiting = [], 0
+    for index in range(frames):
+        results += stage.push(people_of(index, {n: pixels[n][index] for n, span in spans.items() if index in span}))
+        waiting = max(waiting, index + 1 - len(results))
+    results += stage.flush()
+    assert [result.people.index for result in results] == list(range(frames))
+    assert waiting <= 30 * SECONDS + 1
+    for number, span in spans.items():
+        chosen = np.array(span)
+        lifted = sequence_of(poses[number][chosen])
+        seen = replace(seen_of(poses[number][chosen]), keypoints=pixels[number][chosen])
+        expected = refine(lifted, seen).joints
+        got = [r.poses.joints[r.people.ids.tolist().index(number)] for r in results if number in r.people.ids]
+        np.testing.assert_allclose(np.stack(got), expected, atol=1e-5)
+
+
+def test_the_stage_keeps_the_body_of_the_first_seconds_and_does_not_hold_the_video():
+    frames = 900
+    joints = leg_pose(np.zeros(frames), 0.0) * np.linspace(1, 1.3, frames)[:, None, None]
+    stage = RefinedLifter(Scripted({1: joints}), H36M17, (1280, 720))
+    results = []
+    for index in range(frames):
+        results += stage.push(people_of(index, {1: seen_of(joints[:1]).keypoints[0]}))
+        assert index + 1 - len(results) <= 30 * SECONDS + 1
+    results += stage.flush()
+    thigh = [np.linalg.norm(r.poses.joints[0, 2] - r.poses.joints[0, 1]) for r in results]
+    assert len(results) == frames
+    assert np.ptp(thigh) < 1e-5
+    assert thigh[0] == pytest.approx(0.42 * 1.05, rel=0.01)  # the median of the first 10 of 30 seconds

@@ -28,6 +28,7 @@ class LiftConfig:
     fps: float | None = option(None, "frames a second, for JSON keypoints, which do not say", least=0.001, most=1000.0)
     image_size: str | None = option(None, "width x height px, for JSON keypoints that do not say, such as 1920x1080")
     repair: bool = option(True, "undo left/right swaps and drop outliers first")
+    constant_bones: bool = option(True, "one body for each person (offline): bones keep their length")
     device: str = option("auto", "where the network runs; auto: cuda where there is one", choices=DEVICES)
     overwrite: bool = option(False, "replace answers that are there already")
     quiet: bool = option(False, "print nothing but errors")
@@ -72,7 +73,12 @@ def lift(inputs: list[Path], config: LiftConfig, say: Callable[[str], None] = pr
         from pose.repair.person import repair
 
         sequences = [repair(sequence) for sequence in sequences]
-    for target, answer in zip(targets, lifter.lift_many(sequences, config.lookahead), strict=True):
+    answers = lifter.lift_many(sequences, config.lookahead)
+    if config.constant_bones and not lifter.streaming:
+        from pose.refine import refine
+
+        answers = [refine(answer, seen) for answer, seen in zip(answers, sequences, strict=True)]
+    for target, answer in zip(targets, answers, strict=True):
         write_answer(target, answer)
         if not config.quiet:
             say(f"{target}: {len(answer)} frames")

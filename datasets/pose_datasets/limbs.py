@@ -24,8 +24,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.two_bones import place_middle, reach
 from pose_datasets.bodies import pelvis_frame, thorax_frame, to_bones
-from pose_datasets.vectors import cross, dot, norm, reject, unit
+from pose_datasets.vectors import cross, dot, norm
 
 F64 = NDArray[np.float64]
 
@@ -49,10 +50,8 @@ class Limb:
 LEGS = Limb(((4, 5, 6), (1, 2, 3)), straightest=3.0, prior=0.992, trust=0.02, least=0.97, apart=0.025)
 ARMS = Limb(((11, 12, 13), (14, 15, 16)), straightest=5.0, prior=0.985, trust=0.025, least=0.965, apart=0.02)
 
-_SOFT = 6.0  # degrees; straighter limbs are bent back gently, never beyond straight
 _STRAIGHTEST_FRAMES, _STRAIGHTEST_CLIPS = 95, 90  # percentiles
 _SAME = 0.001  # m; bones of one skeleton differ by less between clips
-_PLANE = 0.01  # m off the chord; below about so much the usual direction of a knee or elbow has a say
 
 
 def flexion(points: F64, joints: tuple[int, int, int]) -> F64:
@@ -87,33 +86,6 @@ def calibrated_lengths(clips: Sequence[F64], limb: Limb) -> tuple[tuple[float, f
     near = float(measured[:, 0].sum() / measured.sum())
     (left, right) = ((near * float(length), (1 - near) * float(length)) for length in total)
     return left, right
-
-
-def reach(near: float, far: float, degrees: float) -> float:
-    """Distance of the ends of two bones whose joint is flexed by `degrees`."""
-    return float(np.sqrt(near**2 + far**2 + 2 * near * far * np.cos(np.radians(degrees))))
-
-
-def place_middle(points: F64, joints: tuple[int, int, int], lengths: tuple[float, float], usual: F64) -> None:
-    """Put the middle of a limb of (T, J, 3) where bones of these lengths (near, far) meet, in the limb's plane.
-
-    In place. The near end stays, and so does the far end unless it is out of reach. usual: (T, 3) where the middle goes
-    when a limb bends; a straight limb does not show its plane.
-    """
-    start, middle, end = joints
-    near, far = lengths
-    chord = points[:, end] - points[:, start]
-    apart, along = norm(chord)[:, None], unit(chord)
-    soft = reach(near, far, _SOFT)
-    room = near + far - soft
-    within = np.where(apart > soft, soft - room * np.expm1(-np.maximum(apart - soft, 0) / room), apart)
-    within = np.maximum(within, abs(near - far) + 1e-6)
-    bend = reject(points[:, middle] - points[:, start], along)
-    unclear = _PLANE * np.exp(-((norm(bend) / (2 * _PLANE)) ** 2))
-    bend = unit(bend + unclear[:, None] * unit(reject(usual, along)))
-    x = (within**2 + near**2 - far**2) / (2 * within)
-    points[:, middle] = points[:, start] + x * along + np.sqrt(np.maximum(near**2 - x**2, 0)) * bend
-    points[:, end] = points[:, start] + within * along
 
 
 def _usual_bend(points: F64, joints: tuple[int, int, int]) -> F64:

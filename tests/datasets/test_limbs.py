@@ -9,6 +9,8 @@ from pose_datasets import limbs, mocap, rotations
 from pose_datasets.limbs import ARMS, LEGS
 from pose_datasets.ui_prmd import load_ui_prmd
 
+from pose.two_bones import place_middle
+
 LEFT_LEG, RIGHT_LEG = LEGS.joints
 LEFT_ARM = ARMS.joints[0]
 
@@ -35,7 +37,7 @@ def too_long(points: np.ndarray, joints: tuple[int, int, int], factor: float) ->
     """The same ends with bones that are longer, as a fitted skeleton has them."""
     points = points.copy()
     near, far = (np.linalg.norm(points[0, b] - points[0, a]) for a, b in pairwise(joints))
-    limbs.place_middle(points, joints, (factor * near, factor * far), np.tile([0, 0, 1.0], (len(points), 1)))
+    place_middle(points, joints, (factor * near, factor * far), np.tile([0, 0, 1.0], (len(points), 1)))
     return points
 
 

@@ -1,0 +1,51 @@
+"""Arms and legs as two bones that meet: how far they reach, and where their middle joint is."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+F64 = NDArray[np.float64]
+
+_SOFT = 6.0  # degrees; straighter limbs are bent back gently, never beyond straight
+_PLANE = 0.01  # m off the chord; below about so much the usual direction of a knee or elbow has a say
+
+
+def reach(near: float, far: float, degrees: float) -> float:
+    """Distance of the ends of two bones whose joint is flexed by `degrees`."""
+    return float(np.sqrt(near**2 + far**2 + 2 * near * far * np.cos(np.radians(degrees))))
+
+
+def place_middle(
+    points: F64, joints: tuple[int, int, int], lengths: tuple[float, float], usual: F64 | None = None
+) -> None:
+    """Put the middle of a limb (end, middle, end) of (T, J, 3) m where bones of these lengths (near, far) meet.
+
+    In place, in the limb's plane. The near end stays, and so does the far end unless it is out of reach: then it comes
+    in, which begins gently below 6 degrees of flexion, so that a joint does not snap. usual: (T, 3) where the middle
+    goes when a limb bends; a straight limb does not show its plane.
+    """
+    start, middle, end = joints
+    near, far = lengths
+    chord = points[:, end] - points[:, start]
+    apart = np.linalg.norm(chord, axis=-1, keepdims=True)
+    along = chord / np.maximum(apart, 1e-9)
+    soft = reach(near, far, _SOFT)
+    room = near + far - soft
+    within = np.where(apart > soft, soft - room * np.expm1(-np.maximum(apart - soft, 0) / room), apart)
+    within = np.maximum(within, abs(near - far) + 1e-6)
+    bend = _square(points[:, middle] - points[:, start], along)
+    if usual is not None:
+        unclear = _PLANE * np.exp(-((np.linalg.norm(bend, axis=-1, keepdims=True) / (2 * _PLANE)) ** 2))
+        bend = bend + unclear * _unit(_square(usual, along))
+    x = (within**2 + near**2 - far**2) / (2 * within)
+    points[:, middle] = points[:, start] + x * along + np.sqrt(np.maximum(near**2 - x**2, 0)) * _unit(bend)
+    points[:, end] = points[:, start] + within * along
+
+
+def _square(vector: F64, direction: F64) -> F64:
+    """The part of (T, 3) that is at right angles to the unit vectors `direction`."""
+    across: F64 = vector - (vector * direction).sum(axis=-1, keepdims=True) * direction
+    return across
+
+
+def _unit(vector: F64) -> F64:
+    return vector / np.maximum(np.linalg.norm(vector, axis=-1, keepdims=True), 1e-8)
