@@ -42,11 +42,11 @@ def code(text):
 
 @functools.cache
 def help_of(*words):
-    """The --help of a command, or of its subcommand."""
+    """All that a command, or its subcommand, says of itself."""
     module, function = SCRIPTS[words[0]].split(":")
     said = io.StringIO()
     with contextlib.redirect_stdout(said), pytest.raises(SystemExit) as end:
-        getattr(importlib.import_module(module), function)([*words[1:], "--help"])
+        getattr(importlib.import_module(module), function)([*words[1:], "--help-all"])
     assert end.value.code == 0
     return said.getvalue()
 
@@ -56,8 +56,7 @@ def options_of(*words):
 
 
 def subcommands(command):
-    found = re.search(r"\{([\w,-]+)\}\s+\.\.\.", help_of(command))
-    return found[1].split(",") if found else []
+    return re.findall(rf"^  {command} ([a-z][\w-]*)", help_of(command).partition("\ncommands\n")[2], re.MULTILINE)
 
 
 @functools.cache

@@ -22,7 +22,7 @@ def help_of(command: str, capsys) -> str:
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
     module, function = scripts[command].split(":")
     with pytest.raises(SystemExit) as end:
-        getattr(importlib.import_module(module), function)(["--help"])
+        getattr(importlib.import_module(module), function)(["--help-all"])
     assert end.value.code == 0
     return capsys.readouterr().out
 

@@ -23,12 +23,10 @@ if TYPE_CHECKING:
 @run_command
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of `pose-train`."""
-    with Status("loading torch", hidden="--quiet" in (sys.argv if argv is None else argv)):
-        try:
-            import accelerate  # noqa: F401
-        except ImportError as error:
-            raise PoseError('pose-train needs more packages: pip install "pose-run[train]"') from error
-        parser = _parser()
+    words = sys.argv[1:] if argv is None else argv
+    short = bool({"--help", "-h"} & set(words))
+    with Status("loading torch", hidden=short or "--quiet" in words):
+        parser = _parser(short)
     parsed = parse_arguments(parser, argv)
     options = _options(parser, parsed)
     out = Path(options.out)
@@ -58,21 +56,18 @@ def _options(parser: "ArgumentParser", parsed: "Namespace") -> "Namespace":
     return options
 
 
-def _parser() -> "ArgumentParser":
+def _parser(short: bool = False) -> "ArgumentParser":
+    """short: with what `--help` shows alone, which needs no extra."""
     from jsonargparse import ArgumentParser
 
     parser = ArgumentParser(prog="pose-train", description="Train a model.", exit_on_error=False)
     commands = parser.add_subcommands(required=True, dest="command")
-    commands.add_subcommand("lifter", _lifter_parser(), help="2D sequences to 3D")
+    commands.add_subcommand("lifter", _lifter_parser(short), help="2D sequences to 3D")
     return parser
 
 
-def _lifter_parser() -> "ArgumentParser":
+def _lifter_parser(short: bool = False) -> "ArgumentParser":
     from jsonargparse import ArgumentParser
-    from pose_datasets.human36m_training import Human36mConfig
-    from pose_datasets.training import MocapConfig
-
-    from pose.training.trainer import TrainConfig
 
     lifter = ArgumentParser(
         description="Train a lifter on motion capture seen by virtual cameras.", exit_on_error=False
@@ -82,6 +77,19 @@ def _lifter_parser() -> "ArgumentParser":
     lifter.add_argument("--resume", action="store_true", help="go on where the run in --out was stopped")
     lifter.add_argument("--overwrite", action="store_true", help="replace the run in --out")
     lifter.add_argument("--quiet", action="store_true", help="no progress bar")
+    if short:
+        lifter.add_argument("--data.mocap", metavar="FILE", help="motion capture, as `pose-prepare mocap` writes it")
+        lifter.add_argument("--human36m.folder", metavar="DIR", help="Human3.6M instead, as docs/data.md prepares it")
+        return lifter
+    try:
+        import accelerate  # noqa: F401
+    except ImportError as error:
+        raise PoseError('pose-train needs more packages: pip install "pose-run[train]"') from error
+    from pose_datasets.human36m_training import Human36mConfig
+    from pose_datasets.training import MocapConfig
+
+    from pose.training.trainer import TrainConfig
+
     lifter.add_class_arguments(MocapConfig, "data")
     lifter.add_class_arguments(Human36mConfig, "human36m")
     lifter.add_class_arguments(TrainConfig, "train")

@@ -74,7 +74,8 @@ def parser() -> ArgumentParser:
         (["--vidio", "a"], "unknown option '--vidio': did you mean --video?"),
         (
             ["--qqq=1"],
-            "unknown option '--qqq=1': known: --config, --device, --help, --people, --print_config, --version, --video",
+            "unknown option '--qqq=1': known: --config, --device, --help, --help-all, --people, --print_config, "
+            "--version, --video",
         ),
         (["--device", "tpu"], "--device: expected one of 'auto', 'cpu', got tpu"),
         (["--people", "many"], "--people: expected int, got many"),

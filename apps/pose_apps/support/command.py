@@ -16,6 +16,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from pose.errors import PoseError, PoseWarning, UsageError
+from pose_apps.support.help import give_help
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -84,6 +85,7 @@ def parse_arguments(parser: "ArgumentParser", argv: Sequence[str] | None) -> "Na
     """
     release = f"{parser.prog} {version('pose-run')}"
     parser.add_argument("--version", action="version", version=release, help="print the version and end")
+    give_help(parser)
     try:
         return parser.parse_args(None if argv is None else list(argv))
     except argparse.ArgumentError as error:

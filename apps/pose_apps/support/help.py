@@ -1,0 +1,197 @@
+"""What `--help` shows: an example first, then the options most people need, in groups; `--help-all` shows every one.
+
+`LAYOUTS` names, for commands with many options, what `--help` shows and in which order. Nothing is imported for it but
+the parser itself, so that it works without any extra.
+"""
+
+import argparse
+import shutil
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+# Dests of the options, in their groups.
+Layout = Mapping[str, Sequence[str]]
+
+_PEOPLE = ("max_people", "repair", "tracker")
+_NETWORKS = ("config", "detector", "estimator", "lifter")
+_SPEED = ("device", "threads", "detect_every")
+LAYOUTS: Mapping[str, Layout] = {
+    "pose-run": {
+        "input": ("clip", "video", "start", "end", "image_fps", "intrinsics"),
+        "output": ("out", "formats", "overlay", "overwrite", "quiet"),
+        "people": _PEOPLE,
+        "networks": _NETWORKS,
+        "speed": (*_SPEED, "profile"),
+    },
+    "pose-webcam": {
+        "input": ("source", "loop", "mirror", "seconds"),
+        "output": ("web", "headless", "port", "record", "out", "udp", "ws"),
+        "people": _PEOPLE[:1],
+        "networks": _NETWORKS,
+        "speed": (*_SPEED, "lookahead"),
+    },
+    "pose-eval video": {
+        "input": ("video", "gt", "start", "end"),
+        "output": ("out", "name", "report", "overwrite", "quiet"),
+        "people": _PEOPLE,
+        "networks": _NETWORKS[1:],
+        "speed": _SPEED,
+    },
+    "pose-train lifter": {
+        "input": ("config", "data.mocap", "human36m.folder"),
+        "output": ("out", "resume", "overwrite", "quiet"),
+    },
+}
+EXAMPLES: Mapping[str, Sequence[str]] = {
+    "pose-run": ("pose-run clip.mp4", "pose-run clip.mp4 --max-people 2 --out result --overwrite"),
+    "pose-webcam": ("pose-webcam", "pose-webcam --web", "pose-webcam --source clip.mp4 --headless --report times.json"),
+    "pose-lift": ("pose-lift keypoints.npz --out poses.npz",),
+    "pose-view": ("pose-view clip/poses.npz", "pose-view clip/poses.npz --save turning.mp4"),
+    "pose-convert": ("pose-convert clip --to bvh",),
+    "pose-weights": ("pose-weights list", "pose-weights fetch --all-default"),
+    "pose-bench": ("pose-bench lifter",),
+    "pose-eval": ("pose-eval sequence --data keypoints.npz --lifter offline",),
+    "pose-eval video": ("pose-eval video --video clip.mp4 --gt truth.npz",),
+    "pose-prepare": ("pose-prepare mocap --source recordings --out clips.npz",),
+    "pose-train": ("pose-train lifter --config configs/train/offline.yaml --data.mocap clips.npz --out run",),
+    "pose-train lifter": ("pose-train lifter --config configs/train/offline.yaml --data.mocap clips.npz --out run",),
+    "pose-export": ("pose-export offline --format onnx --out lifter.onnx",),
+    "pose-setup": ("pose-setup mmpose",),
+}
+# What an option does that is on without being asked for, said of the form that turns it off.
+TURNED_OFF = {
+    "overlay": "draw no overlay video",
+    "repair": "lift the 2D as it was found, left/right swaps and outliers included",
+}
+VALUES = {
+    "video": "VIDEO", "out": "DIR", "start": "SECONDS", "end": "SECONDS", "seconds": "SECONDS",
+    "detect_every": "SECONDS", "formats": "NAMES", "intrinsics": "CAMERA", "config": "PRESET|FILE",
+    "lifter": "NAME|FILE", "source": "SOURCE",
+}  # fmt: skip
+LEFT = 25  # columns of what is typed
+NARROW, WIDE = 50, 100
+MANY = 6  # choices; more of them are listed by --help-all
+
+
+def give_help(parser: argparse.ArgumentParser, name: str | None = None) -> None:
+    """Make a parser and its subcommands answer `--help` and `--help-all` in our form."""
+    called = name or parser.prog
+    subcommands = _subcommands(parser)
+    parser.add_argument("--help-all", action=_HelpAll, help="show every option and end")
+    parser.format_help = lambda: _text(parser, called, everything=False)  # type: ignore[method-assign]
+    for word, subparser in (subcommands.choices if subcommands else {}).items():
+        give_help(subparser, f"{called} {word}")
+    parser.format_everything = lambda: _text(parser, called, everything=True)  # type: ignore[attr-defined]
+
+
+class _HelpAll(argparse.Action):
+    def __init__(self, option_strings: Sequence[str], dest: str, **settings: Any) -> None:
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, default=argparse.SUPPRESS, **settings)
+
+    def __call__(self, parser: argparse.ArgumentParser, *unused: object) -> None:
+        print(parser.format_everything(), end="")  # type: ignore[attr-defined]
+        parser.exit()
+
+
+def _subcommands(parser: argparse.ArgumentParser) -> Any:
+    return next((action for action in parser._actions if isinstance(action, argparse._SubParsersAction)), None)
+
+
+def _text(parser: argparse.ArgumentParser, name: str, *, everything: bool) -> str:
+    width = min(max(shutil.get_terminal_size().columns, NARROW), WIDE)
+    lines = textwrap.wrap(f"{name}: {parser.description or ''}".rstrip(": "), width, break_on_hyphens=False)
+    lines += ["", *(f"  {example}" for example in EXAMPLES.get(name, ()))]
+    for title, entries in _groups(parser, name, everything).items():
+        if entries:
+            lines += ["", title]
+            for typed, text in entries:
+                lines += _entry(typed, text, width)
+    if name in LAYOUTS and not everything:
+        lines += ["", f"  {name} --help-all shows every option; README.md names the pages in docs/"]
+    return "\n".join(lines).replace("\n\n\n", "\n\n") + "\n"
+
+
+def _groups(parser: argparse.ArgumentParser, name: str, everything: bool) -> dict[str, list[tuple[str, str]]]:
+    """Title -> what is typed, and what it does."""
+    subcommands = _subcommands(parser)
+    if subcommands is not None:
+        helps = {choice.dest: choice.help or "" for choice in subcommands._choices_actions}
+        return {"commands": [(f"{name} {word}", helps.get(word, "")) for word in subcommands.choices]}
+    actions = {action.dest: action for action in parser._actions if action.help != argparse.SUPPRESS}
+    asides = [a for a in parser._actions if isinstance(a, _HelpAll) or a.dest in ("help", "version", "print_config")]
+    shown = {
+        title: [actions[dest] for dest in dests if dest in actions] for title, dests in LAYOUTS.get(name, {}).items()
+    }
+    placed = {action.dest for group in shown.values() for action in group}
+    rest = [action for action in actions.values() if action.dest not in placed and action not in asides]
+    if everything or name not in LAYOUTS:
+        shown["more" if shown else "options"] = rest
+    if everything:
+        shown["help"] = asides
+    return {title: [_typed(a, everything) for a in group] for title, group in shown.items()}
+
+
+def _typed(action: argparse.Action, everything: bool) -> tuple[str, str]:
+    """What a person types for an option, and what it does."""
+    text = " ".join((action.help or "").split())
+    choices = _choices(action)
+    if not action.option_strings:
+        return str(action.metavar or action.dest), text
+    if type(action).__name__ == "ActionYesNo":
+        on, off = action.option_strings[0], f"--no-{action.option_strings[0].removeprefix('--')}"
+        if everything:
+            return f"{on}, {off}", text
+        if action.default is True:
+            return off, TURNED_OFF.get(action.dest, f"not: {text}")
+        return on, text
+    word = action.option_strings[-1]
+    if action.nargs == 0:
+        return word, text
+    if choices and (everything or len(choices) <= MANY):
+        text = f"{text} ({', '.join(choices)})".strip()
+    if _is_plain(action.default) and str(action.default) not in text:
+        text += f" (default: {action.default})"
+    return f"{word} {_value(action, choices)}", text
+
+
+def _value(action: argparse.Action, choices: Sequence[str]) -> str:
+    if action.dest in VALUES:
+        return VALUES[action.dest]
+    if isinstance(action.metavar, str) and not action.metavar.startswith("{"):
+        return action.metavar
+    kinds = _kinds(getattr(action, "_typehint", None) or action.type)
+    if int in kinds or float in kinds:
+        return "N"
+    return "NAME" if choices else action.dest.rpartition(".")[2].upper().replace("_", "-")
+
+
+def _choices(action: argparse.Action) -> list[str]:
+    kinds = _kinds(getattr(action, "_typehint", None))
+    return [str(choice) for choice in action.choices or [kind for kind in kinds if isinstance(kind, str)]]
+
+
+def _kinds(hint: Any) -> list[Any]:
+    """The types of a union, the values of a Literal, or the hint itself."""
+    if get_origin(hint) in (Union, UnionType):
+        return [kind for part in get_args(hint) for kind in _kinds(part)]
+    return list(get_args(hint)) if get_origin(hint) is Literal else [hint]
+
+
+def _is_plain(default: object) -> bool:
+    """Whether a default is worth saying."""
+    return isinstance(default, int | float | str) and not isinstance(default, bool) and str(default) not in (
+        "", "inf", argparse.SUPPRESS,
+    )  # fmt: skip
+
+
+def _entry(typed: str, text: str, width: int) -> Iterator[str]:
+    """One option: what is typed on the left, what it does on the right, or below where it is too long for that."""
+    left = min(LEFT, width // 2)
+    wrapped = textwrap.wrap(text, width - left - 2, break_on_hyphens=False) or [""]
+    if len(typed) >= left:
+        yield f"  {typed}"
+    else:
+        yield f"  {typed:<{left}}{wrapped.pop(0)}".rstrip()
+    yield from (f"{'':{left + 2}}{line}".rstrip() for line in wrapped)

@@ -1,0 +1,95 @@
+"""--help of every command: short, an example first, in groups, and without any extra."""
+
+import contextlib
+import importlib
+import io
+import re
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import pytest
+
+PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
+SCRIPTS = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]["scripts"]
+SUBCOMMANDS = {
+    "pose-bench": ("detectors", "estimators", "lifter"),
+    "pose-eval": ("human36m", "mpi-inf-3dhp", "sequence", "video", "compare"),
+    "pose-prepare": ("human36m", "human36m-m", "mpi-inf-3dhp", "mocap", "sequence"),
+    "pose-setup": ("mmpose",),
+    "pose-train": ("lifter",),
+    "pose-weights": ("list", "fetch", "verify", "bundle"),
+}
+CALLS = [(name, *words) for name in SCRIPTS for words in ((), *((word,) for word in SUBCOMMANDS.get(name, ())))]
+EXTRAS = """torch torchvision accelerate tensorboard matplotlib onnx onnxscript open3d aiohttp websockets pygame rerun
+cdflib h5py ultralytics trackers supervision"""
+WITHOUT_EXTRAS = """
+import importlib, sys
+from importlib.abc import MetaPathFinder
+
+class Absent(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in EXTRAS.split():
+            raise ModuleNotFoundError(f"no {name}", name=name)
+
+sys.meta_path.insert(0, Absent())
+for module, function, *words in CALLS:
+    try:
+        getattr(importlib.import_module(module), function)(words)
+        sys.exit(f"{module} {words} did not end")
+    except SystemExit as end:
+        if end.code:
+            raise
+"""
+
+
+def told(*words: str) -> str:
+    module, function = SCRIPTS[words[0]].split(":")
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), pytest.raises(SystemExit) as end:
+        getattr(importlib.import_module(module), function)(list(words[1:]))
+    assert end.value.code == 0
+    return said.getvalue()
+
+
+@pytest.mark.parametrize("call", CALLS, ids=" ".join)
+def test_help_is_short_and_plain(call, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    text = told(*call, "--help")
+    assert len(text.splitlines()) <= 60
+    assert max(map(len, text.splitlines())) <= 100
+    assert not re.search(r"type:|Literal|\bstr\b|null|\x1b", text)
+
+
+@pytest.mark.parametrize("command", SCRIPTS)
+def test_an_example_comes_first(command):
+    lines = told(command, "--help").splitlines()
+    assert lines[0].startswith(f"{command}: ")
+    assert any(line.startswith(f"  {command}") for line in lines[:6])
+
+
+@pytest.mark.parametrize("command", ["pose-run", "pose-webcam"])
+def test_options_stand_in_groups(command):
+    text = told(command, "--help")
+    assert re.findall(r"^(\w+)$", text, re.MULTILINE) == ["input", "output", "people", "networks", "speed"]
+    hidden = set(re.findall(r"--[\w-]+", told(command, "--help-all"))) - set(re.findall(r"--[\w-]+", text))
+    assert {"--detector-model", "--precision", "--print_config"} <= hidden
+
+
+@pytest.mark.parametrize("call", CALLS, ids=" ".join)
+def test_help_fits_sixty_columns(call, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    body = told(*call, "--help").partition("\n\n")[2]
+    options = [line for line in body.splitlines() if not line.startswith("  pose-")]
+    assert [line for line in options if len(line) > 60] == []
+
+
+def test_help_needs_no_extra():
+    calls = [(*SCRIPTS[command].split(":"), *words, "--help") for command, *words in CALLS]
+    program = WITHOUT_EXTRAS.replace("EXTRAS", repr(EXTRAS)).replace("CALLS", repr(calls))
+    begun = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert time.monotonic() - begun < 60
