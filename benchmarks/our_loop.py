@@ -13,7 +13,9 @@ from pathlib import Path
 
 from pose.config import load_preset
 from pose.files import JsonWriter, RunInfo
-from pose.pipeline import Pipeline, StageTimes, prefetch
+from pose.pipeline import Pipeline
+from pose.system.prefetch import prefetch
+from pose.system.times import StageTimes
 from pose.video import open_source
 
 

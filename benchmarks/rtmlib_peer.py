@@ -24,6 +24,7 @@ from rtmlib import RTMPose as PeerPose
 from rtmpose_weights import export_onnx, random_network
 
 from pose.estimators.rtmpose import RTMPose
+from pose.networks.options import StageOptions
 from pose.types import F32, U8, Boxes
 from pose.video import open_source
 
@@ -83,8 +84,8 @@ def compare(name: str, files: tuple[Path, Path], picture: tuple[U8, F32], thread
     """Print one row: ms of both sides and the ratio."""
     image, boxes = picture
     bgr = np.ascontiguousarray(image[..., ::-1])
-    detector = RTMDetDetector(model=files[0], device="cpu", threads=threads)
-    estimator = RTMPose(model=files[1], device="cpu", threads=threads)
+    detector = RTMDetDetector(model=files[0], options=StageOptions(device="cpu", threads=threads))
+    estimator = RTMPose(model=files[1], options=StageOptions(device="cpu", threads=threads))
     people = Boxes(boxes, np.ones(len(boxes), np.float32))
     peer_detector = peer_with_threads(lambda: RTMDet(str(files[0]), (320, 320)), threads)
     peer_pose = peer_with_threads(lambda: PeerPose(str(files[1]), estimator._network.crop), threads)

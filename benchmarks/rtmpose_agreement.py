@@ -20,6 +20,7 @@ from rtmpose_weights import random_crops, random_network
 from pose.estimators.mmpose_import import import_apis
 from pose.estimators.rtmpose import RTMPose, decode
 from pose.estimators.rtmpose_net import RTMPoseNetwork
+from pose.networks.options import StageOptions
 from pose.types import U8, Boxes
 from pose.video import open_source
 
@@ -75,7 +76,7 @@ def whole_picture(network: RTMPoseNetwork, theirs: Any, image: U8) -> float:
     """Largest distance in px between the joints that both find in the BOXES of a picture."""
     with tempfile.TemporaryDirectory() as folder:
         torch.save({"state_dict": network.state_dict()}, Path(folder) / "weights.pth")
-        ours = RTMPose(model=Path(folder) / "weights.pth", device="cpu")
+        ours = RTMPose(model=Path(folder) / "weights.pth", options=StageOptions(device="cpu"))
     found = ours.estimate([image], [ours.regions(Boxes(BOXES, np.ones(len(BOXES), np.float32)))])[0]
     samples = import_apis().inference_topdown(theirs, image[..., ::-1].copy(), BOXES)
     expected = np.concatenate([sample.pred_instances.keypoints for sample in samples])

@@ -8,13 +8,12 @@ from __future__ import annotations  # a stage's type is known without loading wh
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pose.errors import PoseError, UsageError
 
 if TYPE_CHECKING:
-    from pose.config import PipelineConfig
-    from pose.networks.yolo import YoloOptions
+    from pose.networks.options import StageOptions
     from pose.stages import Detector, Estimator, OnePass
 
 Stage = TypeVar("Stage")
@@ -34,103 +33,102 @@ class Choice(Generic[Stage]):
     """
 
     weight: str | None
-    build: Callable[[PipelineConfig, Path | None], Stage]
+    build: Callable[[Path | None, StageOptions], Stage]
     cpu_only: bool = False
     sized: bool = False
     own_file: bool = False
     presence: float = 0.5
 
 
-def _blazepose_detector(config: PipelineConfig, weight: Path | None) -> Detector:
+def _blazepose_detector(weight: Path | None, options: StageOptions) -> Detector:
     from pose_detectors.blazepose import BlazePoseDetector
 
-    return BlazePoseDetector(model=weight, threads=config.threads, **_score(config))
+    return BlazePoseDetector(model=weight, options=options)
 
 
-def _mobilenet(config: PipelineConfig, weight: Path | None) -> Detector:
+def _mobilenet(weight: Path | None, options: StageOptions) -> Detector:
     from pose_detectors.mobilenet import MobileNetDetector
 
-    return MobileNetDetector(model=weight, threads=config.threads, **_score(config))
+    return MobileNetDetector(model=weight, options=options)
 
 
-def _ssdlite(config: PipelineConfig, weight: Path | None) -> Detector:
+def _ssdlite(weight: Path | None, options: StageOptions) -> Detector:
     from pose_detectors.mobilenet import SSDLiteDetector
 
-    return SSDLiteDetector(model=weight, **_hardware(config), **_score(config))
+    return SSDLiteDetector(model=weight, options=options)
 
 
-def _rtmdet(config: PipelineConfig, weight: Path | None) -> Detector:
+def _rtmdet(weight: Path | None, options: StageOptions) -> Detector:
     from pose_detectors.rtmdet import RTMDetDetector
 
-    return RTMDetDetector(model=weight, **_hardware(config), **_score(config), **_size(config))
+    return RTMDetDetector(model=weight, options=options)
 
 
-def _yolox(config: PipelineConfig, weight: Path | None) -> Detector:
+def _yolox(weight: Path | None, options: StageOptions) -> Detector:
     from pose_detectors.yolox import YoloXDetector
 
-    return YoloXDetector(model=weight, **_hardware(config), **_score(config), **_size(config))
+    return YoloXDetector(model=weight, options=options)
 
 
-def _yolo(config: PipelineConfig, weight: Path | None) -> Detector:
+def _yolo(weight: Path | None, options: StageOptions) -> Detector:
     from pose_detectors.yolo import YoloDetector
 
-    return YoloDetector(model=weight, options=_yolo_options(config))
+    return YoloDetector(model=weight, options=options)
 
 
-def _yolo_with_pose_network(config: PipelineConfig, weight: Path | None) -> Detector:
+def _yolo_with_pose_network(weight: Path | None, options: StageOptions) -> Detector:
     from pose_detectors.yolo import YoloDetector
 
-    return YoloDetector(model=weight, task="pose", options=_yolo_options(config))
+    return YoloDetector(model=weight, task="pose", options=options)
 
 
-def _full_frame(config: PipelineConfig, weight: Path | None) -> Detector:
+def _full_frame(weight: Path | None, options: StageOptions) -> Detector:
     from pose_detectors.full_frame import FullFrameDetector
 
     return FullFrameDetector()
 
 
-def _blazepose_full(config: PipelineConfig, weight: Path | None) -> Estimator:
+def _blazepose_full(weight: Path | None, options: StageOptions) -> Estimator:
     from pose.estimators.blazepose import BlazePose
 
-    return BlazePose(model=weight, variant="full", threads=config.threads)
+    return BlazePose(model=weight, variant="full", options=options)
 
 
-def _blazepose_lite(config: PipelineConfig, weight: Path | None) -> Estimator:
+def _blazepose_lite(weight: Path | None, options: StageOptions) -> Estimator:
     from pose.estimators.blazepose import BlazePose
 
-    return BlazePose(model=weight, variant="lite", threads=config.threads)
+    return BlazePose(model=weight, variant="lite", options=options)
 
 
-def _movenet(config: PipelineConfig, weight: Path | None) -> Estimator:
+def _movenet(weight: Path | None, options: StageOptions) -> Estimator:
     from pose.estimators.movenet import MoveNet
 
-    return MoveNet(model=weight, threads=config.threads)
+    return MoveNet(model=weight, options=options)
 
 
-def _rtmpose(config: PipelineConfig, weight: Path | None) -> Estimator:
+def _rtmpose(weight: Path | None, options: StageOptions) -> Estimator:
     from pose.estimators.rtmpose import RTMPose
 
-    return RTMPose(model=weight, **_hardware(config))
+    return RTMPose(model=weight, options=options)
 
 
-def _mmpose(config: PipelineConfig, weight: Path | None) -> Estimator:
+def _mmpose(weight: Path | None, options: StageOptions) -> Estimator:
     from pose.estimators.mmpose import MMPose
 
     assert weight is not None, "weight_file asks for it"
-    return MMPose(model=weight, **_hardware(config))
+    return MMPose(model=weight, options=options)
 
 
-def _yolo_pose_on_crops(config: PipelineConfig, weight: Path | None) -> Estimator:
-    from pose.estimators.yolo_pose import YoloPose
-    from pose.networks.yolo import YoloOptions
-
-    return YoloPose(model=weight, options=YoloOptions(**_hardware(config)))
-
-
-def _yolo_pose(config: PipelineConfig, weight: Path | None) -> OnePass:
+def _yolo_pose_on_crops(weight: Path | None, options: StageOptions) -> Estimator:
     from pose.estimators.yolo_pose import YoloPose
 
-    return YoloPose(model=weight, options=_yolo_options(config))
+    return YoloPose(model=weight, options=replace(options, score=None, size=None))
+
+
+def _yolo_pose(weight: Path | None, options: StageOptions) -> OnePass:
+    from pose.estimators.yolo_pose import YoloPose
+
+    return YoloPose(model=weight, options=options)
 
 
 DETECTORS: dict[str, Choice[Detector]] = {
@@ -173,87 +171,19 @@ def detector_choice(name: str) -> Choice[Detector]:
     return DETECTORS[PREFERRED_DETECTOR if name == AUTO_DETECTOR else name]
 
 
-def choose_detector(config: PipelineConfig) -> tuple[PipelineConfig, str | None]:
-    """`config` with the detector that `auto` stands for, and why that is only the stand-in (None: it is not).
-
-    RTMDet finds people of all sizes. Its weights lie on a web server, which not every machine reaches; BlazePose's come
-    from the package index. Whoever chose RTMDet's weights or size, or CUDA, gets RTMDet or the error.
-    """
-    if config.detector != AUTO_DETECTOR:
-        return config, None
-    from pose.weights import locate_if_reachable
-
-    preferred = replace(config, detector=PREFERRED_DETECTOR)
-    weight = DETECTORS[PREFERRED_DETECTOR].weight
-    assert weight is not None
-    if config.detector_model or config.detector_size or config.device == "cuda" or config.precision != "auto":
-        return preferred, None
-    found = locate_if_reachable(weight)
-    if isinstance(found, Path):
-        return preferred, None
-    stand_in = replace(config, detector=STAND_IN_DETECTOR, detection_score=None)
-    return stand_in, (
-        "BlazePose's detector looked for people: it misses those who are far away or half hidden. "
-        f"RTMDet's weights could not be had ({found}); `pose-weights fetch {weight}` tries again"
-    )
-
-
 def build(
-    table: dict[str, Choice[Stage]],
-    name: str,
-    config: PipelineConfig,
-    model: str | None = None,
-    key: str | None = None,
+    table: dict[str, Choice[Stage]], name: str, options: StageOptions, model: str | None = None, key: str = "model"
 ) -> Stage:
     """The stage that `table` calls `name`, with the weights in `model` (None: the usual ones). key: see `weight_file`.
 
-    Raises PoseError when a weight cannot be had, or the stage cannot run on the device or in the precision of `config`.
+    Raises PoseError when a weight cannot be had, or the stage cannot run on the device or in the precision asked for.
     """
     choice = table[name]
-    key = key or ("estimator_model" if table is ESTIMATORS else "detector_model")
-    if choice.cpu_only and config.device == "cuda":
+    if choice.cpu_only and options.device == "cuda":
         raise PoseError(f"device: {name} runs on the CPU only; use device auto or cpu, or another stage than {name}")
-    if choice.cpu_only and config.precision != "auto":
+    if choice.cpu_only and options.precision != "auto":
         raise PoseError(f"precision: {name} computes in its file's own; use precision auto")
-    return choice.build(config, weight_file(choice, model, key))
-
-
-def is_one_pass(config: PipelineConfig) -> bool:
-    """Whether detector and estimator are one network, run once a frame."""
-    models = {model for model in (config.detector_model, config.estimator_model) if model is not None}
-    return config.detector == config.estimator and config.detector in ONE_PASS and len(models) <= 1
-
-
-def one_pass_model(config: PipelineConfig) -> tuple[str | None, str]:
-    """The weights of a network that is detector and estimator, and the key that names them."""
-    if config.detector_model is not None:
-        return config.detector_model, "detector_model"
-    return config.estimator_model, "estimator_model"
-
-
-def unused_keys(config: PipelineConfig) -> dict[str, str]:
-    """The keys that mean nothing to the chosen networks, and why."""
-    unused = {}
-    if is_one_pass(config):
-        name = config.detector
-        unused["detect_every"] = f"{name} finds people and joints in one pass, in every frame"
-        unused["presence_score"] = f"{name} finds people and joints in one pass; its threshold is detection_score"
-    choice = detector_choice(config.detector)
-    if choice.weight is None and not choice.own_file:
-        unused["detection_score"] = f"{config.detector} has no network that gives a score"
-    return unused
-
-
-def model_files(config: PipelineConfig) -> list[tuple[str, str, Path]]:
-    """Role, name and file of the networks that find people and joints. Raises what `weight_file` raises."""
-    detector, estimator = (config.detector_model, "detector_model"), (config.estimator_model, "estimator_model")
-    if is_one_pass(config):
-        detector = estimator = one_pass_model(config)
-    files = (
-        ("detector", config.detector, weight_file(detector_choice(config.detector), *detector)),
-        ("estimator", config.estimator, weight_file(ESTIMATORS[config.estimator], *estimator)),
-    )
-    return [(role, name, file) for role, name, file in files if file is not None]
+    return choice.build(weight_file(choice, model, key), options)
 
 
 def weight_file(choice: Choice[Stage], model: str | None, key: str) -> Path | None:
@@ -277,23 +207,3 @@ def weight_file(choice: Choice[Stage], model: str | None, key: str) -> Path | No
     if not path.is_file():
         raise UsageError(f"{key}: {name} is neither a file nor a name that `pose-weights list` shows")
     return path
-
-
-def _hardware(config: PipelineConfig) -> dict[str, Any]:
-    return {"device": config.device, "precision": config.precision, "threads": config.threads}
-
-
-def _score(config: PipelineConfig) -> dict[str, Any]:
-    """The threshold, where it is not the detector's own."""
-    return {} if config.detection_score is None else {"score_threshold": config.detection_score}
-
-
-def _size(config: PipelineConfig) -> dict[str, Any]:
-    """The input's side, where it is not the detector's own."""
-    return {} if config.detector_size is None else {"image_size": config.detector_size}
-
-
-def _yolo_options(config: PipelineConfig) -> YoloOptions:
-    from pose.networks.yolo import YoloOptions
-
-    return YoloOptions(**_hardware(config), **_score(config), **_size(config))

@@ -5,10 +5,20 @@ This module imports nothing heavy, so that a command can parse its options befor
 
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
-from pose.builders import AUTO_DETECTOR, DETECTORS, ESTIMATORS, detector_choice, unused_keys
+from pose.builders import (
+    AUTO_DETECTOR,
+    DETECTORS,
+    ESTIMATORS,
+    ONE_PASS,
+    PREFERRED_DETECTOR,
+    STAND_IN_DETECTOR,
+    detector_choice,
+    weight_file,
+)
 from pose.errors import UsageError
+from pose.networks.options import StageOptions
 from pose.people.trackers import TRACKERS
 from pose.system.device import Device, Precision, driver_present, onnx_has_cuda
 
@@ -95,6 +105,80 @@ class PipelineConfig:
         for key, reason in unused_keys(self).items():
             if getattr(self, key) != usual[key]:
                 raise UsageError(f"{key}: {reason}; leave it out")
+
+    @property
+    def stage_options(self) -> StageOptions:
+        """What the networks that find people and joints are told."""
+        return StageOptions(
+            device=cast(Device, self.device),
+            precision=cast(Precision, self.precision),
+            threads=self.threads,
+            score=self.detection_score,
+            size=self.detector_size,
+        )
+
+
+def choose_detector(config: PipelineConfig) -> tuple[PipelineConfig, str | None]:
+    """`config` with the detector that `auto` stands for, and why that is only the stand-in (None: it is not).
+
+    RTMDet finds people of all sizes. Its weights lie on a web server, which not every machine reaches; BlazePose's come
+    from the package index. Whoever chose RTMDet's weights or size, or CUDA, gets RTMDet or the error.
+    """
+    if config.detector != AUTO_DETECTOR:
+        return config, None
+    from pose.weights import locate_if_reachable
+
+    preferred = replace(config, detector=PREFERRED_DETECTOR)
+    weight = DETECTORS[PREFERRED_DETECTOR].weight
+    assert weight is not None
+    if config.detector_model or config.detector_size or config.device == "cuda" or config.precision != "auto":
+        return preferred, None
+    found = locate_if_reachable(weight)
+    if isinstance(found, Path):
+        return preferred, None
+    stand_in = replace(config, detector=STAND_IN_DETECTOR, detection_score=None)
+    return stand_in, (
+        "BlazePose's detector looked for people: it misses those who are far away or half hidden. "
+        f"RTMDet's weights could not be had ({found}); `pose-weights fetch {weight}` tries again"
+    )
+
+
+def is_one_pass(config: PipelineConfig) -> bool:
+    """Whether detector and estimator are one network, run once a frame."""
+    models = {model for model in (config.detector_model, config.estimator_model) if model is not None}
+    return config.detector == config.estimator and config.detector in ONE_PASS and len(models) <= 1
+
+
+def one_pass_model(config: PipelineConfig) -> tuple[str | None, str]:
+    """The weights of a network that is detector and estimator, and the key that names them."""
+    if config.detector_model is not None:
+        return config.detector_model, "detector_model"
+    return config.estimator_model, "estimator_model"
+
+
+def unused_keys(config: PipelineConfig) -> dict[str, str]:
+    """The keys that mean nothing to the chosen networks, and why."""
+    unused = {}
+    if is_one_pass(config):
+        name = config.detector
+        unused["detect_every"] = f"{name} finds people and joints in one pass, in every frame"
+        unused["presence_score"] = f"{name} finds people and joints in one pass; its threshold is detection_score"
+    choice = detector_choice(config.detector)
+    if choice.weight is None and not choice.own_file:
+        unused["detection_score"] = f"{config.detector} has no network that gives a score"
+    return unused
+
+
+def model_files(config: PipelineConfig) -> list[tuple[str, str, Path]]:
+    """Role, name and file of the networks that find people and joints. Raises what `weight_file` raises."""
+    detector, estimator = (config.detector_model, "detector_model"), (config.estimator_model, "estimator_model")
+    if is_one_pass(config):
+        detector = estimator = one_pass_model(config)
+    files = (
+        ("detector", config.detector, weight_file(detector_choice(config.detector), *detector)),
+        ("estimator", config.estimator, weight_file(ESTIMATORS[config.estimator], *estimator)),
+    )
+    return [(role, name, file) for role, name, file in files if file is not None]
 
 
 def presets_folder() -> Path:

@@ -4,11 +4,8 @@ for result in Pipeline.from_preset("fast").run("clip.mp4"):
     print(result.time, result.people.ids, result.poses.root)
 """
 
-import queue
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,58 +14,35 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.builders import (
-    DETECTORS,
-    ESTIMATORS,
-    ONE_PASS,
-    build,
+from pose.builders import DETECTORS, ESTIMATORS, ONE_PASS, build
+from pose.camera import intrinsics_from_fov
+from pose.config import (
+    AUTO_LIFTER,
+    PipelineConfig,
     choose_detector,
     is_one_pass,
+    load_preset,
     model_files,
     one_pass_model,
 )
-from pose.camera import intrinsics_from_fov
-from pose.config import AUTO_LIFTER, PipelineConfig, load_preset
 from pose.errors import UsageError
 from pose.files import CameraInfo, ModelInfo
 from pose.incoming import IncomingFrames
 from pose.networks.input import shared_uploads
-from pose.networks.warm_up import warm_up_lifter, warm_up_networks, warm_up_one_pass, warm_up_tracker
 from pose.people.follow import PeopleTracker
 from pose.people.one_pass import OnePassPeople
 from pose.people.unfollowed import count_unfollowed
+from pose.people.warm_up import warm_up_lifter, warm_up_networks, warm_up_one_pass, warm_up_tracker
 from pose.skeletons import Skeleton
 from pose.stages import Detector, Estimator, LifterStage, OnePass, PeopleStage
 from pose.system.device import resolve_device, seed_torch, torch_threads
+from pose.system.prefetch import prefetch
+from pose.system.times import StageTimes
 from pose.types import U8, Boxes, Frame, FrameResult, Keypoints2D, People, Regions
 from pose.video import Source, open_source
 from pose.weights import sha256_of
 
-PREFETCHED_FRAMES = 4
-POLL_SECONDS = 0.1
 LIFTER_THREADS = 1  # it is small: on a busy machine its threads wait for each other many times longer than they compute
-
-
-class StageTimes:
-    """Seconds spent in each stage, by name. Time spent in a stage inside another counts for the inner one only."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self._thread = threading.local()  # stages run in several threads, and each has its own nesting
-
-    @contextmanager
-    def measure(self, stage: str) -> Iterator[None]:
-        outer, self._thread.inner = getattr(self._thread, "inner", 0.0), 0.0
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            spent = time.perf_counter() - start
-            self.add(stage, spent - self._thread.inner)
-            self._thread.inner = outer + spent
-
-    def add(self, stage: str, seconds: float) -> None:
-        self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
 
 
 class Pipeline:
@@ -222,16 +196,21 @@ def _people_stages(
 
     warm: and run once, too.
     """
+    options = config.stage_options
     follow: dict[str, Any] = {"tracker": config.tracker, "max_people": config.max_people}
     if warm:
         warm_up_tracker(config.tracker)
     if is_one_pass(config):
-        network = _TimedOnePass(build(ONE_PASS, config.detector, config, *one_pass_model(config)), times)
+        network = _TimedOnePass(build(ONE_PASS, config.detector, options, *one_pass_model(config)), times)
         if warm:
             warm_up_one_pass(network)
         return network, network.skeleton, partial(OnePassPeople, network, **follow)
-    detector = _TimedDetector(build(DETECTORS, config.detector, config, config.detector_model), times)
-    estimator = _TimedEstimator(build(ESTIMATORS, config.estimator, config, config.estimator_model), times)
+    detector = _TimedDetector(
+        build(DETECTORS, config.detector, config.stage_options, config.detector_model, "detector_model"), times
+    )
+    estimator = _TimedEstimator(
+        build(ESTIMATORS, config.estimator, config.stage_options, config.estimator_model, "estimator_model"), times
+    )
     if warm:
         warm_up_networks(detector, estimator)
     presence = ESTIMATORS[config.estimator].presence if config.presence_score is None else config.presence_score
@@ -289,44 +268,3 @@ class _TimedEstimator:
     def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
         with self._times.measure("keypoints"):
             return self._estimator.estimate(images, regions)
-
-
-def prefetch(frames: Iterable[Frame], times: StageTimes, stop: threading.Event) -> Iterator[Frame]:
-    """The same frames, made by a thread that is at most PREFETCHED_FRAMES ahead; ends early once `stop` is set."""
-    ready: queue.Queue[Frame | BaseException | None] = queue.Queue(PREFETCHED_FRAMES)
-    left = threading.Event()  # nobody takes frames any more
-
-    def put(item: Frame | BaseException | None) -> None:
-        while not left.is_set():
-            try:
-                return ready.put(item, timeout=POLL_SECONDS)
-            except queue.Full:
-                continue
-
-    def decode() -> None:
-        try:
-            start = time.perf_counter()
-            for frame in frames:
-                times.add("decode (in parallel)", time.perf_counter() - start)
-                put(frame)
-                if left.is_set() or stop.is_set():
-                    break
-                start = time.perf_counter()
-            put(None)
-        except BaseException as error:  # raised again where the frames are used
-            put(error)
-
-    thread = threading.Thread(target=decode, name="decode", daemon=True)
-    thread.start()
-    try:
-        while True:
-            with times.measure("wait for frames"):
-                item = ready.get()
-            if isinstance(item, BaseException):
-                raise item
-            if item is None:
-                return
-            yield item
-    finally:
-        left.set()
-        thread.join()

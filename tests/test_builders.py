@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pose.builders import DETECTORS, ESTIMATORS, ONE_PASS, build, choose_detector, is_one_pass, model_files
-from pose.config import PipelineConfig, load_preset, with_networks_of
+from pose.builders import DETECTORS, ESTIMATORS, ONE_PASS, build
+from pose.config import PipelineConfig, choose_detector, is_one_pass, load_preset, model_files, with_networks_of
 from pose.errors import PoseError, UsageError
 from pose.pipeline import StageTimes, _people_stages
 
@@ -29,15 +29,15 @@ def picture(seed=0):
 
 @pytest.mark.parametrize("name", ["blazepose", "rtmdet", "yolox", "mobilenet", "full-frame"])
 def test_detectors_are_built_by_name_with_their_usual_weights(name):
-    detector = build(DETECTORS, name, config(detector=name))
+    detector = build(DETECTORS, name, config(detector=name).stage_options)
     assert detector.name == name
     assert len(detector.detect([picture()])) == 1
 
 
 @pytest.mark.parametrize("name", ["blazepose", "blazepose-lite", "movenet"])
 def test_estimators_are_built_by_name_with_their_usual_weights(name):
-    estimator = build(ESTIMATORS, name, config())
-    boxes = build(DETECTORS, "full-frame", config()).detect([picture()])
+    estimator = build(ESTIMATORS, name, config().stage_options)
+    boxes = build(DETECTORS, "full-frame", config().stage_options).detect([picture()])
     keypoints = estimator.estimate([picture()], [estimator.regions(boxes[0])])[0]
     assert keypoints.xy.shape == (1, len(estimator.skeleton), 2)
 
@@ -45,7 +45,7 @@ def test_estimators_are_built_by_name_with_their_usual_weights(name):
 @pytest.mark.parametrize(("name", "file"), [("yolo", YOLO), ("yolo-pose", YOLO_POSE)])
 def test_weights_of_the_users_own(name, file, weights_dir, tmp_path):
     own = shutil.copy(weights_dir / file, tmp_path / "mine.onnx")
-    assert build(DETECTORS, name, config(detector=name), str(own)).name == name
+    assert build(DETECTORS, name, config(detector=name).stage_options, str(own)).name == name
 
 
 def test_detector_and_estimator_of_one_name_are_one_pass(weights_dir):
@@ -74,23 +74,23 @@ def test_a_stage_without_a_network_has_no_file():
 @pytest.mark.parametrize("name", ["blazepose", "mobilenet"])
 def test_what_runs_on_the_cpu_only_says_so(name):
     with pytest.raises(PoseError, match=f"device: {name} runs on the CPU only"):
-        build(DETECTORS, name, PipelineConfig(device="cuda"))
+        build(DETECTORS, name, PipelineConfig(device="cuda").stage_options)
     with pytest.raises(PoseError, match=f"precision: {name} computes in its file's own"):
-        build(DETECTORS, name, PipelineConfig(precision="float16"))
+        build(DETECTORS, name, PipelineConfig(precision="float16").stage_options)
 
 
 def test_wrong_models_are_named():
     with pytest.raises(UsageError, match=r"nowhere\.onnx is neither a file nor a name"):
-        build(DETECTORS, "yolo", config(), "nowhere.onnx")
+        build(DETECTORS, "yolo", config().stage_options, "nowhere.onnx")
     with pytest.raises(UsageError, match="was given for a stage that has no network"):
-        build(DETECTORS, "full-frame", config(), YOLO)
+        build(DETECTORS, "full-frame", config().stage_options, YOLO)
 
 
 def test_options_reach_the_network():
-    assert len(build(DETECTORS, "mobilenet", config(detection_score=0.0)).detect([picture()])[0]) >= 1
-    assert len(build(DETECTORS, "mobilenet", config(detection_score=1.0)).detect([picture()])[0]) == 0
+    assert len(build(DETECTORS, "mobilenet", config(detection_score=0.0).stage_options).detect([picture()])[0]) >= 1
+    assert len(build(DETECTORS, "mobilenet", config(detection_score=1.0).stage_options).detect([picture()])[0]) == 0
     with pytest.raises(UsageError, match="100 is no positive multiple of 32"):
-        build(DETECTORS, "rtmdet", config(detector="rtmdet", detector_size=100))
+        build(DETECTORS, "rtmdet", config(detector="rtmdet", detector_size=100).stage_options)
     with pytest.raises(UsageError, match="detector_size: mobilenet knows one size only"):
         config(detector="mobilenet", detector_size=320)
     with pytest.raises(UsageError, match=r"detection_score: 1.5 is out of range"):

@@ -4,8 +4,7 @@ import pytest
 from pose_apps.run import main
 
 from pose import config
-from pose.builders import model_files
-from pose.config import default_preset, load_preset, preset_names
+from pose.config import default_preset, load_preset, model_files, preset_names
 from pose.errors import PoseError
 from pose.weights import WEIGHTS
 

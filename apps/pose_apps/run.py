@@ -225,8 +225,9 @@ def _draw_overlay(source: "Source", spool: "ResultSpool", info: "RunInfo", path:
 
     Decoding, drawing and encoding go on at the same time.
     """
-    from pose.pipeline import StageTimes, prefetch
     from pose.system.background import behind
+    from pose.system.prefetch import prefetch
+    from pose.system.times import StageTimes
     from pose.video import VideoWriter
     from pose.view.overlay import Overlay
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from pose.networks import crops
 from pose.networks.litert import LiteRTModel, sigmoid
+from pose.networks.options import USUAL, StageOptions
 from pose.types import F32, U8, Boxes
 
 SIDE = 224
@@ -34,8 +35,7 @@ class BlazePoseDetector:
         self,
         *,
         model: Path | None = None,
-        threads: int = 2,
-        score_threshold: float = SCORE_THRESHOLD,
+        options: StageOptions = USUAL,
         overlap_threshold: float = 0.3,
     ) -> None:
         """model: the LiteRT file; None takes it from the weight cache. Raises PoseError when it cannot be loaded."""
@@ -43,9 +43,9 @@ class BlazePoseDetector:
             from pose import weights
 
             model = weights.locate("blazepose-detector")
-        self._network = LiteRTModel(model, threads)
+        self._network = LiteRTModel(model, options.threads)
         self._anchors = anchors()
-        self._score_threshold = score_threshold
+        self._score_threshold = options.score_or(SCORE_THRESHOLD)
         self._overlap_threshold = overlap_threshold
 
     def detect(self, images: Sequence[U8]) -> list[Boxes]:

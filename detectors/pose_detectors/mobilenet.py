@@ -14,7 +14,8 @@ import numpy as np
 from pose.errors import PoseError
 from pose.networks.input import upload
 from pose.networks.litert import LiteRTModel
-from pose.system.device import Device, Precision, resolve_device, torch_threads
+from pose.networks.options import USUAL, StageOptions
+from pose.system.device import resolve_device, torch_threads
 from pose.types import F32, U8, Boxes
 
 SCORE_THRESHOLD = 0.5
@@ -29,8 +30,7 @@ class MobileNetDetector:
         self,
         *,
         model: Path | None = None,
-        threads: int = 2,
-        score_threshold: float = SCORE_THRESHOLD,
+        options: StageOptions = USUAL,
         classes: Sequence[int] = (0,),
     ) -> None:
         """model: the LiteRT file, with its own non-maximum suppression; None takes it from the weight cache.
@@ -41,8 +41,8 @@ class MobileNetDetector:
             from pose import weights
 
             model = weights.locate("ssd-mobilenet-v1-coco-300-int8")
-        self._network = LiteRTModel(model, threads)
-        self._score_threshold = score_threshold
+        self._network = LiteRTModel(model, options.threads)
+        self._score_threshold = options.score_or(SCORE_THRESHOLD)
         self._classes = list(classes)
 
     def detect(self, images: Sequence[U8]) -> list[Boxes]:
@@ -68,10 +68,7 @@ class SSDLiteDetector:
         self,
         *,
         model: Path | None = None,
-        device: Device = "auto",
-        precision: Precision = "auto",
-        threads: int = 2,
-        score_threshold: float = SCORE_THRESHOLD,
+        options: StageOptions = USUAL,
         classes: Sequence[int] = (1,),
     ) -> None:
         """model: the `.pth` file of parameters; None takes torchvision's from the weight cache.
@@ -82,12 +79,12 @@ class SSDLiteDetector:
             from pose import weights
 
             model = weights.locate("ssdlite320-mobilenet-v3")
-        if precision == "float16":
+        if options.precision == "float16":
             raise PoseError("precision: torchvision's SSDLite does not run in float16; use float32")
-        self.device = resolve_device(device)
-        self._threads = threads
+        self.device = resolve_device(options.device)
+        self._threads = options.threads
         self._network = _ssdlite(model).to(self.device)
-        self._score_threshold = score_threshold
+        self._score_threshold = options.score_or(SCORE_THRESHOLD)
         self._classes = list(classes)
 
     def detect(self, images: Sequence[U8]) -> list[Boxes]:

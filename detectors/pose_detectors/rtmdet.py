@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from pose.networks.onnx import OnnxNetwork
-from pose.system.device import Device, Precision
+from pose.networks.options import USUAL, StageOptions
 from pose.types import U8, Boxes
 
+SCORE_THRESHOLD = 0.3
 SIDE = 320  # the published person model's; files with a fixed size use their own
 MEAN_BGR = (103.53, 116.28, 123.675)
 STD_BGR = (57.375, 57.12, 58.395)
@@ -28,15 +29,11 @@ class RTMDetDetector:
         self,
         *,
         model: Path | None = None,
-        device: Device = "auto",
-        precision: Precision = "auto",
-        threads: int = 2,
-        score_threshold: float = 0.3,
+        options: StageOptions = USUAL,
         classes: Sequence[int] = (0,),
-        image_size: int | None = None,
     ) -> None:
-        """model: the ONNX file; None takes RTMDet-nano for people from the weight cache. image_size: side of the square
-        input, px, for files that leave it free.
+        """model: the ONNX file; None takes RTMDet-nano for people from the weight cache. options.size is for
+        files that leave it free.
 
         Raises PoseError when it cannot be loaded as asked.
         """
@@ -44,11 +41,11 @@ class RTMDetDetector:
             from pose import weights
 
             model = weights.locate("rtmdet-nano-person-320")
-        self._network = OnnxNetwork(model, device=device, precision=precision, threads=threads)
+        self._network = OnnxNetwork(model, options)
         self.device = self._network.device
         self._input = self._network.input(mean=MEAN_BGR, std=STD_BGR, bgr=True)
-        self._side = self._network.side(image_size, SIDE, STRIDE)
-        self._score_threshold = score_threshold
+        self._side = self._network.side(options.size, SIDE, STRIDE)
+        self._score_threshold = options.score_or(SCORE_THRESHOLD)
         self._classes = list(classes)
 
     def detect(self, images: Sequence[U8]) -> list[Boxes]:

@@ -6,7 +6,9 @@ The official weights and the `ultralytics` package are AGPL-3.0; nothing else of
 from collections.abc import Sequence
 from pathlib import Path
 
-from pose.networks.yolo import Task, YoloOptions, load_yolo
+from pose.networks.options import USUAL, StageOptions
+from pose.networks.yolo import load_yolo
+from pose.networks.yolo_findings import OVERLAP_THRESHOLD, Task
 from pose.types import U8, Boxes
 
 OFFICIAL = "yolo26n"
@@ -15,7 +17,15 @@ OFFICIAL = "yolo26n"
 class YoloDetector:
     """Person boxes from a detection or a pose network."""
 
-    def __init__(self, *, model: Path | None = None, task: Task = "detect", options: YoloOptions | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        model: Path | None = None,
+        task: Task = "detect",
+        options: StageOptions = USUAL,
+        overlap_threshold: float = OVERLAP_THRESHOLD,
+        classes: tuple[int, ...] = (0,),
+    ) -> None:
         """model: the file; None takes the official YOLO26n (or YOLO26n-pose) from the weight cache.
 
         Raises PoseError when it cannot be loaded as asked.
@@ -25,7 +35,7 @@ class YoloDetector:
             from pose import weights
 
             model = weights.locate(OFFICIAL if task == "detect" else f"{OFFICIAL}-pose")
-        self._network = load_yolo(model, task, options or YoloOptions())
+        self._network = load_yolo(model, task, options, overlap_threshold, classes)
         self.device = self._network.device
 
     def detect(self, images: Sequence[U8]) -> list[Boxes]:

@@ -11,9 +11,10 @@ import numpy as np
 
 from pose.networks.letterbox import Fit, suppress
 from pose.networks.onnx import OnnxNetwork
-from pose.system.device import Device, Precision
+from pose.networks.options import USUAL, StageOptions
 from pose.types import F32, U8, Boxes
 
+SCORE_THRESHOLD = 0.3
 SIDE = 416  # of the small models; files with a fixed size use their own
 STRIDES = (8, 16, 32)
 
@@ -27,16 +28,12 @@ class YoloXDetector:
         self,
         *,
         model: Path | None = None,
-        device: Device = "auto",
-        precision: Precision = "auto",
-        threads: int = 2,
-        score_threshold: float = 0.3,
+        options: StageOptions = USUAL,
         overlap_threshold: float = 0.45,
         classes: Sequence[int] = (0,),
-        image_size: int | None = None,
     ) -> None:
-        """model: the ONNX file; None takes YOLOX-nano from the weight cache. image_size: side of the square input, px,
-        for files that leave it free.
+        """model: the ONNX file; None takes YOLOX-nano from the weight cache. options.size is for files that leave it
+        free.
 
         Raises PoseError when it cannot be loaded as asked.
         """
@@ -44,12 +41,12 @@ class YoloXDetector:
             from pose import weights
 
             model = weights.locate("yolox-nano-coco-416")
-        self._network = OnnxNetwork(model, device=device, precision=precision, threads=threads)
+        self._network = OnnxNetwork(model, options)
         self.device = self._network.device
         self._input = self._network.input(bgr=True)
-        self._side = self._network.side(image_size, SIDE, STRIDES[-1])
+        self._side = self._network.side(options.size, SIDE, STRIDES[-1])
         self._grid, self._strides = grid(self._side)
-        self._score_threshold = score_threshold
+        self._score_threshold = options.score_or(SCORE_THRESHOLD)
         self._overlap_threshold = overlap_threshold
         self._classes = list(classes)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from pose.networks import crops
 from pose.networks.litert import LiteRTModel, sigmoid
+from pose.networks.options import USUAL, StageOptions
 from pose.skeletons import BLAZEPOSE33
 from pose.types import F32, U8, Boxes, Keypoints2D, Regions
 
@@ -35,7 +36,7 @@ class BlazePose:
     skeleton = BLAZEPOSE33
 
     def __init__(
-        self, *, model: Path | None = None, variant: Literal["full", "lite"] = "full", threads: int = 2
+        self, *, model: Path | None = None, variant: Literal["full", "lite"] = "full", options: StageOptions = USUAL
     ) -> None:
         """model: the LiteRT file; None takes it from the weight cache. Raises PoseError when it cannot be loaded."""
         self.name = f"blazepose-{variant}"
@@ -43,7 +44,7 @@ class BlazePose:
             from pose import weights
 
             model = weights.locate(f"blazepose-landmark-{variant}")
-        self._network = LiteRTModel(model, threads, OUTPUTS)
+        self._network = LiteRTModel(model, options.threads, OUTPUTS)
 
     def regions(self, boxes: Boxes) -> Regions:
         """The detector's own regions where it has them, else an upright square around each box."""

@@ -9,8 +9,9 @@ import numpy as np
 from pose.errors import PoseError
 from pose.estimators.mmpose_import import MissingOperatorError, import_apis
 from pose.networks import crops
+from pose.networks.options import USUAL, StageOptions
 from pose.skeletons import SKELETONS, Skeleton
-from pose.system.device import Device, Precision, resolve_device, torch_threads
+from pose.system.device import resolve_device, torch_threads
 from pose.types import F32, U8, Boxes, Keypoints2D, Regions
 
 # As for RTMPose: the joints that bound a person, how far the box reaches beyond them, and how many say who is there.
@@ -24,17 +25,15 @@ class MMPose:
 
     name = "mmpose"
 
-    def __init__(
-        self, *, model: Path, device: Device = "auto", precision: Precision = "auto", threads: int = 2
-    ) -> None:
-        """model: the checkpoint (`.pth`); the config of the same name (`.py`) lies beside it. threads: on the CPU.
+    def __init__(self, *, model: Path, options: StageOptions = USUAL) -> None:
+        """model: the checkpoint (`.pth`); the config of the same name (`.py`) lies beside it.
 
         Raises PoseError when mmpose is not installed, the model cannot be built as asked, or its joints are unknown.
         """
-        if precision == "float16":
+        if options.precision == "float16":
             raise PoseError("precision: mmpose models run in float32 here; use precision auto or float32")
-        self.device = resolve_device(device)
-        self._threads = threads
+        self.device = resolve_device(options.device)
+        self._threads = options.threads
         self._network = _build(model, self.device)
         self.skeleton = _skeleton(self._network.dataset_meta, model)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from pose.networks import crops
 from pose.networks.litert import LiteRTModel
+from pose.networks.options import USUAL, StageOptions
 from pose.skeletons import COCO17
 from pose.types import F32, U8, Boxes, Keypoints2D, Regions
 
@@ -35,7 +36,7 @@ class MoveNet:
     name = "movenet"
     skeleton = COCO17
 
-    def __init__(self, *, model: Path | None = None, threads: int = 2) -> None:
+    def __init__(self, *, model: Path | None = None, options: StageOptions = USUAL) -> None:
         """model: the LiteRT file; None takes Lightning from the weight cache.
 
         Raises PoseError when it cannot be loaded.
@@ -44,7 +45,7 @@ class MoveNet:
             from pose import weights
 
             model = weights.locate("movenet-lightning-int8")
-        self._network = LiteRTModel(model, threads)
+        self._network = LiteRTModel(model, options.threads)
         self._side = int(self._network.input().shape[1])
 
     def regions(self, boxes: Boxes) -> Regions:

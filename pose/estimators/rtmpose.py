@@ -15,8 +15,9 @@ from pose.errors import PoseError
 from pose.networks import crops
 from pose.networks.input import NetworkInput, Samples
 from pose.networks.onnx import OnnxNetwork
+from pose.networks.options import USUAL, StageOptions
 from pose.skeletons import COCO17, HALPE26, Skeleton
-from pose.system.device import Device, Precision, require_torch, resolve_device, torch_threads
+from pose.system.device import require_torch, resolve_device, torch_threads
 from pose.types import F32, U8, Boxes, Keypoints2D, Regions
 
 MEAN_RGB = (123.675, 116.28, 103.53)
@@ -51,12 +52,10 @@ class RTMPose:
         self,
         *,
         model: Path | None = None,
-        device: Device = "auto",
-        precision: Precision = "auto",
-        threads: int = 2,
+        options: StageOptions = USUAL,
     ) -> None:
         """model: an `.onnx` export of MMDeploy, for ONNX Runtime, or an MMPose checkpoint (`.pth`), for torch; None
-        takes the published size m from the weight cache. threads: on the CPU.
+        takes the published size m from the weight cache.
 
         Raises PoseError when it cannot be loaded as asked, or gives neither 17 nor 26 joints.
         """
@@ -65,9 +64,9 @@ class RTMPose:
 
             model = weights.locate("rtmpose-m-coco17-256x192")
         if model.suffix in (".pth", ".pt"):
-            self._network: Network = _TorchNetwork(model, device, precision, threads)
+            self._network: Network = _TorchNetwork(model, options)
         else:
-            self._network = _OnnxRTMPose(model, device, precision, threads)
+            self._network = _OnnxRTMPose(model, options)
         if self._network.joints not in SKELETONS:
             known = ", ".join(f"{joints} ({skeleton.name})" for joints, skeleton in SKELETONS.items())
             raise PoseError(f"{model}: gives {self._network.joints} joints; rtmpose takes {known}")
@@ -134,8 +133,8 @@ def _grow(xyxy: F32, factor: float) -> F32:
 class _OnnxRTMPose:
     """An export of MMDeploy: input (B, 3, H, W), outputs `simcc_x` and `simcc_y`."""
 
-    def __init__(self, path: Path, device: Device, precision: Precision, threads: int) -> None:
-        self._network = OnnxNetwork(path, device=device, precision=precision, threads=threads)
+    def __init__(self, path: Path, options: StageOptions) -> None:
+        self._network = OnnxNetwork(path, options)
         height, width = self._network.shape[-2:]
         if len(self._network.shape) != 4 or height is None or width is None:
             raise PoseError(f"{path}: not an export of RTMPose (its input is no picture of a fixed size)")
@@ -156,13 +155,13 @@ class _OnnxRTMPose:
 class _TorchNetwork:
     """An MMPose checkpoint. On CUDA the backbone runs in half precision unless another one is asked for."""
 
-    def __init__(self, path: Path, device: Device, precision: Precision, threads: int) -> None:
+    def __init__(self, path: Path, options: StageOptions) -> None:
         require_torch(path.name)
         import torch
 
-        self.device = resolve_device(device)
-        half = precision == "float16" or (precision == "auto" and self.device == "cuda")
-        self._threads = threads
+        self.device = resolve_device(options.device)
+        half = options.precision == "float16" or (options.precision == "auto" and self.device == "cuda")
+        self._threads = options.threads
         self._network = _load(path)
         self.crop, self.joints = self._network.crop, self._network.joints
         self._network.backbone.to(dtype=torch.float16 if half else torch.float32)

@@ -12,7 +12,9 @@ import numpy as np
 
 from pose.errors import PoseError
 from pose.networks import crops
-from pose.networks.yolo import Findings, YoloOptions, load_yolo
+from pose.networks.options import USUAL, StageOptions
+from pose.networks.yolo import load_yolo
+from pose.networks.yolo_findings import Findings
 from pose.skeletons import COCO17
 from pose.types import F32, U8, Boxes, Keypoints2D, Regions
 
@@ -28,7 +30,7 @@ class YoloPose:
     name = "yolo-pose"
     skeleton = COCO17
 
-    def __init__(self, *, model: Path | None = None, options: YoloOptions | None = None) -> None:
+    def __init__(self, *, model: Path | None = None, options: StageOptions = USUAL) -> None:
         """model: the file; None takes the official YOLO26n-pose from the weight cache.
 
         Raises PoseError when it cannot be loaded as asked, or does not give 17 joints.
@@ -37,7 +39,7 @@ class YoloPose:
             from pose import weights
 
             model = weights.locate(OFFICIAL)
-        self._network = load_yolo(model, "pose", options or YoloOptions())
+        self._network = load_yolo(model, "pose", options)
         self.device = self._network.device
         if self._network.joints != len(COCO17):
             raise PoseError(f"{model}: gives {self._network.joints} joints; yolo-pose takes the 17 of COCO")

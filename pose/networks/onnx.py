@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from pose.errors import PoseError, UsageError
 from pose.networks.input import NetworkInput, Samples
-from pose.system.device import Device, Precision, torch_has_cuda
+from pose.networks.options import USUAL, StageOptions
+from pose.system.device import Device, torch_has_cuda
 
 _DTYPES: dict[str, type[np.generic]] = {
     "tensor(float)": np.float32,
@@ -26,19 +27,18 @@ class OnnxNetwork:
     input. metadata: what the exporter wrote into the file.
     """
 
-    def __init__(self, path: Path, *, device: Device = "auto", precision: Precision = "auto", threads: int = 2) -> None:
-        """device: 'auto' takes CUDA where ONNX Runtime can use it. precision: an ONNX file computes in the one it was
-        exported in, so this only says what is expected of it. threads: on the CPU.
+    def __init__(self, path: Path, options: StageOptions = USUAL) -> None:
+        """options: an ONNX file computes in the precision it was exported in, so that one only says what is expected.
 
         Raises PoseError when ONNX Runtime is not installed, the file cannot be read, CUDA was asked for and cannot be
         used (ONNX Runtime alone would go on on the CPU), or the file has another precision.
         """
         self._file = path.name
-        self._session = _open(path, device, threads)
+        self._session = _open(path, options.device, options.threads)
         self.device: Literal["cpu", "cuda"] = (
             "cuda" if self._session.get_providers()[0] == "CUDAExecutionProvider" else "cpu"
         )
-        if device == "cuda" and self.device == "cpu":
+        if options.device == "cuda" and self.device == "cpu":
             raise PoseError(
                 f"device: cuda was asked for, but ONNX Runtime cannot start CUDA for {path.name}; "
                 "check the driver and the CUDA libraries, or use cpu"
@@ -50,8 +50,10 @@ class OnnxNetwork:
         )
         self.dtype = np.dtype(_DTYPES[network_input.type])
         self.metadata: dict[str, str] = dict(self._session.get_modelmeta().custom_metadata_map)
-        if precision != "auto" and self.dtype.kind == "f" and self.dtype != precision:
-            raise PoseError(f"precision: {path.name} was exported in {self.dtype}, not {precision}; export it anew")
+        if options.precision != "auto" and self.dtype.kind == "f" and self.dtype != options.precision:
+            raise PoseError(
+                f"precision: {path.name} was exported in {self.dtype}, not {options.precision}; export it anew"
+            )
 
     def input(
         self, *, mean: Sequence[float] = (0.0, 0.0, 0.0), std: Sequence[float] = (1.0, 1.0, 1.0), bgr: bool = False

@@ -1,167 +1,31 @@
-"""YOLO networks that Ultralytics exported to ONNX (v8, 11, 26; detect and pose), on ONNX Runtime.
+"""YOLO networks (v8, 11, 26; detect and pose) by the kind of their file."""
 
-Pictures in, boxes and keypoints out, as `ultralytics` itself gives them, without its code. The weights stay under the
-licence of their authors: the official ones are AGPL-3.0.
-"""
-
-import ast
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self
 
-import numpy as np
-
-from pose.errors import PoseError, UsageError
-from pose.networks.letterbox import Fit, fitted_size, round_up, suppress
-from pose.networks.onnx import OnnxNetwork
-from pose.system.device import Device, Precision
-from pose.types import F32, U8
-
-Task = Literal["detect", "pose"]
-
-# Ultralytics' own defaults.
-SCORE_THRESHOLD = 0.25
-OVERLAP_THRESHOLD = 0.7
-MOST = 300
-USUAL_SIDE = 640
+from pose.errors import UsageError
+from pose.networks.options import USUAL, StageOptions
+from pose.networks.yolo_findings import OVERLAP_THRESHOLD, Task, YoloNetwork
+from pose.networks.yolo_onnx import YoloOnnx
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
-    """What a network found in one picture, best first.
-
-    xyxy: (P, 4) px, inside the picture. scores: (P,). keypoints: (P, J, 2) px, inside the picture; J is 0 without a
-    pose head. keypoint_scores: (P, J).
-    """
-
-    xyxy: F32
-    scores: F32
-    keypoints: F32
-    keypoint_scores: F32
-
-    def __len__(self) -> int:
-        return len(self.xyxy)
-
-    @classmethod
-    def within(cls, size: tuple[int, int], xyxy: F32, scores: F32, joints: F32) -> Self:
-        """Findings in a picture of (width, height) px, brought into it; a joint from beyond its edge gets score 0.
-
-        joints: (P, J, 2 or 3) x, y px and perhaps a score.
-        """
-        most = np.array(size, np.float32)
-        points = joints[..., :2].clip(0, most)
-        seen = ((points > 0) & (points < most)).all(axis=-1)
-        certainty = joints[..., 2].clip(0, 1) if joints.shape[-1] == 3 else np.ones(seen.shape, np.float32)
-        boxes = xyxy.reshape(-1, 2, 2).clip(0, most).reshape(-1, 4)
-        return cls(boxes, scores, points, np.where(seen, certainty, np.float32(0)))
-
-
-class YoloNetwork(Protocol):
-    """A loaded YOLO network, whichever program runs it."""
-
-    joints: int
-    side: int  # px, the longer one of the input
-    device: str
-
-    def __call__(self, images: Sequence[U8]) -> list[Findings]:
-        """What is found in each (H, W, 3) uint8 RGB image."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class YoloOptions:
-    """How to run a YOLO network.
-
-    classes: the ones that count, by their index in the file. image_size: longer side of the input, px; None takes the
-    file's own. device, precision: as in `pose.networks.onnx`. threads: on the CPU.
-    """
-
-    score_threshold: float = SCORE_THRESHOLD
-    overlap_threshold: float = OVERLAP_THRESHOLD
-    classes: tuple[int, ...] = (0,)
-    image_size: int | None = None
-    device: Device = "auto"
-    precision: Precision = "auto"
-    threads: int = 2
-
-
-def load_yolo(model: Path, task: Task, options: YoloOptions) -> YoloNetwork:
+def load_yolo(
+    model: Path,
+    task: Task,
+    options: StageOptions = USUAL,
+    overlap_threshold: float = OVERLAP_THRESHOLD,
+    classes: tuple[int, ...] = (0,),
+) -> YoloNetwork:
     """The network in `model`: `.onnx` runs on ONNX Runtime, `.pt` through the `ultralytics` package.
+
+    overlap_threshold: IoU above which the weaker of two boxes is dropped. classes: the ones that count, by their index
+    in the file.
 
     Raises PoseError when it cannot be loaded as asked, UsageError for another kind of file.
     """
     if model.suffix == ".onnx":
-        return YoloOnnx(model, task, options)
+        return YoloOnnx(model, task, options, overlap_threshold, classes)
     if model.suffix == ".pt":
         from pose.networks.yolo_ultralytics import YoloUltralytics
 
-        return YoloUltralytics(model, task, options)
+        return YoloUltralytics(model, task, options, overlap_threshold, classes)
     raise UsageError(f"{model}: a YOLO model is an .onnx or a .pt file")
-
-
-class YoloOnnx:
-    """An Ultralytics export. Its metadata say what it is; a file without them is refused."""
-
-    def __init__(self, model: Path, task: Task, options: YoloOptions) -> None:
-        self._network = OnnxNetwork(model, device=options.device, precision=options.precision, threads=options.threads)
-        metadata = {key: _literal(value) for key, value in self._network.metadata.items()}
-        if metadata.get("task") != task:
-            raise PoseError(f"{model}: not a YOLO export for {task!r} (its metadata say {metadata.get('task')!r})")
-        self.device: str = self._network.device
-        self._input = self._network.input(std=(255.0, 255.0, 255.0))
-        self._options = options
-        self._stride = int(metadata["stride"])
-        self.side = self._network.side(options.image_size, max(metadata.get("imgsz", [USUAL_SIDE])), self._stride)
-        self.joints, self._values = metadata.get("kpt_shape", (0, 3))
-
-    def __call__(self, images: Sequence[U8]) -> list[Findings]:
-        if not len(images):
-            return []
-        size = self._input_size(images)
-        samples, fits = self._input.letterboxed(images, size, centred=True)
-        found = self._network.run(samples)[0].astype(np.float32)
-        return [self._findings(rows, fit, image) for rows, fit, image in zip(found, fits, images, strict=True)]
-
-    def _input_size(self, images: Sequence[U8]) -> tuple[int, int]:
-        """Width and height of the input: no more grey than needed, where the file allows it and one size fits all."""
-        square = (self.side, self.side)
-        if self._network.shape[2] is not None or len({image.shape for image in images}) > 1:
-            return square
-        width, height = fitted_size(images[0], square)
-        return round_up(width, self._stride), round_up(height, self._stride)
-
-    def _findings(self, output: F32, fit: Fit, image: U8) -> Findings:
-        """output: final rows (N, 6 + joints) of a file that chooses its boxes itself, or what the head says."""
-        width = self.joints * self._values
-        rows = output if output.shape[1] == 6 + width else self._suppressed(output, width)
-        rows = rows[(rows[:, 4] > self._options.score_threshold) & np.isin(rows[:, 5], self._options.classes)][:MOST]
-        joints = rows[:, 6:].reshape(len(rows), self.joints, self._values)
-        joints = np.concatenate([fit.to_picture(joints[..., :2]), joints[..., 2:]], axis=-1)
-        size = image.shape[1], image.shape[0]
-        return Findings.within(size, fit.boxes_to_picture(rows[:, :4]), rows[:, 4], joints)
-
-    def _suppressed(self, head: F32, width: int) -> F32:
-        """Final rows from the head's columns (4 + classes + joints, N): suppression within each column's best class."""
-        of_kinds = head[4 : len(head) - width]
-        found = np.flatnonzero(of_kinds.max(axis=0) > self._options.score_threshold)
-        kinds = of_kinds[:, found].argmax(axis=0)
-        counted = np.isin(kinds, self._options.classes)
-        found, kinds = found[counted], kinds[counted]
-        middles, half = head[:2, found].T, head[2:4, found].T / 2
-        xyxy = np.concatenate([middles - half, middles + half], axis=1)
-        apart = xyxy + kinds[:, None].astype(np.float32) * (10 * self.side)  # boxes of two classes never overlap
-        best = suppress(apart, of_kinds[kinds, found], self._options.overlap_threshold)
-        found, kinds = found[best], kinds[best]
-        joints = head[len(head) - width :, found].T
-        return np.concatenate(
-            [xyxy[best], of_kinds[kinds, found][:, None], kinds[:, None], joints], axis=1, dtype=np.float32
-        )
-
-
-def _literal(value: str) -> Any:
-    """Metadata are the text of Python values, or plain text."""
-    try:
-        return ast.literal_eval(value)
-    except (ValueError, SyntaxError):
-        return value

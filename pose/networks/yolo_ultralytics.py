@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from pose.errors import PoseError
-from pose.networks.yolo import MOST, USUAL_SIDE, Findings, Task, YoloOptions
+from pose.networks.options import USUAL, StageOptions
+from pose.networks.yolo_findings import MOST, OVERLAP_THRESHOLD, SCORE_THRESHOLD, USUAL_SIDE, Findings, Task
 from pose.system.device import resolve_device, torch_threads
 from pose.types import U8
 
@@ -16,7 +17,14 @@ from pose.types import U8
 class YoloUltralytics:
     """A `.pt` file. Ultralytics unpickles it, which runs what is inside: open only files whose origin you trust."""
 
-    def __init__(self, model: Path, task: Task, options: YoloOptions) -> None:
+    def __init__(
+        self,
+        model: Path,
+        task: Task,
+        options: StageOptions = USUAL,
+        overlap_threshold: float = OVERLAP_THRESHOLD,
+        classes: tuple[int, ...] = (0,),
+    ) -> None:
         """Raises PoseError when `ultralytics` is not installed, or the file is for another task or cannot be read."""
         # Nothing is installed, looked up or reported over the network behind the user's back.
         os.environ.setdefault("YOLO_AUTOINSTALL", "false")
@@ -34,16 +42,16 @@ class YoloUltralytics:
         if self._network.task != task:
             raise PoseError(f"{model}: a YOLO file for {self._network.task!r}, not for {task!r}")
         self.joints: int = self._network.model.model[-1].kpt_shape[0] if task == "pose" else 0
-        self.side = options.image_size or USUAL_SIDE
+        self.side = options.size or USUAL_SIDE
         self.device = device = resolve_device(options.device)
         self._threads = options.threads
         half = options.precision == "float16" or (options.precision == "auto" and device == "cuda")
         if half and device == "cpu":
             raise PoseError("precision: Ultralytics computes in float32 on the CPU; use float32, or device cuda")
         self._arguments = {
-            "conf": options.score_threshold,
-            "iou": options.overlap_threshold,
-            "classes": list(options.classes),
+            "conf": options.score_or(SCORE_THRESHOLD),
+            "iou": overlap_threshold,
+            "classes": list(classes),
             "device": device,
             "quantize": 16 if half else 32,
             "imgsz": self.side,

@@ -13,7 +13,7 @@ from pose_detectors.yolox import YoloXDetector, grid
 
 from pose.errors import PoseError, UsageError
 from pose.networks.crops import box_iou
-from pose.networks.yolo import YoloOptions
+from pose.networks.options import StageOptions
 
 # xyxy px around the one person in view, read off the pictures by eye, to a few pixels.
 PEOPLE = {("walk-by.mp4", 400): (386, 2, 545, 382), ("dance.mp4", 100): (105, 76, 281, 438)}
@@ -28,10 +28,10 @@ FILES = {
 @pytest.fixture(scope="module", params=[*FILES, "yolo"])
 def detector(request, weights_dir):
     if request.param == "yolo":
-        options = YoloOptions(threads=1)
+        options = StageOptions(threads=1)
         return YoloDetector(model=weights_dir / "yolo26n-person-320-int8.onnx", options=options)
     build, file = FILES[request.param]
-    return build(model=weights_dir / file, threads=1)
+    return build(model=weights_dir / file, options=StageOptions(threads=1))
 
 
 @pytest.mark.parametrize(("clip", "index"), PEOPLE, ids=[clip for clip, _ in PEOPLE])
@@ -77,22 +77,22 @@ def test_a_batch_gives_what_single_pictures_give(detector, clip_frame):
 def test_thresholds_and_classes_choose(name, weights_dir, clip_frame):
     build, file = FILES[name]
     image = clip_frame("street.mp4", 0)
-    everyone = build(model=weights_dir / file, threads=1).detect([image])[0]
-    sure = build(model=weights_dir / file, threads=1, score_threshold=0.62).detect([image])[0]
+    everyone = build(model=weights_dir / file, options=StageOptions(threads=1)).detect([image])[0]
+    sure = build(model=weights_dir / file, options=StageOptions(threads=1, score=0.62)).detect([image])[0]
     assert 0 < len(sure) < len(everyone)
     np.testing.assert_array_equal(sure.xyxy, everyone.xyxy[everyone.scores >= 0.62])
-    assert len(build(model=weights_dir / file, threads=1, classes=(17,)).detect([image])[0]) == 0
+    assert len(build(model=weights_dir / file, classes=(17,)).detect([image])[0]) == 0
 
 
 def test_rtmdet_takes_other_sizes(weights_dir, clip_frame):
     model = weights_dir / "rtmdet-nano-person-320.onnx"
-    small, large = (RTMDetDetector(model=model, threads=1, image_size=side) for side in (320, 640))
+    small, large = (RTMDetDetector(model=model, options=StageOptions(threads=1, size=side)) for side in (320, 640))
     image = clip_frame("street.mp4", 0)
     assert len(large.detect([image])[0]) > len(small.detect([image])[0])  # people far away are seen as well
     with pytest.raises(UsageError, match="500 is no positive multiple of 32 px"):
-        RTMDetDetector(model=model, image_size=500)
+        RTMDetDetector(model=model, options=StageOptions(size=500))
     with pytest.raises(PoseError, match="exported for 416 px, not 640"):
-        YoloXDetector(model=weights_dir / "yolox-nano-coco-416.onnx", image_size=640)
+        YoloXDetector(model=weights_dir / "yolox-nano-coco-416.onnx", options=StageOptions(size=640))
 
 
 def test_the_grid_of_yolox_is_row_by_row():
@@ -124,22 +124,22 @@ def test_ssdlite_gives_what_torchvision_gives(tmp_path, clip_frame):
     with torch.inference_mode():
         rows = theirs([torch.from_numpy(image).permute(2, 0, 1).float() / 255])[0]
     kind = int(rows["labels"][0])
-    ours = SSDLiteDetector(model=tmp_path / "ssdlite.pth", device="cpu", score_threshold=0.0, classes=(kind,)).detect(
-        [image]
-    )[0]
+    ours = SSDLiteDetector(
+        model=tmp_path / "ssdlite.pth", classes=(kind,), options=StageOptions(device="cpu", score=0.0)
+    ).detect([image])[0]
     assert len(ours) == int((rows["labels"] == kind).sum()) > 0
     np.testing.assert_allclose(ours.xyxy, rows["boxes"][rows["labels"] == kind].numpy(), atol=1e-3)
     (tmp_path / "other.pth").write_bytes(b"no parameters")
     with pytest.raises(PoseError, match="not the parameters of SSDLite320"):
-        SSDLiteDetector(model=tmp_path / "other.pth", device="cpu")
+        SSDLiteDetector(model=tmp_path / "other.pth", options=StageOptions(device="cpu"))
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torchvision") is not None, reason="torchvision is installed")
 def test_ssdlite_names_the_extra(tmp_path):
     with pytest.raises(PoseError, match=r"pip install 'pose-run\[torchvision\]'"):
-        SSDLiteDetector(model=tmp_path / "ssdlite.pth", device="cpu")
+        SSDLiteDetector(model=tmp_path / "ssdlite.pth", options=StageOptions(device="cpu"))
 
 
 def test_ssdlite_refuses_half_precision(tmp_path):
     with pytest.raises(PoseError, match="does not run in float16"):
-        SSDLiteDetector(model=tmp_path / "ssdlite.pth", precision="float16")
+        SSDLiteDetector(model=tmp_path / "ssdlite.pth", options=StageOptions(precision="float16"))

@@ -10,12 +10,15 @@ from pose_detectors.yolo import YoloDetector
 
 from pose.errors import PoseError, UsageError
 from pose.estimators.yolo_pose import YoloPose
-from pose.networks.yolo import YoloOnnx, YoloOptions, load_yolo
+from pose.networks.options import StageOptions
+from pose.networks.yolo import load_yolo
+from pose.networks.yolo_findings import OVERLAP_THRESHOLD, SCORE_THRESHOLD
+from pose.networks.yolo_onnx import YoloOnnx
 from pose.types import Boxes
 
 REFERENCE = json.loads(Path(__file__).with_name("ultralytics.json").read_text(encoding="utf-8"))["pictures"]
 FRAMES = [name for name in REFERENCE if "#" in name]
-ONE_THREAD = YoloOptions(threads=1)
+ONE_THREAD = StageOptions(threads=1)
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +102,7 @@ def test_pt_files_give_what_ultralytics_gives(tmp_path, clip_frame):
     theirs = YOLO(tmp_path / "untrained.pt").predict(
         image[..., ::-1].copy(), conf=1e-5, classes=[0], imgsz=320, device="cpu", verbose=False
     )[0]
-    options = YoloOptions(score_threshold=1e-5, image_size=320, device="cpu")
+    options = StageOptions(score=1e-5, size=320, device="cpu")
     ours = load_yolo(tmp_path / "untrained.pt", "pose", options)([image])[0]
     assert len(ours) == len(theirs.boxes) > 0
     np.testing.assert_allclose(ours.xyxy, theirs.boxes.xyxy.numpy(), atol=1e-3)
@@ -123,11 +126,11 @@ def test_options_change_what_is_found(weights_dir, clip_frame):
     image = clip_frame("street.mp4", 0)
     model = weights_dir / "yolo26n-person-320-int8.onnx"
 
-    def found(**options):
-        return YoloDetector(model=model, options=YoloOptions(threads=1, **options)).detect([image])[0]
+    def found(options=ONE_THREAD, **more):
+        return YoloDetector(model=model, options=options, **more).detect([image])[0]
 
     everyone = found()
-    sure = found(score_threshold=0.7)
+    sure = found(StageOptions(threads=1, score=0.7))
     assert 0 < len(sure) < len(everyone)
     np.testing.assert_array_equal(sure.xyxy, everyone.xyxy[everyone.scores > 0.7])
     assert len(found(classes=(1,))) == 0
@@ -171,7 +174,8 @@ def test_a_turned_crop_gives_the_same_joints(pose, clip_frame):
 def test_final_rows_need_no_suppression(pose):
     """An export that ends in (300, 57) rows: the same people as its raw head says."""
     network = YoloOnnx.__new__(YoloOnnx)
-    network._options, network.joints, network._values, network.side = YoloOptions(), 17, 3, 256
+    network._score_threshold, network._overlap_threshold, network._classes = SCORE_THRESHOLD, OVERLAP_THRESHOLD, (0,)
+    network.joints, network._values, network.side = 17, 3, 256
     from pose.networks.letterbox import Fit
 
     image, fit = np.zeros((100, 200, 3), np.uint8), Fit((0.5, 0.5), (10, 20))
@@ -194,7 +198,7 @@ def test_wrong_files_are_refused(weights_dir, tmp_path):
     with pytest.raises(PoseError, match=r"not a YOLO export for 'pose'.*'detect'"):
         load_yolo(person, "pose", ONE_THREAD)
     with pytest.raises(PoseError, match="exported for 320 px, not 640"):
-        load_yolo(person, "detect", YoloOptions(image_size=640))
+        load_yolo(person, "detect", StageOptions(size=640))
     with pytest.raises(UsageError, match=r"an \.onnx or a \.pt file"):
         load_yolo(tmp_path / "yolo.engine", "detect", ONE_THREAD)
     with pytest.raises(PoseError, match="not a YOLO export"):

@@ -15,6 +15,7 @@ from pose.estimators.mmpose import MMPose
 from pose.estimators.mmpose_import import MissingOperatorError, _OperatorFinder
 from pose.estimators.rtmpose import RTMPose
 from pose.estimators.rtmpose_net import RTMPoseNetwork
+from pose.networks.options import StageOptions
 from pose.types import Boxes, Regions
 
 INSTALLED = importlib.util.find_spec("mmpose") is not None
@@ -45,7 +46,10 @@ def test_gives_what_our_own_rtmpose_gives(checkpoint, dance):
     text = checkpoint.with_suffix(".py").read_text().replace("flip_test=True", "flip_test=False")
     checkpoint.with_suffix(".py").write_text(text)
     boxes = Boxes(np.array([[120, 60, 260, 420], [-40, -20, 90, 200]], np.float32), np.ones(2, np.float32))
-    theirs, ours = MMPose(model=checkpoint, device="cpu"), RTMPose(model=checkpoint, device="cpu")
+    theirs, ours = (
+        MMPose(model=checkpoint, options=StageOptions(device="cpu")),
+        RTMPose(model=checkpoint, options=StageOptions(device="cpu")),
+    )
     a = theirs.estimate(dance[:1], [theirs.regions(boxes)])[0]
     b = ours.estimate(dance[:1], [ours.regions(boxes)])[0]
     assert theirs.skeleton == ours.skeleton
@@ -61,7 +65,7 @@ def test_gives_what_our_own_rtmpose_gives(checkpoint, dance):
 def test_wrong_parameters_are_one_clear_line(checkpoint):
     torch.save({"state_dict": {"a": torch.zeros(1)}}, checkpoint)
     with pytest.raises(PoseError, match="does not hold the parameters"):
-        MMPose(model=checkpoint, device="cpu")
+        MMPose(model=checkpoint, options=StageOptions(device="cpu"))
 
 
 @needs_mmpose
@@ -69,7 +73,7 @@ def test_wrong_parameters_are_one_clear_line(checkpoint):
 def test_config_that_is_not_there_is_named(tmp_path):
     torch.save({"state_dict": {}}, tmp_path / "model.pth")
     with pytest.raises(PoseError, match=r"model\.py: not found"):
-        MMPose(model=tmp_path / "model.pth", device="cpu")
+        MMPose(model=tmp_path / "model.pth", options=StageOptions(device="cpu"))
 
 
 @needs_mmpose
@@ -83,13 +87,13 @@ def test_model_that_needs_compiled_operators_says_so(checkpoint):
     extra = f"dcn={deformable}, stage_with_dcn=(False, True, True, True), _scope_='mmdet', init_cfg=None"
     config.write_text(f"{text}\nmodel['backbone'] = dict(type='ResNet', depth=50, {extra})\n")
     with pytest.raises(PoseError, match="compiled operator"):
-        MMPose(model=checkpoint, device="cpu")
+        MMPose(model=checkpoint, options=StageOptions(device="cpu"))
 
 
 @pytest.mark.skipif(INSTALLED, reason="mmpose is here")
 def test_without_the_package_the_command_that_installs_it_is_named(tmp_path):
     with pytest.raises(PoseError, match="pose-setup mmpose"):
-        MMPose(model=tmp_path / "model.pth", device="cpu")
+        MMPose(model=tmp_path / "model.pth", options=StageOptions(device="cpu"))
 
 
 def test_an_operator_that_is_missing_says_its_name_when_it_is_used():
@@ -106,10 +110,10 @@ def test_an_operator_that_is_missing_says_its_name_when_it_is_used():
 
 def test_half_precision_is_refused(tmp_path):
     with pytest.raises(PoseError, match="float32"):
-        MMPose(model=tmp_path / "model.pth", precision="float16")
+        MMPose(model=tmp_path / "model.pth", options=StageOptions(precision="float16"))
 
 
 def test_a_file_must_be_named():
     config = PipelineConfig(estimator="mmpose")
     with pytest.raises(UsageError, match="name a file of your own"):
-        build(ESTIMATORS, config.estimator, config)
+        build(ESTIMATORS, config.estimator, config.stage_options)

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 
 from pose.estimators.movenet import MoveNet
+from pose.networks.options import StageOptions
 from pose.skeletons import COCO17
 from pose.types import Boxes, Regions
 
@@ -12,7 +13,7 @@ DANCER = np.array([[135, 62, 250, 440]], np.float32)
 
 @pytest.fixture(scope="module")
 def movenet(weights_dir):
-    return MoveNet(model=weights_dir / "movenet-lightning-int8.tflite", threads=1)
+    return MoveNet(model=weights_dir / "movenet-lightning-int8.tflite", options=StageOptions(threads=1))
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from pose.errors import PoseError
 from pose.estimators.rtmpose import MEAN_RGB, STD_RGB, RTMPose, box_regions, decode
 from pose.estimators.rtmpose_net import BINS_PER_PIXEL, RTMPoseNetwork, load_checkpoint
 from pose.networks.input import NetworkInput
+from pose.networks.options import StageOptions
 from pose.types import Boxes, Regions
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -56,12 +57,12 @@ def onnx_file(random_weights, tiny, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def by_torch(checkpoint):
-    return RTMPose(model=checkpoint, device="cpu")
+    return RTMPose(model=checkpoint, options=StageOptions(device="cpu"))
 
 
 @pytest.fixture(scope="session")
 def by_onnx(onnx_file):
-    return RTMPose(model=onnx_file, device="cpu", threads=1)
+    return RTMPose(model=onnx_file, options=StageOptions(device="cpu", threads=1))
 
 
 @pytest.fixture(scope="session")
@@ -135,7 +136,9 @@ def test_file_with_a_fixed_batch_gives_the_same(random_weights, tiny, by_onnx, p
     random_weights.export_onnx(tiny, tmp_path / "fixed.onnx", batch=1)
     images, boxes = people
     regions = [by_onnx.regions(rows) for rows in boxes]
-    fixed = RTMPose(model=tmp_path / "fixed.onnx", device="cpu", threads=1).estimate(images, regions)
+    fixed = RTMPose(model=tmp_path / "fixed.onnx", options=StageOptions(device="cpu", threads=1)).estimate(
+        images, regions
+    )
     for a, b in zip(by_onnx.estimate(images, regions), fixed, strict=True):
         np.testing.assert_allclose(a.xy, b.xy, atol=0.01)
 
@@ -147,7 +150,7 @@ def test_nobody_is_no_work(by_onnx, dance, counts):
 
 
 def test_half_precision_stays_close_and_is_really_half(checkpoint, by_torch, people):
-    half = RTMPose(model=checkpoint, device="cpu", precision="float16")
+    half = RTMPose(model=checkpoint, options=StageOptions(device="cpu", precision="float16"))
     images, boxes = people
     regions = [by_torch.regions(rows) for rows in boxes]
     exact, rough = by_torch.estimate(images, regions)[0], half.estimate(images, regions)[0]
@@ -159,7 +162,7 @@ def test_half_precision_stays_close_and_is_really_half(checkpoint, by_torch, peo
 def test_crops_made_by_torch_give_the_same_joints(file, request, people):
     """What runs on a GPU, run on the CPU: 8 joints in 10 in the same place, the others half a crop pixel beside it."""
     images, boxes = people
-    estimator = RTMPose(model=request.getfixturevalue(file), device="cpu", threads=1)
+    estimator = RTMPose(model=request.getfixturevalue(file), options=StageOptions(device="cpu", threads=1))
     regions = [estimator.regions(rows) for rows in boxes]
     by_numpy = estimator.estimate(images, regions)
     estimator._network.input = NetworkInput("cpu", mean=MEAN_RGB, std=STD_RGB, by_torch=True)
@@ -173,7 +176,7 @@ def test_crops_made_by_torch_give_the_same_joints(file, request, people):
 
 def test_threads_reach_torch(checkpoint, people):
     images, boxes = people
-    estimator = RTMPose(model=checkpoint, device="cpu", threads=1)
+    estimator = RTMPose(model=checkpoint, options=StageOptions(device="cpu", threads=1))
     seen = []
     estimator._network._network.register_forward_pre_hook(lambda *_: seen.append(torch.get_num_threads()))
     before = torch.get_num_threads()
@@ -187,14 +190,14 @@ def test_threads_reach_torch(checkpoint, people):
 
 def test_precision_that_a_file_does_not_have_is_refused(onnx_file):
     with pytest.raises(PoseError, match="exported in float32, not float16"):
-        RTMPose(model=onnx_file, device="cpu", precision="float16")
+        RTMPose(model=onnx_file, options=StageOptions(device="cpu", precision="float16"))
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA")
 @pytest.mark.parametrize("file", ["checkpoint", "onnx_file"])
 def test_cuda_is_never_replaced_in_silence(file, request):
     with pytest.raises(PoseError, match="cuda was asked for"):
-        RTMPose(model=request.getfixturevalue(file), device="cuda")
+        RTMPose(model=request.getfixturevalue(file), options=StageOptions(device="cuda"))
 
 
 def test_decoding_finds_the_peaks():
@@ -249,7 +252,7 @@ class Fixed:
 
 
 def test_joints_come_back_to_their_place_in_the_picture(onnx_file, rng):
-    estimator = RTMPose(model=onnx_file, device="cpu", threads=1)
+    estimator = RTMPose(model=onnx_file, options=StageOptions(device="cpu", threads=1))
     estimator._network = Lamp()
     image = np.zeros((480, 640, 3), np.uint8)
     image[199:202, 299:302], image[200, 300] = 200, 255
@@ -269,7 +272,7 @@ def test_next_region_is_around_the_joints_that_are_seen(onnx_file):
     simcc_x[:, 0::2, 96], simcc_x[:, 1::2, 288] = 0.9, 0.9
     simcc_y[:, 0::2, 128], simcc_y[:, 1::2, 384] = 0.9, 0.9
     simcc_x[0, 16], simcc_y[0, 16] = 0, 0
-    estimator = RTMPose(model=onnx_file, device="cpu", threads=1)
+    estimator = RTMPose(model=onnx_file, options=StageOptions(device="cpu", threads=1))
     estimator._network = Fixed(simcc_x, simcc_y)
     whole = Regions(np.array([[96, 128]], np.float32), np.array([CROP], np.float32), np.zeros(1, np.float32))
     found = estimator.estimate([np.zeros((256, 192, 3), np.uint8)], [whole])[0]
@@ -291,16 +294,16 @@ def test_wrong_checkpoint_is_one_clear_line(content, tmp_path):
         }
         torch.save(what[content], path)
     with pytest.raises(PoseError, match=r"bad\.pth: ") as error:
-        RTMPose(model=path, device="cpu")
+        RTMPose(model=path, options=StageOptions(device="cpu"))
     assert "\n" not in str(error.value)
 
 
 def test_another_onnx_file_is_refused(weights_dir):
     with pytest.raises(PoseError, match="not an export of RTMPose"):
-        RTMPose(model=weights_dir / "yolox-nano-coco-416.onnx", device="cpu", threads=1)
+        RTMPose(model=weights_dir / "yolox-nano-coco-416.onnx", options=StageOptions(device="cpu", threads=1))
 
 
 def test_another_number_of_joints_is_refused(tmp_path):
     torch.save({"state_dict": RTMPoseNetwork("t", 21).state_dict()}, tmp_path / "hand.pth")
     with pytest.raises(PoseError, match="gives 21 joints"):
-        RTMPose(model=tmp_path / "hand.pth", device="cpu")
+        RTMPose(model=tmp_path / "hand.pth", options=StageOptions(device="cpu"))

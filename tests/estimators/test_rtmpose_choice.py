@@ -30,7 +30,7 @@ def test_every_size_and_skeleton_has_a_name_and_published_weights():
 
 def test_a_file_takes_the_place_of_the_published_weights(checkpoint, dance):
     config = PipelineConfig(estimator="rtmpose-t-halpe26", device="cpu")
-    estimator = build(ESTIMATORS, config.estimator, config, str(checkpoint))
+    estimator = build(ESTIMATORS, config.estimator, config.stage_options, str(checkpoint))
     regions = estimator.regions(Boxes(np.array([[120, 60, 260, 420]], np.float32), np.ones(1, np.float32)))
     found = estimator.estimate(dance[:1], [regions])[0]
     assert estimator.skeleton.name == "halpe26"
@@ -41,4 +41,4 @@ def test_a_file_takes_the_place_of_the_published_weights(checkpoint, dance):
 def test_the_device_of_the_pipeline_is_honoured(checkpoint):
     config = PipelineConfig(estimator="rtmpose-t", detector="rtmdet", device="cuda")
     with pytest.raises(PoseError, match="cuda was asked for"):
-        build(ESTIMATORS, config.estimator, config, str(checkpoint))
+        build(ESTIMATORS, config.estimator, config.stage_options, str(checkpoint))

@@ -9,7 +9,8 @@ from pose_detectors.yolox import YoloXDetector
 from pose.networks import crops
 from pose.networks.input import NetworkInput, shared_uploads, upload
 from pose.networks.onnx import OnnxNetwork
-from pose.networks.yolo import YoloOnnx, YoloOptions
+from pose.networks.options import StageOptions
+from pose.networks.yolo_onnx import YoloOnnx
 from pose.types import Regions
 from pose.video import open_source
 
@@ -100,7 +101,7 @@ def test_a_picture_is_uploaded_once_for_all_stages_of_a_frame(pictures):
 
 
 def test_onnx_runtime_takes_tensors(weights_dir, rng):
-    fixed = OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx", device="cpu", threads=1)
+    fixed = OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx", StageOptions(device="cpu", threads=1))
     samples = rng.uniform(0, 255, (2, 3, 416, 416)).astype(np.float32)
     np.testing.assert_array_equal(fixed.run(torch.from_numpy(samples))[0], fixed.run(samples)[0])
     turned = torch.from_numpy(samples).transpose(2, 3)  # not in one piece
@@ -113,7 +114,7 @@ def test_detectors_find_the_same_on_a_device(name, weights_dir, pictures):
         "rtmdet": ("rtmdet-nano-person-320.onnx", RTMDetDetector),
         "yolox": ("yolox-nano-coco-416.onnx", YoloXDetector),
     }[name]
-    detector = make(model=weights_dir / file, device="cpu", threads=1)
+    detector = make(model=weights_dir / file, options=StageOptions(device="cpu", threads=1))
     by_numpy = detector.detect(pictures[:1])[0]
     detector._input._by_torch = True
     by_torch = detector.detect(pictures[:1])[0]
@@ -123,7 +124,7 @@ def test_detectors_find_the_same_on_a_device(name, weights_dir, pictures):
 
 
 def test_yolo_finds_the_same_on_a_device(weights_dir, pictures):
-    options = YoloOptions(device="cpu", threads=1)
+    options = StageOptions(device="cpu", threads=1)
     network = YoloOnnx(weights_dir / "yolo26n-pose-256-int8.onnx", "pose", options)
     by_numpy = network(pictures[:1])[0]
     network._input._by_torch = True

@@ -6,22 +6,23 @@ import pytest
 
 from pose.errors import PoseError
 from pose.networks.onnx import OnnxNetwork
+from pose.networks.options import StageOptions
 
 HAS_CUDA = "CUDAExecutionProvider" in onnxruntime.get_available_providers()
 
 
 @pytest.fixture(scope="module")
 def yolox(weights_dir):
-    return OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx", device="cpu", threads=1)
+    return OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx", StageOptions(device="cpu", threads=1))
 
 
 def test_what_the_file_says_of_its_input(yolox, weights_dir):
     assert yolox.device == "cpu"
     assert (yolox.shape, yolox.batch, yolox.dtype) == ((1, 3, 416, 416), 1, np.float32)
-    free = OnnxNetwork(weights_dir / "rtmdet-nano-person-320.onnx", threads=1)
+    free = OnnxNetwork(weights_dir / "rtmdet-nano-person-320.onnx", StageOptions(threads=1))
     assert free.shape == (None, 3, None, None)
     assert free.batch is None
-    assert OnnxNetwork(weights_dir / "yolo26n-pose-256-int8.onnx", threads=1).metadata["task"] == "pose"
+    assert OnnxNetwork(weights_dir / "yolo26n-pose-256-int8.onnx", StageOptions(threads=1)).metadata["task"] == "pose"
 
 
 def test_a_file_that_takes_one_at_a_time_gets_many(yolox, rng):
@@ -35,13 +36,13 @@ def test_a_file_that_takes_one_at_a_time_gets_many(yolox, rng):
 @pytest.mark.skipif(HAS_CUDA, reason="this ONNX Runtime can use CUDA")
 def test_cuda_is_refused_where_it_cannot_be_had(weights_dir):
     with pytest.raises(PoseError, match="device: cuda was asked for, but this ONNX Runtime is a CPU build"):
-        OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx", device="cuda")
+        OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx", StageOptions(device="cuda"))
 
 
 def test_cuda_that_does_not_start_is_refused(weights_dir, monkeypatch):
     """A build with CUDA whose libraries or driver are missing: ONNX Runtime would go on on the CPU."""
     if HAS_CUDA and OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx").device == "cuda":
-        assert OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx", device="cuda").device == "cuda"
+        assert OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx", StageOptions(device="cuda")).device == "cuda"
         return
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CUDAExecutionProvider"])
     monkeypatch.setattr(onnxruntime, "preload_dlls", lambda: None)
@@ -53,14 +54,17 @@ def test_cuda_that_does_not_start_is_refused(weights_dir, monkeypatch):
 
     monkeypatch.setattr(onnxruntime, "InferenceSession", on_the_cpu)
     with pytest.raises(PoseError, match="ONNX Runtime cannot start CUDA for yolox-nano-coco-416"):
-        OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx", device="cuda")
-    assert OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx", device="auto").device == "cpu"
+        OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx", StageOptions(device="cuda"))
+    assert OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx", StageOptions(device="auto")).device == "cpu"
 
 
 def test_another_precision_is_refused(weights_dir):
     with pytest.raises(PoseError, match="was exported in float32, not float16"):
-        OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx", precision="float16")
-    assert OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx", precision="float32", threads=1).dtype == np.float32
+        OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx", StageOptions(precision="float16"))
+    assert (
+        OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx", StageOptions(precision="float32", threads=1)).dtype
+        == np.float32
+    )
 
 
 def test_what_is_no_network_is_named(tmp_path):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from pose.estimators.yolo_pose import YoloPose
-from pose.networks.yolo import YoloOptions
+from pose.networks.options import StageOptions
 from pose.people.one_pass import OnePassPeople
 from pose.skeletons import COCO17
 from pose.types import Boxes, Keypoints2D, Regions
@@ -76,7 +76,7 @@ def test_a_real_network_follows_the_crowd(weights_dir, videos):
     model = weights_dir / "yolo26n-pose-256-int8.onnx"
     with open_source(str(videos / "street.mp4")) as source:
         images = [frame.image for frame in source]
-    stage = OnePassPeople(YoloPose(model=model, options=YoloOptions(threads=1)))
+    stage = OnePassPeople(YoloPose(model=model, options=StageOptions(threads=1)))
     results = [stage.step(image, index, index / 25) for index, image in enumerate(images)]
     assert all(len(people) >= 1 for people in results)
     assert 1 in set.intersection(*(set(people.ids.tolist()) for people in results))  # the woman in front

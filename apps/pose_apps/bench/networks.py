@@ -138,7 +138,7 @@ def measure(case: Case) -> list[Figure]:
     frame = _first_frame(case.video)
     pictures = {people: tiled(frame, people) for people in PEOPLE}
     memory = _Memory(resolve_device(case.config.device))
-    stage = build(case.table, case.name, case.config, case.model, "--models")
+    stage = build(case.table, case.name, case.config.stage_options, case.model, "--models")
     device = getattr(stage, "device", "cpu")  # what LiteRT runs knows no other
     figures = []
     for people, (image, boxes) in pictures.items():

@@ -1,0 +1,59 @@
+"""What YOLO networks find in a picture, whichever program runs them, and Ultralytics' own defaults."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, Self
+
+import numpy as np
+
+from pose.types import F32, U8
+
+Task = Literal["detect", "pose"]
+
+# Ultralytics' own defaults.
+SCORE_THRESHOLD = 0.25
+OVERLAP_THRESHOLD = 0.7
+MOST = 300
+USUAL_SIDE = 640
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a network found in one picture, best first.
+
+    xyxy: (P, 4) px, inside the picture. scores: (P,). keypoints: (P, J, 2) px, inside the picture; J is 0 without a
+    pose head. keypoint_scores: (P, J).
+    """
+
+    xyxy: F32
+    scores: F32
+    keypoints: F32
+    keypoint_scores: F32
+
+    def __len__(self) -> int:
+        return len(self.xyxy)
+
+    @classmethod
+    def within(cls, size: tuple[int, int], xyxy: F32, scores: F32, joints: F32) -> Self:
+        """Findings in a picture of (width, height) px, brought into it; a joint from beyond its edge gets score 0.
+
+        joints: (P, J, 2 or 3) x, y px and perhaps a score.
+        """
+        most = np.array(size, np.float32)
+        points = joints[..., :2].clip(0, most)
+        seen = ((points > 0) & (points < most)).all(axis=-1)
+        certainty = joints[..., 2].clip(0, 1) if joints.shape[-1] == 3 else np.ones(seen.shape, np.float32)
+        boxes = xyxy.reshape(-1, 2, 2).clip(0, most).reshape(-1, 4)
+        return cls(boxes, scores, points, np.where(seen, certainty, np.float32(0)))
+
+
+class YoloNetwork(Protocol):
+    """A loaded YOLO network, whichever program runs it."""
+
+    joints: int
+    side: int  # px, the longer one of the input
+    device: str
+
+    def __call__(self, images: Sequence[U8]) -> list[Findings]:
+        """What is found in each (H, W, 3) uint8 RGB image."""
+        ...
