@@ -68,7 +68,7 @@ class Pipeline:
 
         Raises PoseError when a weight cannot be had, the device is not there, or the lifter cannot do it.
         """
-        from pose.lifter.predict import Lifter
+        from pose.lifter.load import load_lifter
 
         config = config or PipelineConfig()
         if config.lifter == AUTO_LIFTER:
@@ -78,7 +78,7 @@ class Pipeline:
         self.times = StageTimes()
         self.turn = threading.Lock()
         self.device = resolve_device(config.device)
-        self._lifter = Lifter.load(config.lifter, self.device)
+        self._lifter = load_lifter(config.lifter, self.device)
         if not self._lifter.streaming and (live or config.lookahead):
             key = "lifter" if live else "lookahead"
             raise UsageError(f"{key}: {config.lifter} sees whole windows and cannot stream; use the lifter stream")

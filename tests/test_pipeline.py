@@ -9,8 +9,10 @@ import pytest
 
 from pose.config import PipelineConfig, load_preset, preset_names
 from pose.errors import PoseError, UsageError
-from pose.pipeline import PREFETCHED_FRAMES, Pipeline, StageTimes, prefetch
+from pose.pipeline import Pipeline
 from pose.system.device import resolve_device
+from pose.system.prefetch import PREFETCHED_FRAMES, prefetch
+from pose.system.times import StageTimes
 from pose.types import Frame
 from pose.video import open_source
 

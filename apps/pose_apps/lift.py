@@ -63,10 +63,10 @@ def lift(inputs: list[Path], config: LiftConfig, say: Callable[[str], None] = pr
     people = [_read(path, config) for path in inputs]
     targets = plan_targets(inputs, [list(one) for one in people], config)
     sequences = [sequence for one in people for sequence in one.values()]
-    from pose.lifter.predict import Lifter
+    from pose.lifter.load import load_lifter
     from pose.system.device import resolve_device
 
-    lifter = Lifter.load(config.lifter, resolve_device(config.device))
+    lifter = load_lifter(config.lifter, resolve_device(config.device))
     if config.lookahead and not lifter.streaming:
         raise UsageError(f"lookahead: the lifter {lifter.name!r} sees the whole file; choose a streaming one")
     if config.repair:

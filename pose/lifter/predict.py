@@ -22,7 +22,6 @@ from pose.lifter.format import WINDOW_SEEN
 from pose.lifter.step_batch import Step
 from pose.sequences import Sequence2D, Sequence3D
 from pose.skeletons import get_skeleton, to_h36m17
-from pose.system.device import require_torch
 from pose.types import F32
 
 if TYPE_CHECKING:
@@ -44,22 +43,6 @@ class Lifter(ABC):
     sha256: str
     path: Path | None
     streaming: bool
-
-    @staticmethod
-    def load(name_or_path: str | Path, device: str = "cpu") -> "Lifter":
-        """The shipped lifter `offline` or `stream`, or a checkpoint file.
-
-        On the CPU ONNX Runtime computes it where the .onnx file beside the checkpoint was exported from that very
-        checkpoint; else torch does. Raises PoseError or UsageError.
-        """
-        from pose.lifter.onnx_lifter import OnnxLifter
-
-        if device == "cpu" and (lifter := OnnxLifter.beside(name_or_path)) is not None:
-            return lifter
-        require_torch(f"lifter {name_or_path}: a checkpoint without an .onnx file of its own beside it")
-        from pose.lifter.torch_lifter import TorchLifter
-
-        return TorchLifter.load(name_or_path, device)
 
     @property
     @abstractmethod

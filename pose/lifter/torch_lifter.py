@@ -54,7 +54,7 @@ class TorchLifter(Lifter):
 
     @classmethod
     def load(cls, name_or_path: str | Path, device: str = "cpu") -> Self:
-        """As `Lifter.load`, always in torch."""
+        """As `pose.lifter.load.load_lifter`, always in torch."""
         path = checkpoint_path(name_or_path)
         return cls(load_checkpoint(path, device), str(name_or_path), sha256_of(path), device, path)
 

@@ -12,6 +12,7 @@ from pose.lifter import exchange
 from pose.lifter.backends import OnnxGraph
 from pose.lifter.checkpoint import save_checkpoint
 from pose.lifter.exchange import TOLERANCE, export_lifter
+from pose.lifter.load import load_lifter
 from pose.lifter.model import LifterConfig, LifterNetwork
 from pose.lifter.onnx_lifter import OnnxLifter
 from pose.lifter.predict import Lifter, split_outputs
@@ -55,7 +56,7 @@ def shipped_like(tmp_path_factory):
 @pytest.fixture(scope="module")
 def exported(shipped_like):
     """The same by ONNX Runtime."""
-    lifter = Lifter.load(shipped_like.path)
+    lifter = load_lifter(shipped_like.path)
     assert isinstance(lifter, OnnxLifter)
     return lifter
 
@@ -121,7 +122,7 @@ def test_onnx_runtime_is_taken_only_for_the_very_checkpoint(shipped_like, tmp_pa
     retrained = network_of(**WINDOW, dim=24)
     save_checkpoint(retrained, tmp_path / "stream.safetensors")
     (tmp_path / "stream.onnx").write_bytes(shipped_like.path.with_suffix(".onnx").read_bytes())
-    assert isinstance(Lifter.load(tmp_path / "stream.safetensors"), TorchLifter)
+    assert isinstance(load_lifter(tmp_path / "stream.safetensors"), TorchLifter)
 
 
 def test_a_recurrent_step_keeps_its_own_empty_state(make_walk, tmp_path):
@@ -129,7 +130,7 @@ def test_a_recurrent_step_keeps_its_own_empty_state(make_walk, tmp_path):
     save_checkpoint(network_of(**STREAMS["performer"]), tmp_path / "stream.safetensors")
     by_torch = TorchLifter.load(tmp_path / "stream.safetensors")
     export_lifter(by_torch.network, "onnx", tmp_path / "stream.onnx", by_torch.sha256)
-    by_onnx, sequence = Lifter.load(tmp_path / "stream.safetensors"), make_walk(12)
+    by_onnx, sequence = load_lifter(tmp_path / "stream.safetensors"), make_walk(12)
     assert isinstance(by_onnx, OnnxLifter)
     np.testing.assert_allclose(by_onnx.lift(sequence).joints, by_torch.lift(sequence).joints, atol=1e-4)
 

@@ -10,7 +10,8 @@ from pose_datasets.errors import person_size
 from pose_datasets.mocap import load_source, split
 from pose_datasets.synthesis import evaluation_batches
 
-from pose.lifter.predict import Lifter, checkpoint_path
+from pose.lifter.load import load_lifter
+from pose.lifter.predict import checkpoint_path
 from pose.lifter.torch_lifter import TorchLifter
 from pose.sequences import Sequence2D
 from pose.training.measure import measure
@@ -68,7 +69,7 @@ def test_uncertainty_is_calibrated(held_out_clips, name):
 
 def test_the_frame_rate_does_not_change_the_motion(held_out_clips):
     """The same motion seen at 24 and 60 frames a second is lifted to the same poses."""
-    lifter = Lifter.load("offline")
+    lifter = load_lifter("offline")
     slow, fast = (
         next(iter(evaluation_batches(held_out_clips[:1], condition="gt", fps=f, seed=3))) for f in (24.0, 60.0)
     )

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pose.camera import intrinsics_from_fov
+from pose.lifter.load import load_lifter
 from pose.lifter.onnx_lifter import OnnxLifter
 from pose.lifter.predict import SHIPPED, Lifter
 from pose.lifter.stream import LifterStream
@@ -18,7 +19,7 @@ TOLERANCE = 1e-4  # m; of sigma relative to it
 @pytest.fixture(scope="module", params=SHIPPED)
 def both(request):
     """The same lifter by ONNX Runtime and by torch."""
-    return Lifter.load(request.param), TorchLifter.load(request.param)
+    return load_lifter(request.param), TorchLifter.load(request.param)
 
 
 def assert_equal_answers(got, expected):
@@ -30,7 +31,7 @@ def assert_equal_answers(got, expected):
 @pytest.mark.parametrize("name", SHIPPED)
 def test_the_cpu_takes_the_exported_file(name):
     """If this fails: pose-export NAME --format onnx --out pose/models/NAME.onnx --overwrite"""
-    lifter = Lifter.load(name)
+    lifter = load_lifter(name)
     assert isinstance(lifter, OnnxLifter)
     assert lifter.sha256 == TorchLifter.load(name).sha256
     assert lifter.streaming == (name == "stream")
@@ -75,7 +76,7 @@ def test_a_stream_with_lookahead_is_lifted_alike(make_walk):
 def test_a_live_stream_answers_alike(make_walk, lookahead):
     sequence = make_walk(80, skeleton="blazepose33", joints=33)
     answers = {}
-    for backend, lifter in (("onnx", Lifter.load("stream")), ("torch", TorchLifter.load("stream"))):
+    for backend, lifter in (("onnx", load_lifter("stream")), ("torch", TorchLifter.load("stream"))):
         stream = LifterStream(lifter, BLAZEPOSE33, (640, 480), lookahead=lookahead)
         people = [stream.new_person(), stream.new_person()]
         seen = zip(sequence.keypoints, sequence.scores, sequence.times, strict=True)

@@ -8,7 +8,7 @@ from live_fakes import wait_until
 
 from pose.config import load_preset
 from pose.errors import UsageError
-from pose.lifter.predict import Lifter
+from pose.lifter.load import load_lifter
 from pose.live import LiveLoop, LiveResult, PushedFrames
 from pose.pipeline import Pipeline
 from pose.video import open_source
@@ -81,7 +81,7 @@ def test_look_ahead_delays_the_stream_by_so_many_frames(at_hand, dancer):
 def test_files_lift_offline_and_live_streams_unless_told_otherwise(at_hand, tiny_lifter):
     assert Pipeline(load_preset("fast")).config.lifter == "offline"
     assert Pipeline(load_preset("fast"), live=True).config.lifter == "stream"
-    assert Lifter.load("stream").streaming
+    assert load_lifter("stream").streaming
     assert Pipeline(load_preset("fast", lifter="stream", lookahead=4)).config.lookahead == 4
 
 
