@@ -68,6 +68,20 @@ def keypoints(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("name", "missing"),
+    [(name, "numpy") for name in ("run", "lift", "webcam", "view", "export", "prepare", "setup")]
+    + [(name, "cv2") for name in ("eval", "bench", "convert", "weights")],
+)
+def test_help_loads_nothing_that_takes_long(command_line, name, missing):
+    """pose-train is not among them: what can be trained is known to torch's side only."""
+    python, _, code, *words = command_line(name, "--help")
+    block = f"import sys; sys.modules.update(dict.fromkeys(['{missing}', 'torch', 'onnxruntime', 'av'])); "
+    done = subprocess.run([python, "-c", block + code, *words], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"pose-{name}" in done.stdout
+
+
+@pytest.mark.parametrize(
     ("words", "first"),
     [
         (("run", "nothing.mp4"), "loading the networks"),

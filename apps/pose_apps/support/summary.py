@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pose.skeletons import Skeleton, to_h36m17
-
 if TYPE_CHECKING:
     from pose.pipeline import Pipeline
+    from pose.skeletons import Skeleton
     from pose.types import FrameResult
     from pose.video import Source
 
@@ -35,7 +34,9 @@ class Tally:
     joints: int = 0
     guessed: int = 0
 
-    def add(self, result: "FrameResult", skeleton: Skeleton) -> None:
+    def add(self, result: "FrameResult", skeleton: "Skeleton") -> None:
+        from pose.skeletons import to_h36m17
+
         people = result.people
         if self.frames == 0:
             self.first_time = result.time
