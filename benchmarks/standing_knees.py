@@ -57,9 +57,9 @@ def standing(times: F64, joints: F32, scores: F32) -> tuple[NDArray[np.bool_], F
     return straight, bent
 
 
-def report(clip: Path, lifter: str, preset: str) -> str:
+def report(clip: Path, lifter: str, preset: str, constant_bones: bool) -> str:
     """One row for one clip."""
-    pipeline = Pipeline.from_preset(preset, lifter=lifter)
+    pipeline = Pipeline.from_preset(preset, lifter=lifter, constant_bones=constant_bones)
     seen, lifted = [], []
     for times, joints, scores, poses in tracks(list(pipeline.run(clip)), pipeline.skeleton.name):
         straight, bent = standing(times, joints, scores)
@@ -78,10 +78,11 @@ def main() -> None:
     parser.add_argument("--videos", type=Path, default=Path("../shared/videos"))
     parser.add_argument("--lifter", default="offline", help="offline, stream or a checkpoint")
     parser.add_argument("--preset", default="fast")
+    parser.add_argument("--as-lifted", action="store_true", help="without one body for each person (pose.refine)")
     options = parser.parse_args()
     print(f"{'clip':14} {'legs':>6} {'picture':>8} {'3D':>8} {'below 10':>11}")
     for clip in options.clips or [options.videos / name for name in CLIPS]:
-        print(report(clip, options.lifter, options.preset), flush=True)
+        print(report(clip, options.lifter, options.preset, not options.as_lifted), flush=True)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from jsonargparse import ArgumentParser
+from jsonargparse import ActionYesNo, ArgumentParser
 
 from pose.errors import UsageError
 from pose_apps.support.command import parse_arguments, run_command
@@ -103,8 +103,8 @@ def _parser() -> ArgumentParser:
     add("mpi-inf-3dhp", "The annotations of the MPI-INF-3DHP test set, without its images.", test_set, folder)
     clips = "a folder with a sub-folder or .zip of ASF/AMC or BVH files for each subject"
     mocap = add("mocap", "Motion capture for training the lifter.", clips, "the file of prepared clips")
-    straight = "give arms and legs the lengths at which people who stand are straight (false: as recorded)"
-    mocap.add_argument("--calibrate", type=bool, default=True, help=straight)
+    straight = "give arms and legs the lengths at which people who stand are straight; else as recorded"
+    mocap.add_argument("--calibrate", action=ActionYesNo(no_prefix="no-"), default=True, help=straight)
     exercises = "a folder or .zip with its files mXX_sYY_eZZ_positions.txt"
     add("ui-prmd", "UI-PRMD's exercises (optical markers) as clips.", exercises, "the file of prepared clips")
     recordings = "a .c3d or .trc file, or a folder with a sub-folder of them for each person"
