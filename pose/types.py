@@ -5,7 +5,7 @@ the camera frame: x right, y down, z forward. Times are seconds. A score is in [
 coordinate beside it means nothing.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -15,6 +15,7 @@ F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
+Flags = NDArray[np.bool_]
 
 
 def check_shape(owner: object, name: str, shape: tuple[int | None, ...]) -> None:
@@ -171,15 +172,20 @@ class Poses3D:
     """The same people lifted to Human3.6M-17, one row for each row of `People`.
 
     joints: (P, 17, 3) m, relative to the pelvis, camera axes. root: (P, 3) m, the pelvis in the camera frame.
-    sigma: (P, 17) mm, the radius that holds the true joint with probability 0.68.
+    sigma: (P, 17) mm, the radius that holds the true joint with probability 0.68. exchanged: (P, 2), whether repair
+    exchanged left and right of the legs and of the arms before lifting; nothing was where it is left out.
     """
 
     joints: F32
     root: F32
     sigma: F32
+    exchanged: Flags = field(default_factory=lambda: np.zeros((0, 2), bool))
 
     def __post_init__(self) -> None:
         n = len(self.joints)
+        if not len(self.exchanged):
+            object.__setattr__(self, "exchanged", np.zeros((n, 2), bool))
+        check_shape(self, "exchanged", (n, 2))
         check_shape(self, "joints", (n, 17, 3))
         check_shape(self, "root", (n, 3))
         check_shape(self, "sigma", (n, 17))

@@ -48,6 +48,7 @@ def random_result(rng: np.random.Generator, index: int, people: int, skeleton: S
             rng.normal(0, 0.4, (people, 17, 3)).astype(np.float32),
             rng.normal(3, 1, (people, 3)).astype(np.float32),
             rng.uniform(5, 200, (people, 17)).astype(np.float32),
+            rng.random((people, 2)) < 0.5,
         ),
     )
 

@@ -17,6 +17,13 @@ from pose.types import FrameResult
 
 FORMAT_NAME = "pose-run"
 FORMAT_VERSION = 1
+# What ends a person, by whether legs and arms were exchanged.
+_EXCHANGED = {
+    (False, False): "[]}",
+    (True, False): '["legs"]}',
+    (False, True): '["arms"]}',
+    (True, True): '["legs","arms"]}',
+}
 SCHEMA_PATH = Path(__file__).with_name("poses.schema.json")
 
 
@@ -82,8 +89,9 @@ class PeopleJson:
             axis=1,
         )
         rows[~np.isfinite(rows)] = np.nan
-        texts = (self._format % (person, *row) for person, row in zip(people.ids.tolist(), rows.tolist(), strict=True))
-        return [text.replace("nan", "null") for text in texts]
+        limbs = (_EXCHANGED[tuple(row)] for row in poses.exchanged.tolist())
+        named = zip(people.ids.tolist(), rows.tolist(), limbs, strict=True)
+        return [(self._format % (person, *row)).replace("nan", "null") + limb for person, row, limb in named]
 
 
 def _person_format(joints: int) -> str:
@@ -93,5 +101,5 @@ def _person_format(joints: int) -> str:
         '{"id":%d,"box":[%.2f,%.2f,%.2f,%.2f],"score":%.3f,'
         f'"keypoints":[{",".join([keypoint] * joints)}],'
         f'"joints3d":[{",".join([point] * len(H36M17))}],"root":{point},'
-        f'"sigma":[{",".join(["%.1f"] * len(H36M17))}]}}'
+        f'"sigma":[{",".join(["%.1f"] * len(H36M17))}],"exchanged":'
     )

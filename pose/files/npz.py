@@ -79,6 +79,7 @@ class NpzWriter(WriterContext):
             "joints3d": ("<f4", (j3, 3)),
             "root": ("<f4", (3,)),
             "sigma": ("<f4", (j3,)),
+            "exchanged": ("|b1", (2,)),
         }
         with file_errors(path):
             self._spools = {name: _Spool(path.parent, dtype, row) for name, (dtype, row) in layout.items()}
@@ -102,6 +103,7 @@ class NpzWriter(WriterContext):
                 "joints3d": poses.joints,
                 "root": poses.root,
                 "sigma": poses.sigma,
+                "exchanged": poses.exchanged,
             }
         with file_errors(self._path):
             for name, values in rows.items():

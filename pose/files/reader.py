@@ -13,7 +13,7 @@ from pose.errors import PoseError, UsageError
 from pose.files.npz import FORMAT_VERSION
 from pose.skeletons import H36M17, SKELETONS, Skeleton
 from pose.system.archives import open_arrays
-from pose.types import F32, I64, FrameResult, People, Poses3D
+from pose.types import F32, I64, Flags, FrameResult, People, Poses3D
 
 F64 = NDArray[np.float64]
 
@@ -24,9 +24,11 @@ class PoseTable:
 
     frames: (F,) index of each frame. timestamps: (F,) s. frame_index, time, id: (N,); time in s. box: (N, 4) xyxy px.
     box_score: (N,). keypoints: (N, J, 2) px. scores: (N, J). joints3d: (N, 17, 3) m root-relative, root: (N, 3) m, both
-    in the camera frame. sigma: (N, 17) mm. skeleton: of the keypoints. image_size: (width, height) px, intrinsics:
-    (3, 3) px, fps: average; None where the file does not say. run: the head of `poses.json` as a dict, empty where the
-    file has none. complete: False when the run was cut short. format_version: None for the answer of `pose-lift`.
+    in the camera frame. sigma: (N, 17) mm. exchanged: (N, 2), whether left and right of legs and arms were exchanged
+    before lifting; False where the file does not say. skeleton: of the keypoints. image_size: (width, height) px,
+    intrinsics: (3, 3) px, fps: average; None where the file does not say. run: the head of `poses.json` as a dict,
+    empty where the file has none. complete: False when the run was cut short. format_version: None for the answer of
+    `pose-lift`.
     """
 
     frames: I64
@@ -41,6 +43,7 @@ class PoseTable:
     joints3d: F32
     root: F32
     sigma: F32
+    exchanged: Flags
     skeleton: Skeleton
     image_size: tuple[int, int] | None = None
     intrinsics: F64 | None = None
@@ -77,7 +80,8 @@ class PoseTable:
             self.keypoints[rows],
             self.scores[rows],
         )
-        return FrameResult(people, Poses3D(self.joints3d[rows], self.root[rows], self.sigma[rows]))
+        poses = Poses3D(self.joints3d[rows], self.root[rows], self.sigma[rows], self.exchanged[rows])
+        return FrameResult(people, poses)
 
     def __iter__(self) -> Iterator[FrameResult]:
         return (self[position] for position in range(len(self)))
@@ -132,6 +136,7 @@ def _from_run(path: Path, arrays: Mapping[str, NDArray[Any]]) -> PoseTable:
         joints3d=_shaped(arrays, "joints3d", (rows, 17, 3)),
         root=_shaped(arrays, "root", (rows, 3)),
         sigma=_shaped(arrays, "sigma", (rows, 17)),
+        exchanged=_shaped(arrays, "exchanged", (rows, 2)) if "exchanged" in arrays else np.zeros((rows, 2), bool),
         skeleton=skeleton,
         image_size=(int(width), int(height)),
         intrinsics=_shaped(arrays, "intrinsics", (3, 3)),
@@ -159,6 +164,7 @@ def _from_lift(arrays: Mapping[str, NDArray[Any]]) -> PoseTable:
         joints3d=_shaped(arrays, "joints3d", (t, j, 3)),
         root=_shaped(arrays, "root", (t, 3)),
         sigma=_shaped(arrays, "sigma", (t, j)),
+        exchanged=np.zeros((t, 2), bool),
         skeleton=H36M17,
     )
 

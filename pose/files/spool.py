@@ -26,6 +26,7 @@ def _person(joints: int) -> np.dtype[np.void]:
             ("joints", "<f4", (j3, 3)),
             ("root", "<f4", 3),
             ("sigma", "<f4", j3),
+            ("exchanged", "?", 2),
         ]
     )
 
@@ -53,6 +54,7 @@ class ResultSpool:
             ("joints", poses.joints),
             ("root", poses.root),
             ("sigma", poses.sigma),
+            ("exchanged", poses.exchanged),
         ):
             rows[name] = values
         with file_errors(self._folder):
@@ -74,7 +76,7 @@ class ResultSpool:
                 rows["keypoints"],
                 rows["scores"],
             )
-            yield FrameResult(people, Poses3D(rows["joints"], rows["root"], rows["sigma"]))
+            yield FrameResult(people, Poses3D(rows["joints"], rows["root"], rows["sigma"], rows["exchanged"]))
 
     def close(self) -> None:
         close_scratch(self._file)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pose.skeletons import Skeleton
-from pose.types import U8, FrameResult, Poses3D
+from pose.types import U8, FrameResult
 
 if TYPE_CHECKING:
     from pose.pipeline import Pipeline, Session
@@ -61,7 +61,7 @@ class LiveResult:
             image=np.ascontiguousarray(self.image[:, ::-1]),
             result=FrameResult(
                 replace(people, keypoints=keypoints, boxes=boxes),
-                Poses3D(poses.joints * side, poses.root * side, poses.sigma),
+                replace(poses, joints=poses.joints * side, root=poses.root * side),
             ),
         )
 

@@ -6,16 +6,17 @@ off (`pose.repair.outliers`) or has a low score gets score 0.
 
 from collections import deque
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.repair.outliers import WINDOW_SECONDS, find_outliers
-from pose.repair.swaps import LONGEST_SECONDS, SwapFinder, limb_pairs
+from pose.repair.sides import LIMB_NAMES, mirrored_orders
+from pose.repair.swaps import LONGEST_SECONDS, SwapFinder
 from pose.sequences import Sequence2D
 from pose.skeletons import Skeleton, get_skeleton
 from pose.stages import LifterStage
-from pose.types import F32, FrameResult, People
+from pose.types import F32, Flags, FrameResult, People
 
 LEAST_SCORE = 0.05  # joints below are not seen
 WHOLE_VIEW = LONGEST_SECONDS + WINDOW_SECONDS  # s of look-ahead beyond which no decision changes much
@@ -28,7 +29,7 @@ def repair(sequence: Sequence2D, *, lookahead: float = np.inf, least_score: floa
     lookahead, least_score: as in `PersonRepair`; what a live stream would see has a look-ahead of 0.
     """
     person = PersonRepair(get_skeleton(sequence.skeleton), lookahead, least_score)
-    repaired = []
+    repaired: list[Repaired] = []
     for keypoints, scores, time in zip(sequence.keypoints, sequence.scores, sequence.times.tolist(), strict=True):
         person.push(keypoints, scores, time)
         repaired += person.take(time)
@@ -36,8 +37,20 @@ def repair(sequence: Sequence2D, *, lookahead: float = np.inf, least_score: floa
     if not repaired:
         return sequence
     return replace(
-        sequence, keypoints=np.stack([xy for xy, _ in repaired]), scores=np.stack([score for _, score in repaired])
+        sequence,
+        keypoints=np.stack([frame.keypoints for frame in repaired]),
+        scores=np.stack([frame.scores for frame in repaired]),
     )
+
+
+class Repaired(NamedTuple):
+    """One frame of one person. keypoints: (J, 2) px. scores: (J,). exchanged: (2,), whether left and right of legs and
+    arms were exchanged.
+    """
+
+    keypoints: F32
+    scores: F32
+    exchanged: Flags
 
 
 class PersonRepair:
@@ -51,9 +64,9 @@ class PersonRepair:
         self._least_score = least_score
         self._lookahead, self._judges = lookahead, lookahead >= WINDOW_SECONDS
         self._swaps = SwapFinder(skeleton, lookahead - WINDOW_SECONDS if self._judges else lookahead)
-        self._mirrors = [_exchange(pairs, len(skeleton)) for pairs in limb_pairs(skeleton).values()]
+        self._mirrors = mirrored_orders(skeleton)
         self._seen: deque[tuple[F32, F32, float]] = deque()  # frames whose swaps are not decided
-        self._recent: list[tuple[F32, F32, float]] = []  # those that are, as long as some window needs them
+        self._recent: list[tuple[F32, F32, float, Flags]] = []  # those that are, as long as some window needs them
         self._done = 0  # how many of `_recent` are given out
 
     def push(self, keypoints: F32, scores: F32, time: float) -> None:
@@ -62,13 +75,13 @@ class PersonRepair:
         self._seen.append((keypoints, masked, time))
         self._swaps.push(keypoints, masked, time)
 
-    def take(self, now: float) -> list[tuple[F32, F32]]:
-        """Keypoints and scores of the frames that are decided at `now` (s; inf: all of them), oldest first."""
+    def take(self, now: float) -> list[Repaired]:
+        """The frames that are decided at `now` (s; inf: all of them), oldest first."""
         for exchanged in self._swaps.take(now):
             keypoints, scores, time = self._seen.popleft()
             for order in (order for order, swap in zip(self._mirrors, exchanged, strict=True) if swap):
                 keypoints, scores = keypoints[order], scores[order]
-            self._recent.append((keypoints, scores, time))
+            self._recent.append((keypoints, scores, time, exchanged))
         repaired = []
         newest = np.inf if np.isposinf(now) else now - self._lookahead
         while self._done < len(self._recent) and self._recent[self._done][2] <= newest:
@@ -79,10 +92,10 @@ class PersonRepair:
             self._done -= 1
         return repaired
 
-    def _without_outliers(self, row: int) -> tuple[F32, F32]:
-        keypoints, scores, time = self._recent[row]
+    def _without_outliers(self, row: int) -> Repaired:
+        keypoints, scores, time, exchanged = self._recent[row]
         if not self._judges:
-            return keypoints, scores
+            return Repaired(keypoints, scores, exchanged)
         first = row
         while first and self._recent[first - 1][2] >= time - WINDOW_SECONDS:
             first -= 1
@@ -96,20 +109,13 @@ class PersonRepair:
             np.array([frame[2] for frame in window]),
             row - first,
         )
-        return keypoints, np.where(outliers, 0, scores).astype(np.float32)
-
-
-def _exchange(pairs: NDArray[np.int64], joints: int) -> NDArray[np.int64]:
-    """The order of joints in which those of a limb's `pairs` (K, 2) have changed places."""
-    order = np.arange(joints)
-    order[pairs] = pairs[:, ::-1]
-    return order
+        return Repaired(keypoints, np.where(outliers, 0, scores).astype(np.float32), exchanged)
 
 
 class RepairedLifter:
     """A lifter (`pose.stages.LifterStage`) that sees repaired keypoints.
 
-    The results carry the people as they came in: what the estimator saw is what files and overlays show.
+    The results carry the people as they came in, what the estimator saw, and say which limbs were exchanged.
     """
 
     def __init__(self, lifter: LifterStage, skeleton: Skeleton, lookahead: float = WHOLE_VIEW) -> None:
@@ -117,11 +123,12 @@ class RepairedLifter:
         self._lifter, self._skeleton, self._lookahead = lifter, skeleton, lookahead
         self._people: dict[int, _Person] = {}
         self._repairing: deque[_Frame] = deque()
-        self._lifting: deque[People] = deque()
+        self._lifting: deque[_Frame] = deque()
 
     def push(self, people: People) -> list[FrameResult]:
         """Take the next frame; return the frames that are final now, oldest first."""
-        frame = _Frame(people, people.keypoints.copy(), people.scores.copy(), len(people))
+        exchanged = np.zeros((len(people), len(LIMB_NAMES)), bool)
+        frame = _Frame(people, people.keypoints.copy(), people.scores.copy(), exchanged, len(people))
         self._repairing.append(frame)
         for row, person in enumerate(people.ids.tolist()):
             if person not in self._people:
@@ -137,14 +144,14 @@ class RepairedLifter:
 
     def _lift(self, now: float) -> list[FrameResult]:
         for person in self._people.values():
-            for keypoints, scores in person.repair.take(now):
+            for keypoints, scores, exchanged in person.repair.take(now):
                 frame, row = person.waiting.popleft()
-                frame.keypoints[row], frame.scores[row] = keypoints, scores
+                frame.keypoints[row], frame.scores[row], frame.exchanged[row] = keypoints, scores, exchanged
                 frame.missing -= 1
         done = []
         while self._repairing and not self._repairing[0].missing:
             frame = self._repairing.popleft()
-            self._lifting.append(frame.people)
+            self._lifting.append(frame)
             repaired = replace(frame.people, keypoints=frame.keypoints, scores=frame.scores)
             done += self._as_seen(self._lifter.push(repaired))
         oldest = now - self._lookahead - FORGET_SECONDS
@@ -152,16 +159,23 @@ class RepairedLifter:
         return done
 
     def _as_seen(self, results: list[FrameResult]) -> list[FrameResult]:
-        return [replace(result, people=self._lifting.popleft()) for result in results]
+        seen = []
+        for result in results:
+            frame = self._lifting.popleft()
+            seen.append(FrameResult(frame.people, replace(result.poses, exchanged=frame.exchanged)))
+        return seen
 
 
 @dataclass(slots=True)
 class _Frame:
-    """A frame whose people are not all repaired yet; `missing` says how many. keypoints, scores: what is repaired."""
+    """A frame whose people are not all repaired yet; `missing` says how many. keypoints, scores: what is repaired.
+    exchanged: (P, 2), which limbs.
+    """
 
     people: People
     keypoints: F32
     scores: F32
+    exchanged: Flags
     missing: int
 
 

@@ -8,8 +8,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.repair.sides import with_lifted_sides
 from pose.skeletons import Skeleton
-from pose.types import F32, U8, FrameResult, People
+from pose.types import F32, U8, FrameResult
 from pose.view import draw
 from pose.view.colours import INK, PAPER, SIDE_COLOURS, edge_side, mix, person_colour
 from pose.view.inset import Inset
@@ -39,6 +40,7 @@ class Overlay:
     def __init__(self, size: tuple[int, int], skeleton: Skeleton, inset: bool = True) -> None:
         """size: (width, height) px of the video. skeleton: of the 2D keypoints."""
         self._size = size
+        self._skeleton = skeleton
         self._edges = np.array(skeleton.edges)
         self._sides = np.array([skeleton.side(joint) for joint in range(len(skeleton))])
         self._edge_sides = np.array([edge_side(skeleton, a, b) for a, b in skeleton.edges])
@@ -69,7 +71,7 @@ class Overlay:
         canvas = np.empty((height, self.output_size[0], 3), np.uint8)
         canvas[:, :width] = image
         picture = canvas[:, :width]
-        self._draw_people(picture, result.people)
+        self._draw_people(picture, result)
         if self._inset is not None:
             inset = self._inset.render(result)
             if self._corner is None:
@@ -78,10 +80,12 @@ class Overlay:
                 self._corner.paste(picture, inset, result)
         return canvas
 
-    def _draw_people(self, image: U8, people: People) -> None:
+    def _draw_people(self, image: U8, result: FrameResult) -> None:
+        people = result.people
+        keypoints, scores = with_lifted_sides(result, self._skeleton)
         rows = np.argsort(people.boxes[:, 3], kind="stable").tolist()  # who stands lower is nearer: drawn last
         for row in rows:
-            self._draw_skeleton(image, people.boxes[row], people.keypoints[row], people.scores[row])
+            self._draw_skeleton(image, people.boxes[row], keypoints[row], scores[row])
         unit = _unit(self._size)
         for row in rows:
             x1, y1, x2, y2 = people.boxes[row].tolist()

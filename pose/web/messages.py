@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.live import LiveResult, Status
+from pose.repair.sides import with_lifted_sides
 from pose.skeletons import Skeleton
 from pose.view.colours import drawing_facts, edge_side
 from pose.view.overlay import thickness
@@ -54,14 +55,18 @@ def _thick(*names: str) -> dict[str, float]:
 
 
 def result(live: LiveResult, upright: Upright, scale: float = 1.0) -> str:
-    """The people of one picture. scale: how much smaller the page's picture is than the one they were found in."""
+    """The people of one picture, left and right as they were lifted.
+
+    scale: how much smaller the page's picture is than the one they were found in.
+    """
     people, poses = live.result.people, live.result.poses
     known = np.isfinite(poses.joints).all(axis=(1, 2)) & np.isfinite(poses.root).all(axis=1)
     rows = np.flatnonzero(known)
     placed = upright.place(people.ids[rows].tolist(), poses.joints[rows], poses.root[rows], live.result.time)
     stages = dict(zip(rows.tolist(), _rounded(placed, 3), strict=True))
     boxes = _rounded(_scaled(people.boxes, scale), 1)
-    points = _rounded(np.concatenate([_scaled(people.keypoints, scale), people.scores[..., None]], axis=2), 2)
+    keypoints, scores = with_lifted_sides(live.result, live.skeleton)
+    points = _rounded(np.concatenate([_scaled(keypoints, scale), scores[..., None]], axis=2), 2)
     return _text(
         "result",
         number=live.result.index,

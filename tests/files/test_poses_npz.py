@@ -27,7 +27,7 @@ def test_results_come_back_bit_for_bit(tmp_path, rng):
         assert (have.index, have.time, len(have.people)) == (want.index, want.time, len(want.people))
         for name in ("ids", "boxes", "box_scores", "keypoints", "scores"):
             assert np.array_equal(getattr(have.people, name), getattr(want.people, name)), name
-        for name in ("joints", "root", "sigma"):
+        for name in ("joints", "root", "sigma", "exchanged"):
             assert np.array_equal(getattr(have.poses, name), getattr(want.poses, name)), name
 
 
@@ -42,6 +42,15 @@ def test_the_table_has_every_key_of_the_file(tmp_path, rng):
             else:
                 assert np.array_equal(have.name if name == "skeleton" else have, want), name
     assert table.time.tolist() == [4 / 25, 4 / 25, 6 / 25]
+
+
+def test_a_file_that_knows_no_exchanged_sides_has_none(tmp_path, rng):
+    _write(tmp_path / "poses.npz", [random_result(rng, 4, 2)])
+    with np.load(tmp_path / "poses.npz") as file:
+        np.savez(tmp_path / "old.npz", **{name: file[name] for name in file.files if name != "exchanged"})
+    table = load_poses(tmp_path / "old.npz")
+    assert table.exchanged.tolist() == [[False, False]] * 2
+    assert not table[0].poses.exchanged.any()
 
 
 def test_the_documented_keys_without_pickle(tmp_path, rng):

@@ -14,6 +14,7 @@ from pose_detectors.blazepose import BlazePoseDetector
 from pose.estimators.blazepose import BlazePose
 from pose.people.follow import PeopleTracker
 from pose.repair.person import LEAST_SCORE, WHOLE_VIEW, PersonRepair, RepairedLifter, repair
+from pose.repair.sides import with_lifted_sides
 from pose.repair.swaps import LONGEST_SECONDS, SwapFinder, limb_pairs
 from pose.sequences import Sequence2D
 from pose.skeletons import BLAZEPOSE33, COCO17, H36M17, SKELETONS, get_skeleton
@@ -270,9 +271,28 @@ def test_stage_repairs_every_person_and_returns_what_was_seen(danced, rng, looka
     alone = iter(person.take(np.inf))
     for people in lifter.seen:
         if 3 in people.ids:
-            keypoints, scores = next(alone)
+            keypoints, scores, _ = next(alone)
             np.testing.assert_array_equal(people.keypoints[0], keypoints)
             np.testing.assert_array_equal(people.scores[0] > 0, scores > 0)
+
+
+def test_results_say_which_limbs_were_exchanged_and_keep_what_was_seen(danced):
+    swapped = np.zeros((120, 2), bool)
+    swapped[40:44, 0] = swapped[70:73, 1] = True
+    seen = exchange(danced, swapped)
+    lifter = Recorder()
+    stage = RepairedLifter(lifter, BLAZEPOSE33, WHOLE_VIEW)
+    results = []
+    for i, time in enumerate(seen.times.tolist()):
+        box = np.zeros((1, 4), np.float32)
+        one = np.ones(1, np.float32)
+        results += stage.push(People(i, time, np.ones(1, np.int64), box, one, seen.keypoints[[i]], seen.scores[[i]]))
+    results += stage.flush()
+    np.testing.assert_array_equal([result.poses.exchanged[0] for result in results], swapped)
+    for i, (result, lifted) in enumerate(zip(results, lifter.seen, strict=True)):
+        np.testing.assert_array_equal(result.people.keypoints[0], seen.keypoints[i])
+        sides, _ = with_lifted_sides(result, BLAZEPOSE33)
+        np.testing.assert_array_equal(sides, lifted.keypoints)
 
 
 def test_exchanged_names_are_those_of_the_limb():

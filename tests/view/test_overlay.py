@@ -1,6 +1,7 @@
 """The overlay's pixels."""
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -60,6 +61,17 @@ def test_the_same_body_mirrored_swaps_the_colours():
     left_knee = result.people.keypoints[0, H36M17.index("left_knee")]
     assert left_knee[0] < 320  # on the left of the picture now
     assert _nearest_side(_middle_of(result, ("left_knee", "left_ankle"), image)) == "left"
+
+
+@pytest.mark.parametrize(("limb", "exchanged"), [("knee", [True, False]), ("elbow", [False, True])])
+def test_sides_are_drawn_as_they_were_lifted(limb, exchanged):
+    result = seen_result([(0, 0, 3.0)])
+    result = replace(result, poses=replace(result.poses, exchanged=np.array([exchanged])))
+    image = Overlay((640, 480), H36M17, inset=False).draw(_picture((640, 480)), result)
+    ends = {"knee": ("left_knee", "left_ankle"), "elbow": ("left_elbow", "left_wrist")}
+    for name, pair in ends.items():
+        drawn = _nearest_side(_middle_of(result, pair, image))
+        assert drawn == ("right" if name == limb else "left")
 
 
 def test_joints_not_seen_are_not_drawn():

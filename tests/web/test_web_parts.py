@@ -90,6 +90,15 @@ def test_result_says_who_is_where():
     assert second["stage"][0][1] - first["stage"][0][1] == pytest.approx(1, abs=0.01)
 
 
+def test_sides_are_sent_as_they_were_lifted():
+    result = seen_result([(0, 0, 3)])
+    result.poses.exchanged[0] = [True, False]
+    (person,) = json.loads(messages.result(live(result), Upright()))["people"]
+    seen = result.people.keypoints[0]
+    for sent, shown in (("left_knee", "right_knee"), ("right_ankle", "left_ankle"), ("left_wrist", "left_wrist")):
+        assert person["keypoints"][H36M17.index(sent)][:2] == pytest.approx(seen[H36M17.index(shown)], abs=0.01)
+
+
 def test_what_is_not_known_is_null():
     result = seen_result([(0, 0, 3), (1, 0, 4)])
     result.people.keypoints[0, 3] = np.nan

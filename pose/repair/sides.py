@@ -1,0 +1,33 @@
+"""Which side is which after repair: the keypoints that were lifted, for pictures that show them beside their 3D."""
+
+import functools
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.repair.swaps import LIMBS, limb_pairs
+from pose.skeletons import Skeleton
+from pose.types import F32, FrameResult
+
+LIMB_NAMES = tuple(LIMBS)  # the columns of `Poses3D.exchanged`
+
+
+@functools.cache
+def mirrored_orders(skeleton: Skeleton) -> NDArray[np.int64]:
+    """(2, J) for each limb the order of joints in which left and right of that limb have changed places."""
+    orders = np.tile(np.arange(len(skeleton)), (len(LIMB_NAMES), 1))
+    for order, pairs in zip(orders, limb_pairs(skeleton).values(), strict=True):
+        order[pairs] = pairs[:, ::-1]
+    return orders
+
+
+def with_lifted_sides(result: FrameResult, skeleton: Skeleton) -> tuple[F32, F32]:
+    """Keypoints (P, J, 2) px and scores (P, J) of a frame, with left and right as they were lifted."""
+    keypoints, scores = result.people.keypoints, result.people.scores
+    if not result.poses.exchanged.any():
+        return keypoints, scores
+    keypoints, scores = keypoints.copy(), scores.copy()
+    for row, limb in np.argwhere(result.poses.exchanged):
+        order = mirrored_orders(skeleton)[limb]
+        keypoints[row], scores[row] = keypoints[row, order], scores[row, order]
+    return keypoints, scores
