@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,9 @@ from pose.system.times import StageTimes
 from pose.types import U8, Boxes, Frame, FrameResult, Keypoints2D, People, Regions
 from pose.video import Source, open_source
 from pose.weights import sha256_of
+
+if TYPE_CHECKING:
+    from pose.view.overlay import Overlay
 
 LIFTER_THREADS = 1  # it is small: on a busy machine its threads wait for each other many times longer than they compute
 
@@ -159,6 +162,8 @@ class Session:
         self._times = pipeline.times
         self._turn, self._finder = pipeline.turn, pipeline.finder
         self._incoming = IncomingFrames(image_size)
+        self._skeleton = pipeline.skeleton
+        self._overlays: dict[bool, Overlay] = {}
         self._people = pipeline.people_stage()
         self._lifter = pipeline.lifter_stage(image_size)
 
@@ -182,6 +187,21 @@ class Session:
         """Take the people of the next frame; return the frames that are final now, oldest first."""
         with self._times.measure("lift"), torch_threads(LIFTER_THREADS):
             return self._lifter.push(people)
+
+    def draw(self, frame: Frame, result: FrameResult, *, inset: bool = False, bgr: bool = False) -> U8:
+        """The picture with the people of its result on it, a new (H, W, 3) uint8. Call it in the order of the frames.
+
+        inset: with the people in 3D, in a corner of a landscape picture and beside others, which makes it wider. bgr:
+        in the order that OpenCV shows and writes; else RGB. Raises UsageError when the result is another frame's.
+        """
+        if result.index != frame.index:
+            raise UsageError(f"the result is of frame {result.index}, the picture is frame {frame.index}")
+        if inset not in self._overlays:
+            from pose.view.overlay import Overlay
+
+            self._overlays[inset] = Overlay(frame.size, self._skeleton, inset)
+        drawn = self._overlays[inset].draw(frame.image, result)
+        return np.ascontiguousarray(drawn[:, :, ::-1]) if bgr else drawn
 
     def flush(self) -> list[FrameResult]:
         """The source has ended: return all frames not yet returned."""

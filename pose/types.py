@@ -39,6 +39,11 @@ class Frame:
     index: int
     time: float
 
+    @classmethod
+    def from_bgr(cls, image: U8, index: int, time: float) -> Self:
+        """The frame of a picture (H, W, 3) uint8 in the order that OpenCV reads and shows: blue, green, red."""
+        return cls(np.ascontiguousarray(image[:, :, ::-1]), index, time)
+
     @property
     def size(self) -> tuple[int, int]:
         """(width, height) in pixels."""

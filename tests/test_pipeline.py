@@ -1,5 +1,8 @@
 """The driver: order, bounded read-ahead, early ends, stage times, and the Python API."""
 
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -151,6 +154,58 @@ def test_a_session_takes_no_frame_that_cannot_be_right(pipeline):
         session.push(Frame(np.zeros((48, 64, 3), np.uint8), 1, 0.0))
     with pytest.raises(UsageError, match=r"is 48 x 64 px, its session was made for 64 x 48 px"):
         session.push(Frame(np.zeros((64, 48, 3), np.uint8), 1, 0.1))
+
+
+def test_a_session_draws_the_frame_of_the_result(weights_dir, videos, monkeypatch):
+    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+    with open_source(str(videos / "dance.mp4"), end=0.1) as source:
+        frames = list(source)
+    session = Pipeline.from_preset("fast", live=True).session(frames[0].size)
+    same = Frame.from_bgr(frames[0].image[:, :, ::-1], 0, 0.0)
+    assert np.array_equal(same.image, frames[0].image)
+    (result,) = session.push(same)
+    drawn = session.draw(same, result)
+    assert drawn.shape == same.image.shape
+    assert 0 < (drawn != same.image).any(axis=2).mean() < 0.2
+    assert np.array_equal(session.draw(same, result, bgr=True), drawn[:, :, ::-1])
+    assert session.draw(same, result, inset=True).shape[1] > drawn.shape[1]  # beside a portrait picture
+    with pytest.raises(UsageError, match="the result is of frame 0, the picture is frame 1"):
+        session.draw(frames[1], result)
+
+
+FORKED = """
+import os, sys, time, warnings
+from itertools import islice
+from pose.pipeline import Pipeline
+
+def frames_seen():
+    pipeline = Pipeline.from_preset("fast", live=LIVE)
+    return len(list(islice(pipeline.run(CLIP), 10)))
+
+warnings.simplefilter("ignore", DeprecationWarning)  # of fork, while libraries have threads
+assert frames_seen() == 10
+child = os.fork()
+if not child:
+    os._exit(frames_seen())
+until = time.monotonic() + 60
+while time.monotonic() < until:
+    pid, status = os.waitpid(child, os.WNOHANG)
+    if pid:
+        sys.exit(os.waitstatus_to_exitcode(status))
+    time.sleep(0.1)
+os.kill(child, 9)
+sys.exit("the child hangs")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.parametrize("live", [False, True])
+def test_a_forked_child_runs_a_pipeline_of_its_own(live, videos, weights_dir):
+    program = FORKED.replace("LIVE", repr(live)).replace("CLIP", repr(str(videos / "dance.mp4")))
+    environment = {**os.environ, "POSE_WEIGHTS_DIR": str(weights_dir), "PYTHONPATH": os.pathsep.join(sys.path)}
+    call = [sys.executable, "-c", program]
+    done = subprocess.run(call, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 10, done.stderr
 
 
 def test_every_run_starts_with_new_identities(pipeline, videos):

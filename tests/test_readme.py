@@ -1,6 +1,7 @@
 """The README is whole and its Python example runs. What it names is looked up by test_docs.py."""
 
 import importlib
+import os
 import re
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import tomllib
 from importlib.metadata import version
 from pathlib import Path
 
+import av
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -65,12 +67,31 @@ def test_every_option_of_the_issue_is_there(capsys):
     }  # fmt: skip
 
 
-def test_python_example_runs_and_tracks_a_person(videos, weights_dir, tmp_path, monkeypatch):
-    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
-    (example,) = blocks("python")
+def run_example(example: str, videos: Path, weights_dir: Path, folder: Path) -> str:
+    """What a README's example prints; it runs in `folder`."""
     program = example.replace("../shared/videos", str(videos))
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
+    environment = {**os.environ, "POSE_WEIGHTS_DIR": str(weights_dir), "PYTHONPATH": os.pathsep.join(sys.path)}
+    call = [sys.executable, "-c", program]
+    done = subprocess.run(call, capture_output=True, text=True, timeout=300, check=False, cwd=folder, env=environment)
     assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
+    return done.stdout
+
+
+def test_python_example_runs_and_tracks_a_person(videos, weights_dir, tmp_path):
+    lines = run_example(blocks("python")[0], videos, weights_dir, tmp_path).splitlines()
     assert len(lines) >= 60  # squats.mp4 has 65 frames
     assert all(re.match(r"\d+\.\d\d s: person \d+ at \[.*\] m, right ankle \[.*\] m", line) for line in lines)
+
+
+def test_live_example_draws_on_every_frame_of_its_own(videos, weights_dir, tmp_path):
+    _, example = blocks("python")
+    run_example(example, videos, weights_dir, tmp_path)
+    with av.open(str(tmp_path / "drawn.mp4")) as drawn, av.open(str(videos / "squats.mp4")) as clip:
+        pairs = [
+            (ours.to_ndarray(format="rgb24").astype(int), theirs.to_ndarray(format="rgb24").astype(int))
+            for ours, theirs in zip(drawn.decode(video=0), clip.decode(video=0), strict=True)
+        ]
+    assert len(pairs) == 65
+    changed = [float((abs(ours - theirs).max(axis=2) > 60).mean()) for ours, theirs in pairs[1:]]
+    assert min(changed) > 0.001  # a skeleton is drawn,
+    assert max(changed) < 0.2  # and red and blue have not changed places
