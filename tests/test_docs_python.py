@@ -1,0 +1,81 @@
+"""Every Python block of docs/ runs, on what its page says it gets. The README's run in test_readme.py.
+
+What a block takes from outside (arrays, files, a socket's sender, a camera) is prepared by its entry in PREPARED; a
+block that is not in the table fails the test, so a new one cannot be left out.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+BLOCKS = [
+    (page.stem, block)
+    for page in sorted(DOCS.glob("*.md"))
+    for block in re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+]
+POSES = "import numpy as np\npred = true = poses = np.random.default_rng(0).normal(size=(9, 17, 3))\n"
+RESULT = """
+import subprocess, sys
+run = "from pose_apps.run import main; main(sys.argv[1:])"
+words = ["../shared/videos/dance.mp4", "--end", "0.2", "--formats", "npz", "--out", "."]
+subprocess.run([sys.executable, "-c", "import sys; " + run, *words], check=True)
+"""
+STREAM = """
+import numpy as np
+seen = np.random.default_rng(0).uniform(100, 400, (2, 17, 2)).astype(np.float32)
+frames = [(seen, np.ones((2, 17), np.float32), index / 30) for index in range(8)]
+"""
+SEQUENCE = """
+import numpy as np
+from pose.sequences import Sequence2D
+seen = np.random.default_rng(0).uniform(100, 400, (20, 17, 2)).astype(np.float32)
+sequence = Sequence2D(seen, np.ones((20, 17), np.float32), np.arange(20) / 30, (640, 480), "coco17")
+"""
+DETECTOR = """
+import shutil
+import numpy as np
+shutil.copy("../shared/weights/yolo26n-person-320-int8.onnx", "mine.onnx")
+image = np.zeros((240, 320, 3), np.uint8)
+"""
+# A line that only this block has -> what runs before it, and what is replaced in it so that it ends.
+PREPARED: dict[str, tuple[str, dict[str, str]]] = {
+    "from pose_detectors.yolo import YoloDetector": (DETECTOR, {}),
+    "from pose.evaluation.metrics import mpjpe": (POSES, {}),
+    'np.savez("theirs.npz"': (POSES, {}),
+    "from pose.lifter.stream import LifterStream": (STREAM, {}),
+    "receiver = socket.socket": (
+        "import socket\nsender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\nPOSE = "
+        + repr(b'{"type": "pose", "id": 1, "root": [0, 0, 3], "joints3d": ' + repr([[0, 0, 0]] * 17).encode() + b"}")
+        + "\n",
+        {
+            'receiver.bind(("127.0.0.1", 9000))': (
+                'receiver.bind(("127.0.0.1", 0)); sender.sendto(POSE, receiver.getsockname())'
+            ),
+            "while True:": "for _ in range(1):",
+        },
+    ),
+    "from pose.live import LiveLoop": ("", {'open_live("0")': 'open_live("../shared/videos/squats.mp4")'}),
+    "VideoWriter(Path": ("", {"walk-by.mp4": "squats.mp4"}),
+    'load_poses("poses.npz")': (RESULT, {}),
+    "from pose.repair.person import repair": (SEQUENCE, {}),
+}
+
+
+@pytest.mark.parametrize(("page", "block"), BLOCKS, ids=[f"{page}-{place}" for place, (page, _) in enumerate(BLOCKS)])
+def test_a_block_runs(page, block, shared, weights_dir, tmp_path):
+    known = [entry for line, entry in PREPARED.items() if line in block]
+    assert len(known) == 1, f"docs/{page}.md has a Python block that PREPARED does not know"
+    before, replaced = known[0]
+    for written, run in replaced.items():
+        assert written in block
+        block = block.replace(written, run)
+    program = (before + block).replace("../shared", str(shared))
+    environment = {**os.environ, "POSE_WEIGHTS_DIR": str(weights_dir), "PYTHONPATH": os.pathsep.join(sys.path)}
+    call = [sys.executable, "-c", program]
+    done = subprocess.run(call, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr
