@@ -220,7 +220,7 @@ def _sticks(body: Body, rest: F64) -> tuple[NDArray[np.float32], NDArray[np.uint
         along = along / length
         side = np.cross(along, np.eye(3)[np.abs(along).argmin()])
         side /= np.linalg.norm(side)
-        thick = min(0.12 * length, 0.03)
+        thick = min(0.18 * length, 0.045)
         ring = [start + 0.2 * length * along + thick * turn for turn in (side, np.cross(along, side))]
         middle = start + 0.2 * length * along
         triangles.append(corners + len(joints))

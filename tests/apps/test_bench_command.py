@@ -60,3 +60,14 @@ def test_attention_is_timed_in_a_process_of_its_own():
     milliseconds, megabytes = map(float, done.stdout.split())
     assert 0 < milliseconds < 1000
     assert 0 <= megabytes < 1000
+
+
+def test_exports_are_timed_beside_the_lifter(tmp_path, capsys):
+    out = tmp_path / "figures.json"
+    assert main(["exports", "--frames", "60", "--formats", "bvh,csv", "--json", str(out)]) == 0
+    figures, printed = json.loads(out.read_text()), capsys.readouterr().out
+    assert list(figures["formats"]) == ["bvh", "csv"]
+    assert figures["all"] == pytest.approx(sum(f["microseconds"] for f in figures["formats"].values()))
+    assert all(figures["lifter"][name] > 0 for name in ("offline", "stream"))
+    assert [line.split()[0] for line in printed.splitlines()] == ["format", "bvh", "csv", "all", "offline", "stream"]
+    assert main(["exports", "--formats", "fbx"]) == 2

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pose_apps.bench import detectors, estimators, lifter
+from pose_apps.bench import detectors, estimators, exports, lifter
 from pose_apps.support.command import parse_arguments, run_command
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser
 
 # name -> module with PURPOSE, add_options(parser) and run(options)
-SUBCOMMANDS = {"detectors": detectors, "estimators": estimators, "lifter": lifter}
+SUBCOMMANDS = {"detectors": detectors, "estimators": estimators, "exports": exports, "lifter": lifter}
 
 
 @run_command

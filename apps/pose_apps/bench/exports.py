@@ -1,0 +1,107 @@
+"""`pose-bench exports`: what the writers of other programs' formats cost, for each frame and person, and the lifter."""
+
+import json
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pose.system.whole_file import write_whole
+
+if TYPE_CHECKING:
+    from jsonargparse import ArgumentParser, Namespace
+
+PURPOSE = "CPU time of the writers of other programs' formats, for each frame and person, beside the lifters."
+FPS = 30.0
+
+
+def add_options(parser: "ArgumentParser") -> None:
+    parser.add_argument("--frames", type=int, default=3000, help="of one person, at 30 frames a second")
+    parser.add_argument("--formats", help="only these, separated by commas")
+    parser.add_argument("--json", metavar="FILE", help="also write the figures here")
+
+
+def run(options: "Namespace") -> None:
+    """Measure, print a table, write JSON."""
+    from pose.errors import UsageError
+    from pose.export import FORMATS, check_formats, export, open_recording
+    from pose_apps.support.memory import forget_peak, peak_megabytes
+
+    if options.frames < 1:
+        raise UsageError("--frames: must be at least 1")
+    chosen = options.formats.split(",") if options.formats else list(FORMATS)
+    if options.formats:
+        check_formats(chosen, "--formats")
+    present = [name for name in chosen if all(find_spec(module) for module in FORMATS[name].modules)]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        _save_motion(folder / "poses.npz", options.frames)
+        list(export(open_recording(folder / "poses.npz", end=1.0), present, folder, "warm"))
+        print(f"{'format':<10}{'us a frame':>12}{'an hour, s':>12}{'peak, MB':>10}")
+        figures: dict[str, dict[str, float | None]] = {}
+        for form in present:
+            forget_peak()
+            begun = time.process_time()
+            list(export(open_recording(folder / "poses.npz"), [form], folder, "poses"))
+            each = 1e6 * (time.process_time() - begun) / options.frames
+            peak = peak_megabytes()
+            figures[form] = {"microseconds": each, "peak_megabytes": peak}
+            memory = f"{peak:>10.0f}" if peak else ""
+            print(f"{form:<10}{each:>12.1f}{each * 3600 * FPS / 1e6:>12.1f}{memory}")
+    total = sum(figure["microseconds"] or 0 for figure in figures.values())
+    print(f"{'all':<10}{total:>12.1f}{total * 3600 * FPS / 1e6:>12.1f}")
+    lifter = _lifter_microseconds(options.frames)
+    for kind, microseconds in lifter.items():
+        print(f"{kind:<10}{microseconds:>12.1f}")
+    missing = [form for form in chosen if form not in present]
+    if missing:
+        print(f"not measured, their libraries are missing: {', '.join(missing)}")
+    if options.json:
+        facts = {"frames": options.frames, "formats": figures, "all": total, "lifter": lifter}
+        write_whole(Path(options.json), json.dumps(facts, indent=1) + "\n")
+
+
+def _lifter_microseconds(frames: int) -> dict[str, float]:
+    """Of the two shipped lifters, a frame and person: offline in windows, and live step by step."""
+    from pose.lifter.load import load_lifter
+    from pose.sequences import Sequence2D
+
+    rng = np.random.default_rng(0)
+    points = np.cumsum(rng.normal(0, 1, (frames, 17, 2)), axis=0) + 300
+    scores = np.ones((frames, 17), np.float32)
+    person = Sequence2D(points.astype(np.float32), scores, np.arange(frames) / FPS, (640, 480), "coco17")
+    costs = {}
+    for name in ("offline", "stream"):
+        lifter = load_lifter(name)
+        lifter.lift(person)
+        begun = time.process_time()
+        lifter.lift(person)
+        costs[name] = 1e6 * (time.process_time() - begun) / frames
+    return costs
+
+
+def _save_motion(path: Path, frames: int) -> None:
+    """A person who waves with everything."""
+    from pose.camera import intrinsics_from_fov
+    from pose.files import CameraInfo, NpzWriter, RunInfo
+    from pose.skeletons import BLAZEPOSE33
+    from pose.types import FrameResult, People, Poses3D
+
+    rng = np.random.default_rng(0)
+    standing = rng.normal(0, 0.4, (17, 3))
+    size = (640, 480)
+    info = RunInfo(
+        source="bench", image_size=size, fps=FPS, camera=CameraInfo(intrinsics_from_fov(size), False),
+        skeleton=BLAZEPOSE33,
+    )  # fmt: skip
+    one = np.ones(1, np.float32)
+    scores, sigma = np.ones((1, 33), np.float32), np.full((1, 17), 30, np.float32)
+    with NpzWriter(path, info) as writer:
+        for frame in range(frames):
+            joints = (standing + 0.05 * np.sin(frame / 20 + np.arange(51).reshape(17, 3))).astype(np.float32)
+            points = rng.uniform(0, 400, (1, 33, 2)).astype(np.float32)
+            people = People(frame, frame / FPS, np.ones(1, np.int64), np.zeros((1, 4), np.float32), one, points, scores)
+            writer.write(FrameResult(people, Poses3D((joints - joints[0])[None], joints[:1] + 3, sigma)))
