@@ -71,15 +71,15 @@ class PipelineConfig:
     lifter: str = option(
         AUTO_LIFTER, "what lifts 2D to 3D: offline, stream or a checkpoint file; auto: stream live, else offline"
     )
-    lookahead: int = option(0, "frames later that a streaming lifter answers, and so knows better", least=0)
+    lookahead: int = option(0, "frames later that a streaming lifter answers, and so knows better", least=0, most=600)
     repair: bool = option(True, "undo left/right swaps and drop outliers before lifting; files keep what was seen")
     constant_bones: bool = option(
         True, "one body for each person, offline: bones keep their length, legs can be straight"
     )
     device: str = option("auto", "where networks run; auto: cuda where there is one", choices=DEVICES)
     precision: str = option("auto", "what networks compute in; auto: the file's, or half on cuda", choices=PRECISIONS)
-    threads: int = option(2, "CPU threads of each network", least=1)
-    max_people: int = option(10, "follow at most this many people at a time", least=1)
+    threads: int = option(2, "CPU threads of each network", least=1, most=256)
+    max_people: int = option(10, "follow at most this many people at a time", least=1, most=1000)
     detect_every: float = option(
         0.3,
         "seconds between looks for newcomers while people are in view, if the picture has changed; 0: every frame",
@@ -95,7 +95,7 @@ class PipelineConfig:
         least=0,
         most=1,
     )
-    seed: int = option(0, "of what a network may draw at random", least=0)
+    seed: int = option(0, "of what a network may draw at random", least=0, most=2**63 - 1)
 
     def __post_init__(self) -> None:
         check_options(self)

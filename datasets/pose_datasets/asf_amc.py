@@ -18,6 +18,8 @@ F64 = NDArray[np.float64]
 
 INCH = 0.0254
 _FRAME_NUMBER = re.compile(r"^[ \t]*\d+[ \t\r]*$", re.MULTILINE)
+MOST_BONES = 1000  # of a skeleton
+FARTHEST = 1e6  # the largest number that a length, position or angle may be, in any unit
 FPS = 120.0  # AMC files do not say; the CMU database is sampled at this rate
 
 
@@ -64,7 +66,7 @@ def parse_asf(text: str, source: str) -> AsfSkeleton:
             continue
         try:
             if section == "units":
-                unit = float(words[1]) if words[0] == "length" else unit
+                unit = _unit(words[1]) if words[0] == "length" else unit
                 radians = radians or words[:2] == ["angle", "rad"]
             elif section == "root":
                 _root_field(bones["root"], words)
@@ -74,13 +76,17 @@ def parse_asf(text: str, source: str) -> AsfSkeleton:
                 elif words[0] == "name":
                     name = words[1]
                 elif words[0] == "end":
+                    if name in ("", "root") or len(bones) == MOST_BONES:
+                        raise ValueError(f"a bone needs a name of its own, and {MOST_BONES} bones are the most")
                     bones[name] = bone
                 else:
                     _bone_field(bone, words)
             elif section == "hierarchy" and words[0] not in ("begin", "end"):
-                for child in (*words[:1], *words[1:]):
+                for child in words:
                     if child not in bones:
                         raise ValueError(f"unknown bone {child!r}")
+                if "root" in words[1:]:
+                    raise ValueError("the root hangs below another bone")
                 parents.update(dict.fromkeys(words[1:], words[0]))
         except (ValueError, IndexError) as error:
             raise PoseError(f"{source}, line {number}: {error or 'not understood'}: {line.strip()[:60]!r}") from error
@@ -89,25 +95,60 @@ def parse_asf(text: str, source: str) -> AsfSkeleton:
     return _assemble(bones, parents, INCH / unit, radians, source)
 
 
+def _unit(word: str) -> float:
+    unit = _number(word)
+    if not unit > 1e-9:
+        raise ValueError("a unit of length above 0 is needed")
+    return unit
+
+
+def _number(word: str) -> float:
+    value = float(word)
+    if not abs(value) <= FARTHEST:
+        raise ValueError(f"{word[:20]} is no number up to {FARTHEST:g}")
+    return value
+
+
+def _triple(words: list[str]) -> tuple[float, ...]:
+    if len(words) < 3:
+        raise ValueError("three numbers are needed")
+    return tuple(map(_number, words[:3]))
+
+
+def _order(word: str) -> str:
+    if sorted(word.lower()) != ["x", "y", "z"]:
+        raise ValueError("the order of the axes is x, y and z in some order")
+    return word.lower()
+
+
+def _dof(words: list[str]) -> tuple[str, ...]:
+    found = tuple(word.lower() for word in words)
+    if not {"tx", "ty", "tz", "rx", "ry", "rz", "l"}.issuperset(found) or len(set(found)) != len(found):
+        raise ValueError("degrees of freedom are tx, ty, tz, rx, ry, rz and l, each once")
+    return found
+
+
 def _root_field(root: _Bone, words: list[str]) -> None:
     if words[0] == "order":
-        root.dof = tuple(word.lower() for word in words[1:])
+        root.dof = _dof(words[1:])
+        if not {"tx", "ty", "tz"}.issubset(root.dof):
+            raise ValueError("the root needs tx, ty and tz")
     elif words[0] == "axis":
-        root.order = words[1].lower()
+        root.order = _order(words[1])
     elif words[0] == "orientation":
-        root.axis = tuple(map(float, words[1:4]))
+        root.axis = _triple(words[1:])
 
 
 def _bone_field(bone: _Bone, words: list[str]) -> None:
     if words[0] == "direction":
-        bone.direction = tuple(map(float, words[1:4]))
+        bone.direction = _triple(words[1:])
     elif words[0] == "length":
-        bone.length = float(words[1])
+        bone.length = _number(words[1])
     elif words[0] == "axis":
-        bone.axis = tuple(map(float, words[1:4]))
-        bone.order = words[4].lower() if len(words) > 4 else "xyz"
+        bone.axis = _triple(words[1:])
+        bone.order = _order(words[4]) if len(words) > 4 else "xyz"
     elif words[0] == "dof":
-        bone.dof = tuple(word.lower() for word in words[1:])
+        bone.dof = _dof(words[1:])
 
 
 def _assemble(
@@ -152,6 +193,8 @@ def parse_amc(text: str, skeleton: AsfSkeleton, source: str) -> dict[str, F64]:
     lines = text[first.end() : second.start() if second else None].splitlines()
     layout = [(words[0], len(words) - 1) for words in map(str.split, lines) if words]
     _check_layout(layout, skeleton, source)
+    if "root" not in dict(layout):
+        raise PoseError(f"{source}: its frames do not say where the root is")
     width = 1 + sum(1 + count for _, count in layout)
     if len(tokens) % width:
         raise _locate(text, layout, source)
@@ -163,7 +206,7 @@ def parse_amc(text: str, skeleton: AsfSkeleton, source: str) -> dict[str, F64]:
             if (table[:, column] != name).any():
                 raise _locate(text, layout, source)
             values = table[:, column + 1 : column + 1 + count].astype(np.float64)
-            if not np.isfinite(values).all():
+            if not (np.abs(values) <= FARTHEST).all():
                 raise _locate(text, layout, source)
             motion[name] = values
             column += 1 + count
@@ -195,7 +238,7 @@ def _locate(text: str, layout: list[tuple[str, int]], source: str) -> PoseError:
         name, count = expected[position]
         good = len(words) == 1 + count and (words[0] == name if name else words[0].isdigit())
         try:
-            good = good and bool(np.isfinite([float(word) for word in words[1:]]).all())
+            good = good and all(abs(float(word)) <= FARTHEST for word in words[1:])
         except ValueError:
             good = False
         if not good:

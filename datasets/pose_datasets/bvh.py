@@ -10,6 +10,9 @@ from pose_datasets import rotations
 
 F64 = NDArray[np.float64]
 
+MOST_JOINTS = 1000  # of a skeleton
+FARTHEST = 1e6  # the largest number that a length, position or angle may be, in any unit
+
 
 @dataclass(frozen=True, slots=True)
 class BvhMotion:
@@ -42,6 +45,10 @@ class _Tree:
         """Take one line. Raises ValueError or IndexError when it does not fit."""
         if words[0] in ("ROOT", "JOINT", "End"):
             parent = self.open_joints[-1] if self.open_joints else -1
+            if (parent < 0) == (words[0] != "ROOT") or (parent < 0 and self.names):
+                raise ValueError("one ROOT holds all joints")
+            if len(self.names) == MOST_JOINTS:
+                raise ValueError(f"{MOST_JOINTS} joints are the most")
             self.names.append(f"{self.names[parent]}_end" if words[0] == "End" else words[1])
             self.parents.append(parent)
             self.offsets.append([0.0, 0.0, 0.0])
@@ -52,6 +59,8 @@ class _Tree:
             self.open_joints.pop()
         elif words[0] == "OFFSET":
             x, y, z = map(float, words[1:])
+            if not all(abs(value) <= FARTHEST for value in (x, y, z)):
+                raise ValueError(f"an offset is up to {FARTHEST:g}")
             self.offsets[self.open_joints[-1]] = [x, y, z]
         elif words[0] == "CHANNELS":
             self.channels[self.open_joints[-1]] = _channels(words)
@@ -72,6 +81,8 @@ def parse_bvh(text: str, source: str) -> BvhMotion:
                 tree.add(words)
             except (ValueError, IndexError) as error:
                 raise PoseError(f"{source}, line {number}: {error}: {line.strip()[:60]!r}") from error
+    if not tree.names:
+        raise PoseError(f"{source}: it has no joints")
     values, fps = _parse_motion(lines, start, sum(map(len, tree.channels)), source)
     return BvhMotion(tuple(tree.names), tuple(tree.parents), np.array(tree.offsets), tuple(tree.channels), values, fps)
 
@@ -79,7 +90,7 @@ def parse_bvh(text: str, source: str) -> BvhMotion:
 def _channels(words: list[str]) -> tuple[str, ...]:
     known = {axis + kind for axis in "XYZ" for kind in ("position", "rotation")}
     found = tuple(words[2:])
-    if int(words[1]) != len(found) or not known.issuperset(found):
+    if int(words[1]) != len(found) or not known.issuperset(found) or len(set(found)) != len(found):
         raise ValueError(f"expected {words[1]} channels out of {', '.join(sorted(known))}")
     return found
 
@@ -88,9 +99,13 @@ def _parse_motion(lines: list[str], start: int, width: int, source: str) -> tupl
     """Frames after line number `start` ("MOTION")."""
     try:
         frames = int(lines[start].split()[1])
-        fps = 1 / float(lines[start + 1].split()[2])
-    except (ValueError, IndexError, ZeroDivisionError) as error:
-        raise PoseError(f"{source}, line {start + 1}: expected 'Frames: N' and 'Frame Time: seconds'") from error
+        seconds = float(lines[start + 1].split()[2])
+        if frames < 1 or not 1e-4 <= seconds <= 10:
+            raise ValueError("out of range")
+    except (ValueError, IndexError) as error:
+        raise PoseError(
+            f"{source}, line {start + 1}: expected 'Frames: N' and 'Frame Time: seconds' above 0"
+        ) from error
     rows = [line for line in lines[start + 2 :] if line and not line.isspace()]
     if len(rows) < frames:
         raise PoseError(f"{source}: {frames} frames announced, {len(rows)} found")
@@ -99,11 +114,11 @@ def _parse_motion(lines: list[str], start: int, width: int, source: str) -> tupl
     except ValueError as error:
         raise PoseError(f"{source}: {error}") from error
     if len(values) != frames * width:
-        number, found = next((i, len(r.split())) for i, r in enumerate(rows) if len(r.split()) != width)
+        number, found = next((i, len(r.split())) for i, r in enumerate(rows[:frames]) if len(r.split()) != width)
         raise PoseError(f"{source}, frame {number + 1}: expected {width} numbers, got {found}")
-    if not np.isfinite(values).all():
-        raise PoseError(f"{source}: the motion holds numbers that are not finite")
-    return values.reshape(frames, width), fps
+    if not (np.abs(values) <= FARTHEST).all():
+        raise PoseError(f"{source}: the motion holds something else than numbers up to {FARTHEST:g}")
+    return values.reshape(frames, width), 1 / seconds
 
 
 def forward_kinematics(motion: BvhMotion) -> tuple[F64, F64]:

@@ -24,6 +24,7 @@ ANCHORS_PER_STRIDE = 2
 SCORE_THRESHOLD = 0.6
 # Half width and half height of a person's box, in radii of the circle around the body.
 BODY_EXTENT = (0.5, 1.0)
+MOST_CANDIDATES = 300  # the surest; at a threshold near 0 there are thousands, of which each merges for itself
 
 
 class BlazePoseDetector:
@@ -103,7 +104,7 @@ def weighted_nms(found: F32, scores: F32, overlap: float) -> tuple[F32, F32]:
 
     Returns (P, 12) and the scores (P,) of the best of each group, best first.
     """
-    order = np.argsort(-scores, kind="stable")
+    order = np.argsort(-scores, kind="stable")[:MOST_CANDIDATES]
     found, scores = found[order], scores[order]
     merged, best = [], []
     while len(found):

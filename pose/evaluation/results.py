@@ -119,8 +119,11 @@ def load_results(path: Path) -> list[Result]:
             raise PoseError(
                 f"{file}: expected {FORMAT} version {VERSION}, got {content['format']} {content['version']}"
             )
-        return list(content["results"])
-    except (ValueError, KeyError, TypeError) as error:
+        results = list(content["results"])
+        for result in results:
+            benchmark_of(result)
+        return results
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise PoseError(f"{file}: is not a results.json of pose-eval") from error
 
 

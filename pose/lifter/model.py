@@ -20,6 +20,8 @@ from pose.lifter.format import FEATURES, JOINTS, OUTPUTS
 from pose.lifter.initialization import check_norm_init, initialize
 
 NORMS = ("none", "pre", "post")
+LARGEST = {"dim": 4096, "depth": 64, "heads": 256, "expansion": 16}
+LARGEST_OPTION = 100_000  # of a mechanism, such as a window in frames
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +47,8 @@ class LifterConfig:
         if self.norm not in NORMS:
             raise ValueError(f"norm: {self.norm!r} is not one of {', '.join(NORMS)}")
         for name in ("dim", "depth", "heads", "expansion"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}: must be at least 1, got {getattr(self, name)}")
+            if not 1 <= getattr(self, name) <= LARGEST[name]:
+                raise ValueError(f"{name}: must be 1 to {LARGEST[name]}, got {getattr(self, name)}")
         for name in ("causal", "streaming", "length"):
             if name in self.attention_options:
                 raise ValueError(f"attention_options: {name} follows from the model and is no option; see streaming")
@@ -54,6 +56,16 @@ class LifterConfig:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
+        """What `to_dict` gave, from anywhere. Raises ValueError or TypeError for anything else."""
+        if not isinstance(values, dict):
+            raise TypeError("expected keys and values")
+        usual = cls().to_dict()
+        for name, value in values.items():
+            if type(value) is not type(usual.get(name)):
+                raise ValueError(f"{str(name)[:40]!r} is unknown, or {str(value)[:40]!r} is nothing for it")
+        for name, value in values.get("attention_options", {}).items():
+            if isinstance(value, list | dict) or (isinstance(value, int | float) and not abs(value) <= LARGEST_OPTION):
+                raise ValueError(f"attention_options: {str(value)[:40]} is nothing for {name[:40]!r}")
         return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def test_files_lift_offline_and_live_streams_unless_told_otherwise(at_hand, tiny
     [
         ({"lifter": "offline"}, True, "lifter: offline sees whole windows and cannot stream"),
         ({"lookahead": 3}, False, "lookahead: offline sees whole windows and cannot stream"),
-        ({"lookahead": -1}, True, "lookahead: -1 is out of range; allowed: at least 0"),
+        ({"lookahead": -1}, True, "lookahead: -1 is out of range; allowed: 0 to 600"),
     ],
 )
 def test_a_lifter_that_cannot_stream_is_refused(at_hand, options, live, words):

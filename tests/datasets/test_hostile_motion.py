@@ -1,0 +1,170 @@
+"""Motion capture from anybody: every file is either read or one line, in bounded time."""
+
+import re
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+from pose_datasets import asf_amc, bvh
+from pose_datasets.mapping import asf_points, bvh_points
+
+from pose.errors import PoseError
+
+WORDS = ["0", "-1", "nan", "inf", "1e308", "1e9999", "root", "x", "{", "}", "begin", "end", ":root", "xyz", "", "99999"]
+
+
+@pytest.fixture(scope="module")
+def real(shared) -> dict[str, str]:
+    """A skeleton, its motion and a BVH file of the CMU database, the motions cut short."""
+    with zipfile.ZipFile(shared / "mocap" / "cmu" / "07.zip") as archive:
+        names = archive.namelist()
+        asf, amc = (archive.read(next(n for n in names if n.endswith(end))).decode() for end in (".asf", ".amc"))
+    with zipfile.ZipFile(shared / "mocap" / "cmu" / "131.zip") as archive:
+        figure = archive.read(next(n for n in archive.namelist() if n.endswith(".bvh"))).decode()
+    head, rows = figure.split("Frame Time:")
+    rows = rows.splitlines()
+    head = re.sub(r"Frames: *\d+", "Frames: 3", head)
+    return {
+        "asf": asf,
+        "amc": amc[:6000].rsplit("\n4\n")[0],
+        "bvh": "\n".join([f"{head}Frame Time:{rows[0]}", *rows[1:4]]),
+    }
+
+
+def read_asf(files: dict[str, str]) -> None:
+    skeleton = asf_amc.parse_asf(files["asf"], "a.asf")
+    asf_points(skeleton, asf_amc.parse_amc(files["amc"], skeleton, "a.amc"), "a.amc")
+
+
+def read_bvh(files: dict[str, str]) -> None:
+    bvh_points(bvh.parse_bvh(files["bvh"], "a.bvh"), "a.bvh")
+
+
+READERS = {"asf": read_asf, "amc": read_asf, "bvh": read_bvh}
+
+
+def test_what_is_mutated_is_read_when_it_is_whole(real):
+    for read in READERS.values():
+        read(real)
+
+
+@pytest.mark.parametrize("kind", READERS)
+@settings(
+    max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+def test_mutated_files_are_read_or_one_line(real, kind, data):
+    _mutate(real, kind, data)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", READERS)
+@seed(0)
+@settings(max_examples=4000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_mutated_files_are_read_or_one_line_at_length(real, kind, data):
+    _mutate(real, kind, data)
+
+
+def _mutate(real, kind, data) -> None:
+    lines = real[kind].splitlines()
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(lines) - 1))
+        match data.draw(st.sampled_from(["drop", "word", "swap", "double", "cut"])):
+            case "drop":
+                del lines[place]
+            case "word":
+                words = lines[place].split() or [""]
+                words[data.draw(st.integers(0, len(words) - 1))] = data.draw(
+                    st.sampled_from(WORDS) | st.text(max_size=5)
+                )
+                lines[place] = " ".join(words)
+            case "swap":
+                other = data.draw(st.integers(0, len(lines) - 1))
+                lines[place], lines[other] = lines[other], lines[place]
+            case "double":
+                lines.insert(place, lines[place])
+            case "cut":
+                del lines[place + 1 :]
+        if not lines:
+            return
+    with np.errstate(all="raise", under="ignore"):
+        try:
+            READERS[kind](real | {kind: "\n".join(lines)})
+        except PoseError as error:
+            said = str(error)
+        else:
+            said = ""
+    assert "\n" not in said
+    assert len(said) < 400
+
+
+ASF = """
+:units
+  length {unit}
+:root
+  order TX TY TZ RX RY RZ
+  axis XYZ
+  orientation 0 0 0
+:bonedata
+  begin
+    name a
+    direction {direction}
+    length 1
+    axis {axis}
+    dof {dof}
+  end
+:hierarchy
+  begin
+    {hierarchy}
+  end
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"unit": "0"}, "unit of length above 0"),
+        ({"unit": "nan"}, "no number up to"),
+        ({"direction": "1 0"}, "three numbers"),
+        ({"direction": "1 0 1e300"}, "no number up to"),
+        ({"axis": "0 0"}, "three numbers"),
+        ({"axis": "0 0 0 XXY"}, "order of the axes"),
+        ({"dof": "rx rx"}, "degrees of freedom"),
+        ({"dof": "q"}, "degrees of freedom"),
+        ({"hierarchy": "a root"}, "root hangs below"),
+        ({"hierarchy": "root a\n a root"}, "root hangs below"),
+        ({"hierarchy": "a a"}, "outside the hierarchy"),
+    ],
+)
+def test_a_skeleton_that_cannot_be_is_one_line(change, said):
+    usual = {"unit": "0.45", "direction": "1 0 0", "axis": "0 0 0 XYZ", "dof": "rx", "hierarchy": "root a"}
+    asf_amc.parse_asf(ASF.format(**usual), "a.asf")
+    with pytest.raises(PoseError, match=said):
+        asf_amc.parse_asf(ASF.format(**usual | change), "a.asf")
+
+
+ONE = "HIERARCHY\nROOT a\n{\nOFFSET 0 0 0\nCHANNELS 3 Xrotation Yrotation Zrotation\n}"
+BVH = ONE + "\nMOTION\nFrames: %s\nFrame Time: %s\n%s"
+
+
+@pytest.mark.parametrize(
+    ("frames", "seconds", "rows"),
+    [("-1", "0.01", "1 2 3"), ("0", "0.01", ""), ("1", "nan", "1 2 3"), ("1", "-1", "1 2 3"), ("1", "0", "1 2 3"),
+     ("1", "inf", "1 2 3"), ("2", "0.01", "1 2 3"), ("1", "0.01", "1 2"), ("1", "0.01", "1 2 nan"),
+     ("1", "0.01", "1 2 1e300"), ("99999999999999999999", "0.01", "1 2 3")],
+)  # fmt: skip
+def test_motion_that_cannot_be_is_one_line(frames, seconds, rows):
+    assert bvh.parse_bvh(BVH % ("1", "0.01", "1 2 3"), "a.bvh").values.shape == (1, 3)
+    with pytest.raises(PoseError, match=r"^a\.bvh"):
+        bvh.parse_bvh(BVH % (frames, seconds, rows), "a.bvh")
+
+
+@pytest.mark.parametrize(
+    "tree", ["JOINT a\n{\n}", "", "{\n}", "ROOT a\n{\n}\nROOT b\n{\n}", "}", "ROOT a\n" + "JOINT a\n{\n" * 2000]
+)
+def test_a_tree_that_cannot_be_is_one_line(tree):
+    with pytest.raises(PoseError, match=r"^a\.bvh"):
+        bvh.parse_bvh(f"HIERARCHY\n{tree}\nMOTION\nFrames: 1\nFrame Time: 0.01\n1\n", "a.bvh")

@@ -1,0 +1,83 @@
+"""Checkpoints that are none, or lie about themselves: one line, before anything of their size takes memory."""
+
+import json
+
+import pytest
+import torch
+from pose_apps.support.memory import forget_peak, peak_megabytes, resident_megabytes
+from safetensors.torch import load_file, save_file
+
+from pose.errors import PoseError
+from pose.lifter.checkpoint import load_checkpoint, save_checkpoint
+from pose.lifter.model import LifterConfig, LifterNetwork
+
+USUAL = LifterConfig(dim=16, depth=1, heads=2)
+
+
+@pytest.fixture
+def changed(tiny_lifter, tmp_path):
+    """The tiny lifter with another configuration, other tensors or other metadata."""
+
+    def write(config=None, tensors=None, metadata=None, spoilt=None):
+        known = {"format": "pose-lifter-1", "config": json.dumps(USUAL.to_dict() | (config or {}))}
+        known |= metadata or {}
+        state = load_file(tiny_lifter) | (tensors or {})
+        if spoilt:
+            state[spoilt] = torch.full_like(state[spoilt], torch.nan)
+        save_file(state, tmp_path / "a.safetensors", {k: v for k, v in known.items() if v is not None})
+        return tmp_path / "a.safetensors"
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"config": None, "metadata": {"config": None}}, "configuration is missing or damaged"),
+        ({"metadata": {"config": "{"}}, "configuration is missing or damaged"),
+        ({"metadata": {"config": "[" * 100_000}}, "configuration is missing or damaged"),
+        ({"metadata": {"config": "null"}}, "configuration is missing or damaged"),
+        ({"metadata": {"format": None}}, "not one that pose-train wrote"),
+        ({"config": {"dim": "16"}}, "'dim' is unknown, or '16' is nothing for it"),
+        ({"config": {"dim": True}}, "'dim' is unknown, or 'True' is nothing for it"),
+        ({"config": {"colour": 1}}, "'colour' is unknown"),
+        ({"config": {"dim": 0}}, "dim: must be 1 to 4096"),
+        ({"config": {"dim": 1_000_000_000}}, "dim: must be 1 to 4096"),
+        ({"config": {"depth": 10**9}}, "depth: must be 1 to 64"),
+        ({"config": {"dim": 4096, "depth": 64}}, "of another form"),
+        ({"config": {"heads": 3}}, "configuration cannot be"),
+        ({"config": {"attention": "magic"}}, "configuration cannot be"),
+        ({"config": {"attention": "local", "attention_options": {"window": 10**12}}}, "is nothing for 'window'"),
+        ({"config": {"attention_options": {"wings": 2}}}, "configuration cannot be"),
+        ({"config": {"norm": "none", "init": "torch"}}, "of another form"),
+        ({"tensors": {"more": torch.zeros(3)}}, "of another form"),
+        ({"spoilt": "calibration"}, "no numbers"),
+    ],
+)
+def test_a_checkpoint_that_does_not_fit_itself_is_one_line(changed, changes, said):
+    path = changed(**changes)
+    forget_peak()
+    before = resident_megabytes()
+    with pytest.raises(PoseError) as error:
+        load_checkpoint(path)
+    assert peak_megabytes() - before < 300
+    assert str(error.value).startswith(f"{path}: ")
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff" * 8, b"\xff\xff\xff\xff\xff\xff\xff\x7f{}", b"{" * 100])
+def test_what_is_no_safetensors_file_is_one_line(tmp_path, content):
+    (tmp_path / "a.safetensors").write_bytes(content)
+    with pytest.raises(PoseError, match="not a readable lifter checkpoint"):
+        load_checkpoint(tmp_path / "a.safetensors")
+
+
+@pytest.mark.parametrize("attention", ["softmax", "local", "linformer", "performer", "fastformer"])
+def test_every_mechanism_comes_back_as_it_was(tmp_path, attention):
+    network = LifterNetwork(LifterConfig(dim=16, depth=1, heads=2, attention=attention)).eval()
+    save_checkpoint(network, tmp_path / "a.safetensors")
+    loaded = load_checkpoint(tmp_path / "a.safetensors")
+    assert loaded.config == network.config
+    for name, tensor in network.state_dict().items():
+        assert torch.equal(loaded.state_dict()[name], tensor)
