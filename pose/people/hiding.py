@@ -13,7 +13,8 @@ from pose.types import F32, U8, Keypoints2D, Regions
 LIMBS = {"shoulder", "elbow", "wrist", "hip", "knee", "ankle"}
 THICKNESS = 0.35  # of the trunk's length: how wide limbs are painted
 HEAD = 0.35  # of the trunk's length: the head's radius
-BLUR = 64  # px of the crop that become one
+BLUR = 64  # px that become one
+GRAIN = 4  # of which so many in a row are looked at once
 
 
 class Hiding:
@@ -40,12 +41,16 @@ class Hiding:
         low = np.clip(np.floor(region.centers[0] - reach), 0, limit - 1).astype(int)
         high = np.clip(np.ceil(region.centers[0] + reach), low + 1, limit).astype(int)
         part = image[low[1] : high[1], low[0] : high[0]].copy()
-        size = part.shape[1::-1]
-        small = cv2.resize(part, tuple(max(1, side // BLUR) for side in size), interpolation=cv2.INTER_AREA)
-        mask = np.zeros(size[::-1], np.uint8)
+        mask = np.zeros(part.shape[:2], np.uint8)
         for pose in poses:
             self._cover(mask, pose - low)
-        cv2.copyTo(cv2.resize(small, size, interpolation=cv2.INTER_LINEAR), mask, part)
+        x, y, width, height = cv2.boundingRect(mask)
+        if width:
+            where = slice(y, y + height), slice(x, x + width)
+            cells = max(1, width // BLUR), max(1, height // BLUR)
+            blurred = cv2.resize(part[where][::GRAIN, ::GRAIN], cells, interpolation=cv2.INTER_AREA)
+            blurred = cv2.resize(blurred, (width, height), interpolation=cv2.INTER_LINEAR)
+            cv2.copyTo(blurred, mask[where], part[where])
         return part, low.astype(np.float32)
 
     def _cover(self, mask: U8, pose: F32) -> None:

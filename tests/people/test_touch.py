@@ -41,7 +41,7 @@ def whose(pose, ends):
 
 @pytest.mark.parametrize("view", ["view-a", "view-b"])
 def test_two_people_who_touch_stay_two_people(view, videos, weights_dir):
-    detector = RTMDetDetector(model=weights_dir / "rtmdet-nano-person-320.onnx", device="cpu")
+    detector = RTMDetDetector(model=weights_dir / "rtmdet-nano-person-320.onnx")
     stage = PeopleTracker(detector, BlazePose(model=weights_dir / "blazepose-landmark-full.tflite"))
     with open_source(str(videos / "two-people" / f"{view}.mp4")) as source:
         results = [stage.step(frame.image, frame.index, frame.time) for frame in source]
