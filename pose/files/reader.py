@@ -102,7 +102,7 @@ def load_poses(path: Path | str, *, mapped: bool = False) -> PoseTable:
         raise PoseError(
             f"{path}: has no array {error.args[0]!r}, so it is not a poses.npz of pose-run or pose-lift"
         ) from error
-    except ValueError as error:
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise PoseError(f"{path}: {error}") from error
 
 
@@ -141,7 +141,7 @@ def _from_run(path: Path, arrays: Mapping[str, NDArray[Any]]) -> PoseTable:
         image_size=(int(width), int(height)),
         intrinsics=_shaped(arrays, "intrinsics", (3, 3)),
         fps=float(arrays["fps"]),
-        run=json.loads(str(arrays["run"])),
+        run=_head(arrays["run"]),
         complete=bool(arrays["complete"]),
         format_version=version,
     )
@@ -169,8 +169,17 @@ def _from_lift(arrays: Mapping[str, NDArray[Any]]) -> PoseTable:
     )
 
 
+def _head(text: NDArray[Any]) -> Mapping[str, Any]:
+    head = json.loads(str(text))
+    if not isinstance(head, dict):
+        raise ValueError("its array 'run' is no JSON object")
+    return head
+
+
 def _shaped(arrays: Mapping[str, NDArray[Any]], name: str, shape: tuple[int, ...]) -> NDArray[Any]:
     array = arrays[name]
     if array.shape != shape:
         raise ValueError(f"array {name!r} should have shape {shape}, has {array.shape}")
+    if array.dtype.kind not in "?biuf":
+        raise ValueError(f"array {name!r} should hold numbers, holds {array.dtype}")
     return array

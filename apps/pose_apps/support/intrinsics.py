@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.errors import UsageError
+from pose.errors import PoseError, UsageError
 from pose.files.keypoints import check_intrinsics
+from pose.system.archives import load_array
 
 FORMS = "fx,fy,cx,cy, or a file with the 3x3 matrix: .npy, .json or text"
 
@@ -19,7 +20,7 @@ def read_intrinsics(text: str) -> NDArray[np.float64]:
     try:
         values = _from_file(path) if path.is_file() else [float(part) for part in text.split(",")]
         numbers = np.asarray(values, np.float64)
-    except (ValueError, TypeError, OSError) as error:
+    except (PoseError, ValueError, TypeError, OSError, RecursionError) as error:
         raise UsageError(f"intrinsics: cannot read {text!r}; allowed: {FORMS}") from error
     if numbers.shape == (4,):
         fx, fy, cx, cy = numbers
@@ -33,7 +34,7 @@ def read_intrinsics(text: str) -> NDArray[np.float64]:
 
 def _from_file(path: Path) -> Any:
     if path.suffix == ".npy":
-        return np.load(path, allow_pickle=False)
+        return load_array(path)
     if path.suffix == ".json":
         return json.loads(path.read_text(encoding="utf-8"))
     return np.loadtxt(path, delimiter="," if "," in path.read_text(encoding="utf-8") else None)
