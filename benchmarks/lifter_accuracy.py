@@ -1,12 +1,13 @@
 """Accuracy of the shipped lifters on the test subjects, beside a mean pose and a single-frame MLP of the same data.
 
-    python benchmarks/lifter_accuracy.py --mocap mocap.npz --out accuracy.json
+    python benchmarks/lifter_accuracy.py --mocap cmu.npz,ui-prmd.npz --out accuracy.json
 
-The test subjects were in no training batch; cameras are random but fixed, 30 frames a second. `gt`: the exact 2D of the
-17 joints. `white`: the same with white noise of 5 px in a picture 1000 px wide. `noisy`: with a detector's errors
-instead. `detector`: a detector's skeleton with its errors. `hard`: exact 2D of the test people in strongly changed
-poses. The MLP sees one frame through the same features, is trained on the
-same batches with the same loss, and answers through the same geometry: what it lacks is time.
+The test subjects were in no training batch; cameras are random but fixed, 30 frames a second. `ui-prmd gt` and
+`ui-prmd detector`: people of another laboratory, exact 2D and a detector's skeleton with its errors. The others are
+people of the CMU database. `gt`: the exact 2D of the 17 joints. `white`: the same with white noise of 5 px in a
+picture 1000 px wide. `noisy`: with a detector's errors instead. `detector`: a detector's skeleton with its errors.
+`hard`: exact 2D of the test people in strongly changed poses. The MLP sees one frame through the same features, is
+trained on the same batches with the same loss, and answers through the same geometry: what it lacks is time.
 
 `benchmarks/model_cards.py` makes the model cards, the tables of docs/lifter.md and their picture from the result.
 """
@@ -23,7 +24,7 @@ import torch
 import torch.nn.functional as F
 from pose_datasets.mocap import Clip
 from pose_datasets.synthesis import SynthesisConfig, evaluation_batches, hard_batches
-from pose_datasets.training import MocapConfig, MocapSource
+from pose_datasets.training import MocapConfig, MocapSource, is_ui_prmd
 from torch import Tensor, nn
 from tqdm import tqdm
 
@@ -104,7 +105,10 @@ def with_white_noise(batches: Iterable[LiftBatch]) -> Iterator[LiftBatch]:
 
 
 def test_sets(source: MocapSource) -> Iterator[tuple[str, Iterable[LiftBatch]]]:
-    clips = source.clips("test")
+    clips = [clip for clip in source.clips("test") if not is_ui_prmd(clip)]
+    others = [clip for clip in source.clips("test") if is_ui_prmd(clip)]
+    for condition in ("gt", "detector"):
+        yield f"ui-prmd {condition}", evaluation_batches(others, condition=condition)
     yield "gt", evaluation_batches(clips, condition="gt")
     yield "white", with_white_noise(evaluation_batches(clips, condition="gt"))
     for condition in ("noisy", "detector"):
@@ -131,7 +135,7 @@ def contents(clips: list[Clip]) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mocap", required=True, help="the file that pose-prepare mocap wrote")
+    parser.add_argument("--mocap", required=True, help="the files that pose-prepare wrote, separated by commas")
     parser.add_argument("--out", required=True, type=Path)
     parser.add_argument("--offline", default="offline", help="offline lifter: a name or a checkpoint")
     parser.add_argument("--stream", default="stream", help="streaming lifter: a name or a checkpoint")

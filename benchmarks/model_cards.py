@@ -1,9 +1,9 @@
 """Write the cards of the shipped lifters from their training runs and their measured accuracy.
 
-    pose-train lifter --config configs/train/offline.yaml --data.mocap mocap.npz --out runs/offline     # and stream
-    cp runs/offline/final.safetensors pose/models/offline.safetensors                                   # and stream
-    pose-export offline --format onnx --out pose/models/offline.onnx --overwrite                        # and stream
-    python benchmarks/lifter_accuracy.py --mocap mocap.npz --out docs/lifter-accuracy.json
+    pose-train lifter --config configs/train/offline.yaml --data.mocap cmu.npz,ui-prmd.npz --out runs/offline
+    cp runs/offline/final.safetensors pose/models/offline.safetensors                         # and the same for stream
+    pose-export offline --format onnx --out pose/models/offline.onnx --overwrite
+    python benchmarks/lifter_accuracy.py --mocap cmu.npz,ui-prmd.npz --out docs/lifter-accuracy.json
     python benchmarks/model_cards.py --accuracy docs/lifter-accuracy.json --runs runs
 
 Writes pose/models/offline.json, stream.json and README.md, docs/images/lookahead.png, and what stands between the
@@ -37,16 +37,18 @@ PURPOSE = {
     "stream": "Lifts the 2D keypoints of one person to 3D, frame by frame, 0 to 40 frames late.",
 }
 DATA = {
-    "name": "CMU Graphics Lab Motion Capture Database, seen by virtual cameras",
-    "source": "http://mocap.cs.cmu.edu",
-    "terms": "Free for use in research projects and in products that are sold; the data themselves may not be resold, "
-    "even in converted form.",
+    "name": "CMU Graphics Lab Motion Capture Database and UI-PRMD, seen by virtual cameras",
+    "source": "http://mocap.cs.cmu.edu, https://doi.org/10.3390/data3010002",
+    "terms": "CMU: free for use in research projects and in products that are sold; the data themselves may not be "
+    "resold, even in converted form. UI-PRMD: Open Data Commons Public Domain Dedication and License 1.0.",
     "acknowledgement": "The data used in this project was obtained from mocap.cs.cmu.edu. The database was created "
-    "with funding from NSF EIA-0196217.",
+    "with funding from NSF EIA-0196217. UI-PRMD: Vakanski, Jun, Paul, Baker, A Data Set of Human Body Movements for "
+    "Physical Rehabilitation Exercises, Data 3(1):2, 2018.",
 }
-MEASURED_BY = "python benchmarks/lifter_accuracy.py --mocap mocap.npz --out docs/lifter-accuracy.json"
+MEASURED_BY = "python benchmarks/lifter_accuracy.py --mocap cmu.npz,ui-prmd.npz --out docs/lifter-accuracy.json"
 BASELINES = ("mean pose", "single-frame MLP")  # on every card, for comparison
 START = "train.start_from"
+VERSION_0_1 = "10fac57"  # whose model cards say how the first weights were made
 # Of a run, but not of what it learns from or how.
 INCIDENTAL = {"out", "resume", "overwrite", "quiet", "config", "data.mocap"}
 
@@ -117,9 +119,12 @@ def commands(name: str, run: Path) -> list[str]:
     earlier = []
     if START in extra:
         first = Path(extra[START]).parent
-        earlier = commands(name, first)
-        extra[START] = f"runs/{first.name}/{Path(extra[START]).name}"
-    command = ["pose-train lifter", f"--config {recipe}", "--data.mocap mocap.npz", f"--out runs/{run.name}"]
+        if extra[START] in NAMES:
+            earlier = [f"# {START}={extra[START]}: the weights that version 0.1.0 shipped (commit {VERSION_0_1})"]
+        else:
+            earlier = commands(name, first)
+            extra[START] = f"runs/{first.name}/{Path(extra[START]).name}"
+    command = ["pose-train lifter", f"--config {recipe}", "--data.mocap cmu.npz,ui-prmd.npz", f"--out runs/{run.name}"]
     return [*earlier, " ".join(command + [f"--{key}={_plain(value)}" for key, value in extra.items()])]
 
 
@@ -157,8 +162,8 @@ def document(cards: list[dict[str, Any]]) -> str:
         f"- Measured on {subjects['test']} ({data['test']['minutes']} minutes), which no training batch held.",
         "",
         "No picture and no body scan was used: people differ in their bone lengths only. Most of those recorded are",
-        "adults who walk, run, dance and do sports; expect larger errors in poses that are rarer still, where people",
-        "touch or hide each other, and where the 2D is wrong for long.",
+        "adults who walk, run, dance, exercise and do sports; expect larger errors in poses that are rarer still,",
+        "where people touch or hide each other, and where the 2D is wrong for long.",
     ]
     for one in cards:
         lines += ["", f"## {one['name']}", "", one["purpose"], ""]

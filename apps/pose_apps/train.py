@@ -149,7 +149,7 @@ def _report(trainer: "Trainer", source: "MocapSource | Human36mSource") -> None:
     from pose.training.sigma import calibrate
 
     network = trainer.averaged_network.eval()
-    calibrate(network, source.evaluation("validation").values())
+    calibrate(network, source.calibration())
     path = trainer.folder / "final.safetensors"
     save_checkpoint(network, path)
     for name, batches in source.evaluation("test").items():

@@ -82,6 +82,10 @@ class Human36mSource:
         """A fixed sample of "validation" or "test". The test set's own numbers are those of `pose-eval`."""
         return {self._config.input_2d if self._config.protocol == "V" else "sh": self._pieces(self._sequences(part))}
 
+    def calibration(self) -> list[Iterator[LiftBatch]]:
+        """What sigma is calibrated on: the sample of the validation subjects."""
+        return list(self.evaluation("validation").values())
+
     def _sequences(self, part: str) -> list[LabelledSequence]:
         if part == "validation":
             return self._validation

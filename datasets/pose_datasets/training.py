@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pose.sequences import LiftBatch
+from pose_datasets.dialects import in_dialect, level
 from pose_datasets.mocap import Clip, load_clips, split
-from pose_datasets.synthesis import Synthesis, SynthesisConfig, evaluation_batches
+from pose_datasets.synthesis import Synthesis, SynthesisConfig, evaluation_batches, hard_batches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,3 +53,21 @@ class MocapSource:
             condition: evaluation_batches(self.clips(part), condition=condition, config=self._config.synthesis)
             for condition in ("gt", "detector")
         }
+
+    def calibration(self) -> list[Iterator[LiftBatch]]:
+        """What sigma is calibrated on: the validation subjects of each laboratory apart, seen exactly and by a
+        detector, in a dialect that tells nothing of errors as well, and in unusual poses."""
+        clips, config = self.clips("validation"), self._config.synthesis
+        laboratories = [[c for c in clips if is_ui_prmd(c) == theirs] for theirs in (False, True)]
+        sets = [hard_batches(clips, condition="gt", count=2, config=config)]
+        for people in filter(None, laboratories):
+            for condition in ("gt", "detector"):
+                sets.append(evaluation_batches(people, condition=condition, config=config))
+            detected = evaluation_batches(people, condition="detector", config=config)
+            sets.append(in_dialect(detected, level(1.0)))
+        return sets
+
+
+def is_ui_prmd(clip: Clip) -> bool:
+    """Whether somebody of UI-PRMD moves there, and not of the CMU database."""
+    return clip.subject.startswith("uiprmd-")

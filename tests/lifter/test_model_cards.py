@@ -18,7 +18,8 @@ from model_cards import between, flat, main, settings
 
 ROOT = Path(__file__).parents[2]
 FIGURES = ("mpjpe", "p_mpjpe", "velocity", "acceleration", "inside", "root")
-CONDITIONS = ("gt", "white", "noisy", "detector", "hard")
+BENDS = {"angles": {"knee": [{"above": 0.0, "below": 8.0, "bias": 5.0, "error": 6.0, "count": 9}]}}
+CONDITIONS = ("ui-prmd gt", "ui-prmd detector", "gt", "white", "noisy", "detector", "hard")
 MODELS = ("mean pose", "offline", "stream, look-ahead 0", "stream, look-ahead 4", "single-frame MLP")
 
 
@@ -40,7 +41,7 @@ def finished(tmp_path):
     """
     runs, models, docs = (tmp_path / name for name in ("runs", "models", "docs"))
     figures = {
-        model: {c: {key: 10.0 * number + place for place, key in enumerate(FIGURES)} for c in CONDITIONS}
+        model: {c: {key: 10.0 * number + place for place, key in enumerate(FIGURES)} | BENDS for c in CONDITIONS}
         for number, model in enumerate(MODELS, start=1)
     }
     part = {"subjects": ["01"], "clips": 1, "minutes": 1.5}
