@@ -81,7 +81,7 @@ def write_run(path, frames=10):
         for index in range(frames):
             ids = np.array([3, 8] if 2 <= index < 7 else [3])
             n = len(ids)
-            keypoints = (100 * ids[:, None, None] + index + np.zeros((n, 17, 2))).astype(np.float32)
+            keypoints = (50 * ids[:, None, None] + index + np.zeros((n, 17, 2))).astype(np.float32)
             ones = np.ones((n, 17), np.float32)
             people = People(
                 index, index / 25, ids, np.zeros((n, 4), np.float32), np.ones(n, np.float32), keypoints, ones
@@ -96,12 +96,12 @@ def test_one_person_of_a_run(run, tmp_path):
 
     poses = write_run(tmp_path / "poses.npz")
     assert run("sequence", "--source", poses, "--out", tmp_path / "longest.npz")[0] == 0
-    assert read_keypoints(tmp_path / "longest.npz").keypoints[4, 0].tolist() == [304, 304]
+    assert read_keypoints(tmp_path / "longest.npz").keypoints[4, 0].tolist() == [154, 154]
     status, out, _ = run("sequence", "--source", poses, "--person", "8", "--out", tmp_path / "second.npz")
     assert (status, out) == (0, f"wrote {tmp_path / 'second.npz'}: person 8, seen in 5 frames\n")
     second = read_keypoints(tmp_path / "second.npz")
     assert second.scores[:, 0].tolist() == [0, 0, 1, 1, 1, 1, 1, 0, 0, 0]
-    assert second.keypoints[3, 0].tolist() == [803, 803]
+    assert second.keypoints[3, 0].tolist() == [403, 403]
     assert second.intrinsics[0, 0] == 500
     status, _, err = run("sequence", "--source", poses, "--person", "5", "--out", tmp_path / "x.npz")
     assert (status, err) == (2, f"error: --person: 5 is not in {poses}; it has 3, 8\n")
