@@ -1,5 +1,6 @@
 """Training batches on their way from a source to the device: made by other processes, as tensors, mirrored."""
 
+import os
 import random
 import time
 from collections.abc import Iterator, Sequence
@@ -81,7 +82,8 @@ class _Steps(Dataset[TensorBatch]):
 def load(source: BatchSource, numbers: Sequence[int], workers: int, device: torch.device) -> Iterator[TensorBatch]:
     """The batches `numbers` of a source, in order, on `device`; the next ones are made while one is trained on.
 
-    workers: processes that make them; 0: a thread of this process, which suits a machine of few cores.
+    workers: processes that make them, no more than there are cores; 0: a thread of this process, which suits a machine
+    of few.
     """
     if workers == 0:
         yield from (batch.to(device) for batch in _by_a_thread(source, numbers))
@@ -90,7 +92,7 @@ def load(source: BatchSource, numbers: Sequence[int], workers: int, device: torc
         _Steps(source),
         batch_size=None,
         sampler=numbers,
-        num_workers=workers,
+        num_workers=min(workers, os.cpu_count() or 1),
         pin_memory=device.type == "cuda",
         prefetch_factor=4,
         multiprocessing_context="forkserver",  # a fork of a process with threads may hang
