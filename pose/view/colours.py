@@ -1,9 +1,11 @@
-"""Colours, RGB. They come from the set of Okabe and Ito (2008), which people with any kind of colour vision tell apart.
+"""Colours, RGB.
 
-The person's left is sky blue, the right orange, the middle white; a person's own colour (label, floor mark) is never
-one of those three.
+The person's left is sky blue, the right orange, of the set of Okabe and Ito (2008), which people with any kind of
+colour vision tell apart; the middle is white. A person's own colour (badge, outline, floor mark) is never one of those
+three; the ten lie at least 30 apart in CIELAB, from each other and from the three.
 """
 
+import functools
 from typing import Any
 
 from pose.skeletons import H36M17, Skeleton
@@ -12,20 +14,29 @@ RGB = tuple[int, int, int]
 
 SIDE_COLOURS: dict[str, RGB] = {"left": (86, 180, 233), "right": (240, 144, 10), "centre": (245, 245, 245)}
 PERSON_COLOURS: tuple[RGB, ...] = (
-    (240, 228, 66),
-    (0, 178, 130),
-    (204, 121, 167),
-    (50, 90, 210),
-    (213, 70, 40),
-    (160, 160, 160),
+    (250, 235, 60),
+    (0, 165, 120),
+    (240, 130, 200),
+    (35, 75, 225),
+    (205, 40, 50),
+    (150, 150, 150),
+    (150, 50, 165),
+    (150, 225, 60),
+    (125, 80, 40),
+    (0, 110, 120),
 )
 INK: RGB = (16, 18, 22)
 PAPER: RGB = (250, 250, 250)
 
 
 def person_colour(person: int) -> RGB:
-    """The colour of a person's id; it repeats after six people."""
+    """The colour of a person's id; it repeats after ten people."""
     return PERSON_COLOURS[person % len(PERSON_COLOURS)]
+
+
+def rim_colour(person: int) -> RGB:
+    """What a person's limbs are outlined with: the person's colour, darker."""
+    return mix(person_colour(person), INK, 0.25)
 
 
 def ink_on(colour: RGB) -> RGB:
@@ -34,6 +45,7 @@ def ink_on(colour: RGB) -> RGB:
     return INK if 0.299 * red + 0.587 * green + 0.114 * blue > 130 else PAPER
 
 
+@functools.lru_cache(maxsize=4096)  # a picture asks for the same few hundred again and again
 def mix(colour: RGB, other: RGB, share: float) -> RGB:
     """`colour` with `share` (0 to 1) of `other` in it."""
     red, green, blue = (round(a + (b - a) * share) for a, b in zip(colour, other, strict=True))

@@ -39,6 +39,8 @@ def strokes(image: U8, segments: NDArray[np.floating], colour: RGB, width: float
 
 def discs(image: U8, centres: NDArray[np.floating], radius: float, colour: RGB) -> None:
     """Filled circles. centres: (N, 2) px."""
+    if len(centres) == 0:
+        return
     if radius >= _SMALL:
         for centre in _fixed(centres).tolist():
             cv2.circle(image, centre, round(radius * (1 << _SHIFT)), colour, cv2.FILLED, cv2.LINE_AA, _SHIFT)

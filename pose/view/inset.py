@@ -1,7 +1,8 @@
 """The small 3D picture beside or inside the overlay: the people on a floor, seen from the side and a little above.
 
-Limbs have the colours of the 2D skeleton and pale with distance; shadows, trails and a ring in the person's colour show
-where each one stands; the haze around a joint is its uncertainty. The viewpoint sways slowly: parallax shows depth.
+Limbs have the colours of the 2D skeleton and pale with distance; outlines, heads, trails and a ring have the person's
+own, and shadows show where each one stands; the haze around a joint is its uncertainty. The viewpoint sways slowly:
+parallax shows depth.
 """
 
 import math
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from pose.skeletons import H36M17
 from pose.types import F32, U8, FrameResult
 from pose.view import draw
-from pose.view.colours import INK, PAPER, RGB, SIDE_COLOURS, edge_side, mix, person_colour
+from pose.view.colours import PAPER, RGB, SIDE_COLOURS, edge_side, mix, person_colour, rim_colour
 from pose.view.upright import Upright
 
 F64 = NDArray[np.float64]
@@ -37,22 +38,30 @@ _COME_NEAR_SECONDS = 2.0
 _TRAIL_SECONDS = 2.5
 _TRAIL_STEP = 0.1  # s
 _MOST_PEOPLE = 6
+_ZOOMED_TO = 6.0  # m behind the nearest person; who stands farther away does not make the view wider
 _LIMB_WIDTH = 0.07  # m, of a usual grown person, as the next two
-_WIDEST_HAZE = 0.25  # m; wider ones would hide the others
+_WIDEST_HAZE = 0.5  # m; wider ones would fill the picture
+_HAZE_OPACITY = 0.55  # in its middle, and half of it at sigma
+_HAZE_REACH = 2.6  # sigma, where it ends
+_HAZE_PIXELS = 64  # along a side at most, and made larger then: it is smooth
 _HEAD_RADIUS = 0.095  # m
 _RING_RADIUS = 0.34  # m
 _PALEST = 0.5
+_SHADES_OF_PALE = 64
+
+HAZE_WORDS = "68 % of joints are in their haze"
 
 _HEAD = H36M17.index("head")
 _EDGES = np.array(H36M17.edges)
 _EDGE_COLOURS = [SIDE_COLOURS[edge_side(H36M17, a, b)] for a, b in H36M17.edges]
+_SHADES = np.array([SIDE_COLOURS[H36M17.side(joint)] for joint in range(len(H36M17))], np.float32)
 _TURN = np.linspace(0, 2 * math.pi, 49)
 _RING = np.stack([np.cos(_TURN), np.sin(_TURN), np.zeros(49)], axis=1).astype(np.float32)
 _SPINE_AND_LEG = np.array([H36M17.index(name) for name in ("head", "thorax", "pelvis", "left_knee", "left_ankle")])
 _USUAL_LENGTH = 1.6  # m, along them, of a grown person
 _MIDDLE = 0.97  # m, half as high as the room
 # Room that a person of any pose is given, so that the view does not zoom with every squat: a cylinder.
-_ROOM = np.concatenate([_RING[::6] * 0.55, _RING[::6] * 0.55 + [0, 0, 2.02]]).astype(np.float32)
+_ROOM = np.concatenate([_RING[::6] * _RING_RADIUS, _RING[::6] * 0.25 + [0, 0, 1.85]]).astype(np.float32)
 
 
 class _View:
@@ -104,7 +113,7 @@ class Inset:
         self._draw_trails(image, view, unit)
         _draw_marks(image, view, ids, placed, unit)
         _draw_haze(image, view, placed, sigma)
-        _draw_bodies(image, view, placed)
+        _draw_bodies(image, view, ids, placed)
         _draw_labels(image, view, ids, placed, unit)
         _draw_caption(image, unit)
         return image
@@ -120,18 +129,18 @@ class Inset:
         return ids, placed, np.nan_to_num(poses.sigma[rows]) / np.float32(1000)
 
     def _follow(self, placed: F32, time: float) -> _View:
-        """The view of this moment: it moves smoothly towards what would show everybody."""
+        """The view of this moment: it moves smoothly towards what would show everybody near, the nearest one first."""
         elapsed, self._time = max(0.0, time - self._time), time
         first = self._distance == 0
         azimuth = _AZIMUTH + _SWAY * math.sin(2 * math.pi * time / _SWAY_SECONDS)
-        if len(placed):
-            step = _middle_of(placed) - self._middle
+        near = placed[placed[:, 0, 1] < placed[:1, 0, 1] + _ZOOMED_TO]
+        if len(near):
+            step = _middle_of(near) - self._middle
             self._middle += step * np.float32(1 if first else _share(elapsed, _FOLLOW_SECONDS))
         view = _View(self.size, self._middle.copy(), azimuth)
-        if len(placed):
-            rooms = [_ROOM * _growth(body) + body[0] * np.array([1, 1, 0], np.float32) for body in placed]
-            room = np.concatenate(rooms + list(placed))
-            change = view.fitting_distance(room) - self._distance
+        if len(near):
+            rooms = [_ROOM * _growth(body) + body[0] * np.array([1, 1, 0], np.float32) for body in near]
+            change = view.fitting_distance(np.concatenate([*rooms, *near])) - self._distance
             seconds = _BACK_OFF_SECONDS if change > 0 else _COME_NEAR_SECONDS
             self._distance += change * (1 if first else _share(elapsed, seconds))
         view.distance = self._distance or view.fitting_distance(_ROOM)
@@ -213,17 +222,40 @@ def _draw_marks(image: U8, view: _View, ids: list[int], placed: F32, unit: float
 
 
 def _draw_haze(image: U8, view: _View, placed: F32, sigma: F32) -> None:
-    """A translucent disc of radius sigma, up to a limit, around every joint whose sigma reaches out of the limb."""
-    clear = image.copy()
-    pixels, scale = view.project(placed)
-    for body in range(len(placed)):
-        for joint in np.flatnonzero(sigma[body] > _LIMB_WIDTH / 2).tolist():
-            radius = min(float(sigma[body, joint]), _WIDEST_HAZE) * float(scale[body, joint])
-            draw.discs(image, pixels[body, None, joint], radius, SIDE_COLOURS[H36M17.side(joint)])
-    cv2.addWeighted(image, 0.25, clear, 0.75, 0, dst=image)
+    """A soft spot around every joint whose sigma, the radius that holds it in 68 %, reaches out of the limb.
+
+    A spot is a Gaussian, which is a product of one over x and one over y: all of them together are a product of two
+    matrices. It is made in coarse pixels, on the part of the picture that the spots lie in.
+    """
+    body, joint = np.nonzero(sigma > _LIMB_WIDTH / 2)
+    places, scale = view.project(placed[body, joint])
+    pixels = places.astype(np.float32)
+    radii = (np.minimum(sigma[body, joint], _WIDEST_HAZE) * scale)[:, None].astype(np.float32)
+    size = np.array(image.shape[1::-1])
+    inside = ((pixels + _HAZE_REACH * radii > 0) & (pixels - _HAZE_REACH * radii < size - 1)).all(axis=1)
+    if not inside.any():
+        return
+    pixels, radii, joint = pixels[inside], radii[inside], joint[inside]
+    low = np.clip(np.floor((pixels - _HAZE_REACH * radii).min(axis=0)), 0, size - 1).astype(int)
+    high = np.clip(np.ceil((pixels + _HAZE_REACH * radii).max(axis=0)) + 1, low + 1, size).astype(int)
+    across, down = (
+        np.exp2(-(((low[axis] + _coarse(high[axis] - low[axis]) - pixels[:, axis, None]) / radii) ** 2))
+        for axis in (0, 1)
+    )
+    coloured = (down[:, :, None] * _SHADES[joint, None]).reshape(len(joint), -1)  # (N, rows and channels)
+    dense, tint = down.T @ across, (coloured.T @ across).reshape(-1, 3, across.shape[1]).transpose(0, 2, 1)
+    share = (1 - (1 - _HAZE_OPACITY) ** dense) / np.maximum(dense, 1e-6)
+    patch = image[low[1] : high[1], low[0] : high[0]]
+    cv2.add(patch, cv2.resize((tint * share[..., None]).astype(np.uint8), patch.shape[1::-1]), dst=patch)
 
 
-def _draw_bodies(image: U8, view: _View, placed: F32) -> None:
+def _coarse(length: int) -> F32:
+    """Where on a line of `length` px the middles of the haze's pixels lie."""
+    count = min(int(length), _HAZE_PIXELS)
+    return ((np.arange(count, dtype=np.float32) + 0.5) * length / count - 0.5).astype(np.float32)
+
+
+def _draw_bodies(image: U8, view: _View, ids: list[int], placed: F32) -> None:
     """All limbs of all people, the far ones first."""
     if len(placed) == 0:
         return
@@ -234,7 +266,7 @@ def _draw_bodies(image: U8, view: _View, placed: F32) -> None:
     growth = [_growth(body) for body in placed]
     for row in np.argsort(sizes, kind="stable").tolist():
         body, edge = divmod(row, len(_EDGES))
-        ink, colour = mix(INK, _BOTTOM, pale[row]), mix(_EDGE_COLOURS[edge], _BOTTOM, pale[row])
+        ink, colour = mix(rim_colour(ids[body]), _BOTTOM, pale[row]), mix(_EDGE_COLOURS[edge], _BOTTOM, pale[row])
         grown = growth[body] * float(sizes[row])
         width = _LIMB_WIDTH * grown
         draw.strokes(image, segments[row, None], ink, width + max(2.0, 0.35 * width))
@@ -242,25 +274,33 @@ def _draw_bodies(image: U8, view: _View, placed: F32) -> None:
         if _EDGES[edge, 1] == _HEAD:
             radius = _HEAD_RADIUS * grown
             draw.discs(image, segments[row, 1:], radius + max(1.0, 0.12 * radius), ink)
-            draw.discs(image, segments[row, 1:], radius, colour)
+            own = mix(mix(person_colour(ids[body]), PAPER, 0.25), _BOTTOM, pale[row])
+            draw.discs(image, segments[row, 1:], radius, own)
 
 
 def _paleness(sizes: F64) -> list[float]:
     """The share of background in each limb's colour, growing with depth. sizes: px a metre."""
     depth = sizes.max() / sizes - 1
-    return (_PALEST * depth / max(float(depth.max()), 0.3)).tolist()
+    share = _PALEST * depth / max(float(depth.max()), 0.3)
+    return (np.rint(share * _SHADES_OF_PALE) / _SHADES_OF_PALE).tolist()
 
 
 def _draw_labels(image: U8, view: _View, ids: list[int], placed: F32, unit: float) -> None:
     for person, body in zip(ids, placed, strict=True):
-        pixels, _ = view.project(body[_HEAD] + np.array([0, 0, 0.15], np.float32))
-        draw.label(image, str(person), (float(pixels[0]), float(pixels[1])), 7.5 * unit, person_colour(person))
+        pixels, scale = view.project(body[_HEAD] + np.array([0, 0, 0.15 * _growth(body)], np.float32))
+        x, y = pixels.tolist()
+        if 0 <= x < image.shape[1] and 0 <= y < image.shape[0]:  # who is outside of the view has no badge at its edge
+            height = min(max(7.0, 0.07 * float(scale)), 11 * max(unit, 0.7))
+            draw.label(image, str(person), (x, y), height, person_colour(person))
 
 
 def _draw_caption(image: U8, unit: float) -> None:
-    size = max(6.0, 7 * unit)
-    draw.text(image, "3D", (size, 1.7 * size), size, PAPER)
-    words = "grid 1 m"
-    small = max(5.0, 6 * unit)
-    x = image.shape[1] - draw.text_width(words, small) - size
-    draw.text(image, words, (x, image.shape[0] - 1.7 * small), small, mix(_GRID, PAPER, 0.4))
+    """What the picture is, above; what the haze says, below. As large as can be read and as there is room for."""
+    height, width = image.shape[:2]
+    letters = max(8.0, 8.5 * unit)
+    quiet = mix(_GRID, PAPER, 0.5)
+    margin = letters
+    above = "3D, grid 1 m"
+    letters = min(letters, letters * (width - 2 * margin) / draw.text_width(HAZE_WORDS, letters))
+    draw.text(image, above, (margin, 1.6 * letters), letters, quiet)
+    draw.text(image, HAZE_WORDS, (margin, height - 1.6 * letters), letters, quiet)

@@ -1,8 +1,10 @@
-"""What a run saw, drawn on its pictures: 2D skeletons coloured by side, ids, and the 3D inset.
+"""What a run saw, drawn on its pictures: 2D skeletons coloured by side, ids, the time, and the 3D inset.
 
 On landscape pictures the inset lies in the corner that hides least, and moves only when people stay under it; beside
-portrait and square ones, where any corner hides somebody, it gets a panel of its own.
+portrait and square ones, where any corner hides somebody, it gets a narrow panel of its own.
 """
+
+from dataclasses import replace
 
 import cv2
 import numpy as np
@@ -10,10 +12,12 @@ from numpy.typing import NDArray
 
 from pose.repair.sides import with_lifted_sides
 from pose.skeletons import Skeleton
-from pose.types import F32, U8, FrameResult
+from pose.types import F32, U8, FrameResult, People
 from pose.view import draw
-from pose.view.colours import INK, PAPER, SIDE_COLOURS, edge_side, mix, person_colour
+from pose.view.colours import PAPER, RGB, SIDE_COLOURS, edge_side, mix, person_colour, rim_colour
+from pose.view.head import Head
 from pose.view.inset import Inset
+from pose.view.legend import Legend
 from pose.wholebody import FACE, HANDS
 
 _HIDDEN_BELOW = 0.12  # scores under this are not drawn,
@@ -23,7 +27,9 @@ _LANDSCAPE = 1.2  # width / height from which on the inset lies in a corner
 _CORNER_SHARE = 0.42  # of the picture's height
 _CORNER_OPACITY = 0.9
 _MOVE_SECONDS = 1.5  # how long another corner must be clearly better
-_HAIR_SHARE = 0.06  # of the box's height that a label stays above it: boxes of keypoints end at the eyes
+_PANEL_SHARE = 0.6  # of the width of a portrait picture that the panel adds
+_BADGE_SHARE = 0.026  # of the person's height: the capitals of the id,
+_BADGE_LEAST, _BADGE_MOST = 6.0, 14.0  # within these, in units of the picture; px at least the first
 _FACE = ("nose", "eye", "ear", "mouth")
 _HAND = ("pinky", "index", "thumb")
 # Of a limb's thickness: joints of the face and the hand, and the many points that trace a face or fingers.
@@ -46,19 +52,22 @@ class Overlay:
         self._edge_sides = np.array([edge_side(skeleton, a, b) for a, b in skeleton.edges])
         self._shares = np.array([thickness(name) for name in skeleton.names])
         self._edge_shares = self._shares[self._edges].max(axis=1)
+        self._head = Head(skeleton)
+        self._unit = _unit(size)
+        self._legend = Legend(size, self._unit)
         width, height = size
         self._beside = width < _LANDSCAPE * height
         self._inset: Inset | None = None
         self._corner: _Corner | None = None
         self.output_size = size
         if inset and self._beside:
-            panel = min(width, height)
+            panel = max(1, round(_PANEL_SHARE * min(width, height)))
             self._inset = Inset((panel, height))
             self.output_size = width + panel, height
         elif inset:
             side = round(_CORNER_SHARE * height)
             self._inset = Inset((round(1.1 * side), side))
-            self._corner = _Corner(size, self._inset.size)
+            self._corner = _Corner(size, self._inset.size, self._legend.height)
 
     def draw(self, image: U8, result: FrameResult) -> U8:
         """The picture with everything drawn on it, a new (H, W, 3) uint8 RGB of `output_size`.
@@ -72,6 +81,7 @@ class Overlay:
         canvas[:, :width] = image
         picture = canvas[:, :width]
         self._draw_people(picture, result)
+        self._legend.paste(picture, result.time)
         if self._inset is not None:
             inset = self._inset.render(result)
             if self._corner is None:
@@ -81,51 +91,66 @@ class Overlay:
         return canvas
 
     def _draw_people(self, image: U8, result: FrameResult) -> None:
-        people = result.people
         keypoints, scores = with_lifted_sides(result, self._skeleton)
+        people = replace(result.people, keypoints=keypoints, scores=scores)
         rows = np.argsort(people.boxes[:, 3], kind="stable").tolist()  # who stands lower is nearer: drawn last
         for row in rows:
-            self._draw_skeleton(image, people.boxes[row], keypoints[row], scores[row])
-        unit = _unit(self._size)
+            self._draw_skeleton(image, people, row)
         for row in rows:
-            x1, y1, x2, y2 = people.boxes[row].tolist()
-            person = int(people.ids[row])
-            top = y1 - _HAIR_SHARE * (y2 - y1) - 2 * unit
-            draw.label(image, str(person), ((x1 + x2) / 2, top), 9 * unit, person_colour(person))
+            self._draw_badge(image, people, row)
 
-    def _draw_skeleton(self, image: U8, box: F32, keypoints: F32, scores: F32) -> None:
+    def _draw_badge(self, image: U8, people: People, row: int) -> None:
+        """The id, beyond the crown of the head, as large as the person is."""
+        box, person = people.boxes[row], int(people.ids[row])
+        known = np.isfinite(people.keypoints[row]).all(axis=1)
+        crown, away = self._head.crown(people.keypoints[row], np.where(known, people.scores[row], 0), box)
+        share = _BADGE_SHARE * float(box[3] - box[1])
+        height = max(_BADGE_LEAST, min(max(share, _BADGE_LEAST * self._unit), _BADGE_MOST * self._unit))
+        x, y = np.clip(crown + 1.1 * height * away, -draw.FAR, draw.FAR).tolist()
+        draw.label(image, str(person), (x, y + 0.95 * height), height, person_colour(person))
+
+    def _draw_skeleton(self, image: U8, people: People, row: int) -> None:
         """In layers of equal opacity, the faint ones first: what overlaps inside a layer does not add up."""
+        box, keypoints, scores = people.boxes[row], people.keypoints[row], people.scores[row]
+        rim = rim_colour(int(people.ids[row]))
         known = np.isfinite(keypoints.sum(axis=1))
         share = np.where(known, (scores - _HIDDEN_BELOW) / (_FULL_FROM - _HIDDEN_BELOW), 0)
-        levels = np.ceil(np.clip(share, 0, 1) * _LEVELS).astype(np.int64)
+        face = np.where(self._head.face, self._head.opacity(keypoints, np.where(known, scores, 0)), 1)
+        levels = np.ceil(np.clip(share, 0, 1) * face * _LEVELS).astype(np.int64)
         limb_levels = levels[self._edges].min(axis=1)
         points = np.clip(np.where(known[:, None], keypoints, 0), -draw.FAR, draw.FAR)
-        width = max(1.2, min(3.6 * _unit(self._size), 0.016 * float(box[3] - box[1])))
+        width = max(1.2, min(3.6 * self._unit, 0.016 * float(box[3] - box[1])))
         for level in range(1, _LEVELS + 1):
             joints, limbs = np.equal(levels, level), np.equal(limb_levels, level)
             if not joints.any():  # then no limb has this level either
                 continue
             area = np.concatenate([points[joints], points[self._edges[limbs]].reshape(-1, 2)])
             with draw.layer(image, area, 2 * width + 2, level / _LEVELS) as (canvas, corner):
-                self._draw_limbs(canvas, points - corner, limbs, width)
-                self._draw_joints(canvas, points - corner, joints, width)
+                self._draw_limbs(canvas, points - corner, limbs, width, rim)
+                self._draw_joints(canvas, points - corner, joints, width, rim)
 
-    def _draw_limbs(self, canvas: U8, points: F32, chosen: NDArray[np.bool_], width: float) -> None:
+    def _draw_limbs(self, canvas: U8, points: F32, chosen: NDArray[np.bool_], width: float, rim: RGB) -> None:
         segments = points[self._edges]
-        groups = [(chosen & (self._edge_shares == share), share) for share in (_FINEST, _FINE, 1.0)]
+        groups = _groups(chosen, self._edge_shares)
         for rows, share in groups:
-            draw.strokes(canvas, segments[rows], INK, share * width + 2 * _rim(width, share))
+            draw.strokes(canvas, segments[rows], rim, share * width + 2 * _rim(width, share))
         for rows, share in groups:
             for side, colour in SIDE_COLOURS.items():
                 draw.strokes(canvas, segments[rows & (self._edge_sides == side)], colour, share * width)
 
-    def _draw_joints(self, canvas: U8, points: F32, chosen: NDArray[np.bool_], width: float) -> None:
-        groups = [(chosen & (self._shares == share), share) for share in (_FINEST, _FINE, 1.0)]
+    def _draw_joints(self, canvas: U8, points: F32, chosen: NDArray[np.bool_], width: float, rim: RGB) -> None:
+        groups = _groups(chosen, self._shares)
         for rows, share in groups:
-            draw.discs(canvas, points[rows], share * width + 0.6 * _rim(width, share), INK)
+            draw.discs(canvas, points[rows], share * width + 0.6 * _rim(width, share), rim)
         for rows, share in groups:
             for side, colour in SIDE_COLOURS.items():
                 draw.discs(canvas, points[rows & (self._sides == side)], share * width, mix(colour, PAPER, 0.35))
+
+
+def _groups(chosen: NDArray[np.bool_], shares: NDArray[np.float64]) -> list[tuple[NDArray[np.bool_], float]]:
+    """The chosen limbs or joints of each thickness, where there are any, the finest first."""
+    groups = [(chosen & (shares == share), share) for share in (_FINEST, _FINE, 1.0)]
+    return [(rows, share) for rows, share in groups if rows.any()]
 
 
 def _rim(width: float, share: float) -> float:
@@ -149,10 +174,11 @@ def _unit(size: tuple[int, int]) -> float:
 class _Corner:
     """Where on a landscape picture the inset lies."""
 
-    def __init__(self, size: tuple[int, int], inset: tuple[int, int]) -> None:
+    def __init__(self, size: tuple[int, int], inset: tuple[int, int], below: int) -> None:
+        """size, inset: (width, height) px. below: px at the lower edge that stay free."""
         width, height = size
         margin = round(0.02 * height)
-        right, low = width - inset[0] - margin, height - inset[1] - margin
+        right, low = width - inset[0] - margin, height - inset[1] - max(margin, below)
         self._places = [(right, margin), (margin, margin), (right, low), (margin, low)]
         self._inset = inset
         self._current = -1

@@ -2,14 +2,17 @@
 
 import time
 from dataclasses import replace
+from itertools import combinations
 
+import cv2
 import numpy as np
 import pytest
 from pose_fakes import STANDING, random_result, seen_result
 
 from pose.skeletons import BLAZEPOSE33, H36M17, WHOLEBODY133
 from pose.types import FrameResult, People, Poses3D
-from pose.view.colours import PERSON_COLOURS, SIDE_COLOURS, person_colour
+from pose.view.colours import PERSON_COLOURS, SIDE_COLOURS, person_colour, rim_colour
+from pose.view.legend import clock
 from pose.view.overlay import Overlay, thickness
 from pose.wholebody import FACE, HANDS
 
@@ -103,13 +106,104 @@ def test_a_doubtful_joint_is_fainter():
     assert 0 < strength[0] < strength[1] < strength[2]
 
 
-def test_each_person_is_labelled_in_its_colour_above_the_box():
-    result = seen_result([(-0.8, 0, 4.0), (0.8, 0, 4.0)])
+def _badge(image, person):
+    """Where the badge of a person is, (2,) px, and its area."""
+    rows, columns = np.nonzero((image == person_colour(person)).all(axis=2))
+    return np.array([columns.mean(), rows.mean()]), len(rows)
+
+
+def _turned(degrees):
+    c, s = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
+    return (STANDING @ np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]])).astype(np.float32)
+
+
+@pytest.mark.parametrize("degrees", [0, 90, 180, -60])
+def test_the_badge_sits_at_the_head_whatever_way_the_body_lies(degrees):
+    result = seen_result([(0, 0, 5.0)], _turned(degrees))
     image = Overlay((640, 480), H36M17, inset=False).draw(_picture((640, 480)), result)
-    for person, box in zip(result.people.ids, result.people.boxes, strict=True):
-        middle = int(box[[0, 2]].mean())
-        area = image[int(box[1]) - 45 : int(box[1]), middle - 12 : middle + 12].reshape(-1, 3)
-        assert (area == person_colour(int(person))).all(axis=1).mean() > 0.04
+    points = result.people.keypoints[0]
+    head, neck = points[H36M17.index("head")], points[H36M17.index("thorax")]
+    place, _ = _badge(image, 1)
+    beyond = place - head
+    assert 4 < np.linalg.norm(beyond) < 2 * np.linalg.norm(head - neck)
+    assert beyond @ (head - neck) > 0.9 * np.linalg.norm(beyond) * np.linalg.norm(head - neck)
+
+
+def test_the_badge_is_as_large_as_the_person():
+    result = seen_result([(-0.8, 0, 3.0), (1.5, 0, 9.0)], size=(1280, 960))
+    image = Overlay((1280, 960), H36M17, inset=False).draw(_picture((1280, 960)), result)
+    (_, near), (_, far) = _badge(image, 1), _badge(image, 2)
+    assert near > 1.5 * far > 60
+
+
+def test_each_person_is_outlined_in_its_colour():
+    result = seen_result([(-0.8, 0, 3.0), (0.8, 0, 3.0)], size=(1280, 960))
+    image = Overlay((1280, 960), H36M17, inset=False).draw(_picture((1280, 960)), result)
+    for person, box in zip(result.people.ids.tolist(), result.people.boxes.astype(int), strict=True):
+        area = image[box[1] : box[3], box[0] - 4 : box[2] + 4].astype(int)
+        found = [(np.abs(area - rim_colour(any_id)).max(axis=2) < 12).sum() for any_id in (1, 2)]
+        assert found[person - 1] > 100 > 10 > found[2 - person]
+
+
+def _face(way):
+    """A head of BlazePose that shows its face (way 1), or its back (way -1), and the shoulders below."""
+    names = BLAZEPOSE33.names
+    keypoints, scores = np.zeros((1, 33, 2), np.float32), np.zeros((1, 33), np.float32)
+    places = {"nose": (0, 0), "left_eye": (12, -6), "left_ear": (30, 0), "left_shoulder": (70, 90)}
+    for name, (x, y) in places.items():
+        for side, sign in (("left", 1), ("right", -1)):
+            row = names.index(name.replace("left", side))
+            keypoints[0, row], scores[0, row] = (320 + way * sign * x, 200 + y), 1
+    box = np.array([[240, 160, 400, 460]], np.float32)
+    people = People(0, 0.0, np.array([1]), box, np.ones(1, np.float32), keypoints, scores)
+    nowhere = np.full((1, 17, 3), np.nan, np.float32)
+    return FrameResult(people, Poses3D(nowhere, nowhere[:, 0], nowhere[..., 0]))
+
+
+def test_the_face_is_faint_on_the_back_of_a_head_and_the_shoulders_are_not():
+    overlay = Overlay((640, 480), BLAZEPOSE33, inset=False)
+    front, back = (overlay.draw(_picture((640, 480)), _face(way)).astype(int) - GREY for way in (1, -1))
+    nose = (slice(198, 203), slice(318, 323))
+    assert 0 < np.abs(back[nose]).max() < 0.5 * np.abs(front[nose]).max()
+    shoulder = (slice(288, 293), slice(388, 393))
+    assert np.abs(back[shoulder]).max() > 0.7 * np.abs(front[shoulder]).max()
+
+
+def test_time_and_sides_are_written_below_the_picture(rng):
+    overlay = Overlay((640, 480), H36M17, inset=False)
+    pictures = []
+    for seconds in (1.0, 2.0):
+        nobody = random_result(rng, 0, 0)
+        people = nobody.people
+        at = People(
+            0, seconds, people.ids, people.boxes, people.box_scores, np.zeros((0, 17, 2), np.float32),
+            np.zeros((0, 17), np.float32),
+        )  # fmt: skip
+        pictures.append(overlay.draw(_picture((640, 480)), FrameResult(at, nobody.poses)))
+    different = np.argwhere((pictures[0] != pictures[1]).any(axis=2))
+    assert len(different) > 5
+    assert different.min(axis=0)[0] > 450
+    assert different.max(axis=0)[1] < 90
+    for side in ("left", "right"):
+        assert (np.abs(pictures[0][450:].astype(int) - SIDE_COLOURS[side]).max(axis=2) < 50).sum() > 20
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0, "0:00.00"), (65.2, "1:05.20"), (59.999, "1:00.00"), (3600.5, "1:00:00.50"), (-1e-9, "0:00.00")],
+)
+def test_clock(seconds, words):
+    assert clock(seconds) == words
+
+
+def _lab(colour):
+    return cv2.cvtColor(np.float32([[colour]]) / 255, cv2.COLOR_RGB2LAB)[0, 0]
+
+
+def test_ten_people_have_colours_that_differ_from_each_other_and_from_the_sides():
+    assert len({person_colour(person) for person in range(1, 11)}) == 10
+    every = [*PERSON_COLOURS, *SIDE_COLOURS.values()]
+    assert min(np.linalg.norm(_lab(a) - _lab(b)) for a, b in combinations(every, 2)) > 30
 
 
 def test_person_colours_are_not_side_colours():
@@ -122,11 +216,13 @@ def test_nobody_leaves_the_picture_as_it_is_apart_from_the_inset(rng):
     size = (640, 360)
     picture = rng.integers(0, 255, (360, 640, 3), np.uint8)
     nobody = random_result(rng, 0, 0)
-    assert np.array_equal(Overlay(size, BLAZEPOSE33, inset=False).draw(picture, nobody), picture)
+    drawn = Overlay(size, BLAZEPOSE33, inset=False).draw(picture, nobody)
+    assert np.array_equal(drawn[:330], picture[:330])  # below are the time and the legend
+    assert np.array_equal(drawn[:, 200:], picture[:, 200:])
     with_inset = Overlay(size, BLAZEPOSE33).draw(picture, nobody)
     changed = (with_inset != picture).any(axis=2)
     assert 0.05 < changed.mean() < 0.2
-    assert not changed[:, :400].any()
+    assert not changed[:330, :400].any()
 
 
 def test_the_input_is_not_drawn_on(rng):
@@ -149,8 +245,8 @@ def test_a_portrait_keeps_its_picture_whole_beside_the_panel(rng):
     overlay = Overlay(size, BLAZEPOSE33)
     picture = rng.integers(0, 255, (640, 360, 3), np.uint8)
     image = overlay.draw(picture, random_result(rng, 0, 0))
-    assert overlay.output_size == (720, 640)
-    assert np.array_equal(image[:, :360], picture)
+    assert overlay.output_size == (576, 640)  # wider, but not twice
+    assert np.array_equal(image[:600, :360], picture[:600])
 
 
 def test_a_picture_of_another_size_is_refused(rng):

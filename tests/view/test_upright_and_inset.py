@@ -7,7 +7,7 @@ from pose_fakes import STANDING, seen_result
 from pose.skeletons import H36M17
 from pose.types import FrameResult, Poses3D
 from pose.view.colours import SIDE_COLOURS, person_colour
-from pose.view.inset import Inset
+from pose.view.inset import Inset, _draw_haze, _View
 from pose.view.upright import ANKLE_HEIGHT, Upright, mean_up, stage_rotation
 
 
@@ -87,13 +87,46 @@ def test_what_the_lifter_does_not_know_is_left_out():
     assert np.array_equal(Inset((200, 200)).render(FrameResult(known.people, unknown)), nobody)
 
 
-def test_the_uncertain_joint_gets_a_haze():
+def _haze(image, clear, middle):
+    """How much lighter pixels are than without a haze, by their distance (px) from its middle: (40,)."""
+    lighter = (image.astype(int) - clear).max(axis=2)
+    rows, columns = np.indices(lighter.shape)
+    away = np.hypot(columns - middle[0], rows - middle[1]).astype(int)
+    return np.array([np.median(lighter[away == distance]) for distance in range(40)])
+
+
+def test_haze_is_brightest_at_the_joint_half_as_bright_at_sigma_and_has_no_edge():
+    view = _View((200, 160), np.zeros(3, np.float32), 0.0)
+    view.distance = 3.0
+    placed = np.full((1, 17, 3), 100, np.float32)  # out of sight
+    placed[0, H36M17.index("left_wrist")] = 0
+    sigma = np.full((1, 17), 0.01, np.float32)
+    sigma[0, H36M17.index("left_wrist")] = 0.1
+    (x, y), scale = view.project(np.zeros(3, np.float32))
+    radius = round(0.1 * float(scale))
+    clear = np.full((160, 200, 3), 40, np.uint8)
+    image = clear.copy()
+    _draw_haze(image, view, placed, sigma)
+    profile = _haze(image, clear.astype(int), (x, y))
+    assert (np.diff(profile) <= 1).all()
+    assert np.abs(np.diff(profile)).max() < 0.2 * profile[0]  # no step anywhere
+    assert profile[radius] == pytest.approx(profile[0] / 2, rel=0.25)
+    assert profile[0] > 80 > 5 > profile[min(39, 3 * radius)]
+
+
+def test_only_the_uncertain_joint_gets_a_haze():
     sure = seen_result([(0, 0, 3.0)])
     sigma = sure.poses.sigma.copy()
-    sigma[0, H36M17.index("left_wrist")] = 250
+    sigma[0, H36M17.index("left_wrist")] = 100
     unsure = FrameResult(sure.people, Poses3D(sure.poses.joints, sure.poses.root, sigma))
     changed = (Inset((300, 300)).render(sure) != Inset((300, 300)).render(unsure)).any(axis=2)
-    assert 500 < changed.sum() < 20_000
+    assert 500 < changed.sum() < 10_000
+
+
+def test_a_far_bystander_does_not_make_the_near_ones_small():
+    alone = Inset((300, 300)).render(seen_result([(0, 0, 3.0)]))
+    with_bystander = Inset((300, 300)).render(seen_result([(0, 0, 3.0), (6, 0, 30.0)]))
+    assert _has(with_bystander, SIDE_COLOURS["left"]) > 0.8 * _has(alone, SIDE_COLOURS["left"])
 
 
 def test_the_person_who_is_farther_away_is_smaller_and_everybody_is_in_view():
