@@ -6,6 +6,9 @@ from typing import Protocol
 from pose.skeletons import Skeleton
 from pose.types import U8, Boxes, FrameResult, Keypoints2D, People, Regions
 
+# Who is not seen for longer is forgotten by every stage, and starts anew: what they did meanwhile is anybody's guess.
+LONGEST_GAP_SECONDS = 1.0
+
 
 class Detector(Protocol):
     """Frame -> people."""

@@ -1,10 +1,13 @@
-"""`pose-train`: train a lifter from motion capture."""
+"""`pose-train`: train a lifter from motion capture.
+
+A new data set is its reader in `pose_datasets` and an entry in `DATA_SETS`.
+"""
 
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from pose.errors import PoseError, UsageError
 from pose.system.whole_file import whole_file
@@ -13,11 +16,52 @@ from pose_apps.support.status import Status
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
-    from pose_datasets.human36m_training import Human36mSource
-    from pose_datasets.training import MocapSource
 
     from pose.lifter.model import LifterNetwork
+    from pose.sequences import LiftBatch
     from pose.training.trainer import Trainer
+
+
+class TrainingData(Protocol):
+    """Training batches (a `pose.training.batches.BatchSource`), and fixed sets to measure and calibrate on."""
+
+    def batch(self, step: int) -> "LiftBatch": ...
+
+    def evaluation(self, part: str) -> "dict[str, Iterator[LiftBatch]]": ...
+
+    def calibration(self) -> "list[Iterator[LiftBatch]]": ...
+
+
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    """What can be trained on.
+
+    files: the field of its configuration that names its files, and chooses it. metavar, purpose: what help says of it.
+    classes: of the configuration, and of what makes batches from one and a seed.
+    """
+
+    files: str
+    metavar: str
+    purpose: str
+    classes: Callable[[], tuple[type, Callable[..., TrainingData]]]
+
+
+def _human36m() -> tuple[type, Callable[..., TrainingData]]:
+    from pose_datasets.human36m_training import Human36mConfig, Human36mSource
+
+    return Human36mConfig, Human36mSource
+
+
+def _mocap() -> tuple[type, Callable[..., TrainingData]]:
+    from pose_datasets.training import MocapConfig, MocapSource
+
+    return MocapConfig, MocapSource
+
+
+DATA_SETS = {  # the first whose files are named is trained on
+    "human36m": DataSet("folder", "DIR", "Human3.6M instead, as docs/data.md prepares it", _human36m),
+    "data": DataSet("mocap", "FILE", "motion capture, as `pose-prepare mocap` writes it", _mocap),
+}
 
 
 @run_command
@@ -78,40 +122,31 @@ def _lifter_parser(short: bool = False) -> "ArgumentParser":
     lifter.add_argument("--overwrite", action="store_true", help="replace the run in --out")
     lifter.add_argument("--quiet", action="store_true", help="no progress bar")
     if short:
-        lifter.add_argument("--data.mocap", metavar="FILE", help="motion capture, as `pose-prepare mocap` writes it")
-        lifter.add_argument("--human36m.folder", metavar="DIR", help="Human3.6M instead, as docs/data.md prepares it")
+        for key, data in DATA_SETS.items():
+            lifter.add_argument(f"--{key}.{data.files}", metavar=data.metavar, help=data.purpose)
         return lifter
     try:
         import accelerate  # noqa: F401
     except ImportError as error:
         raise PoseError('pose-train needs more packages: pip install "pose-run[train]"') from error
-    from pose_datasets.human36m_training import Human36mConfig
-    from pose_datasets.training import MocapConfig
-
     from pose.training.trainer import TrainConfig
 
-    lifter.add_class_arguments(MocapConfig, "data")
-    lifter.add_class_arguments(Human36mConfig, "human36m")
+    for key, data in DATA_SETS.items():
+        lifter.add_class_arguments(data.classes()[0], key)
     lifter.add_class_arguments(TrainConfig, "train")
     return lifter
 
 
-def _source(options: "Namespace") -> "MocapSource | Human36mSource":
-    """Human3.6M where its folder is named, else motion capture."""
-    if options.human36m.folder:
-        from pose_datasets.human36m_training import Human36mSource
-
-        return Human36mSource(options.human36m, options.train.seed)
-    if not options.data.mocap:
-        raise UsageError(
-            "--data.mocap is missing: name the file that `pose-prepare mocap` wrote, or --human36m.folder for Human3.6M"
-        )
-    from pose_datasets.training import MocapSource
-
-    return MocapSource(options.data, options.train.seed)
+def _source(options: "Namespace") -> TrainingData:
+    for key, data in DATA_SETS.items():
+        if getattr(options[key], data.files):
+            return data.classes()[1](options[key], options.train.seed)
+    raise UsageError(
+        "--data.mocap is missing: name the file that `pose-prepare mocap` wrote, or --human36m.folder for Human3.6M"
+    )
 
 
-def _build(options: "Namespace", out: Path) -> tuple["Trainer", "MocapSource | Human36mSource"]:
+def _build(options: "Namespace", out: Path) -> tuple["Trainer", TrainingData]:
     from pose.training.measure import lift_batch, measure
     from pose.training.trainer import Trainer
     from pose.view.comparison import draw_comparison, save_picture
@@ -142,7 +177,7 @@ def _train(trainer: "Trainer", quiet: bool) -> None:
         trainer.run(progress)
 
 
-def _report(trainer: "Trainer", source: "MocapSource | Human36mSource") -> None:
+def _report(trainer: "Trainer", source: TrainingData) -> None:
     """Calibrate sigma on the validation subjects, save, and say how well the model does on the test subjects."""
     from pose.lifter.checkpoint import save_checkpoint
     from pose.training.measure import measure

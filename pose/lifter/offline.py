@@ -8,10 +8,11 @@ from collections import deque
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.lifter.pending import LONGEST_GAP_SECONDS, PendingFrame, take_finished
+from pose.lifter.pending import PendingFrame, take_finished
 from pose.lifter.predict import HOP, WINDOW, Blend, Lifter
 from pose.sequences import Sequence2D
 from pose.skeletons import Skeleton
+from pose.stages import LONGEST_GAP_SECONDS
 from pose.types import FrameResult, People
 
 

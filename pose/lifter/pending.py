@@ -7,9 +7,6 @@ import numpy as np
 from pose.lifter.predict import split_outputs
 from pose.types import F32, FrameResult, People, Poses3D
 
-# A person who was away for longer starts anew: what they did meanwhile is anybody's guess.
-LONGEST_GAP_SECONDS = 1.0
-
 
 class PendingFrame:
     """A frame whose people do not all have their 3D yet; `missing` says how many."""

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from pose.camera import intrinsics_from_fov
 from pose.lifter.format import TYPICAL_STEP
-from pose.lifter.pending import LONGEST_GAP_SECONDS, PendingFrame, take_finished
+from pose.lifter.pending import PendingFrame, take_finished
 from pose.lifter.predict import Lifter
 from pose.lifter.step_batch import PersonState, Setting, Together, gather
 from pose.skeletons import Skeleton, to_h36m17
+from pose.stages import LONGEST_GAP_SECONDS
 from pose.types import F32, FrameResult, People
 
 

@@ -1,12 +1,13 @@
 """Recording a live loop: the pictures as a video and the poses as `pose-run` writes them."""
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from pose.errors import PoseError
-from pose.files import WRITERS, ResultWriter, RunInfo
+from pose.files import JsonWriter, NpzWriter, ResultWriter, RunInfo
 from pose.live.loop import LiveLoop
 from pose.live.result import LiveResult, Stream
 from pose.live.subscriber import Subscriber
@@ -15,6 +16,8 @@ from pose.types import FrameResult
 from pose.video import VideoWriter
 
 VIDEO = "video.mp4"
+# What a recording holds beside the pictures; `pose-run` can write more.
+POSES: dict[str, Callable[[Path, RunInfo], ResultWriter]] = {"poses.json": JsonWriter, "poses.npz": NpzWriter}
 WAITING_SECONDS = 2.0  # of pictures that may wait for a slow disk
 
 
@@ -75,13 +78,13 @@ class Recorder:
         info = _run_info(self._loop, live.stream.pipeline, live.size)
         if self._with_video:
             self._video = VideoWriter(self.folder / VIDEO, live.size, fps=info.fps)
-        for name, writer in WRITERS.items():
-            self._writers.append(writer(self.folder / f"poses.{name}", info))
+        for name, writer in POSES.items():
+            self._writers.append(writer(self.folder / name, info))
 
     @property
     def files(self) -> dict[str, Path | None]:
         """Once it is closed: the files by name, None where one could not be finished."""
-        names = [*([VIDEO] if self._with_video else []), *(f"poses.{name}" for name in WRITERS)]
+        names = [*([VIDEO] if self._with_video else []), *POSES]
         return {name: path if (path := self.folder / name).is_file() else None for name in names}
 
     def _finish(self) -> None:

@@ -21,7 +21,7 @@ from pose.people.evidence import Evidence, Past, pairs
 from pose.people.hiding import Hiding, shifted
 from pose.people.identities import NOT_SEEN_BEFORE, Identities
 from pose.people.sighting import Seen, Track, repeated
-from pose.stages import Detector, Estimator
+from pose.stages import LONGEST_GAP_SECONDS, Detector, Estimator
 from pose.types import F32, I64, U8, Boxes, Keypoints2D, People, Regions
 
 # A detection is a person already followed where their regions overlap this much (IoU).
@@ -51,7 +51,7 @@ class PeopleTracker:
         max_people: int = 10,
         detect_every: float = 0.3,
         presence_threshold: float = 0.5,
-        memory: float = 1.0,
+        memory: float = LONGEST_GAP_SECONDS,
     ) -> None:
         """
         tracker: a name in `pose.people.trackers.TRACKERS`. max_people: follow at most so many; who is followed stays,

@@ -19,6 +19,7 @@ from pose.people.association import NOBODY, SURE_SCORE, Tracker, box_similarity
 from pose.people.similarity import PoseMemory
 from pose.people.trackers import TRACKERS
 from pose.skeletons import Skeleton
+from pose.stages import LONGEST_GAP_SECONDS
 from pose.types import F32, I64, U8
 
 NOT_SEEN_BEFORE = 0
@@ -41,7 +42,9 @@ class _Sighting:
 class Identities:
     """Gives every person an id: 1, 2, 3, ... in order of appearance, never reused."""
 
-    def __init__(self, tracker: str = "ocsort", *, memory: float = 1.0, skeleton: Skeleton | None = None) -> None:
+    def __init__(
+        self, tracker: str = "ocsort", *, memory: float = LONGEST_GAP_SECONDS, skeleton: Skeleton | None = None
+    ) -> None:
         """tracker: a name in `pose.people.trackers.TRACKERS`. memory: s after which a lost person is forgotten.
         skeleton: of the poses that tell apart people whose boxes overlap; None compares boxes alone.
 

@@ -3,14 +3,16 @@
 import numpy as np
 
 from pose.people.identities import NOT_SEEN_BEFORE, SURE_SCORE, Identities
-from pose.stages import OnePass
+from pose.stages import LONGEST_GAP_SECONDS, OnePass
 from pose.types import U8, People
 
 
 class OnePassPeople:
     """Frames in, tracked 2D people out (the `PeopleStage` protocol)."""
 
-    def __init__(self, network: OnePass, *, tracker: str = "ocsort", max_people: int = 10, memory: float = 1.0) -> None:
+    def __init__(
+        self, network: OnePass, *, tracker: str = "ocsort", max_people: int = 10, memory: float = LONGEST_GAP_SECONDS
+    ) -> None:
         """tracker: a name in `pose.people.trackers.TRACKERS`. max_people: who has been in view for longest stays.
         memory: s after which a lost person is forgotten.
         """

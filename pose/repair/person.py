@@ -15,12 +15,11 @@ from pose.repair.sides import LIMB_NAMES, mirrored_orders
 from pose.repair.swaps import LONGEST_SECONDS, SwapFinder
 from pose.sequences import Sequence2D
 from pose.skeletons import Skeleton, get_skeleton
-from pose.stages import LifterStage
+from pose.stages import LONGEST_GAP_SECONDS, LifterStage
 from pose.types import F32, Flags, FrameResult, People
 
 LEAST_SCORE = 0.05  # joints below are not seen
 WHOLE_VIEW = LONGEST_SECONDS + WINDOW_SECONDS  # s of look-ahead beyond which no decision changes much
-FORGET_SECONDS = 1.0  # a person who was away for longer starts anew
 
 
 def repair(sequence: Sequence2D, *, lookahead: float = np.inf, least_score: float = LEAST_SCORE) -> Sequence2D:
@@ -154,7 +153,7 @@ class RepairedLifter:
             self._lifting.append(frame)
             repaired = replace(frame.people, keypoints=frame.keypoints, scores=frame.scores)
             done += self._as_seen(self._lifter.push(repaired))
-        oldest = now - self._lookahead - FORGET_SECONDS
+        oldest = now - self._lookahead - LONGEST_GAP_SECONDS
         self._people = {i: person for i, person in self._people.items() if person.waiting or person.last_seen > oldest}
         return done
 

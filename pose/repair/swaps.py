@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.skeletons import Skeleton
+from pose.stages import LONGEST_GAP_SECONDS
 from pose.types import F32
 
 F64 = NDArray[np.float64]
@@ -34,7 +35,6 @@ FLIP = 3.0  # nats that an exchange costs, and again its end
 SWAPPED = 16.0  # nats for each second that a limb stays exchanged
 FARTHEST = 8.0  # nats that one pair in one frame can say at most: it may be an outlier
 LONGEST_SECONDS = 1.0  # what seems exchanged for longer is not: the person has turned, unseen
-FORGET_SECONDS = 1.0  # a pair not seen for longer starts anew
 SIZE_SECONDS = 1.0  # the person's size is a running average over about this time
 SIGNS = np.array([1.0, -1.0])
 
@@ -72,7 +72,7 @@ class SwapFinder:
 
     def push(self, keypoints: F32, scores: F32, time: float) -> None:
         """Take the next frame: (J, 2) px, (J,), 0 where not seen, and s."""
-        step = min(time - self._time, FORGET_SECONDS)
+        step = min(time - self._time, LONGEST_GAP_SECONDS)
         self._time = time
         self._measure_size(keypoints, scores, time)
         left, right = np.moveaxis(self._pairs, -1, 0)
@@ -110,7 +110,7 @@ class SwapFinder:
         pp += 2 * step * pv + step**2 * vv + ACCELERATION * step**3 / 3
         pv += step * vv + ACCELERATION * step**2 / 2
         vv += ACCELERATION * step
-        lost = time - self._last_seen > FORGET_SECONDS
+        lost = time - self._last_seen > LONGEST_GAP_SECONDS
         self._position[:, lost] = self._velocity[:, lost] = 0
         self._covariance[:, lost] = np.array([SPREAD**2, 0.0, VELOCITY**2])[:, None]
 

@@ -1,5 +1,9 @@
-"""The benchmarks of `pose-eval`: their options, and the sequences that these describe."""
+"""The benchmarks of `pose-eval`: their options, and the sequences that these describe.
 
+A new one is its reader in `pose_datasets`, two functions here and a line in `BENCHMARKS`.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +28,15 @@ class Task:
     benchmark: "Benchmark"
     fps: float
     slug: str
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """Sequences with ground truth as a subcommand: what it is for, its own options, and the task they describe."""
+
+    purpose: str
+    add: Callable[[ArgumentParser], None]
+    load: Callable[[Namespace], Task]
 
 
 def add_human36m(command: ArgumentParser) -> None:
@@ -92,6 +105,13 @@ def sequence(options: Namespace) -> Task:
     )
     steps = np.concatenate([np.diff(one.observed.times) for one in sequences])
     return Task(sequences, benchmark, float(1 / np.median(steps)) if len(steps) else 1.0, Path(options.keypoints).stem)
+
+
+BENCHMARKS = {
+    "human36m": Labelled("Human3.6M, protocol V or M.", add_human36m, human36m),
+    "mpi-inf-3dhp": Labelled("The MPI-INF-3DHP test set.", add_mpi_inf_3dhp, mpi_inf_3dhp),
+    "sequence": Labelled("Keypoints as pose-lift takes them, with ground truth.", add_sequence, sequence),
+}
 
 
 def _chosen(option: str, text: str | None, known: tuple[str, ...]) -> tuple[str, ...]:

@@ -2,8 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,30 +10,11 @@ from jsonargparse import ArgumentParser, Namespace
 
 from pose.config import DEVICES, PipelineConfig
 from pose.errors import UsageError
-from pose_apps.evaluate import benchmarks
-from pose_apps.evaluate.benchmarks import Task
+from pose_apps.evaluate.benchmarks import BENCHMARKS, Labelled, Task
 from pose_apps.evaluate.candidates import Candidate, evaluate_all, finish, plan_output, short_names
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import add_options, config_of
 from pose_apps.support.status import Status
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A subcommand: what it is for, its own options, and the task they describe."""
-
-    purpose: str
-    add: Callable[[ArgumentParser], None]
-    load: Callable[[Namespace], Task]
-
-
-COMMANDS = {
-    "human36m": Command("Human3.6M, protocol V or M.", benchmarks.add_human36m, benchmarks.human36m),
-    "mpi-inf-3dhp": Command("The MPI-INF-3DHP test set.", benchmarks.add_mpi_inf_3dhp, benchmarks.mpi_inf_3dhp),
-    "sequence": Command(
-        "Keypoints as pose-lift takes them, with ground truth.", benchmarks.add_sequence, benchmarks.sequence
-    ),
-}
 
 
 @run_command
@@ -49,14 +29,14 @@ def main(argv: Sequence[str] | None = None) -> None:
 
         evaluate_video(options, config_of(PipelineConfig, options))
     else:
-        evaluate(COMMANDS[parsed.command], options)
+        evaluate(BENCHMARKS[parsed.command], options)
 
 
-def evaluate(command: Command, options: Namespace) -> None:
+def evaluate(labelled: Labelled, options: Namespace) -> None:
     """Everything that can be wrong is found before the first network runs."""
     lookaheads = _lookaheads(options.lookahead)
     with Status("loading", hidden=options.quiet):
-        task = command.load(options)
+        task = labelled.load(options)
         output = plan_output(options, task.slug)
         candidates = _candidates(options, task)
     results = evaluate_all(candidates, task, output, flip=options.flip, lookaheads=lookaheads)
@@ -111,7 +91,7 @@ def _parser() -> ArgumentParser:
         commands.add_subcommand(name, command, help=purpose)
         return command
 
-    for name, entry in COMMANDS.items():
+    for name, entry in BENCHMARKS.items():
         command = add(name, entry.purpose)
         entry.add(command)
         _add_candidates(command)
