@@ -11,6 +11,7 @@ joints. --table writes the pairs for `poseaudit paired`.
 
 import argparse
 import csv
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pose_datasets import asf_amc
 from pose_datasets.mapping import asf_points
-from pose_datasets.mocap import TEST_SUBJECTS, _opened, load_clips, split
+from pose_datasets.mocap import TEST_SUBJECTS, load_clips, split
 from pose_datasets.synthesis import evaluation_batches
 
 from pose.export import rotations
@@ -47,12 +48,12 @@ UP = np.array([0.0, 1, 0])
 
 def recorded(source: Path, subject: str) -> Iterator[tuple[F64, dict[str, F64]]]:
     """Joints (T, 17, 3) m and true turns (T, 4) of the bones, trial after trial."""
-    with _opened(source / f"{subject}.zip") as files:
-        skeletons = {Path(name).stem: name for name in files.names if name.endswith(".asf")}
-        for name in (n for n in files.names if n.endswith(".amc")):
+    with zipfile.ZipFile(source / f"{subject}.zip") as files:
+        skeletons = {Path(name).stem: name for name in files.namelist() if name.endswith(".asf")}
+        for name in (n for n in sorted(files.namelist()) if n.endswith(".amc")):
             own = skeletons.get(Path(name).stem, skeletons.get(subject, ""))
-            skeleton = asf_amc.parse_asf(files.read(own), own)
-            motion = asf_amc.parse_amc(files.read(name), skeleton, name)
+            skeleton = asf_amc.parse_asf(files.read(own).decode(), own)
+            motion = asf_amc.parse_amc(files.read(name).decode(), skeleton, name)
             motion = {bone: values[::EVERY] for bone, values in motion.items()}
             _, turns = asf_amc.forward_kinematics(skeleton, motion)
             at = {bone: skeleton.names.index(theirs) for bone, theirs in BONES.items()}
@@ -110,7 +111,7 @@ def angle_errors(clips: list, table: Path | None) -> dict[str, tuple[F64, F64]]:
             for number, batch in enumerate(evaluation_batches(own, condition=condition) if own else []):
                 lifted = lift_batch(network, batch)
                 truth, answer = batch.joints[batch.valid], lifted.joints.numpy()[batch.valid]
-                said = joint_angles(answer.astype(float), lifted.sigma.numpy()[batch.valid].astype(float), -UP)
+                said = joint_angles(answer.astype(float), 1000 * lifted.sigma.numpy()[batch.valid].astype(float), -UP)
                 exact = joint_angles(truth.astype(float), np.ones(truth.shape[:2]), -UP).degrees
                 errors.append((said.degrees - exact + 180) % 360 - 180)
                 deviations.append(said.deviations)

@@ -4,6 +4,7 @@ Each lives in an environment of its own, `$POSE_READERS/NAME` (`.ci/slow` makes 
 skipped and says so.
 """
 
+import csv
 import json
 import os
 import subprocess
@@ -130,3 +131,30 @@ def test_pybvh_puts_the_joints_in_the_same_places(files):
     bones = Bones(recording.track(1, recording.uniform))
     placed = np.concatenate([place(bones.body, motion) for _, motion in bones.spans()])[:, ORDER]
     np.testing.assert_allclose(np.array(read["places"]) / 100, placed, atol=2e-4)
+
+
+def test_poseaudit_reads_our_angles_and_finds_the_error_that_is_in_them(files, tmp_path):
+    """MOT against a MOT whose right knee is 3 degrees higher throughout, and the same knee in the CSV of angles."""
+    made, _, _ = files("mot", "angles")
+    program = environment("poseaudit") / "bin" / "poseaudit"
+    ours = next(path for path in made if path.suffix == ".mot")
+    lines = ours.read_text().splitlines()
+    column = lines[6].split("\t").index("knee_angle_r")
+    rows = [line.split("\t") for line in lines[7:]]
+    for row in rows:
+        row[column] = f"{float(row[column]) + 3:.5f}"
+    reference = tmp_path / "reference.mot"
+    reference.write_text("\n".join([*lines[:7], *("\t".join(row) for row in rows), ""]))
+    with next(path for path in made if path.suffix == ".csv").open(newline="") as file:
+        knees = [row["right_knee_flexion_deg"] for row in csv.DictReader(file)]
+    table = tmp_path / "pairs.csv"
+    pairs = [f"{knee},{row[column]},{frame}" for frame, (knee, row) in enumerate(zip(knees, rows, strict=True))]
+    table.write_text("\n".join(["pred,ref,frame", *pairs, ""]))
+    for words in (("--pred-mot", ours, "--ref-mot", reference, "--measure", "knee_angle_r"), ("--table", table)):
+        report = tmp_path / "report.json"
+        call = [program, "paired", *words, "--big-error", "5", "--resamples", "50", "--json", report]
+        clean = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYTHONHOME")}
+        subprocess.run(list(map(str, call)), check=True, capture_output=True, env=clean, timeout=120)
+        measure = json.loads(report.read_text())  # one measure stands by itself
+        assert measure["bias"] == pytest.approx(-3, abs=0.01)
+        assert measure["rmse"] == pytest.approx(3, abs=0.01)
