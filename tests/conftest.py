@@ -11,6 +11,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 import pytest
 
+import pose  # noqa: F401 - before cv2, whose limit of pixels it sets
+
 SHARED = Path(os.environ.get("POSE_TEST_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 
 

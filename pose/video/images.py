@@ -14,6 +14,8 @@ from pose.video.source import Source, Span, VideoInfo
 
 SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
 WILDCARDS = re.compile(r"[*?\[]")
+MOST_PIXELS = os.environ["OPENCV_IO_MAX_IMAGE_PIXELS"]  # of a picture; OpenCV's own limit, which `pose` sets
+MOST_BYTES = 800 << 20  # of a file: 100 million pixels of four channels of 16 bits, not compressed
 
 
 def natural_key(path: Path) -> list[tuple[int, int, str]]:
@@ -109,14 +111,24 @@ class ImageSource(Source):
 
 
 def read_image(path: Path) -> U8 | None:
-    """(H, W, 3) uint8 RGB, upright, 16 bits reduced to 8 and transparency dropped; None if it cannot be read."""
+    """(H, W, 3) uint8 RGB, upright, 16 bits reduced to 8 and transparency dropped; None if it cannot be read.
+
+    Raises PoseError for a picture of more than `MOST_PIXELS` or `MOST_BYTES`.
+    """
     import cv2
     import numpy as np
 
     if not os.access(path, os.R_OK):
         return None
+    if path.stat().st_size > MOST_BYTES:
+        raise PoseError(f"{path} has {path.stat().st_size >> 20} MiB; pictures of at most {MOST_BYTES >> 20} are taken")
     data = np.fromfile(path, np.uint8)  # OpenCV itself cannot open every path on Windows
     if data.size == 0:
         return None
-    image: Any = cv2.imdecode(data, cv2.IMREAD_COLOR_RGB)
+    try:
+        image: Any = cv2.imdecode(data, cv2.IMREAD_COLOR_RGB)
+    except cv2.error as error:
+        if error.func != "validateInputImageSize":
+            return None
+        raise PoseError(f"{path} has more than {MOST_PIXELS} pixels; make it smaller") from error
     return image

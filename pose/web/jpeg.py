@@ -13,12 +13,14 @@ _START = b"\xff\xd8"
 _SCAN = b"\xff\xda"
 _FRAMES = frozenset({0xC0, 0xC1, 0xC2})  # baseline, extended and progressive, Huffman coded
 _WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD8)})
+_SEGMENTS = frozenset({0xC4, 0xDB, 0xDD, *range(0xE0, 0xF0), 0xFE})  # tables, restarts, applications' own, comments
 
 
 def jpeg_size(data: bytes) -> tuple[int, int]:
     """(width, height) px that the frame header of a JPEG announces (ISO/IEC 10918-1, annex B).
 
-    Raises ValueError for what is no JPEG of a usual kind.
+    Raises ValueError for what is no JPEG of a usual kind. So is whatever decoders read each in its own way, such as
+    bytes between two segments, or a segment shorter than its length: what is measured must be what is decoded.
     """
     if data[:2] != _START or data.count(_SCAN) > MOST_SCANS:
         raise ValueError("not a JPEG of a usual kind")
@@ -36,10 +38,12 @@ def jpeg_size(data: bytes) -> tuple[int, int]:
                 break
             height, width = struct.unpack_from(">HH", data, position + 5)
             return width, height
-        elif 0xC3 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
-            raise ValueError("a JPEG of an unusual kind (lossless or arithmetic)")
+        elif marker not in _SEGMENTS:
+            raise ValueError(f"a JPEG of an unusual kind (marker {marker:02X})")
         else:
             (length,) = struct.unpack_from(">H", data, position + 2)
+            if length < 2:  # it counts itself
+                break
             position += 2 + length
     raise ValueError("a JPEG without a frame header")
 
@@ -49,7 +53,10 @@ def decode_jpeg(data: bytes, longest: int) -> U8:
     width, height = jpeg_size(data)
     if not (0 < width <= longest and 0 < height <= longest):
         raise ValueError(f"a picture of {width} x {height} px; at most {longest} px a side are taken")
-    image: Any = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION)
+    try:
+        image: Any = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION)
+    except cv2.error as error:
+        raise ValueError("a JPEG that cannot be decoded") from error
     if image is None or image.shape != (height, width, 3):
         raise ValueError("a JPEG that cannot be decoded")
     return image

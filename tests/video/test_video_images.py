@@ -1,9 +1,13 @@
 """Folders and globs of pictures."""
 
+import struct
+import zlib
+
 import cv2
 import numpy as np
 import pytest
 from picture_codes import corners, number_of, numbered, quadrants
+from pose_apps.support.memory import forget_peak, peak_megabytes, resident_megabytes
 
 from pose.errors import PoseError, UsageError
 from pose.video import open_source
@@ -139,3 +143,46 @@ def test_impossible_rate(folder, fps):
 def test_start_behind_the_last_picture(folder):
     with pytest.raises(UsageError, match="--start"):
         open_source(str(folder), image_fps=10, start=3.0)
+
+
+def png_of(width: int, height: int) -> bytes:
+    """A PNG whose header says so, and which holds nearly nothing."""
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    rows = zlib.compress(bytes(1 << 16))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+
+
+def jpeg_of(width: int, height: int) -> bytes:
+    """A JPEG whose frame header says so, and which holds one of 8 x 8 px."""
+    data = cv2.imencode(".jpg", np.zeros((8, 8, 3), np.uint8))[1].tobytes()
+    start = data.index(b"\xff\xc0")
+    return data[: start + 5] + struct.pack(">HH", height, width) + data[start + 9 :]
+
+
+@pytest.mark.parametrize("data", [png_of(65_535, 65_535), png_of(20_000, 20_000), jpeg_of(30_000, 30_000)])
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_picture_of_too_many_pixels_is_one_line_before_it_takes_memory(tmp_path, data, alone, capfd):
+    path = tmp_path / "b.png"  # what it is called does not matter
+    path.write_bytes(data)
+    if not alone:
+        cv2.imwrite(str(tmp_path / "a.png"), np.zeros((8, 8, 3), np.uint8))
+    forget_peak()
+    before = resident_megabytes()
+    with (
+        pytest.raises(PoseError, match=r"b\.png has more than 100000000 pixels; make it smaller$"),
+        open_source(str(path if alone else tmp_path)) as source,
+    ):
+        list(source)
+    assert peak_megabytes() - before < 50
+    capfd.readouterr()
+
+
+def test_a_file_larger_than_any_picture_is_not_read(tmp_path):
+    with (tmp_path / "a.png").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(PoseError, match=r"a\.png has 1048576 MiB; pictures of at most 800 are taken"):
+        open_source(str(tmp_path / "a.png"))

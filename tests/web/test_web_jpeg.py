@@ -54,6 +54,24 @@ def test_bomb_is_refused_before_it_is_decoded(monkeypatch):
         decode_jpeg(with_size(jpeg(), 0, 48), 1920)
 
 
+@pytest.mark.parametrize(
+    "between",
+    [b"\xff\x00\x00\x13", b"\x00", b"\xff\xe0\x00\x00", b"\xff\xf0\x00\x13", b"\xff\xd9\x00\x13"],
+    ids=bytes.hex,
+)
+def test_a_size_that_the_decoder_would_not_read_is_not_measured(between):
+    """What decoders skip in their own way hides a second header: 100 x 100 was measured, 30000 x 30000 decoded."""
+    data = jpeg((100, 100))
+    start = data.index(b"\xff\xc0")
+    header = data[start : start + 19]
+    large = with_size(data, 30_000, 30_000)
+    hidden = large[:start] + between + header + large[start:]
+    with pytest.raises(ValueError, match="JPEG"):
+        jpeg_size(hidden)
+    with pytest.raises(ValueError, match="JPEG"):
+        decode_jpeg(hidden, 1920)
+
+
 def test_thousands_of_scans_are_refused():
     data = jpeg((64, 64), progressive=True)
     scan = data[data.index(b"\xff\xda") : -2]
