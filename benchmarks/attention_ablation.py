@@ -23,10 +23,11 @@ from pose_datasets.synthesis import evaluation_batches
 from pose_datasets.training import MocapConfig, MocapSource
 
 from pose.attention import ATTENTIONS
-from pose.lifter.model import LifterConfig, LifterNetwork
-from pose.training.losses import LossWeights
+from pose.lifter.config import LifterConfig
+from pose.lifter.model import LifterNetwork
+from pose.training.config import LossWeights, OptimizerConfig
 from pose.training.measure import measure
-from pose.training.optimizers import OptimizerConfig, build_optimizer
+from pose.training.optimizers import build_optimizer
 from pose.training.trainer import batch_loss
 
 OPTIONS: dict[str, dict[str, Any]] = {"linformer": {"max_length": 81}}

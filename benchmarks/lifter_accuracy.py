@@ -29,12 +29,12 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from pose.evaluation.angles import AngleErrors
+from pose.lifter.config import LifterConfig
 from pose.lifter.features import Lifted, Observations, decode
 from pose.lifter.format import FEATURES, OUTPUTS
-from pose.lifter.model import LifterConfig
 from pose.lifter.torch_lifter import TorchLifter
 from pose.sequences import LiftBatch
-from pose.training.losses import LossWeights
+from pose.training.config import LossWeights
 from pose.training.measure import measure
 from pose.training.trainer import batch_loss
 

@@ -23,12 +23,13 @@ from pose_datasets.filming import FilmConfig
 from pose_datasets.synthesis import SynthesisConfig
 from pose_datasets.training import MocapConfig, MocapSource
 
+from pose.lifter.config import LifterConfig
 from pose.lifter.initialization import initialize
-from pose.lifter.model import LifterConfig, LifterNetwork
+from pose.lifter.model import LifterNetwork
 from pose.sequences import LiftBatch
 from pose.training.batches import TensorBatch
-from pose.training.losses import LossWeights
-from pose.training.optimizers import OptimizerConfig, build_optimizer
+from pose.training.config import LossWeights, OptimizerConfig
+from pose.training.optimizers import build_optimizer
 from pose.training.schedules import ScheduleConfig, build_schedule
 from pose.training.trainer import batch_loss
 

@@ -62,7 +62,8 @@ def tiny_lifter(tmp_path_factory) -> Path:
     import torch
 
     from pose.lifter.checkpoint import save_checkpoint
-    from pose.lifter.model import LifterConfig, LifterNetwork
+    from pose.lifter.config import LifterConfig
+    from pose.lifter.model import LifterNetwork
 
     path = tmp_path_factory.mktemp("lifter") / "tiny.safetensors"
     torch.manual_seed(0)

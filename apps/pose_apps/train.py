@@ -69,10 +69,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of `pose-train`."""
     words = sys.argv[1:] if argv is None else argv
     short = bool({"--help", "-h"} & set(words))
-    with Status("loading torch", hidden=short or "--quiet" in words):
-        parser = _parser(short)
+    parser = _parser(short)
     parsed = parse_arguments(parser, argv)
-    options = _options(parser, parsed)
+    with Status("loading torch", hidden="--quiet" in words):
+        options = _options(parser, parsed)
     out = Path(options.out)
     if (out / "state.pt").exists() and not (options.resume or options.overwrite):
         raise UsageError(f"{out}: holds a training run already; use --resume, --overwrite or another --out")
@@ -90,8 +90,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _options(parser: "ArgumentParser", parsed: "Namespace") -> "Namespace":
     """The dataclasses of the parsed options. Raises UsageError for what cannot be, or cannot be together."""
-    from pose.lifter.model import LifterNetwork
+    try:
+        import accelerate  # noqa: F401
 
+        from pose.lifter.model import LifterNetwork
+    except ImportError as error:
+        raise PoseError('pose-train needs more packages: pip install "pose-run[train]"') from error
     try:
         options = parser.instantiate(parsed).lifter
         LifterNetwork(options.train.model)  # some options only the parts of the network can judge
@@ -101,7 +105,7 @@ def _options(parser: "ArgumentParser", parsed: "Namespace") -> "Namespace":
 
 
 def _parser(short: bool = False) -> "ArgumentParser":
-    """short: with what `--help` shows alone, which needs no extra."""
+    """short: with what `--help` shows alone, which is there sooner."""
     from jsonargparse import ArgumentParser
 
     parser = ArgumentParser(prog="pose-train", description="Train a model.", exit_on_error=False)
@@ -125,11 +129,7 @@ def _lifter_parser(short: bool = False) -> "ArgumentParser":
         for key, data in DATA_SETS.items():
             lifter.add_argument(f"--{key}.{data.files}", metavar=data.metavar, help=data.purpose)
         return lifter
-    try:
-        import accelerate  # noqa: F401
-    except ImportError as error:
-        raise PoseError('pose-train needs more packages: pip install "pose-run[train]"') from error
-    from pose.training.trainer import TrainConfig
+    from pose.training.config import TrainConfig
 
     for key, data in DATA_SETS.items():
         lifter.add_class_arguments(data.classes()[0], key)

@@ -25,17 +25,6 @@ class Network(Protocol):
     def blocks(self) -> nn.ModuleList: ...
 
 
-def check_norm_init(norm: str, init: str) -> None:
-    """ValueError for an unknown `init`, and for one that takes the place of the LayerNorm it is combined with."""
-    if init not in INITS:
-        raise ValueError(f"init: {init!r} is not one of {', '.join(INITS)}")
-    if init in ("t-fixup", "dt-fixup") and norm != "none":
-        raise ValueError(
-            f"init: {init} scales the residual branches for a stack without LayerNorm; a norm ({norm}) would undo the "
-            "scaling. Use norm: none with it, or init: xavier with this norm"
-        )
-
-
 def initialize(network: Network, init: str, features: Tensor | None = None) -> None:
     """Draw all weights of the embedding and the blocks anew, from torch's global random state.
 
@@ -43,7 +32,7 @@ def initialize(network: Network, init: str, features: Tensor | None = None) -> N
     training, which T-Fixup scales the tokens by and DT-Fixup measures; without them unit-normal ones stand for them.
     init: "torch" leaves everything as the layers' constructors made it.
     """
-    INITS[init](network, features)
+    _INITIALIZERS[init](network, features)
 
 
 @torch.no_grad()
@@ -87,7 +76,7 @@ def _scale_branches(network: Network, scale: float) -> None:
             linear.weight *= scale
 
 
-INITS: dict[str, Callable[[Network, Tensor | None], None]] = {
+_INITIALIZERS: dict[str, Callable[[Network, Tensor | None], None]] = {
     "t-fixup": _t_fixup,
     "dt-fixup": _dt_fixup,
     "xavier": _xavier,

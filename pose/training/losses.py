@@ -11,31 +11,18 @@
   lies inside one sigma. It trains sigma only; the joints learn nothing from being declared uncertain.
 """
 
-from dataclasses import dataclass
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from pose.lifter.features import Lifted
 from pose.skeletons import H36M17
+from pose.training.config import LossWeights
 
 _LIMBS = [
     [H36M17.names.index(f"{side}_{joint}") for joint in joints for side in ("right", "left")]
     for joints in (("hip", "shoulder"), ("knee", "elbow"), ("ankle", "wrist"))
 ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class LossWeights:
-    """How much each part counts in the sum."""
-
-    position: float = 1.0
-    velocity: float = 2.0
-    shape: float = 0.3
-    root: float = 0.3
-    bend: float = 0.0
-    spread: float = 0.02
 
 
 def lifting_loss(

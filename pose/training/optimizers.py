@@ -1,59 +1,19 @@
 """Adam and its relatives, Muon, and which of them go together with which schedule and initialisation."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
 from torch.optim import Adam, AdamW, Muon, Optimizer, RAdam
 
-from pose.training.schedules import ScheduleConfig
+from pose.training.config import OptimizerConfig
 
-OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
+_ADAMS: dict[str, Callable[..., Optimizer]] = {
     "adam": partial(Adam, fused=True),
     "adamw": partial(AdamW, fused=True),
     "radam": partial(RAdam, decoupled_weight_decay=True),
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class OptimizerConfig:
-    """name: adam, adamw, radam or muon. lr: peak learning rate. betas, eps: of Adam.
-
-    weight_decay: of matrices only, never of biases and norms; decoupled from the gradient in all but adam, which adds
-    it to the gradient (L2). muon: the matrices of the blocks by Muon, everything else by AdamW.
-    """
-
-    name: str = "adamw"
-    lr: float = 1e-3
-    betas: tuple[float, float] = (0.9, 0.98)
-    eps: float = 1e-8
-    weight_decay: float = 0.01
-
-    def __post_init__(self) -> None:
-        if self.name not in (*OPTIMIZERS, "muon"):
-            raise ValueError(f"optimizer.name: {self.name!r} is not one of {', '.join((*OPTIMIZERS, 'muon'))}")
-        if self.lr <= 0 or self.eps <= 0 or self.weight_decay < 0:
-            raise ValueError("optimizer: lr and eps must be above 0, weight_decay at least 0")
-        if not all(0 <= beta < 1 for beta in self.betas):
-            raise ValueError(f"optimizer.betas must be at least 0 and below 1, got {self.betas}")
-
-
-def check_recipe(optimizer: OptimizerConfig, schedule: ScheduleConfig, init: str) -> None:
-    """ValueError for what the theory forbids: a warm-up on top of what already replaces one."""
-    if not schedule.warms_up:
-        return
-    if optimizer.name == "radam":
-        raise ValueError(
-            "optimizer.name: radam rectifies the variance of the first steps itself, which is a warm-up; with another "
-            "one the rate would be damped twice. Use a schedule without warm-up, or adamw"
-        )
-    if init in ("t-fixup", "dt-fixup"):
-        raise ValueError(
-            f"init: {init} bounds the first updates by the scale of the weights, so it needs no warm-up; use "
-            "schedule.warmup: none and a decay other than noam, or another init"
-        )
 
 
 def build_optimizer(network: nn.Module, config: OptimizerConfig) -> Optimizer:
@@ -68,7 +28,7 @@ def build_optimizer(network: nn.Module, config: OptimizerConfig) -> Optimizer:
     ]
     if config.name == "muon":
         return MuonAdamW(inner, groups, config)
-    return OPTIMIZERS[config.name](groups, lr=config.lr, betas=config.betas, eps=config.eps)
+    return _ADAMS[config.name](groups, lr=config.lr, betas=config.betas, eps=config.eps)
 
 
 class MuonAdamW(Optimizer):

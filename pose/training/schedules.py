@@ -7,9 +7,11 @@ papers count updates t = step + 1.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LambdaLR
+if TYPE_CHECKING:
+    from torch.optim import Optimizer
+    from torch.optim.lr_scheduler import LambdaLR
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +119,9 @@ def multiplier(step: int, config: ScheduleConfig, steps: int, beta2: float) -> f
     return WARMUPS[config.warmup](step, config, beta2) * DECAYS[config.decay](step, config, progress)
 
 
-def build_schedule(optimizer: Optimizer, config: ScheduleConfig, steps: int) -> LambdaLR:
+def build_schedule(optimizer: "Optimizer", config: ScheduleConfig, steps: int) -> "LambdaLR":
     """Apply `config` to an Adam-like optimiser over a run of so many steps."""
+    from torch.optim.lr_scheduler import LambdaLR  # so that configurations are read without torch
+
     beta2 = next(group["betas"] for group in optimizer.param_groups if "betas" in group)[1]
     return LambdaLR(optimizer, lambda step: multiplier(step, config, steps, beta2))

@@ -10,7 +10,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -25,64 +25,19 @@ from pose.errors import PoseError
 from pose.lifter.checkpoint import load_checkpoint, save_checkpoint
 from pose.lifter.features import Lifted
 from pose.lifter.initialization import initialize
-from pose.lifter.model import Block, LifterConfig, LifterNetwork
+from pose.lifter.model import Block, LifterNetwork
 from pose.lifter.predict import checkpoint_path
 from pose.sequences import LiftBatch
 from pose.system.whole_file import whole_file
 from pose.training.batches import BatchSource, TensorBatch, generator, load, mirrored_joints, timed
+from pose.training.config import LossWeights, TrainConfig
 from pose.training.dialects import in_dialects
 from pose.training.logs import TrainingLog
-from pose.training.losses import LossWeights, lifting_loss
-from pose.training.optimizers import OptimizerConfig, build_optimizer, check_recipe
-from pose.training.schedules import ScheduleConfig, build_schedule
+from pose.training.losses import lifting_loss
+from pose.training.optimizers import build_optimizer
+from pose.training.schedules import build_schedule
 
 STATE_FILE = "state.pt"
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainConfig:
-    """One complete training run.
-
-    start_from: a shipped lifter or a checkpoint of the same form whose weights the run begins with; its optimiser and
-    schedule begin anew (fine-tuning, or a second round). steps: optimiser steps. lookaheads: of a streaming model,
-    frames; drawn anew each step, repeat one to draw it more often. dialects: whether each sequence's scores are said
-    in a dialect of its own (`pose.training.dialects`). consistency: above 0 each step trains on its batch and on the
-    mirror image of it, in other dialects, and this is the weight of the distance between the two answers. clip: largest
-    norm of the gradient. ema: decay of the averaged weights, which are what is saved. precision: fp32 or bf16 (weights
-    stay fp32). workers: processes that make batches; 0: a thread of this one. compile: use torch.compile.
-    """
-
-    model: LifterConfig = field(default_factory=LifterConfig)
-    loss: LossWeights = field(default_factory=LossWeights)
-    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
-    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
-    start_from: str | None = None
-    steps: int = 10_000
-    lookaheads: tuple[int, ...] = (0,)
-    dialects: bool = False
-    consistency: float = 0.0
-    clip: float = 1.0
-    ema: float = 0.999
-    precision: str = "bf16"
-    seed: int = 0
-    workers: int = 0
-    compile: bool = False
-    log_every: int = 50
-    evaluate_every: int = 1000
-    checkpoint_every: int = 500
-
-    def __post_init__(self) -> None:
-        if self.precision not in ("fp32", "bf16"):
-            raise ValueError(f"precision: {self.precision!r} is not one of fp32, bf16")
-        if any(self.lookaheads) and not self.model.streaming:
-            raise ValueError("lookaheads: only a streaming model has a look-ahead; set model.streaming")
-        for name in ("workers", "consistency"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name}: must be at least 0, got {getattr(self, name)}")
-        for name in ("steps", "log_every", "evaluate_every", "checkpoint_every"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}: must be at least 1, got {getattr(self, name)}")
-        check_recipe(self.optimizer, self.schedule, self.model.init)
 
 
 Evaluate = Callable[[LifterNetwork, int], dict[str, float]]

@@ -13,7 +13,8 @@ def tiny_stream(tmp_path):
     import torch
 
     from pose.lifter.checkpoint import save_checkpoint
-    from pose.lifter.model import LifterConfig, LifterNetwork
+    from pose.lifter.config import LifterConfig
+    from pose.lifter.model import LifterNetwork
 
     torch.manual_seed(0)
     path = tmp_path / "stream.safetensors"

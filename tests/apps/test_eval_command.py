@@ -27,7 +27,8 @@ def streaming_lifter(tmp_path_factory):
     import torch
 
     from pose.lifter.checkpoint import save_checkpoint
-    from pose.lifter.model import LifterConfig, LifterNetwork
+    from pose.lifter.config import LifterConfig
+    from pose.lifter.model import LifterNetwork
 
     path = tmp_path_factory.mktemp("lifter") / "live.safetensors"
     torch.manual_seed(0)

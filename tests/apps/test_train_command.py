@@ -1,6 +1,7 @@
 """`pose-train lifter` on made-up motion: what a run leaves behind, how it goes on, and what it says of mistakes."""
 
 import csv
+import subprocess
 import sys
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from pose_apps.train import main
 from pose_datasets.mocap import save_clips
 
 from pose.lifter.checkpoint import load_checkpoint
-from pose.lifter.model import LifterConfig, LifterNetwork
+from pose.lifter.config import LifterConfig
+from pose.lifter.model import LifterNetwork
 
 sys.path.append(str(Path(__file__).parents[1] / "datasets"))
 from motion import waving_clip
@@ -144,3 +146,16 @@ def test_every_recipe_makes_a_model_that_may_ship(recipe):
     weights = sum(parameter.numel() for parameter in LifterNetwork(LifterConfig(**model)).parameters())
     assert 500_000 < weights < 5_000_000
     assert (weights > 2_000_000) == recipe.endswith("gpu")
+
+
+def test_every_option_is_known_without_torch():
+    """The configuration is checked and described before anything heavy is loaded, and without the extra."""
+    program = (
+        "import sys; sys.modules |= dict.fromkeys(('torch', 'accelerate'))\n"
+        "from pose_apps.train import main\n"
+        "main(['lifter', '--help-all'])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "--train.optimizer.name" in done.stdout
+    assert "--data.synthesis" in done.stdout

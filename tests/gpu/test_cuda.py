@@ -9,7 +9,8 @@ import torch
 
 from pose.attention import Context
 from pose.estimators.rtmpose_net import RTMPoseNetwork
-from pose.lifter.model import LifterConfig, LifterNetwork
+from pose.lifter.config import LifterConfig
+from pose.lifter.model import LifterNetwork
 from pose.lifter.stream import LifterStream
 from pose.lifter.torch_lifter import TorchLifter
 from pose.networks import crops

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from pose.lifter.model import LifterConfig, LifterNetwork
+from pose.lifter.config import LifterConfig
+from pose.lifter.model import LifterNetwork
 from pose.lifter.torch_lifter import TorchLifter
 from pose.sequences import Sequence2D
 

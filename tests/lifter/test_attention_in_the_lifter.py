@@ -11,7 +11,8 @@ import torch
 
 from pose.attention import ATTENTIONS, PerformerAttention
 from pose.lifter.checkpoint import load_checkpoint, save_checkpoint
-from pose.lifter.model import LifterConfig, LifterNetwork
+from pose.lifter.config import LifterConfig
+from pose.lifter.model import LifterNetwork
 from pose.lifter.torch_lifter import TorchLifter
 from pose.training.trainer import Trainer
 

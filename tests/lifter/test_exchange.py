@@ -11,9 +11,10 @@ from pose.errors import PoseError
 from pose.lifter import exchange
 from pose.lifter.backends import OnnxGraph
 from pose.lifter.checkpoint import save_checkpoint
+from pose.lifter.config import LifterConfig
 from pose.lifter.exchange import TOLERANCE, export_lifter
 from pose.lifter.load import load_lifter
-from pose.lifter.model import LifterConfig, LifterNetwork
+from pose.lifter.model import LifterNetwork
 from pose.lifter.onnx_lifter import OnnxLifter
 from pose.lifter.predict import Lifter, split_outputs
 from pose.lifter.step import RecurrentCore, StreamStep, WindowedCore

@@ -9,7 +9,8 @@ from safetensors.torch import load_file, save_file
 
 from pose.errors import PoseError
 from pose.lifter.checkpoint import load_checkpoint, save_checkpoint
-from pose.lifter.model import LifterConfig, LifterNetwork
+from pose.lifter.config import LifterConfig
+from pose.lifter.model import LifterNetwork
 
 USUAL = LifterConfig(dim=16, depth=1, heads=2)
 

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from pose.attention import ATTENTIONS, Context
-from pose.lifter.initialization import INITS, check_norm_init, initialize
-from pose.lifter.model import LifterConfig, LifterNetwork
+from pose.lifter.config import INITS, LifterConfig, check_norm_init
+from pose.lifter.initialization import initialize
+from pose.lifter.model import LifterNetwork
 
 DIM, HEADS = 128, 4
 SCALED = ("attention.v_proj", "attention.out_proj", "ffn.fc1", "ffn.fc2")

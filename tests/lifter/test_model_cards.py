@@ -10,7 +10,8 @@ import torch
 import yaml
 
 from pose.lifter.checkpoint import save_checkpoint
-from pose.lifter.model import LifterConfig, LifterNetwork
+from pose.lifter.config import LifterConfig
+from pose.lifter.model import LifterNetwork
 from pose.weights import sha256_of
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from pose.lifter.model import LifterConfig
+from pose.lifter.config import LifterConfig
 from pose.sequences import LiftBatch
 from pose.skeletons import H36M17
 from pose.training.batches import TensorBatch, load, mirrored_joints

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from pose.lifter.features import Lifted
-from pose.training.losses import LossWeights, lifting_loss
+from pose.training.config import LossWeights
+from pose.training.losses import lifting_loss
 
 B, T, J = 2, 6, 17
 LIMBS = ((1, 2, 3), (4, 5, 6), (11, 12, 13), (14, 15, 16))

@@ -14,8 +14,9 @@ from safetensors.torch import save_file
 
 from pose.errors import PoseError
 from pose.lifter.checkpoint import load_checkpoint, save_checkpoint
-from pose.lifter.model import LifterConfig, LifterNetwork
-from pose.training.optimizers import OptimizerConfig
+from pose.lifter.config import LifterConfig
+from pose.lifter.model import LifterNetwork
+from pose.training.config import OptimizerConfig
 from pose.training.schedules import ScheduleConfig
 from pose.training.trainer import Trainer, batch_loss
 

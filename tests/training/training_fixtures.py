@@ -5,10 +5,9 @@ from pathlib import Path
 from pose_datasets.mocap import Clip, save_clips
 from pose_datasets.training import MocapConfig, MocapSource
 
-from pose.lifter.model import LifterConfig
-from pose.training.optimizers import OptimizerConfig
+from pose.lifter.config import LifterConfig
+from pose.training.config import OptimizerConfig, TrainConfig
 from pose.training.schedules import ScheduleConfig
-from pose.training.trainer import TrainConfig
 
 BATCH, FRAMES = 4, 12
 

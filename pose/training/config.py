@@ -1,0 +1,105 @@
+"""What a training run is: its configuration, checked, without torch, so that options are parsed before it is loaded."""
+
+from dataclasses import dataclass, field
+
+from pose.lifter.config import LifterConfig
+from pose.training.schedules import ScheduleConfig
+
+OPTIMIZERS = ("adam", "adamw", "radam", "muon")  # `pose.training.optimizers` builds them
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossWeights:
+    """How much each part counts in the sum."""
+
+    position: float = 1.0
+    velocity: float = 2.0
+    shape: float = 0.3
+    root: float = 0.3
+    bend: float = 0.0
+    spread: float = 0.02
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimizerConfig:
+    """name: adam, adamw, radam or muon. lr: peak learning rate. betas, eps: of Adam.
+
+    weight_decay: of matrices only, never of biases and norms; decoupled from the gradient in all but adam, which adds
+    it to the gradient (L2). muon: the matrices of the blocks by Muon, everything else by AdamW.
+    """
+
+    name: str = "adamw"
+    lr: float = 1e-3
+    betas: tuple[float, float] = (0.9, 0.98)
+    eps: float = 1e-8
+    weight_decay: float = 0.01
+
+    def __post_init__(self) -> None:
+        if self.name not in OPTIMIZERS:
+            raise ValueError(f"optimizer.name: {self.name!r} is not one of {', '.join(OPTIMIZERS)}")
+        if self.lr <= 0 or self.eps <= 0 or self.weight_decay < 0:
+            raise ValueError("optimizer: lr and eps must be above 0, weight_decay at least 0")
+        if not all(0 <= beta < 1 for beta in self.betas):
+            raise ValueError(f"optimizer.betas must be at least 0 and below 1, got {self.betas}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """One complete training run.
+
+    start_from: a shipped lifter or a checkpoint of the same form whose weights the run begins with; its optimiser and
+    schedule begin anew (fine-tuning, or a second round). steps: optimiser steps. lookaheads: of a streaming model,
+    frames; drawn anew each step, repeat one to draw it more often. dialects: whether each sequence's scores are said
+    in a dialect of its own (`pose.training.dialects`). consistency: above 0 each step trains on its batch and on the
+    mirror image of it, in other dialects, and this is the weight of the distance between the two answers. clip: largest
+    norm of the gradient. ema: decay of the averaged weights, which are what is saved. precision: fp32 or bf16 (weights
+    stay fp32). workers: processes that make batches; 0: a thread of this one. compile: use torch.compile.
+    """
+
+    model: LifterConfig = field(default_factory=LifterConfig)
+    loss: LossWeights = field(default_factory=LossWeights)
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    start_from: str | None = None
+    steps: int = 10_000
+    lookaheads: tuple[int, ...] = (0,)
+    dialects: bool = False
+    consistency: float = 0.0
+    clip: float = 1.0
+    ema: float = 0.999
+    precision: str = "bf16"
+    seed: int = 0
+    workers: int = 0
+    compile: bool = False
+    log_every: int = 50
+    evaluate_every: int = 1000
+    checkpoint_every: int = 500
+
+    def __post_init__(self) -> None:
+        if self.precision not in ("fp32", "bf16"):
+            raise ValueError(f"precision: {self.precision!r} is not one of fp32, bf16")
+        if any(self.lookaheads) and not self.model.streaming:
+            raise ValueError("lookaheads: only a streaming model has a look-ahead; set model.streaming")
+        for name in ("workers", "consistency"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name}: must be at least 0, got {getattr(self, name)}")
+        for name in ("steps", "log_every", "evaluate_every", "checkpoint_every"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}: must be at least 1, got {getattr(self, name)}")
+        check_recipe(self.optimizer, self.schedule, self.model.init)
+
+
+def check_recipe(optimizer: OptimizerConfig, schedule: ScheduleConfig, init: str) -> None:
+    """ValueError for what the theory forbids: a warm-up on top of what already replaces one."""
+    if not schedule.warms_up:
+        return
+    if optimizer.name == "radam":
+        raise ValueError(
+            "optimizer.name: radam rectifies the variance of the first steps itself, which is a warm-up; with another "
+            "one the rate would be damped twice. Use a schedule without warm-up, or adamw"
+        )
+    if init in ("t-fixup", "dt-fixup"):
+        raise ValueError(
+            f"init: {init} bounds the first updates by the scale of the weights, so it needs no warm-up; use "
+            "schedule.warmup: none and a decay other than noam, or another init"
+        )
