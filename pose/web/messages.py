@@ -64,6 +64,7 @@ def result(live: LiveResult, upright: Upright, scale: float = 1.0) -> str:
     rows = np.flatnonzero(known)
     placed = upright.place(people.ids[rows].tolist(), poses.joints[rows], poses.root[rows], live.result.time)
     stages = dict(zip(rows.tolist(), _rounded(placed, 3), strict=True))
+    sigmas = dict(zip(rows.tolist(), _rounded(poses.sigma[rows], 0), strict=True))
     boxes = _rounded(_scaled(people.boxes, scale), 1)
     keypoints, scores = with_lifted_sides(live.result, live.skeleton)
     points = _rounded(np.concatenate([_scaled(keypoints, scale), scores[..., None]], axis=2), 2)
@@ -73,7 +74,13 @@ def result(live: LiveResult, upright: Upright, scale: float = 1.0) -> str:
         time=round(live.result.time, 4),
         captured=round(live.captured, 4),
         people=[
-            {"id": person, "box": boxes[row], "keypoints": points[row], "stage": stages.get(row)}
+            {
+                "id": person,
+                "box": boxes[row],
+                "keypoints": points[row],
+                "stage": stages.get(row),
+                "sigma": sigmas.get(row),
+            }
             for row, person in enumerate(people.ids.tolist())
         ],
     )

@@ -6,13 +6,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import av
 import jsonschema
 import pytest
 from web_fakes import TOKEN, Clip, FakePipeline, in_thread
+from web_pages import count_colour, keep, opened, pixels, wait_for_text
 
 from pose.files import load_poses
 from pose.files.json import SCHEMA_PATH
@@ -21,9 +22,6 @@ from pose.view.colours import SIDE_COLOURS
 pytestmark = pytest.mark.slow
 
 FAKE = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
-PATIENCE = 60_000  # ms, on a busy machine
-# Where to keep the screenshots that the tests take, for a person to look at.
-SCREENSHOTS = os.environ.get("POSE_WEB_SCREENSHOTS")
 
 
 @pytest.fixture(scope="module")
@@ -46,57 +44,12 @@ def server(weights_dir) -> Iterator[str]:
             assert process.wait(30) in (0, 130)
 
 
-@contextmanager
-def opened(browser, address: str, *, errors: tuple[str, ...] = (), **options) -> Iterator:
-    """A page; at its end nothing may have gone wrong on it but `errors`."""
-    wrong: list[str] = []
-    with closing(browser.new_context(**{"reduced_motion": "reduce", **options})) as context:
-        page = context.new_page()
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("console", lambda message: message.type == "error" and wrong.append(message.text))
-        page.set_default_timeout(PATIENCE)
-        page.goto(address)
-        yield page
-        assert [text for text in wrong if not any(known in text for known in errors)] == []
-
-
-def wait_for_text(page, identity: str, pattern: str) -> None:
-    page.wait_for_function(
-        "([id, pattern]) => new RegExp(pattern).test(document.getElementById(id).textContent)", arg=[identity, pattern]
-    )
-
-
-def pixels(page, canvas: str) -> str:
-    return page.evaluate(f"document.getElementById('{canvas}').toDataURL()")
-
-
-def count_colour(page, canvas: str, colour: tuple[int, int, int]) -> int:
-    """Pixels of a canvas that have nearly that colour."""
-    return page.evaluate(
-        """([id, colour]) => {
-            const canvas = document.getElementById(id);
-            const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-            let count = 0;
-            for (let i = 0; i < data.length; i += 4) {
-                count += colour.every((value, channel) => Math.abs(data[i + channel] - value) < 12);
-            }
-            return count;
-        }""",
-        [canvas, list(colour)],
-    )
-
-
 def download(page, action: Callable[[], None], folder: Path) -> Path:
     with page.expect_download() as expected:
         action()
     path = folder / expected.value.suggested_filename
     expected.value.save_as(path)
     return path
-
-
-def keep(page, name: str) -> None:
-    if SCREENSHOTS:
-        page.screenshot(path=Path(SCREENSHOTS) / name)
 
 
 def test_somebody_dances_before_the_camera(launch, server, fake_camera, tmp_path):

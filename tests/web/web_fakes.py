@@ -27,13 +27,15 @@ TOKEN = "correct-horse-battery-staple"
 
 
 class FakePipeline:
-    """Everybody stands 3 m away. fails_at: the frame at which a network breaks with `error`."""
+    """Everybody stands 3 m away, known to `sigma` mm. fails_at: the frame at which a network breaks with `error`."""
 
     device, skeleton, models = "cpu", H36M17, ()
 
-    def __init__(self, *, people: int = 1, fails_at: int | None = None, error: Exception | None = None) -> None:
+    def __init__(
+        self, *, people: int = 1, sigma: float = 20, fails_at: int | None = None, error: Exception | None = None
+    ) -> None:
         self.config = PipelineConfig()
-        self.people, self.fails_at, self.error = people, fails_at, error
+        self.people, self.sigma, self.fails_at, self.error = people, sigma, fails_at, error
 
     def camera(self, size: tuple[int, int]) -> CameraInfo:
         return CameraInfo(intrinsics_from_fov(size), known=False)
@@ -53,7 +55,9 @@ class FakeSession:
 
     def lift(self, frame: Frame) -> list[FrameResult]:
         roots = np.array([(row - 0.5, 0, 3) for row in range(self._pipeline.people)], np.float32)
-        return [seen_result(roots, index=frame.index, time=frame.time, size=self._size)]
+        result = seen_result(roots, index=frame.index, time=frame.time, size=self._size)
+        sigma = np.full_like(result.poses.sigma, self._pipeline.sigma)
+        return [replace(result, poses=replace(result.poses, sigma=sigma))]
 
     def flush(self) -> list[FrameResult]:
         return []

@@ -9,7 +9,7 @@ const MISTAKE = 1008; // ... of one that was sent something it does not understa
 const ENDED = 1000; // ... and of one whose video is over
 
 export class Connection {
-  // handlers: state(kind, text), signIn(), message(object, jpeg or null), lost()
+  // handlers: state(kind, text), signIn(), message(object, jpeg or null), lost(ended)
   constructor(handlers) {
     this.handlers = handlers;
     this.socket = null;
@@ -48,9 +48,9 @@ export class Connection {
   closed(event) {
     this.session += 1;
     this.pings = [];
-    this.handlers.lost();
+    this.handlers.lost(event.code === ENDED);
     if (event.code === ENDED) {
-      this.handlers.state("wait", "Ended", event.reason);
+      this.handlers.state("done", "Ended", event.reason);
       return;
     }
     if (event.code === FULL || event.code === MISTAKE) {

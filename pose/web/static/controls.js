@@ -72,7 +72,6 @@ export class Controls {
 
   showRecording(on) {
     press("record", on);
-    element("pause").disabled = on; // a recording has no holes
     clearInterval(this.recording);
     element("record").textContent = on ? "Stop 0:00" : "Record";
     if (on) {
@@ -81,6 +80,20 @@ export class Controls {
         const seconds = Math.floor((performance.now() - begun) / 1000);
         element("record").textContent = `Stop ${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
       }, 500);
+    }
+  }
+
+  // What can be done now. live: pictures come. picture: there is one.
+  allow({ live, picture, paused }) {
+    element("pause").disabled = pressed("record") || !(live && (picture || paused)); // a recording has no holes
+    element("record").disabled = !(live && picture && !paused) && !pressed("record");
+    element("snapshot").disabled = !picture;
+    element("mirror").disabled = !picture;
+  }
+
+  resume() {
+    if (pressed("pause")) {
+      this.toggle("pause");
     }
   }
 

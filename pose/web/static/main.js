@@ -70,6 +70,7 @@ const controls = new Controls({
     for (; !paused && unanswered > 0; unanswered -= 1) {
       connection.send({ type: "ack" });
     }
+    allow();
   },
   mirror(on) {
     picture.mirrored = on;
@@ -92,6 +93,7 @@ async function receive(message, jpeg) {
   if (message.type === "hello") {
     hello = message;
     sender.open();
+    element("views").dataset.stale = "false";
     controls.greet(hello, camera);
   } else if (message.type === "result") {
     await receiveResult(message, jpeg);
@@ -101,6 +103,7 @@ async function receive(message, jpeg) {
   } else if (message.type === "recorded") {
     downloads.addFiles(message);
     controls.showRecording(false);
+    allow();
     await finishVideo();
   }
 }
@@ -143,6 +146,7 @@ function show(image, people) {
   }
   shown?.picture.close();
   shown = { picture: image, people };
+  allow();
   redraw();
   if (recorder.on) {
     recorder.draw();
@@ -162,7 +166,14 @@ function clear() {
   meter.clear();
   shown?.picture.close();
   shown = null;
+  picture.clear();
   scene.show([], hello, performance.now());
+  controls.resume();
+  allow();
+}
+
+function allow() {
+  controls.allow({ live: connection.ready, picture: shown !== null, paused });
 }
 
 function startRecording() {
@@ -175,6 +186,7 @@ function startRecording() {
   }
   connection.send({ type: "record", on: true });
   controls.showRecording(true);
+  allow();
 }
 
 function stopRecording() {
@@ -188,12 +200,16 @@ async function finishVideo() {
   }
 }
 
-function lost() {
+// ended: the video is over; else what is shown is no longer live.
+function lost(ended) {
+  element("views").dataset.stale = String(!ended && shown !== null);
   sender.close();
   meter.clear();
   status = null;
   unanswered = 0;
   controls.showRecording(false);
+  controls.resume();
+  allow();
   finishVideo();
 }
 

@@ -12,6 +12,11 @@ export function personColour(colours, id) {
   return colours.people[id % colours.people.length];
 }
 
+// What a person's limbs are outlined with: the person's colour, darker.
+export function rimColour(colours, id) {
+  return mixed(personColour(colours, id), [16, 18, 22], 0.25);
+}
+
 export function parsed(hex) {
   return [1, 3, 5].map((start) => parseInt(hex.slice(start, start + 2), 16));
 }

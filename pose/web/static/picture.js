@@ -1,10 +1,11 @@
 // The picture with its people: what a result says, drawn on the pixels it is about.
 
-import { ink, mixed, personColour, pill } from "./paint.js";
+import { crown, faceOpacity, isFace } from "./head.js";
+import { ink, mixed, personColour, pill, rimColour } from "./paint.js";
 
 const HIDDEN_BELOW = 0.12; // joints with lower scores are not drawn,
 const FULL_FROM = 0.65; // from this on they are opaque
-const RIM = "#101216";
+const BADGE = 0.04; // of the person's height
 
 export class Picture {
   constructor(canvas) {
@@ -28,12 +29,20 @@ export class Picture {
     nearestLast.forEach((person) => this.drawName(person, hello));
   }
 
+  clear() {
+    this.context.setTransform(1, 0, 0, 1, 0, 0);
+    this.context.clearRect(0, 0, this.canvas.width, this.canvas.height);
+  }
+
   drawSkeleton(person, hello) {
     const { context } = this;
     const points = person.keypoints;
-    const clear = points.map(([x, y, score]) => (
-      x === null || y === null ? 0 : Math.min(1, Math.max(0, (score - HIDDEN_BELOW) / (FULL_FROM - HIDDEN_BELOW)))
-    ));
+    const face = faceOpacity(points, hello.joints);
+    const clear = points.map(([x, y, score], joint) => {
+      const share = Math.min(1, Math.max(0, (score - HIDDEN_BELOW) / (FULL_FROM - HIDDEN_BELOW)));
+      return x === null || y === null ? 0 : share * (isFace(hello.joints[joint].name) ? face : 1);
+    });
+    const outline = ink(rimColour(hello.colours, person.id));
     const [, top, , bottom] = person.box;
     const most = 0.009 * Math.max(this.canvas.width, this.canvas.height);
     const width = Math.max(1.5, Math.min(most, 0.016 * (bottom - top)));
@@ -43,7 +52,7 @@ export class Picture {
         context.globalAlpha = Math.min(clear[a], clear[b]);
         if (context.globalAlpha > 0) {
           context.lineWidth = thick * width + (rim ? Math.min(1, 2 * thick) * (0.7 * width + 1) : 0);
-          context.strokeStyle = rim ? RIM : ink(hello.colours[side]);
+          context.strokeStyle = rim ? outline : ink(hello.colours[side]);
           context.beginPath();
           context.moveTo(points[a][0], points[a][1]);
           context.lineTo(points[b][0], points[b][1]);
@@ -64,11 +73,13 @@ export class Picture {
   }
 
   drawName(person, hello) {
-    const [left, top, right, bottom] = person.box;
-    const middle = (left + right) / 2;
-    const size = Math.max(12, 0.028 * Math.max(this.canvas.width, this.canvas.height));
-    const x = this.mirrored ? this.canvas.width - middle : middle;
-    const y = Math.max(size, top - 0.07 * (bottom - top) - 0.8 * size);
-    pill(this.context, String(person.id), x, y, size, personColour(hello.colours, person.id));
+    const { width, height } = this.canvas;
+    const most = 0.04 * Math.max(width, height);
+    const size = Math.max(11, Math.min(most, BADGE * (person.box[3] - person.box[1])));
+    const { place, away } = crown(person, hello.joints);
+    const [x, y] = place.map((value, axis) => value + 0.8 * size * away[axis]);
+    const inside = (value, length) => Math.min(Math.max(value, size), length - size);
+    pill(this.context, String(person.id), inside(this.mirrored ? width - x : x, width), inside(y, height), size,
+      personColour(hello.colours, person.id));
   }
 }

@@ -1,6 +1,6 @@
 // The people in 3D on a plain canvas, limbs as round strokes, the far ones first. Coordinates are the server's stage: x right, y away, z up, metres, floor at z = 0.
 
-import { ink, mixed, parsed, personColour, pill } from "./paint.js";
+import { ink, mixed, parsed, personColour, pill, rimColour } from "./paint.js";
 import { Turntable } from "./turntable.js";
 
 const HALF_FOV = (17 * Math.PI) / 180;
@@ -10,7 +10,11 @@ const HEAD = 0.1;
 const RING = 0.34;
 const PALEST = 0.55;
 const NEAR = 0.15; // m, of the plane in front of which nothing is drawn
-const NAMES = ["top", "bottom", "floor", "grid", "shadow", "centre", "rim"];
+const WIDEST_HAZE = 0.5; // m
+const HAZE = 0.55; // opacity in its middle, half of it at sigma
+const HAZE_REACH = 2.6; // sigma
+const HAZE_STEPS = 8;
+const NAMES = ["top", "bottom", "floor", "grid", "shadow", "centre"];
 
 export class Scene {
   constructor(canvas) {
@@ -47,6 +51,9 @@ export class Scene {
   show(people, hello, now) {
     this.people = people.filter((person) => person.stage !== null);
     this.hello = hello;
+    this.side = [];
+    hello?.edges3d.forEach(({ ends: [, joint], side }) => { this.side[joint] = side; });
+    this.side[0] = "centre";
     this.follow(now);
     this.draw();
   }
@@ -123,6 +130,7 @@ export class Scene {
     this.drawFloor(camera);
     if (this.hello !== null) {
       this.people.forEach((person) => this.drawMark(camera, person));
+      this.people.forEach((person) => this.drawHaze(camera, person));
       this.drawLimbs(camera);
       this.people.forEach((person) => this.drawName(camera, person));
     }
@@ -188,24 +196,49 @@ export class Scene {
     context.stroke();
   }
 
+  // A soft spot around each joint whose sigma, the radius that holds it in 68 %, reaches out of the limb.
+  drawHaze(camera, { stage, sigma }) {
+    const { context } = this;
+    (sigma ?? []).forEach((millimetres, joint) => {
+      const reach = (HAZE_REACH * Math.min(millimetres ?? 0, 1000 * WIDEST_HAZE)) / 1000;
+      const place = reach > (HAZE_REACH * LIMB) / 2 ? this.project(camera, stage[joint]) : null;
+      if (place === null) {
+        return;
+      }
+      const [x, y, scale] = place;
+      const side = this.side[joint];
+      const [red, green, blue] = side === "centre" ? this.colours.centre : this.hello.colours[side];
+      const shade = context.createRadialGradient(x, y, 0, x, y, reach * scale);
+      for (let step = 0; step <= HAZE_STEPS; step += 1) {
+        const share = step / HAZE_STEPS;
+        const opacity = step === HAZE_STEPS ? 0 : HAZE * 2 ** -((share * HAZE_REACH) ** 2);
+        shade.addColorStop(share, `rgb(${red} ${green} ${blue} / ${opacity})`);
+      }
+      context.fillStyle = shade;
+      context.fillRect(x - reach * scale, y - reach * scale, 2 * reach * scale, 2 * reach * scale);
+    });
+  }
+
   drawLimbs(camera) {
     const { context, colours } = this;
-    const limbs = this.people.flatMap(({ stage }) => {
+    const limbs = this.people.flatMap(({ id, stage }) => {
+      const rimmed = rimColour(this.hello.colours, id);
+      const face = mixed(personColour(this.hello.colours, id), [250, 250, 250], 0.25);
       const places = stage.map((joint) => this.project(camera, joint));
       return this.hello.edges3d
         .filter(({ ends: [a, b] }) => places[a] !== null && places[b] !== null)
         .map(({ ends: [a, b], side, head }) => ({
-          a: places[a], b: places[b], side, head, scale: (places[a][2] + places[b][2]) / 2,
+          a: places[a], b: places[b], side, head, rimmed, face, scale: (places[a][2] + places[b][2]) / 2,
         }));
     });
     limbs.sort((one, other) => one.scale - other.scale);
     const nearest = limbs.length ? limbs[limbs.length - 1].scale : 1;
-    limbs.forEach(({ a, b, side, head, scale }) => {
+    limbs.forEach(({ a, b, side, head, rimmed, face, scale }) => {
       const own = side === "centre" ? colours.centre : this.hello.colours[side];
       const pale = PALEST * Math.min(1, Math.max(0, nearest / scale - 1) / 0.35);
       const width = LIMB * scale;
       const rim = Math.max(2, 0.35 * width);
-      [[colours.rim, rim], [own, 0]].forEach(([colour, more]) => {
+      [[rimmed, rim], [own, 0]].forEach(([colour, more]) => {
         const paint = ink(mixed(colour, colours.bottom, pale));
         context.strokeStyle = paint;
         context.fillStyle = paint;
@@ -215,6 +248,7 @@ export class Scene {
         context.lineTo(b[0], b[1]);
         context.stroke();
         if (head) {
+          context.fillStyle = more === 0 ? ink(mixed(face, colours.bottom, pale)) : paint;
           context.beginPath();
           context.arc(b[0], b[1], HEAD * scale + more / 2, 0, 2 * Math.PI);
           context.fill();

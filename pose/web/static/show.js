@@ -1,30 +1,34 @@
 // Words and numbers of the page.
 
 const shownMessages = { page: "", connection: "" };
+const troubles = { page: true, connection: true };
 
 export function element(id) {
   return document.getElementById(id);
 }
 
-// What people must know; "" when all is well.
-export function say(text, from = "page") {
+// What people must know; "" when all is well. trouble: something is wrong.
+export function say(text, from = "page", trouble = true) {
   shownMessages[from] = text;
+  troubles[from] = trouble;
   const message = element("message");
   const whole = Object.values(shownMessages).filter(Boolean).join(" ");
   if (message.textContent !== whole) {
     message.textContent = whole;
   }
   message.hidden = whole === "";
+  const wrong = Object.keys(shownMessages).some((source) => shownMessages[source] !== "" && troubles[source]);
+  message.dataset.kind = wrong ? "trouble" : "note";
 }
 
-// kind: "good", "wait" or "bad". text: in one or two words. detail: what to know or do about it.
+// kind: "good", "wait", "done" or "bad". text: in one or two words. detail: what to know or do about it.
 export function showState(kind, text, detail = "") {
   const connection = element("connection");
   connection.dataset.state = kind;
   if (connection.textContent !== text) {
     connection.textContent = text;
   }
-  say(detail, "connection");
+  say(detail, "connection", kind !== "done");
 }
 
 // The dialog for the token; wrong: one was tried already.

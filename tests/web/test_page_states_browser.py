@@ -1,0 +1,125 @@
+"""What the page looks like in each of its states, in a real browser."""
+
+import pytest
+from web_fakes import Clip, FakePipeline, in_thread
+from web_pages import keep, opened, wait_for_text
+
+pytestmark = pytest.mark.slow
+
+TOOLS = ("pause", "record", "snapshot", "mirror")
+SIZE = (320, 240)
+
+
+def enabled(page) -> set[str]:
+    return {tool for tool in TOOLS if page.locator(f"#{tool}").is_enabled()}
+
+
+def style(page, selector: str, what: str) -> str:
+    return page.evaluate("([s, w]) => getComputedStyle(document.querySelector(s))[w]", [selector, what])
+
+
+def pale_blue(page) -> int:
+    """Pixels of the 3D view that are the floor's or the sky's own colour no more: those of a blue haze on it."""
+    return page.evaluate(
+        """() => {
+            const canvas = document.getElementById("scene");
+            const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+            let count = 0;
+            for (let i = 0; i < data.length; i += 4) {
+                count += data[i + 2] - data[i] > 40;
+            }
+            return count;
+        }"""
+    )
+
+
+def test_an_uncertain_body_stands_in_a_haze(launch):
+    found = []
+    for sigma in (20, 150):
+        with (
+            in_thread(pipeline=FakePipeline(sigma=sigma), source=Clip(size=SIZE, fps=25)) as address,
+            opened(launch(), address, color_scheme="light") as page,
+        ):
+            wait_for_text(page, "people", "^1$")
+            found.append(pale_blue(page))
+    assert found[1] > 1.5 * found[0] > 0
+
+
+def test_the_end_of_a_video_is_no_error(launch):
+    with (
+        in_thread(source=Clip(count=60, size=SIZE, fps=25)) as address,
+        opened(launch(), address) as page,
+    ):
+        wait_for_text(page, "connection", "Ended")
+        assert page.inner_text("#message")
+        assert page.get_attribute("#message", "data-kind") == "note"
+        assert page.get_attribute("#views", "data-stale") != "true"
+        assert enabled(page) == {"snapshot", "mirror"}
+        keep(page, "ended.png")
+
+
+def test_buttons_are_off_until_they_can_do_something(launch):
+    with in_thread() as address, opened(launch(), address) as page:
+        wait_for_text(page, "connection", "Connected")
+        assert enabled(page) == set()  # nobody has started the camera
+    with (
+        in_thread(source=Clip(size=SIZE, fps=25)) as address,
+        opened(launch(), address) as page,
+    ):
+        wait_for_text(page, "people", "^1$")
+        assert enabled(page) == set(TOOLS)
+        page.keyboard.press(" ")
+        assert enabled(page) == {"pause", "snapshot", "mirror"}
+
+
+def test_a_server_that_is_gone_dims_what_it_showed(launch):
+    with in_thread(source=Clip(size=SIZE, fps=25)) as address:
+        context = launch().new_context()
+        page = context.new_page()
+        page.goto(address)
+        wait_for_text(page, "people", "^1$")
+        assert style(page, "#picture", "opacity") == "1"
+    wait_for_text(page, "connection", "Not connected")
+    assert float(style(page, "#picture", "opacity")) < 0.6
+    assert page.get_attribute("#message", "data-kind") == "trouble"
+    assert enabled(page) == {"snapshot", "mirror"}
+    port = int(address.rpartition(":")[2])
+    with in_thread(port=port, source=Clip(size=SIZE, fps=25)):
+        wait_for_text(page, "connection", "Connected")
+        assert style(page, "#picture", "opacity") == "1"
+        context.close()
+
+
+def test_nothing_wraps_or_collides_at_320_px(launch):
+    with in_thread(source=Clip(size=SIZE, fps=25)) as address:
+        small = {"width": 320, "height": 640}
+        with opened(launch(), address, viewport=small) as page:
+            wait_for_text(page, "people", "^1$")
+            assert page.evaluate("document.documentElement.scrollWidth") == 320
+            for line in ("h1", "#connection", "figcaption.below", *(f"#{tool}" for tool in TOOLS)):
+                height = page.evaluate(
+                    """selector => {
+                        const range = document.createRange();
+                        range.selectNodeContents(document.querySelector(selector));
+                        const tops = [...range.getClientRects()].map((box) => box.bottom);
+                        return Math.max(...tops) - Math.min(...tops);
+                    }""",
+                    line,
+                )
+                assert height < 10, f"{line} takes more than a line"
+            rows = [round(page.locator(f"#{tool}").bounding_box()["y"]) for tool in TOOLS]
+            assert len(set(rows)) == 1
+            keep(page, "narrow.png")
+
+
+def test_forced_colours_tell_the_chosen_view(launch):
+    with (
+        in_thread(source=Clip(size=SIZE, fps=25)) as address,
+        opened(launch(), address, forced_colors="active") as page,
+    ):
+        wait_for_text(page, "people", "^1$")
+        chosen = style(page, ".choice input:checked + span", "backgroundColor")
+        assert chosen != style(page, ".choice input:not(:checked) + span", "backgroundColor")
+        page.locator("#mirror").click()
+        assert style(page, "#mirror", "backgroundColor") == chosen
+        keep(page, "forced.png")
