@@ -107,6 +107,8 @@ def test_nothing_wraps_or_collides_at_320_px(launch):
                     line,
                 )
                 assert height < 10, f"{line} takes more than a line"
+            scene, caption = (page.locator(what).bounding_box() for what in ("#scene", "figcaption.below"))
+            assert scene["y"] + scene["height"] <= caption["y"]
             rows = [round(page.locator(f"#{tool}").bounding_box()["y"]) for tool in TOOLS]
             assert len(set(rows)) == 1
             keep(page, "narrow.png")
