@@ -31,7 +31,13 @@ AZIMUTH_DEGREES = 32.0
 BACKGROUND = (0.38, 0.40, 0.44, 1.0)  # without post-processing Open3D shows the power 2.2 of these two
 _LIGHT = np.array([-0.36, -0.55, 0.75], np.float32)  # from where it comes: left, behind the camera, above
 _GRID_COLOUR = (0.60, 0.63, 0.68, 1.0)
+NO_WINDOW = "Open3D finds no Vulkan driver to draw a window with; install one: " + SYSTEM
 _PROBE = "import open3d as o; o.visualization.rendering.OffscreenRenderer(16, 16).render_to_image()"
+_WINDOW_PROBE = (  # of a window that stays hidden, which its flag 1 says
+    "import open3d as o; application = o.visualization.gui.Application.instance; application.initialize(); "
+    "application.create_window('', 16, 16, 0, 0, 1)"
+)
+_NO_DISPLAY = "headless"  # Open3D says that it goes on without a window where it cannot reach the display
 
 
 def import_open3d() -> Any:
@@ -112,16 +118,26 @@ def labels(stage: Stage, position: int) -> list[tuple[int, NDArray[np.floating]]
 def check_off_screen() -> None:
     """Raises PoseError where Open3D cannot render without a window: without a driver it ends the whole process."""
     import_open3d()
-    probe = subprocess.run([sys.executable, "-c", _PROBE], capture_output=True, text=True, check=False)
-    if probe.returncode != 0:
+    if _probed(_PROBE).returncode != 0:
         raise PoseError(OFF_SCREEN_DRIVER)
 
 
 def check_window() -> None:
-    """Raises PoseError where no window can be opened."""
+    """Raises PoseError where no window can be opened; Open3D itself would end the whole process, or show nothing."""
     import_open3d()
     if not _has_display():
         raise PoseError("there is no display to open a window on; render without one: --save clip.mp4")
+    probe = _probed(_WINDOW_PROBE)
+    if _NO_DISPLAY in probe.stdout + probe.stderr:
+        display = os.environ.get("WAYLAND_DISPLAY") or os.environ.get("DISPLAY")
+        raise PoseError(f"the display {display} cannot be reached; render without one: --save clip.mp4")
+    if probe.returncode != 0:
+        raise PoseError(NO_WINDOW)
+
+
+def _probed(code: str) -> subprocess.CompletedProcess[str]:
+    """What becomes of `code` in a process of its own."""
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
 
 def render(stage: Stage, size: tuple[int, int], positions: Iterable[int]) -> Iterator[U8]:

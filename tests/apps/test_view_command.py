@@ -1,6 +1,7 @@
 """`pose-view` as a user calls it."""
 
 import importlib.util
+import os
 import subprocess
 import sys
 
@@ -74,6 +75,44 @@ def test_without_a_display_the_window_points_to_save(poses, capsys, monkeypatch)
     status, error = _refusal(capsys, poses)
     assert status == 1
     assert "--save" in error
+
+
+ABORTING = """
+import os, sys
+from types import SimpleNamespace
+def create_window(*_):
+    {does}
+application = SimpleNamespace(initialize=lambda: None, create_window=create_window)
+visualization = SimpleNamespace(gui=SimpleNamespace(Application=SimpleNamespace(instance=application)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("does", "advice"),
+    [
+        ("os.abort()", "mesa-vulkan-drivers"),  # what Open3D 0.20 does with Vulkan's library but no driver
+        ("raise RuntimeError('Failed to load vulkan library!')", "mesa-vulkan-drivers"),  # and without the library
+        ("print('Falling back to headless mode.')", "the display :7 cannot be reached"),
+    ],
+)
+def test_a_window_that_cannot_be_drawn_is_one_line(poses, tmp_path, does, advice):
+    (tmp_path / "open3d.py").write_text(ABORTING.format(does=does))
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; from pose_apps.view import main; sys.exit(main(sys.argv[1:]))", str(poses)],
+        env={
+            **os.environ,
+            "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
+            "DISPLAY": ":7",
+            "WAYLAND_DISPLAY": "",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+    assert advice in done.stderr
 
 
 @pytest.mark.parametrize(
