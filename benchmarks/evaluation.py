@@ -17,7 +17,7 @@ import numpy as np
 from pose_datasets import human36m
 
 from pose.evaluation.lifting import evaluate_lifter, evaluate_predictions
-from pose.lifter.predict import CHUNK, Lifter, rows, split_outputs
+from pose.lifter.predict import CHUNK, Lifter, split_outputs
 from pose.lifter.torch_lifter import TorchLifter
 from pose.sequences import Sequence2D, Sequence3D
 from pose.types import F32
@@ -71,7 +71,7 @@ class WindowedLifter:
     def _in_windows(self, sequences: list[Sequence2D]) -> list[Sequence3D]:
         """What is left of a sequence after its last whole window is a window too."""
         cuts = [(i, start) for i, one in enumerate(sequences) for start in range(0, len(one), self._window)]
-        pieces = [rows(sequences[i], start, start + self._window) for i, start in cuts]
+        pieces = [sequences[i][start : start + self._window] for i, start in cuts]
         answers: dict[int, F32] = {}
         for length in {len(piece) for piece in pieces}:
             alike = [index for index, piece in enumerate(pieces) if len(piece) == length]

@@ -4,6 +4,7 @@ Axes and units as in `pose.types`; B sequences of T frames, J joints.
 """
 
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,10 @@ class Sequence2D:
 
     def __len__(self) -> int:
         return len(self.times)
+
+    def __getitem__(self, frames: slice) -> Self:
+        """Some of the frames, with the same camera; the arrays are views."""
+        return replace(self, keypoints=self.keypoints[frames], scores=self.scores[frames], times=self.times[frames])
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The mirrored picture is the picture of the mirrored person."""
+"""Frames of a sequence; the mirrored picture is the picture of the mirrored person."""
 
 import numpy as np
 import pytest
@@ -49,3 +49,15 @@ def test_answer_gives_left_back_to_left(rng):
     assert np.allclose(back.joints[:, left], answer.joints[:, right] * [-1, 1, 1])
     assert np.allclose(back.sigma[:, left], answer.sigma[:, right])
     assert np.allclose(back.root, answer.root * [-1, 1, 1])
+
+
+def test_frames_of_a_sequence_are_a_sequence():
+    times = np.arange(6) / 25
+    whole = Sequence2D(np.arange(6 * 34, dtype=np.float32).reshape(6, 17, 2), np.ones((6, 17), np.float32), times,
+                       (640, 480), "h36m17", np.eye(3))  # fmt: skip
+    part = whole[2:5]
+    assert len(part) == 3
+    np.testing.assert_array_equal(part.keypoints, whole.keypoints[2:5])
+    np.testing.assert_array_equal(part.times, times[2:5])
+    assert (part.image_size, part.skeleton, part.intrinsics) == (whole.image_size, whole.skeleton, whole.intrinsics)
+    assert len(whole[4:]) == 2

@@ -225,7 +225,7 @@ def _draw_overlay(source: "Source", spool: "ResultSpool", info: "RunInfo", path:
 
     Decoding, drawing and encoding go on at the same time.
     """
-    from pose.system.background import behind
+    from pose.system.background import in_background
     from pose.system.prefetch import prefetch
     from pose.system.times import StageTimes
     from pose.video import VideoWriter
@@ -238,7 +238,7 @@ def _draw_overlay(source: "Source", spool: "ResultSpool", info: "RunInfo", path:
         def encode(shown: tuple["U8", float]) -> None:
             writer.write(*shown)
 
-        with behind(encode) as write:
+        with in_background(encode) as write:
             for frame, result in zip(frames, _shown(spool, source, "overlay", quiet), strict=False):
                 write((overlay.draw(frame.image, result), frame.time))
     _warn(writer.problems)

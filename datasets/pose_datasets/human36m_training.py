@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -114,8 +114,7 @@ class Window:
 
 def window(sequence: LabelledSequence, rows: slice, mirror: bool) -> Window:
     """The frames `rows`, as they are or as a mirror shows them."""
-    seen, truth = sequence.observed, sequence.truth[rows]
-    part = replace(seen, keypoints=seen.keypoints[rows], scores=seen.scores[rows], times=seen.times[rows])
+    part, truth = sequence.observed[rows], sequence.truth[rows]
     if mirror:
         part, truth = mirror_picture(part), mirror_poses(truth)
     return Window(part, truth, sequence.counted[rows])

@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -132,7 +132,7 @@ def _batches(sequences: Sequence[LabelledSequence]) -> Iterator[list[LabelledSeq
 
 def _lift(batch: list[LabelledSequence], lifter: SequenceLifter, lookahead: int, mirror: bool) -> list[Sequence3D]:
     """One answer a sequence, lifted in the pieces that its protocol shows to a lifter."""
-    pieces = [_rows(one.observed, piece) for one in batch for piece in _pieces(one)]
+    pieces = [one.observed[piece] for one in batch for piece in _pieces(one)]
     answers = iter(lifter.lift_many([mirror_picture(piece) if mirror else piece for piece in pieces], lookahead))
     whole = [_joined([next(answers) for _ in _pieces(one)]) for one in batch]
     return [mirror_answer(answer) for answer in whole] if mirror else whole
@@ -144,12 +144,6 @@ def _pieces(sequence: LabelledSequence) -> list[slice]:
         return [slice(0, len(sequence))]
     rest = slice(sequence.clips[-1].stop, len(sequence))
     return [*sequence.clips, rest] if rest.start < rest.stop else list(sequence.clips)
-
-
-def _rows(observed: Sequence2D, rows: slice) -> Sequence2D:
-    return replace(
-        observed, keypoints=observed.keypoints[rows], scores=observed.scores[rows], times=observed.times[rows]
-    )
 
 
 def _joined(parts: list[Sequence3D]) -> Sequence3D:

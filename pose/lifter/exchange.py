@@ -22,7 +22,7 @@ from pose.lifter.features import observe
 from pose.lifter.format import ANSWER, SEEN, STEP_FORMAT, WINDOW_FORMAT, WINDOW_SEEN
 from pose.lifter.model import LifterNetwork
 from pose.lifter.step import StreamStep
-from pose.lifter.step_batch import Memory, Setting, Step, Together
+from pose.lifter.step_batch import Memory, PeopleState, Setting, Step
 from pose.lifter.torch_lifter import TorchStep
 from pose.system.whole_file import whole_file
 
@@ -194,10 +194,10 @@ def _example(module: Any) -> Arrays:
     """Inputs of sizes that torch.export does not take for constants."""
     if isinstance(module, WindowLift):
         return _motion(people=2, frames=20)
-    together = Together(Setting(Step(TorchStep(module, module.inputs, module.outputs), module.memory), 3, {}), 2)
+    people = PeopleState(Setting(Step(TorchStep(module, module.inputs, module.outputs), module.memory), 3, {}), 2)
     seen = _motion(people=2, frames=1)
     seen = {name: seen[name][:, 0] for name in ("keypoints", "scores", "times")} | _camera(2)
-    return dict(zip(SEEN, seen.values(), strict=True)) | together.state
+    return dict(zip(SEEN, seen.values(), strict=True)) | people.state
 
 
 def _camera(people: int) -> Arrays:
@@ -227,7 +227,7 @@ def _difference(module: Any, loaded: StepBackend) -> float:
     motion = _motion(people, frames=min(slots, 64) + 10)
     camera = {name: array[0] for name, array in _camera(1).items()}
     steps = [Step(backend, module.memory) for backend in (loaded, torch_step)]
-    streams = [Together(Setting(step, 1, camera), people) for step in steps]
+    streams = [PeopleState(Setting(step, 1, camera), people) for step in steps]
     worst = 0.0
     for frame in range(motion["times"].shape[1]):
         seen = (motion["keypoints"][:, frame], motion["scores"][:, frame], motion["times"][0, frame])

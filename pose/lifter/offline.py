@@ -35,7 +35,7 @@ class OfflineLifter:
 
     def push(self, people: People) -> list[FrameResult]:
         """Take the next frame; return the frames that are final now, oldest first."""
-        self._end_tracks(before=people.time - LONGEST_GAP_SECONDS)
+        self._end_tracks(last_seen_before=people.time - LONGEST_GAP_SECONDS)
         pending = PendingFrame(people)
         self._pending.append(pending)
         for row, person in enumerate(people.ids.tolist()):
@@ -47,12 +47,12 @@ class OfflineLifter:
 
     def flush(self) -> list[FrameResult]:
         """The source has ended: return all frames not yet returned."""
-        self._end_tracks(before=np.inf)
+        self._end_tracks(last_seen_before=np.inf)
         return take_finished(self._pending)
 
-    def _end_tracks(self, before: float) -> None:
+    def _end_tracks(self, last_seen_before: float) -> None:
         for person, track in list(self._tracks.items()):
-            if track.waiting[-1].time < before:
+            if track.waiting[-1].time < last_seen_before:
                 self._lift(track, last=True)
                 del self._tracks[person]
 

@@ -11,7 +11,7 @@ from pose.errors import PoseError
 from pose.lifter.backends import OnnxGraph
 from pose.lifter.format import ANSWER, STEP_FORMAT, WINDOW_FORMAT
 from pose.lifter.predict import Lifter, checkpoint_path, network_inputs
-from pose.lifter.step_batch import Memory, Setting, Step, Together
+from pose.lifter.step_batch import Memory, PeopleState, Setting, Step
 from pose.sequences import Sequence2D
 from pose.types import F32
 from pose.weights import sha256_of
@@ -66,6 +66,6 @@ class OnnxLifter(Lifter):
     def _stepped(self, window: Sequence2D, lookahead: int) -> F32:
         seen = {name: array[0] for name, array in network_inputs([window]).items()}
         keypoints, scores, times = (seen.pop(name) for name in ("keypoints", "scores", "times"))
-        person = Together(Setting(self.step, lookahead, seen), 1)
+        person = PeopleState(Setting(self.step, lookahead, seen), 1)
         answers = [person.advance(*frame)[0] for frame in zip(keypoints, scores, times.tolist(), strict=True)]
         return np.stack(answers[lookahead:])

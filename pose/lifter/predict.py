@@ -73,7 +73,7 @@ class Lifter(ABC):
             alike = [span for span in spans if span[2] - span[1] == length]
             for first in range(0, len(alike), CHUNK):
                 chunk = alike[first : first + CHUNK]
-                answers = self.forward([rows(sequences[i], start, stop) for i, start, stop in chunk])
+                answers = self.forward([sequences[i][start:stop] for i, start, stop in chunk])
                 for (i, start, _), answer in zip(chunk, answers, strict=True):
                     blends[i].add(start, answer)
         return [
@@ -112,12 +112,6 @@ def network_inputs(windows: list[Sequence2D]) -> Arrays:
         np.array([w.intrinsics is not None for w in windows]),
     )
     return dict(zip(WINDOW_SEEN, arrays, strict=True))
-
-
-def rows(sequence: Sequence2D, start: int, stop: int) -> Sequence2D:
-    """Frames `start` to `stop` of a sequence."""
-    cut = slice(start, stop)
-    return replace(sequence, keypoints=sequence.keypoints[cut], scores=sequence.scores[cut], times=sequence.times[cut])
 
 
 def followed_by_nothing(sequence: Sequence2D, count: int) -> Sequence2D:

@@ -48,7 +48,7 @@ class Setting:
     camera: Arrays
 
 
-class Together:
+class PeopleState:
     """The state of some people, and the step that takes all of them one frame further."""
 
     def __init__(self, setting: Setting, people: int) -> None:
@@ -78,8 +78,8 @@ class Together:
     def take(self, row: int, person: "PersonState") -> None:
         """Copy somebody's state into a row, which is where they are from now on."""
         for name, array in self.state.items():
-            array[row] = person.together.state[name][person.row]
-        person.together, person.row = self, row
+            array[row] = person.among.state[name][person.row]
+        person.among, person.row = self, row
 
     def advance(self, keypoints: F32, scores: F32, time: float) -> F32:
         """One frame: keypoints (P, 17, 2) px and scores (P, 17) at `time` s. Returns the answers (P, 71), as
@@ -104,26 +104,26 @@ class Together:
 class PersonState:
     """What a stream remembers of one person: a row of the people they were last stepped with."""
 
-    together: Together
+    among: PeopleState
     row: int
 
     @property
     def arrays(self) -> Arrays:
         """The state by name."""
-        return {name: array[self.row] for name, array in self.together.state.items()}
+        return {name: array[self.row] for name, array in self.among.state.items()}
 
     @property
     def ready(self) -> bool:
         """Whether the next frame brings an answer."""
-        return bool(self.together.state["frames"][self.row] >= 0)
+        return bool(self.among.state["frames"][self.row] >= 0)
 
 
-def gather(setting: Setting, people: Sequence[PersonState]) -> Together:
+def gather(setting: Setting, people: Sequence[PersonState]) -> PeopleState:
     """The people as the rows of one batch, in their order; nothing is copied if they were so at the last frame."""
-    together = people[0].together
-    if len(together) == len(people) and all(p.together is together and p.row == i for i, p in enumerate(people)):
-        return together
-    together = Together(setting, len(people))
+    batch = people[0].among
+    if len(batch) == len(people) and all(p.among is batch and p.row == i for i, p in enumerate(people)):
+        return batch
+    batch = PeopleState(setting, len(people))
     for row, person in enumerate(people):
-        together.take(row, person)
-    return together
+        batch.take(row, person)
+    return batch

@@ -15,7 +15,7 @@ from pose.camera import intrinsics_from_fov
 from pose.lifter.format import TYPICAL_STEP
 from pose.lifter.pending import PendingFrame, take_finished
 from pose.lifter.predict import Lifter
-from pose.lifter.step_batch import PersonState, Setting, Together, gather
+from pose.lifter.step_batch import PeopleState, PersonState, Setting, gather
 from pose.skeletons import Skeleton, to_h36m17
 from pose.stages import LONGEST_GAP_SECONDS
 from pose.types import F32, FrameResult, People
@@ -50,7 +50,7 @@ class LifterStream:
 
     def new_person(self) -> PersonState:
         """The state of somebody of whom nothing is known yet."""
-        return PersonState(Together(self._setting, 1), 0)
+        return PersonState(PeopleState(self._setting, 1), 0)
 
     def step(self, people: Sequence[PersonState], keypoints: F32, scores: F32, time: float) -> list[F32 | None]:
         """The next frame of some people: keypoints (P, J, 2) px and scores (P, J) at `time` s.
@@ -61,9 +61,9 @@ class LifterStream:
         if not people:
             return []
         keypoints, scores = to_h36m17(keypoints, scores, self._skeleton)
-        together = gather(self._setting, people)
+        state = gather(self._setting, people)
         ready = [person.ready for person in people]
-        answers = together.advance(keypoints, scores, time)
+        answers = state.advance(keypoints, scores, time)
         return [answer if known else None for answer, known in zip(answers, ready, strict=True)]
 
 

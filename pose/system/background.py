@@ -10,7 +10,7 @@ Item = TypeVar("Item")
 
 
 @contextmanager
-def behind(work: Callable[[Item], None], most: int = 4) -> Iterator[Callable[[Item], None]]:
+def in_background(work: Callable[[Item], None], most: int = 4) -> Iterator[Callable[[Item], None]]:
     """Gives a function that has `work` done to an item by a thread, in order; it waits where `most` items wait already.
 
     When the block ends all work is done. The first error of `work` is raised by the next call, or at the end of the
@@ -32,7 +32,7 @@ def behind(work: Callable[[Item], None], most: int = 4) -> Iterator[Callable[[It
             raise failed[0]
         waiting.put(item)
 
-    thread = threading.Thread(target=do, name="behind", daemon=True)
+    thread = threading.Thread(target=do, name="background", daemon=True)
     thread.start()
     try:
         yield give

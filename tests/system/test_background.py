@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from pose.system.background import behind
+from pose.system.background import in_background
 
 
 def test_everything_is_done_in_order_by_another_thread():
@@ -14,7 +14,7 @@ def test_everything_is_done_in_order_by_another_thread():
         done.append(number)
         threads.add(threading.get_ident())
 
-    with behind(work) as give:
+    with in_background(work) as give:
         for number in range(100):
             give(number)
     assert done == list(range(100))
@@ -26,7 +26,7 @@ def test_no_more_than_so_many_wait():
     gate, given = threading.Event(), []
 
     def ask():
-        with behind(lambda _: gate.wait(), most=2) as give:
+        with in_background(lambda _: gate.wait(), most=2) as give:
             for number in range(10):
                 give(number)
                 given.append(number)
@@ -49,7 +49,7 @@ def test_an_error_comes_back_and_ends_the_work():
         done.append(number)
 
     def ask(numbers):
-        with behind(work) as give:
+        with in_background(work) as give:
             for number in numbers:
                 give(number)
 
@@ -62,7 +62,7 @@ def test_an_error_comes_back_and_ends_the_work():
 
 def test_an_error_of_the_block_is_not_replaced():
     def ask():
-        with behind(lambda _: None) as give:
+        with in_background(lambda _: None) as give:
             give(1)
             raise KeyError
 
