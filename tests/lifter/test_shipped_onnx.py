@@ -8,7 +8,7 @@ import pytest
 from pose.camera import intrinsics_from_fov
 from pose.lifter.load import load_lifter
 from pose.lifter.onnx_lifter import OnnxLifter
-from pose.lifter.predict import SHIPPED, Lifter
+from pose.lifter.predict import SHIPPED
 from pose.lifter.stream import LifterStream
 from pose.lifter.torch_lifter import TorchLifter
 from pose.skeletons import BLAZEPOSE33
@@ -68,7 +68,7 @@ def test_sequences_together_are_lifted_as_each_alone(both, make_walk):
 
 def test_a_stream_with_lookahead_is_lifted_alike(make_walk):
     sequence = make_walk(70)
-    by_onnx, by_torch = (loaded.load("stream").lift(sequence, 13) for loaded in (Lifter, TorchLifter))
+    by_onnx, by_torch = (load("stream").lift(sequence, 13) for load in (load_lifter, TorchLifter.load))
     assert_equal_answers(by_onnx, by_torch)
 
 
