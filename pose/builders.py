@@ -5,10 +5,11 @@ To add a detector or an estimator, write its file and add one line here (CONTRIB
 
 from __future__ import annotations  # a stage's type is known without loading what it works with
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from pose.errors import PoseError, UsageError
 
@@ -20,6 +21,7 @@ Stage = TypeVar("Stage")
 
 AUTO_DETECTOR = "auto"
 PREFERRED_DETECTOR, STAND_IN_DETECTOR = "rtmdet", "blazepose"
+MOST_SAID = 160  # characters of what a runtime says of a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,14 +178,48 @@ def build(
 ) -> Stage:
     """The stage that `table` calls `name`, with the weights in `model` (None: the usual ones). key: see `weight_file`.
 
-    Raises PoseError when a weight cannot be had, or the stage cannot run on the device or in the precision asked for.
+    Raises PoseError when a weight cannot be had, the stage cannot run on the device or in the precision asked for, or
+    a file of the user's own is no network of this kind.
     """
     choice = table[name]
     if choice.cpu_only and options.device == "cuda":
         raise PoseError(f"device: {name} runs on the CPU only; use device auto or cpu, or another stage than {name}")
     if choice.cpu_only and options.precision != "auto":
         raise PoseError(f"precision: {name} computes in its file's own; use precision auto")
-    return choice.build(weight_file(choice, model, key), options)
+    weight = weight_file(choice, model, key)
+    if weight is None or not _is_own(model):
+        return choice.build(weight, options)
+    return _build_of_own_file(choice, weight, options, name, key)
+
+
+def _is_own(model: str | None) -> bool:
+    from pose.weights import WEIGHTS
+
+    return model is not None and model not in WEIGHTS
+
+
+def _build_of_own_file(choice: Choice[Stage], weight: Path, options: StageOptions, name: str, key: str) -> Stage:
+    """A stage with a network of anybody, tried once: a network for something else mostly fails in its runtime.
+
+    Raises PoseError that names `key` and the file.
+    """
+    from pose.people.warm_up import try_once
+    from pose.system.silence import silenced
+
+    try:
+        stage = choice.build(weight, options)
+        with silenced(sys.stderr, 2):  # runtimes write there what they raise as well
+            try_once(cast("Detector | Estimator | OnePass", stage))
+    except PoseError as error:
+        if str(error).startswith((str(weight), weight.name)):
+            raise type(error)(f"{key}: {error}") from error
+        raise
+    except Exception as error:  # runtimes raise classes of their own; a network of another form nearly anything
+        reason = " ".join(str(error).split())
+        raise PoseError(
+            f"{key}: {weight} does not work as {name} ({type(error).__name__}: {reason[:MOST_SAID]})"
+        ) from error
+    return stage
 
 
 def weight_file(choice: Choice[Stage], model: str | None, key: str) -> Path | None:

@@ -88,7 +88,9 @@ class PipelineConfig:
     detection_score: float | None = option(
         None, "least score of a detection; by default the detector's own", least=0.0, most=1.0
     )
-    detector_size: int | None = option(None, "side of the detector's input, px; by default the file's own", least=32)
+    detector_size: int | None = option(
+        None, "side of the detector's input, px; by default the file's own", least=32, most=2560
+    )
     presence_score: float | None = option(
         None,
         "below this certainty of a person in its crop a track ends; by default the estimator's own",

@@ -1,7 +1,7 @@
 """The protocols that the pipeline joins. A stage knows its input and its output, and no other stage."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pose.skeletons import Skeleton
 from pose.types import U8, Boxes, FrameResult, Keypoints2D, People, Regions
@@ -10,6 +10,7 @@ from pose.types import U8, Boxes, FrameResult, Keypoints2D, People, Regions
 LONGEST_GAP_SECONDS = 1.0
 
 
+@runtime_checkable
 class Detector(Protocol):
     """Frame -> people."""
 
@@ -20,6 +21,7 @@ class Detector(Protocol):
         ...
 
 
+@runtime_checkable
 class Estimator(Protocol):
     """Crop -> keypoints."""
 
@@ -35,6 +37,7 @@ class Estimator(Protocol):
         ...
 
 
+@runtime_checkable
 class OnePass(Protocol):
     """Frame -> people and their keypoints, in one pass over the picture."""
 

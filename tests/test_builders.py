@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 
 from pose.builders import DETECTORS, ESTIMATORS, ONE_PASS, build
-from pose.config import PipelineConfig, choose_detector, is_one_pass, load_preset, model_files, with_networks_of
+from pose.config import (
+    PipelineConfig,
+    choose_detector,
+    is_one_pass,
+    load_preset,
+    model_files,
+    presets_folder,
+    with_networks_of,
+)
 from pose.errors import PoseError, UsageError
 from pose.pipeline import StageTimes, _people_stages
 
@@ -143,3 +151,37 @@ def test_every_one_pass_network_is_a_detector_and_an_estimator_too():
 def test_presence_is_the_estimators_own_or_the_users(name, score, used):
     _, _, make = _people_stages(config(detector="full-frame", estimator=name, presence_score=score), StageTimes())
     assert make()._presence_threshold == used
+
+
+def onnx_of(path, shape, kind="FLOAT"):
+    """A network that answers with its input."""
+    from onnx import TensorProto, helper, save
+
+    ends = [helper.make_tensor_value_info(name, getattr(TensorProto, kind), shape) for name in "xy"]
+    graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g", ends[:1], ends[1:])
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+
+
+@pytest.mark.parametrize(
+    ("table", "name"),
+    [(DETECTORS, "rtmdet"), (DETECTORS, "yolox"), (DETECTORS, "mobilenet"), (DETECTORS, "blazepose"),
+     (DETECTORS, "yolo"), (ESTIMATORS, "blazepose"), (ESTIMATORS, "movenet"), (ESTIMATORS, "rtmpose-t"),
+     (ESTIMATORS, "yolo-pose"), (ONE_PASS, "yolo-pose")],
+)  # fmt: skip
+def test_a_network_for_something_else_is_one_line_that_names_the_option(table, name, weights_dir, tmp_path, capfd):
+    onnx_of(tmp_path / "picture.onnx", [1, 3, 320, 320])
+    onnx_of(tmp_path / "whole.onnx", [1, 3, 8, 8], "INT64")
+    onnx_of(tmp_path / "scalar.onnx", [])
+    onnx_of(tmp_path / "large.onnx", [10**9, 3, 32, 32])
+    (tmp_path / "none.tflite").write_bytes(bytes(1000))
+    others = [weights_dir / "ssd-mobilenet-v1-coco-300-int8.tflite", weights_dir / "blazepose-landmark-lite.tflite"]
+    others += [weights_dir / "yolox-nano-coco-416.onnx", presets_folder().parent / "pose" / "models" / "offline.onnx"]
+    for file in (*tmp_path.iterdir(), *others):
+        if file.stem.startswith({"mobilenet": "ssd-mobilenet"}.get(name, name)) and table is not ONE_PASS:
+            continue  # its own kind, or of its family
+        with pytest.raises(PoseError) as error:
+            build(table, name, config().stage_options, str(file), "the_option")
+        assert str(error.value).startswith((f"the_option: {file}", f"the_option: {file.name}"))
+        assert "\n" not in str(error.value)
+        assert len(str(error.value)) < 500
+    assert capfd.readouterr() == ("", "")

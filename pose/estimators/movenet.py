@@ -65,7 +65,7 @@ class MoveNet:
         rows = np.empty((len(regions), len(self.skeleton), 3), np.float32)
         for row, matrix in enumerate(matrices):
             self._network.input()[0] = crops.crop(image, matrix, size, cv2.BORDER_CONSTANT)
-            rows[row] = self._network.run()[0][0, 0]
+            rows[row] = self._network.run()[0].reshape(rows.shape[1:])  # of another network: ValueError
         xy = crops.apply_affine(matrices, rows[:, :, 1::-1] * np.float32(self._side))
         scores = np.where(crops.outside(xy, image), np.float32(0), rows[:, :, 2])
         presence = np.sort(rows[:, :, 2], axis=1)[:, -SURE_JOINTS:].mean(axis=1)

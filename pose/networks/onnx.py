@@ -1,5 +1,6 @@
 """ONNX Runtime networks: on the device and in the precision that were asked for, or not at all."""
 
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from pose.networks.input import NetworkInput, Samples
 from pose.networks.options import USUAL, StageOptions
 from pose.system.device import Device, torch_has_cuda
 
+MOST_VALUES = 1 << 26  # of an input, in the axes that a file fixes: 0.25 GiB
 _DTYPES: dict[str, type[np.generic]] = {
     "tensor(float)": np.float32,
     "tensor(float16)": np.float16,
@@ -48,6 +50,11 @@ class OnnxNetwork:
         self.shape: tuple[int | None, ...] = tuple(
             axis if isinstance(axis, int) else None for axis in network_input.shape
         )
+        if math.prod(axis or 1 for axis in self.shape) > MOST_VALUES:
+            raise PoseError(f"{path}: its input has the shape {network_input.shape}; that many values are not taken")
+        if len(self.shape) != 4 or network_input.type not in _DTYPES:
+            form = f"{network_input.type} of the shape {network_input.shape}"
+            raise PoseError(f"{path}: its input is a {form}; expected pictures (B, 3, H, W)")
         self.dtype = np.dtype(_DTYPES[network_input.type])
         self.metadata: dict[str, str] = dict(self._session.get_modelmeta().custom_metadata_map)
         if options.precision != "auto" and self.dtype.kind == "f" and self.dtype != options.precision:

@@ -23,6 +23,30 @@ def warm_up_one_pass(network: OnePass) -> None:
     network.find([_IMAGE])
 
 
+def try_once(stage: Detector | Estimator | OnePass) -> None:
+    """One dark picture. Raises ValueError for an answer that is none, and whatever a network of another kind raises."""
+    if isinstance(stage, Detector):
+        _check_boxes(stage.detect([_IMAGE])[0])
+        return
+    if isinstance(stage, OnePass):
+        boxes, found = stage.find([_IMAGE])[0]
+        _check_boxes(boxes)
+    else:
+        boxes = Boxes(_BOX, _SCORE)
+        found = stage.estimate([_IMAGE], [stage.regions(boxes)])[0]
+    if found.xy.shape != (len(boxes), len(stage.skeleton), 2) or found.scores.shape != found.xy.shape[:2]:
+        raise ValueError(f"it answers with keypoints of the shape {found.xy.shape}")
+    if not (np.isfinite(found.xy).all() and np.isfinite(found.scores).all()):
+        raise ValueError("it answers with what is no number")
+
+
+def _check_boxes(boxes: Boxes) -> None:
+    if boxes.xyxy.shape != (len(boxes.scores), 4):
+        raise ValueError(f"it answers with boxes of the shape {boxes.xyxy.shape}")
+    if not (np.isfinite(boxes.xyxy).all() and np.isfinite(boxes.scores).all()):
+        raise ValueError("it answers with what is no number")
+
+
 def warm_up_tracker(tracker: str) -> None:
     """Somebody who is lost and comes back: only then `pose.people.identities` loads its library."""
     identities = Identities(tracker)
