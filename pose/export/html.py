@@ -78,7 +78,7 @@ def _person_facts(track: Track) -> dict[str, Any]:
 
 def _write_person(file: IO[str], track: Track, space: Space) -> None:
     """The person's frames, one script element for each kind of number, in portions."""
-    columns: dict[str, list[str]] = {"stage": [], "angles": [], "deviations": [], "lines": []}
+    columns: dict[str, list[str]] = {name: [] for name in ("stage", "sigma", "angles", "deviations", "lines")}
     for part in _portions(track, space):
         for name, values in part.items():
             columns[name].append(_packed(values))
@@ -88,8 +88,10 @@ def _write_person(file: IO[str], track: Track, space: Space) -> None:
 
 
 def _portions(track: Track, space: Space) -> Iterator[dict[str, NDArray[np.generic]]]:
-    """stage: (n, 51) mm, x right, y away, z up. angles, deviations: (n, 16) tenths of a degree. lines: (n, 4) speed and
-    height of the pelvis in mm/s and mm, mean score and share of joints that no 2D shows, in thousandths.
+    """stage: (n, 51) mm, x right, y away, z up. sigma: (n, 17) mm. angles, deviations: (n, 16) tenths of a degree.
+
+    lines: (n, 4) speed and height of the pelvis in mm/s and mm, mean score and share of joints that no 2D shows, in
+    thousandths.
     """
     roots = np.concatenate([space.to_file(span.places[:, 0]) for span in track.spans()])
     speed = _speed(track.times, roots)
@@ -103,6 +105,7 @@ def _portions(track: Track, space: Space) -> Iterator[dict[str, NDArray[np.gener
         stage = np.stack([placed[..., 0], -placed[..., 2], placed[..., 1]], axis=-1)
         yield {
             "stage": _short(1000 * stage.reshape(len(stage), -1)),
+            "sigma": _short(span.sigma),
             "angles": _short(10 * angles.degrees),
             "deviations": _short(10 * angles.deviations),
             "lines": _short(lines),

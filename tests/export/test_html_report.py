@@ -50,6 +50,9 @@ def test_its_numbers_are_those_of_the_result(recorded, tmp_path):
     stage = numbers(page, "p1-stage", 51)
     known = GAPS[0, 7:]
     assert (stage[~known] == -32768).all()
+    sigma = numbers(page, "p1-sigma", 17)
+    assert (sigma[known] == 30).all()
+    assert (sigma[~known] == -32768).all()
     # A turn and a floor away from the joints that went in: distances stay.
     got = stage[known].reshape(-1, 17, 3)
     between = np.linalg.norm(got[:, 3] - got[:, 10], axis=1)

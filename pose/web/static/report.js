@@ -30,7 +30,7 @@ function shorts(id) {
 class Person {
   constructor({ id, first, count, gaps }, angles) {
     Object.assign(this, { id, first, count, gaps, width: angles });
-    for (const name of ["stage", "angles", "deviations", "lines"]) {
+    for (const name of ["stage", "sigma", "angles", "deviations", "lines"]) {
       this[name] = shorts(`p${id}-${name}`);
     }
   }
@@ -45,6 +45,12 @@ class Person {
       const place = 3 * (row * JOINTS + joint);
       return [0, 1, 2].map((axis) => this.stage[place + axis] / 1000);
     });
+  }
+
+  // The radius, mm, that holds each of the 17 joints in 68 %.
+  deviationsAt(frame) {
+    const row = frame - this.first;
+    return this.sigma.subarray(row * JOINTS, (row + 1) * JOINTS);
   }
 
   value(array, width, column, frame, scale) {
@@ -293,7 +299,9 @@ class Report {
     this.frame = frame;
     element("time").value = frame;
     element("clock").textContent = `${this.times[frame].toFixed(2)} s`;
-    const people = this.people.map((person) => ({ id: person.id, stage: person.at(frame) }));
+    const people = this.people.map((person) => ({
+      id: person.id, stage: person.at(frame), sigma: person.deviationsAt(frame),
+    }));
     this.scene.show(people, this.facts.drawing, 1000 * this.times[frame]);
     this.charts.forEach((chart) => chart.draw(frame));
   }
