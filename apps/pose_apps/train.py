@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from pose.errors import PoseError, UsageError
 from pose.system.whole_file import whole_file
 from pose_apps.support.command import parse_arguments, run_command
+from pose_apps.support.options import ConfigFile
 from pose_apps.support.status import Status
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def _lifter_parser(short: bool = False) -> "ArgumentParser":
     lifter = ArgumentParser(
         description="Train a lifter on motion capture seen by virtual cameras.", exit_on_error=False
     )
-    lifter.add_argument("--config", action="config", help="a recipe, such as configs/train/offline.yaml")
+    lifter.add_argument("--config", action=ConfigFile, help="a recipe, such as configs/train/offline.yaml")
     lifter.add_argument("--out", required=True, metavar="DIR", help="folder for checkpoints and logs")
     lifter.add_argument("--resume", action="store_true", help="go on where the run in --out was stopped")
     lifter.add_argument("--overwrite", action="store_true", help="replace the run in --out")

@@ -13,6 +13,10 @@ from pose.system.archives import open_arrays, some_names
 
 REQUIRED = ("keypoints", "scores", "timestamps", "image_size", "skeleton")
 OPTIONAL = ("intrinsics",)
+FARTHEST = 1e6  # px that a keypoint may lie from the corner of its picture
+LARGEST_SIDE = 1e6  # px of a picture
+LATEST = 1e10  # s: three hundred years, so that seconds since 1970 are taken
+SHORTEST_STEP = 5e-7  # s from frame to frame: a microsecond, as seconds since 1970 can hold it
 
 Arrays = dict[str, NDArray[np.generic]]
 
@@ -49,7 +53,7 @@ def _sequence(arrays: Arrays) -> Sequence2D:
         raise ValueError(f"skeleton: expected one name, got an array of shape {name.shape} and type {name.dtype}")
     skeleton = name.item().decode() if name.dtype.kind == "S" else name.item()
     if skeleton not in SKELETONS:
-        raise ValueError(f"skeleton: unknown name {skeleton!r}; known: {', '.join(SKELETONS)}")
+        raise ValueError(f"skeleton: unknown name {skeleton[:40]!r}; known: {', '.join(SKELETONS)}")
     times = _numbers(arrays, "timestamps", (None,))
     t, j = len(times), len(SKELETONS[skeleton])
     if t == 0:
@@ -66,7 +70,9 @@ def _sequence(arrays: Arrays) -> Sequence2D:
         raise ValueError(
             f"keypoints: not a number in frame {frame}, joint {joint}, whose score is above 0 (score 0 says: not seen)"
         )
-    if not (np.isfinite(size).all() and (size >= 1).all()):
+    if (np.abs(np.where(unseen[..., None], 0, keypoints)) > FARTHEST).any():
+        raise ValueError(f"keypoints: beyond {FARTHEST:g} px; expected px of a picture")
+    if not (np.isfinite(size).all() and (size >= 1).all() and (size <= LARGEST_SIDE).all()):
         raise ValueError(f"image_size: expected width and height in px, got {size.tolist()}")
     if intrinsics is not None:
         check_intrinsics(intrinsics)
@@ -103,12 +109,16 @@ def _numbers(arrays: Arrays, name: str, shape: tuple[int | None, ...]) -> NDArra
 def _check_times(times: NDArray[np.float64]) -> None:
     if not np.isfinite(times).all():
         raise ValueError(f"timestamps: not a number at frame {np.flatnonzero(~np.isfinite(times))[0]}")
+    if np.abs(times).max() > LATEST:
+        raise ValueError(f"timestamps: beyond {LATEST:g} s; expected seconds")
     steps = np.diff(times)
     if not (steps > 0).all():
         frame = np.flatnonzero(steps <= 0)[0] + 1
         raise ValueError(
             f"timestamps: must increase, but frame {frame} is at {times[frame]:g} s after {times[frame - 1]:g} s"
         )
+    if not (steps >= SHORTEST_STEP).all():
+        raise ValueError(f"timestamps: frames are less than {SHORTEST_STEP:g} s apart; expected seconds")
 
 
 def _check_scores(scores: NDArray[np.float64]) -> None:

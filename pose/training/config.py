@@ -78,6 +78,8 @@ class TrainConfig:
     def __post_init__(self) -> None:
         if self.precision not in ("fp32", "bf16"):
             raise ValueError(f"precision: {self.precision!r} is not one of fp32, bf16")
+        if not 0 <= self.seed < 2**63:
+            raise ValueError(f"seed: must be 0 to 2^63 - 1, got {self.seed}")
         if any(self.lookaheads) and not self.model.streaming:
             raise ValueError("lookaheads: only a streaming model has a look-ahead; set model.streaming")
         for name in ("workers", "consistency"):

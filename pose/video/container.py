@@ -84,8 +84,14 @@ def file_target(path: Path) -> Target:
 
 
 def url_target(url: str) -> Target:
-    """A network stream. RTSP goes over TCP, which passes firewalls and loses nothing."""
-    parts = urlsplit(url)
+    """A network stream. RTSP goes over TCP, which passes firewalls and loses nothing. UsageError for a bad address."""
+    try:
+        parts = urlsplit(url)
+        named = parts.port != 0 and bool(parts.netloc)  # a port that is none raises
+    except ValueError as error:
+        raise UsageError(f"cannot read this address: {str(error).lower()}") from error  # it may hold a password
+    if not named:
+        raise UsageError(f"cannot read this address: {parts.scheme}:// must be followed by a host, and a port above 0")
     host = parts.netloc.rpartition("@")[2]
     shown = urlunsplit((parts.scheme, host, parts.path, "", ""))
     is_rtsp = parts.scheme.startswith("rtsp")

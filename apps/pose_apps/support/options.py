@@ -7,11 +7,14 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_type_hints
 
+import yaml
 from jsonargparse import ActionConfigFile, ActionYesNo, ArgumentParser, Namespace
 
 from pose.config import preset_names, presets_folder
 
 Config = TypeVar("Config")
+MOST_BYTES = 1 << 16  # of a file of settings;
+MOST_DEEP = 20  # collections in collections in it
 
 
 def add_config_option(parser: ArgumentParser) -> None:
@@ -53,7 +56,45 @@ def config_of(config: type[Config], parsed: Namespace) -> Config:
     return config(**{entry.name: parsed[entry.name] for entry in fields(config)})  # type: ignore[arg-type]
 
 
-class _PresetOrFile(ActionConfigFile):
+def _check_yaml(path: Path) -> None:
+    """Raises ValueError for a file that no settings need to be, and that could take all time and memory."""
+    if path.stat().st_size > MOST_BYTES:
+        raise ValueError(f"has {path.stat().st_size} bytes; settings of at most {MOST_BYTES} are taken")
+    depth = 0
+    with path.open(encoding="utf-8") as file:
+        try:
+            for event in yaml.parse(file, yaml.SafeLoader):
+                if isinstance(event, yaml.AliasEvent):  # a few of aliases of aliases are billions of values
+                    raise ValueError("refers to an anchor (*); write the values out")
+                depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+                if depth > MOST_DEEP:
+                    raise ValueError(f"nests more than {MOST_DEEP} deep")
+        except yaml.YAMLError:
+            return  # which the parser says better
+
+
+class ConfigFile(ActionConfigFile):
+    """`--config FILE`, from anybody."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        path = Path(str(values)).expanduser()
+        try:
+            if path.is_file():
+                _check_yaml(path)
+            super().__call__(parser, namespace, values, option_string)
+        except UnicodeDecodeError as error:
+            raise argparse.ArgumentError(self, f"{values} is no text file") from error
+        except ValueError as error:
+            raise argparse.ArgumentError(self, f"{values} {error}") from error
+
+
+class _PresetOrFile(ConfigFile):
     def __call__(
         self,
         parser: argparse.ArgumentParser,
@@ -65,7 +106,4 @@ class _PresetOrFile(ActionConfigFile):
             values = str(presets_folder() / f"{values}.yaml")
         if not Path(str(values)).expanduser().is_file():
             raise argparse.ArgumentError(self, f"{values} is neither a file nor a preset: {', '.join(preset_names())}")
-        try:
-            super().__call__(parser, namespace, values, option_string)
-        except UnicodeDecodeError as error:
-            raise argparse.ArgumentError(self, f"{values} is no text file") from error
+        super().__call__(parser, namespace, values, option_string)
