@@ -10,6 +10,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pytest
+from own_processes import ended_processes
 
 import pose  # noqa: F401 - before cv2, whose limit of pixels it sets
 
@@ -31,6 +32,12 @@ def videos(shared) -> Path:
 @pytest.fixture(scope="session")
 def weights_dir(shared) -> Path:
     return shared / "weights"
+
+
+@pytest.fixture(autouse=True)
+def no_process_outlives_its_test() -> Iterator[None]:
+    with ended_processes():
+        yield
 
 
 @pytest.fixture
