@@ -1,0 +1,52 @@
+"""Checkpoints whose bytes are changed anywhere are read or one line."""
+
+import pytest
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+
+from pose.errors import PoseError
+from pose.lifter.checkpoint import load_checkpoint
+
+WORDS = [b"null", b"-1", b"1e99", b"999999999999", b'"', b"{", b"[[[[", b"NaN", b"true", b"\\u0000"]
+
+
+def _load(tiny_lifter, tmp_path, data) -> None:
+    content = bytearray(tiny_lifter.read_bytes())
+    head = 8 + int.from_bytes(content[:8], "little")  # bytes: its length, and the JSON that says what there is
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, head - 1) | st.integers(0, len(content) - 1))
+        match data.draw(st.sampled_from(["byte", "word", "cut"])):
+            case "byte":
+                content[place : place + 1] = bytes([data.draw(st.integers(0, 255))])
+            case "word":  # of the same length, so that the rest stays in its place
+                word = data.draw(st.sampled_from(WORDS))
+                content[place : place + len(word)] = word
+            case "cut" if place > 0:
+                del content[place:]
+        if not content:
+            return
+        head = min(head, len(content))
+    path = tmp_path / "a.safetensors"
+    path.write_bytes(content)
+    try:
+        load_checkpoint(path)
+    except PoseError as error:
+        said = str(error).removeprefix(f"{path}: ")
+    else:
+        said = ""
+    assert "\n" not in said
+    assert len(said) < 400
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_mutated_checkpoints_are_read_or_one_line(tiny_lifter, tmp_path, data):
+    _load(tiny_lifter, tmp_path, data)
+
+
+@pytest.mark.slow
+@seed(0)
+@settings(max_examples=3000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_mutated_checkpoints_are_read_or_one_line_at_length(tiny_lifter, tmp_path, data):
+    _load(tiny_lifter, tmp_path, data)

@@ -1,0 +1,81 @@
+"""Pictures of anybody: mutated files of every format are read, left out or one line, in bounded memory."""
+
+from functools import cache
+
+import cv2
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+
+from pose.errors import PoseError
+from pose.video.images import read_image
+from pose.web.jpeg import decode_jpeg, jpeg_size
+
+SUFFIXES = (".png", ".jpg", ".bmp", ".tiff", ".webp")
+
+
+@cache
+def whole(suffix: str) -> bytes:
+    image = np.random.default_rng(0).integers(0, 256, (24, 32, 3), np.uint8)
+    return cv2.imencode(suffix, image)[1].tobytes()
+
+
+def _mutated(data: st.DataObject, content: bytes) -> bytes:
+    changed = bytearray(content)
+    for _ in range(data.draw(st.integers(1, 6))):
+        place = data.draw(st.integers(0, min(len(changed) - 1, 200)) | st.integers(0, len(changed) - 1))
+        match data.draw(st.sampled_from(["byte", "large", "cut", "double", "insert"])):
+            case "byte":
+                changed[place] = data.draw(st.integers(0, 255))
+            case "large":
+                changed[place : place + 2] = b"\xff\xff"
+            case "cut":
+                del changed[place + 1 :]
+            case "double":
+                changed[place:place] = changed[place : place + 40]
+            case "insert":
+                changed[place:place] = data.draw(st.binary(max_size=4) | st.just(b"\xff\x00"))
+    return bytes(changed)
+
+
+def _read(tmp_path, data) -> None:
+    suffix = data.draw(st.sampled_from(SUFFIXES))
+    content = _mutated(data, whole(suffix))
+    path = tmp_path / f"a{suffix}"
+    path.write_bytes(content)
+    try:
+        image, said = read_image(path), ""
+    except PoseError as error:
+        image, said = None, str(error)
+    assert "\n" not in said
+    assert image is None or (image.ndim == 3 and image.shape[2] == 3 and image.dtype == np.uint8)
+    try:
+        picture = decode_jpeg(content, 256)
+    except ValueError:
+        return
+    assert picture.shape == (*jpeg_size(content)[::-1], 3)
+
+
+@settings(
+    max_examples=100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+def test_mutated_pictures_are_read_left_out_or_one_line(tmp_path, data, capfd):
+    _read(tmp_path, data)
+    capfd.readouterr()  # the decoders' own complaints
+
+
+@pytest.mark.slow
+@seed(0)
+@settings(max_examples=4000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_mutated_pictures_are_read_left_out_or_one_line_at_length(tmp_path, data, capfd):
+    _read(tmp_path, data)
+    capfd.readouterr()
+
+
+def test_what_is_mutated_is_read_when_it_is_whole(tmp_path):
+    for suffix in SUFFIXES:
+        (tmp_path / f"a{suffix}").write_bytes(whole(suffix))
+        assert read_image(tmp_path / f"a{suffix}").shape == (24, 32, 3)
