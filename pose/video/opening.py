@@ -1,6 +1,7 @@
 """One name for everything that can be looked at: `open_source`."""
 
 import math
+import os
 from pathlib import Path
 
 from pose.errors import PoseError, UsageError
@@ -40,6 +41,9 @@ def open_source(
 def _local_source(spec: str, span: Span, image_fps: float, keep: bool) -> Source:
     """Something that exists on disk goes before every other meaning of its name."""
     path = Path(spec)
+    if spec.startswith("~") and not path.exists():  # which a shell leaves as it is after a `=`, and YAML always
+        spec = os.path.expanduser(spec)
+        path = Path(spec)
     if path.is_dir() or (path.is_file() and path.suffix.lower() in SUFFIXES):
         return ImageSource(spec, span, fps=image_fps)
     if path.exists():

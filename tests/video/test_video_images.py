@@ -54,6 +54,14 @@ def test_single_picture(folder):
         assert [number_of(frame.image, 12) for frame in source] == [2]
 
 
+@pytest.mark.parametrize("name", ["frame3.png", "frame[3].png"])
+def test_a_path_from_the_home_folder(folder, name, monkeypatch):
+    monkeypatch.setenv("HOME", str(folder.parent))
+    monkeypatch.setenv("USERPROFILE", str(folder.parent))
+    with open_source(f"~/{folder.name}/{name}") as source:
+        assert [number_of(frame.image, 12) for frame in source] == [2]
+
+
 def test_name_with_wildcards_that_exists(folder):
     (folder / "frame3.png").rename(folder / "a[1]%03d.png")
     with open_source(str(folder / "a[1]%03d.png")) as source:
