@@ -55,17 +55,24 @@ class MocapSource:
         }
 
     def calibration(self) -> list[Iterator[LiftBatch]]:
-        """What sigma is calibrated on: the validation subjects of each laboratory apart, seen exactly and by a
-        detector, in a dialect that tells nothing of errors as well, and in unusual poses."""
+        """What sigma is calibrated on: validation subjects of the CMU database, seen exactly and by a detector, in a
+        dialect that tells nothing of errors as well, and in unusual poses.
+
+        UI-PRMD's people, who stand upright and face the camera more, are left out where there are others: better too
+        modest about the easy than too sure about strangers.
+        """
         clips, config = self.clips("validation"), self._config.synthesis
-        laboratories = [[c for c in clips if is_ui_prmd(c) == theirs] for theirs in (False, True)]
-        sets = [hard_batches(clips, condition="gt", count=2, config=config)]
-        for people in filter(None, laboratories):
-            for condition in ("gt", "detector"):
-                sets.append(evaluation_batches(people, condition=condition, config=config))
-            detected = evaluation_batches(people, condition="detector", config=config)
-            sets.append(in_dialect(detected, level(1.0)))
-        return sets
+        people = [clip for clip in clips if not is_ui_prmd(clip)] or clips
+        exact, detected, level_only = (
+            evaluation_batches(people, condition=condition, config=config)
+            for condition in ("gt", "detector", "detector")
+        )
+        return [
+            exact,
+            detected,
+            in_dialect(level_only, level(1.0)),
+            hard_batches(people, condition="gt", count=2, config=config),
+        ]
 
 
 def is_ui_prmd(clip: Clip) -> bool:

@@ -25,11 +25,18 @@ Pairs = tuple[NDArray[np.floating], NDArray[np.floating]]  # (N, 16) log error a
 def calibrate(network: LifterNetwork, conditions: Iterable[Iterable[LiftBatch]]) -> None:
     """Set the network's `calibration` from batches of each condition (clean input, a detector's, ...)."""
     network.calibration[0], network.calibration[1] = 1, 0
-    pairs = [_log_pairs(network, batches) for batches in conditions]
+    pairs = _alike_long([_log_pairs(network, batches) for batches in conditions])
     # Where several slopes do as well, as with one condition, the one nearest to 1.
     slope = min(SLOPES, key=lambda slope: round(_worst_share(pairs, slope), 3))
     network.calibration[0] = slope
     network.calibration[1] = torch.from_numpy(_offsets(pairs, slope)).to(network.calibration)
+
+
+def _alike_long(pairs: list[Pairs]) -> list[Pairs]:
+    """The same number of frames of each condition, spread over it: none counts more for having more to show."""
+    least = min(len(error) for error, _ in pairs)
+    rows = [np.linspace(0, len(error) - 1, least).round().astype(int) for error, _ in pairs]
+    return [(error[chosen], sigma[chosen]) for (error, sigma), chosen in zip(pairs, rows, strict=True)]
 
 
 def _log_pairs(network: LifterNetwork, batches: Iterable[LiftBatch]) -> Pairs:

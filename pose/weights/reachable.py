@@ -76,4 +76,4 @@ def unreachable(store: Store, weight: Weight) -> str | None:
 
 
 def _record(store: Store, weight: Weight) -> Path:
-    return store.cache / f".{weight.file}.unreachable"
+    return (store.cache / weight.file).with_suffix(".unreachable")

@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self
@@ -287,9 +287,11 @@ def _recorded_hash(path: Path) -> str | None:
 
 def _remove_leftovers(cache: Path) -> None:
     """Delete what a killed process left behind; a day old, so that nothing in use is touched."""
-    for left in cache.glob(".fetch-*"):
-        if left.is_dir() and time.time() - left.stat().st_mtime > _DAY:
-            shutil.rmtree(left, ignore_errors=True)
-    for left in cache.glob(".*.part-*"):
-        if time.time() - left.stat().st_mtime > _DAY:
-            left.unlink(missing_ok=True)
+    for left in [*cache.glob(".fetch-*"), *cache.glob(".*.part-*")]:
+        with suppress(FileNotFoundError):  # another process was faster
+            if time.time() - left.stat().st_mtime <= _DAY:
+                continue
+            if left.is_dir():
+                shutil.rmtree(left, ignore_errors=True)
+            else:
+                left.unlink()

@@ -112,7 +112,7 @@ def test_a_server_that_is_not_there_is_remembered_for_a_day(served, tmp_path):
     there = a_store(tmp_path, served.url)
     assert locate_if_reachable(there, "small") == answer
     assert served.asked == 0
-    record = there.cache / ".small.onnx.unreachable"
+    record = there.cache / "small.unreachable"
     os.utime(record, (time.time() - reachable.REMEMBERED - 1,) * 2)
     assert locate_if_reachable(there, "small") == there.cache / "small.onnx"
 
