@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pose_datasets.dialects import CHANGES, in_dialect
 from pose_datasets.errors import person_size
 from pose_datasets.mocap import load_source, split
 from pose_datasets.synthesis import evaluation_batches
@@ -14,7 +15,7 @@ from pose.lifter.load import load_lifter
 from pose.lifter.predict import checkpoint_path
 from pose.lifter.torch_lifter import TorchLifter
 from pose.sequences import Sequence2D
-from pose.training.measure import measure
+from pose.training.measure import lift_batch, measure
 from pose.weights import sha256_of
 
 # mm. What a mean pose makes of these clips is about 200; the cards report all test clips, these are a few.
@@ -58,6 +59,17 @@ def test_jitter_of_the_input_does_not_reach_the_answer(held_out_clips, rng, name
         for noise in [rng.standard_normal(batch.keypoints.shape, dtype=np.float32)]
     ]
     assert measure(TorchLifter.load(name).network, batches).acceleration < worst
+
+
+@pytest.mark.parametrize("dialect", ["level 0.95", "level 0.9", "level 0.5", "level 0.4", "power 3.0", "3 steps"])
+@pytest.mark.parametrize("name", ["offline", "stream"])
+def test_exact_2d_is_lifted_alike_in_any_dialect_of_scores(held_out_clips, name, dialect):
+    """Before training knew dialects, a level of 0.9 moved joints by 100 mm (docs/lifter.md has what they move now)."""
+    network = TorchLifter.load(name).network
+    batches = list(evaluation_batches(held_out_clips, condition="gt", frames=81))
+    for plain, said in zip(batches, in_dialect(iter(batches), CHANGES[dialect]), strict=True):
+        usual, other = (lift_batch(network, batch).joints.numpy()[batch.valid] for batch in (plain, said))
+        assert 1000 * np.linalg.norm(other - usual, axis=-1).mean() < 14
 
 
 @pytest.mark.parametrize("name", ["offline", "stream"])
