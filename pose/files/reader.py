@@ -114,7 +114,7 @@ def _read_arrays(path: Path, mapped: bool) -> dict[str, NDArray[Any]]:
 
 
 def _from_run(path: Path, arrays: Mapping[str, NDArray[Any]]) -> PoseTable:
-    version = int(arrays["format_version"])
+    version = int(_shaped(arrays, "format_version", ()))
     if version != FORMAT_VERSION:
         raise PoseError(f"{path}: has format version {version}, this program reads version {FORMAT_VERSION}")
     name = str(arrays["skeleton"])
@@ -122,7 +122,7 @@ def _from_run(path: Path, arrays: Mapping[str, NDArray[Any]]) -> PoseTable:
         raise PoseError(f"{path}: unknown skeleton {name!r}; known: {', '.join(SKELETONS)}")
     skeleton = SKELETONS[name]
     frames, rows, j = len(arrays["frames"]), len(arrays["frame_index"]), len(skeleton)
-    width, height = arrays["image_size"]
+    width, height = _shaped(arrays, "image_size", (2,))
     return PoseTable(
         frames=_shaped(arrays, "frames", (frames,)),
         timestamps=_shaped(arrays, "timestamps", (frames,)),
@@ -140,9 +140,9 @@ def _from_run(path: Path, arrays: Mapping[str, NDArray[Any]]) -> PoseTable:
         skeleton=skeleton,
         image_size=(int(width), int(height)),
         intrinsics=_shaped(arrays, "intrinsics", (3, 3)),
-        fps=float(arrays["fps"]),
+        fps=float(_shaped(arrays, "fps", ())),
         run=_head(arrays["run"]),
-        complete=bool(arrays["complete"]),
+        complete=bool(_shaped(arrays, "complete", ())),
         format_version=version,
     )
 
@@ -180,6 +180,6 @@ def _shaped(arrays: Mapping[str, NDArray[Any]], name: str, shape: tuple[int, ...
     array = arrays[name]
     if array.shape != shape:
         raise ValueError(f"array {name!r} should have shape {shape}, has {array.shape}")
-    if array.dtype.kind not in "?biuf":
-        raise ValueError(f"array {name!r} should hold numbers, holds {array.dtype}")
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"array {name!r} should hold real numbers, holds {array.dtype}")
     return array
