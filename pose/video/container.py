@@ -5,15 +5,21 @@ import os
 import re
 import sys
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
 import av
 from av.stream import Disposition
 
 from pose.errors import PoseError, UsageError
+
+if TYPE_CHECKING:
+    from av.container import InputContainer
+    from av.stream import Stream
+    from av.video.stream import VideoStream
 
 TIMEOUT = 10.0  # s to wait for a network stream to open, and for each packet
 NO_ANSWER = f"no answer within {TIMEOUT:.0f} s"
@@ -23,8 +29,7 @@ NETWORK_SCHEMES = ("http", "https", "rtsp", "rtsps", "rtp", "udp")
 # Demuxers that make pictures of text or of a program, or read further files: none of them is a recorded video.
 REFUSED_FORMATS = frozenset({"tty", "bin", "xbin", "adf", "idf", "lavfi", "concat", "hls", "dash", "sdp", "imf"})
 
-# A title in another encoding is no reason to refuse a video: PyAV 18 must be told so, 19 takes no such word.
-_ANY_TITLE: dict[str, Any] = {"metadata_errors": "replace"} if int(av.__version__.partition(".")[0]) < 19 else {}
+_HAS_TITLE_ERRORS = int(av.__version__.partition(".")[0]) < 19  # av.open's `metadata_errors`, gone in PyAV 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +43,19 @@ class Target:
     format: str | None = None
     options: dict[str, str] = field(default_factory=dict)
 
-    def open(self) -> Any:
+    def open(self) -> "InputContainer":
         """The opened container. PoseError says in one line why it cannot be."""
         protocols = NETWORK_PROTOCOLS if self.is_network else FILE_PROTOCOLS
         options = {"protocol_whitelist": protocols, **self.options} if self.format is None else self.options
         timeout = (TIMEOUT, TIMEOUT) if self.is_network or self.is_live else None
         began = monotonic()
         try:
-            container = av.open(self.url, format=self.format, container_options=options, timeout=timeout, **_ANY_TITLE)
+            if _HAS_TITLE_ERRORS:  # a title in another encoding is no reason to refuse a video
+                container = av.open(
+                    self.url, "r", self.format, container_options=options, timeout=timeout, metadata_errors="replace"
+                )
+            else:
+                container = av.open(self.url, "r", self.format, container_options=options, timeout=timeout)
         except av.FFmpegError as error:
             if timeout and monotonic() - began >= TIMEOUT:  # RTSP reports an interrupted wait as bad data
                 raise PoseError(f"cannot read {self.shown}: {NO_ANSWER}") from error
@@ -125,7 +135,7 @@ def _listed(cameras: list[str]) -> str:
     return f"cameras here: {', '.join(sorted(cameras))}" if cameras else "no camera is connected"
 
 
-def video_stream(container: Any, target: Target) -> Any:
+def video_stream(container: "InputContainer", target: Target) -> "VideoStream":
     """The container's video, decoded with all cores. PoseError when it has none."""
     shown = target.shown
     moving = [stream for stream in container.streams.video if not stream.disposition & Disposition.attached_pic]
@@ -137,3 +147,10 @@ def video_stream(container: Any, target: Target) -> Any:
         raise PoseError(f"cannot read {shown}: its video codec is not supported")
     stream.thread_type = "SLICE" if target.is_live else "AUTO"  # whole frames in parallel would delay a live picture
     return stream
+
+
+def tick_of(stream: "Stream", target: Target) -> Fraction:
+    """Seconds from one time stamp of the stream to the next. PoseError when the container does not say."""
+    if stream.time_base is None:
+        raise PoseError(f"cannot read {target.shown}: its {stream.type} has no clock")
+    return stream.time_base

@@ -8,19 +8,25 @@ of a clip can be laid over the original.
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING
 
 import av
 
 from pose.errors import PoseError, UsageError
 from pose.types import Frame
-from pose.video.container import Target, reason, video_stream
+from pose.video.container import Target, reason, tick_of, video_stream
 from pose.video.interlace import deinterlaced
 from pose.video.picture import Layout, UprightRGB
 from pose.video.recording import Recording
 from pose.video.server_copy import ServerCopy
 from pose.video.source import TIME_TOLERANCE, Sound, Source, Span, Timeline, VideoInfo
+
+if TYPE_CHECKING:
+    from av.container import InputContainer
+    from av.packet import Packet
+    from av.video.stream import VideoStream
 
 FALLBACK_FPS = 25.0  # for streams that announce no rate, as FFmpeg does
 SLACK = 0.5  # s between the end of the last picture and the announced end that say nothing
@@ -31,20 +37,22 @@ SOUND_SLACK = 2.0  # s, the same where there is sound: it often lasts longer tha
 class Walk:
     """One way through the packets of a container, and what was lost on it.
 
-    decoded: frames so far. damaged: packets and frames that could not be decoded. broken: why reading stopped early.
+    tick: s between two time stamps. decoded: frames so far. damaged: packets and frames that could not be decoded.
+    broken: why reading stopped early.
     """
 
-    container: Any
-    stream: Any
+    container: "InputContainer"
+    stream: "VideoStream"
+    tick: Fraction
     decoded: int = 0
     damaged: int = 0
     broken: str | None = None
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[av.VideoFrame]:
         """Every frame that decodes, in the order of showing, none of them interlaced."""
-        return deinterlaced(self._frames(), self.stream.time_base)
+        return deinterlaced(self._frames(), self.tick)
 
-    def _frames(self) -> Iterator[Any]:
+    def _frames(self) -> Iterator[av.VideoFrame]:
         packets = self.container.demux(self.stream)
         while True:
             try:
@@ -57,7 +65,7 @@ class Walk:
                 return
             yield from self._decode(packet)
 
-    def _decode(self, packet: Any) -> Iterator[Any]:
+    def _decode(self, packet: "Packet[VideoStream] | None") -> Iterator[av.VideoFrame]:
         try:
             frames = self.stream.decode(packet)
         except av.FFmpegError:
@@ -113,12 +121,13 @@ class StreamSource(Source):
     def _open(self) -> Walk:
         container = self._target.open()
         try:
-            return Walk(container, video_stream(container, self._target))
+            stream = video_stream(container, self._target)
+            return Walk(container, stream, tick_of(stream, self._target))
         except BaseException:
             container.close()
             raise
 
-    def _prepare(self, walk: Walk) -> Iterator[Any]:
+    def _prepare(self, walk: Walk) -> Iterator[av.VideoFrame]:
         """Decode the first frame: it alone tells the size, the orientation and the zero of time."""
         pictures = iter(walk)
         first = next(pictures, None)
@@ -128,9 +137,9 @@ class StreamSource(Source):
         # AVI stores no times of showing, and what FFmpeg reports as such is the order of storing.
         self._by_storing = "avi" in container.format.name.split(",")
         self._origin = self._stamp(first) or 0
-        self._time_base = stream.time_base
+        self._time_base = walk.tick
         self._layout = Layout.of(first, stream.sample_aspect_ratio)
-        self._announced = _duration(container, stream)
+        self._announced = _duration(walk)
         is_live = self._target.is_live or (self._target.is_network and self._announced is None)
         if self._announced is not None and not is_live and self._span.start >= self._announced:
             raise UsageError(
@@ -141,9 +150,9 @@ class StreamSource(Source):
         if stream.frames and self._span == Span():
             count = stream.frames
         has_audio = bool(container.streams.audio)
-        self.info = VideoInfo(*self._layout.size, fps, stream.time_base, duration, count, has_audio, is_live)
+        self.info = VideoInfo(*self._layout.size, fps, walk.tick, duration, count, has_audio, is_live)
         if has_audio and not is_live:
-            shown = 0.0 if self._by_storing else float(self._origin * stream.time_base)
+            shown = 0.0 if self._by_storing else float(self._origin * walk.tick)
             self.sound = Sound(self._target, shown, self._span)
         return chain([first], pictures)
 
@@ -176,7 +185,7 @@ class StreamSource(Source):
         walk = self._open()
         return self._frames(walk, iter(walk), [])
 
-    def _frames(self, walk: Walk, pictures: Iterator[Any], problems: list[str]) -> Iterator[Frame]:
+    def _frames(self, walk: Walk, pictures: Iterator[av.VideoFrame], problems: list[str]) -> Iterator[Frame]:
         """The frames inside the span; appends to `problems` when they have ended."""
         try:
             if self._span.start > 0 and not self.info.is_live:
@@ -185,30 +194,30 @@ class StreamSource(Source):
         finally:
             walk.container.close()
 
-    def _sought(self, walk: Walk) -> tuple[Walk, Iterator[Any]]:
+    def _sought(self, walk: Walk) -> tuple[Walk, Iterator[av.VideoFrame]]:
         """A walk that begins at the last key frame before `start`; from the first frame where seeking fails."""
-        walk = Walk(walk.container, walk.stream)
+        walk = Walk(walk.container, walk.stream, walk.tick)
         with suppress(av.FFmpegError):
             walk.container.seek(self._origin + int(self._span.start / self._time_base), stream=walk.stream)
             pictures = iter(walk)
             first = next(pictures, None)
             time = None if first is None else self._seconds(first)
-            if time is not None and time <= self._span.start + TIME_TOLERANCE:
+            if first is not None and time is not None and time <= self._span.start + TIME_TOLERANCE:
                 return walk, chain([first], pictures)
         walk.container.close()  # no index, or a wrong one: look at everything rather than miss frames
         walk = self._open()
         return walk, iter(walk)
 
-    def _stamp(self, picture: Any) -> int | None:
+    def _stamp(self, picture: av.VideoFrame) -> int | None:
         return picture.dts if self._by_storing or picture.pts is None else picture.pts
 
-    def _seconds(self, picture: Any) -> float | None:
+    def _seconds(self, picture: av.VideoFrame) -> float | None:
         stamp = self._stamp(picture)
         if stamp is None:
             return None
         return (stamp - self._origin) * self._time_base.numerator / self._time_base.denominator
 
-    def _timed(self, walk: Walk, pictures: Iterator[Any], problems: list[str]) -> Iterator[Frame]:
+    def _timed(self, walk: Walk, pictures: Iterator[av.VideoFrame], problems: list[str]) -> Iterator[Frame]:
         upright = UprightRGB(self._layout)
         timeline = Timeline(1 / self.info.fps)
         end = 0.0
@@ -237,7 +246,7 @@ class StreamSource(Source):
         if upright.resized:
             problems.append(f"{self.name}: {upright.resized} frames of another size were scaled to the first's")
 
-    def _lasts(self, picture: Any) -> float:
+    def _lasts(self, picture: av.VideoFrame) -> float:
         """Seconds until the next picture, as far as this one knows."""
         return max(1 / self.info.fps, float((picture.duration or 0) * self._time_base))
 
@@ -267,16 +276,17 @@ class StreamSource(Source):
             self._copy.close()
 
 
-def _rate(stream: Any) -> float:
+def _rate(stream: "VideoStream") -> float:
     """Frames a second, as announced. Beyond a frame a minute and 1000 a second, the header is broken."""
     rates = (float(rate) for rate in (stream.average_rate, stream.guessed_rate) if rate)
     return next((rate for rate in rates if 1 / 60 <= rate <= 1000), FALLBACK_FPS)
 
 
-def _duration(container: Any, stream: Any) -> float | None:
+def _duration(walk: Walk) -> float | None:
     """Seconds, as the container announces them: exact for the stream, else of its longest stream."""
-    if stream.duration is not None and stream.duration > 0:
-        return float(stream.duration * stream.time_base)
-    if container.duration is not None and container.duration > 0:
-        return container.duration / av.time_base
+    stamps, micros = walk.stream.duration, walk.container.duration
+    if stamps is not None and stamps > 0:
+        return float(stamps * walk.tick)
+    if micros is not None and micros > 0:
+        return micros / av.time_base
     return None

@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import ceil
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 import av
 import numpy as np
@@ -17,6 +17,10 @@ from pose.system.whole_file import WholeFile
 from pose.types import U8
 from pose.video.sound import SoundTrack
 from pose.video.source import Sound
+
+if TYPE_CHECKING:
+    from av.container import OutputContainer
+    from av.video.stream import VideoStream
 
 CLOCK = Fraction(1, 90000)
 MIN_TICKS, MAX_TICKS = 10_000, 1_000_000  # a second: repaired stamps keep their order; long frames fit in MP4's 32 bits
@@ -55,20 +59,22 @@ class VideoWriter:
         self._last = -1
         self._reformatter = VideoReformatter()
         self._sound: SoundTrack | None = None
-        self._container: Any = None
+        self._container: OutputContainer | None = None
         with self._guarded():
-            self._container = av.open(str(self._whole.path), "w", format="mp4", options={"movflags": "faststart"})
-            self._stream = self._add_video()
+            self._container = output = av.open(
+                str(self._whole.path), "w", format="mp4", options={"movflags": "faststart"}
+            )
+            self._stream = self._add_video(output)
             if sound is not None:
-                self._add_sound(sound)
-            self._container.start_encoding()
+                self._add_sound(sound, output)
+            output.start_encoding()
 
-    def _add_video(self) -> Any:
+    def _add_video(self, output: "OutputContainer") -> "VideoStream":
         rate = Fraction(self._fps).limit_denominator(1001)
         if "libx264" in av.codecs_available:
-            stream = self._container.add_stream("libx264", rate=rate, options=OPTIONS)
+            stream = output.add_stream("libx264", rate=rate, options=OPTIONS)
         else:
-            stream = self._container.add_stream("mpeg4", rate=rate, bit_rate=4_000_000)
+            stream = output.add_stream("mpeg4", rate=rate, bit_rate=4_000_000)
             self.problems.append(f"{self.path}: PyAV has no libx264 here; MPEG-4 Part 2 was written instead of H.264")
         width, height = self._size
         context = stream.codec_context
@@ -81,9 +87,9 @@ class VideoWriter:
         context.thread_type = "AUTO"
         return stream
 
-    def _add_sound(self, sound: Sound) -> None:
+    def _add_sound(self, sound: Sound, output: "OutputContainer") -> None:
         try:
-            self._sound = SoundTrack(sound, self._container)
+            self._sound = SoundTrack(sound, output)
         except (PoseError, av.FFmpegError) as error:
             self.problems.append(f"{self.path}: without the sound of {sound.target.shown}: {error}")
 
@@ -94,6 +100,7 @@ class VideoWriter:
         """
         if (image.shape[1], image.shape[0]) != self._size:
             raise ValueError(f"expected a picture of {self._size}, got {image.shape[1], image.shape[0]}")
+        assert self._container is not None, "closed"
         with self._guarded():
             if self._first is None:
                 self._first = time
@@ -108,7 +115,7 @@ class VideoWriter:
             if self._sound is not None:
                 self._sound.feed(time - self._first)
 
-    def _yuv(self, image: U8) -> Any:
+    def _yuv(self, image: U8) -> av.VideoFrame:
         odd_height, odd_width = image.shape[0] % 2, image.shape[1] % 2
         if odd_height or odd_width:
             image = np.pad(image, ((0, odd_height), (0, odd_width), (0, 0)), mode="edge")

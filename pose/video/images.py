@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 from pose.errors import PoseError, UsageError
 from pose.types import U8, Frame
@@ -126,9 +125,9 @@ def read_image(path: Path) -> U8 | None:
     if data.size == 0:
         return None
     try:
-        image: Any = cv2.imdecode(data, cv2.IMREAD_COLOR_RGB)
+        image = cv2.imdecode(data, cv2.IMREAD_COLOR_RGB)
     except cv2.error as error:
         if error.func != "validateInputImageSize":
             return None
         raise PoseError(f"{path} has more than {MOST_PIXELS} pixels; make it smaller") from error
-    return image
+    return None if image is None else np.asarray(image, np.uint8)

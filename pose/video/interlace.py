@@ -6,14 +6,13 @@ rebuilds the rows of the second field; progressive frames pass untouched.
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
 
 import av
 
 FILTER = "mode=send_frame:deint=interlaced"  # as many frames as came in, and only flagged ones are changed
 
 
-def deinterlaced(frames: Iterator[Any], time_base: Fraction) -> Iterator[Any]:
+def deinterlaced(frames: Iterator[av.VideoFrame], time_base: Fraction) -> Iterator[av.VideoFrame]:
     """The frames, from the first interlaced one on through a filter, with the time stamps that they had."""
     graph: av.filter.Graph | None = None
     shape: tuple[object, ...] = ()
@@ -32,21 +31,21 @@ def deinterlaced(frames: Iterator[Any], time_base: Fraction) -> Iterator[Any]:
         yield from _filtered(graph, None, time_base)
 
 
-def _graph(frame: Any, time_base: Fraction) -> av.filter.Graph:
+def _graph(frame: av.VideoFrame, time_base: Fraction) -> av.filter.Graph:
     graph = av.filter.Graph()
     source = graph.add_buffer(width=frame.width, height=frame.height, format=frame.format, time_base=time_base)
     graph.link_nodes(source, graph.add("bwdif", FILTER), graph.add("buffersink")).configure()
     return graph
 
 
-def _filtered(graph: av.filter.Graph, frame: Any, time_base: Fraction) -> Iterator[Any]:
+def _filtered(graph: av.filter.Graph, frame: av.VideoFrame | None, time_base: Fraction) -> Iterator[av.VideoFrame]:
     """What the filter has ready after one more frame, or after the end (None)."""
     graph.vpush(frame)
     while True:
         try:
-            picture: Any = graph.vpull()
+            picture = graph.vpull()
         except (av.BlockingIOError, av.EOFError):
             return
-        if picture.pts is not None:
+        if picture.pts is not None and picture.time_base is not None:
             picture.pts = round(picture.pts * picture.time_base / time_base)
         yield picture

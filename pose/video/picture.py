@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -39,11 +39,12 @@ def turned(image: U8, turn: Turn) -> U8:
     import cv2  # several times faster than NumPy at transposing pixels
 
     transpose, mirror_x, mirror_y = turn
-    picture: Any = image
+    picture = image
     if transpose:
-        picture = cv2.transpose(picture)
+        picture = np.asarray(cv2.transpose(picture), np.uint8)
     if mirror_x or mirror_y:
-        picture = cv2.flip(picture, {(True, False): 1, (False, True): 0, (True, True): -1}[mirror_x, mirror_y])
+        axis = {(True, False): 1, (False, True): 0, (True, True): -1}[mirror_x, mirror_y]
+        picture = np.asarray(cv2.flip(picture, axis), np.uint8)
     return picture
 
 
@@ -61,8 +62,10 @@ class Layout:
 
     @classmethod
     def of(cls, first: "av.VideoFrame", aspect: Fraction | None) -> Self:
-        matrix: Any = first.side_data.get("DISPLAYMATRIX")
-        turn = turn_of(None if matrix is None else bytes(matrix))
+        from av.buffer import Buffer
+
+        matrix = first.side_data.get("DISPLAYMATRIX")
+        turn = turn_of(bytes(matrix) if isinstance(matrix, Buffer) else None)
         return cls((first.width, first.height), _square_pixels(first.width, first.height, aspect), turn)
 
     @property
@@ -94,8 +97,7 @@ class UprightRGB:
         rgb = self._reformatter.reformat(
             frame, width, height, "rgb24", src_colorspace=matrix, dst_colorspace=matrix, threads=1
         )
-        image: Any = rgb.to_ndarray()
-        return turned(image, self._layout.turn)
+        return turned(np.asarray(rgb.to_ndarray(), np.uint8), self._layout.turn)
 
 
 def _square_pixels(width: int, height: int, aspect: Fraction | None) -> tuple[int, int]:

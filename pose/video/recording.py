@@ -4,7 +4,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import av
 import numpy as np
@@ -40,7 +39,7 @@ class Recording:
         width, height = self._info.size
         with av.open(str(self._path)) as container:
             for index, picture in enumerate(container.decode(video=0)):
-                image: Any = picture.to_ndarray(format="rgb24")
+                image = np.asarray(picture.to_ndarray(format="rgb24"), np.uint8)
                 image = np.ascontiguousarray(image[:height, :width])  # without the padding to even sizes
                 yield Frame(image, index, self._start + picture.time)
 

@@ -1,13 +1,21 @@
 """The original's sound for a written video: copied where MP4 can hold it, else encoded as AAC."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import av
+from av.packet import Packet
 
 from pose.errors import PoseError
 from pose.video.container import reason
 from pose.video.source import Sound
+
+if TYPE_CHECKING:
+    from av.audio.frame import AudioFrame
+    from av.audio.stream import AudioStream
+    from av.container import OutputContainer
+
+    Piece = Packet[AudioStream] | AudioFrame  # what is copied, or what is encoded
 
 COPIED = frozenset({"aac", "mp3"})  # what every browser plays in MP4
 RATES = (48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000)
@@ -19,7 +27,7 @@ class SoundTrack:
     Times here are seconds from the first written picture. problem: why the sound is incomplete, None while all is well.
     """
 
-    def __init__(self, sound: Sound, output: Any) -> None:
+    def __init__(self, sound: Sound, output: "OutputContainer") -> None:
         self.problem: str | None = None
         self._sound = sound
         self._output = output
@@ -29,10 +37,10 @@ class SoundTrack:
             raise PoseError("its codec is not supported")
         self._copies = self._source.codec.canonical_name in COPIED
         self._target = output.add_stream_from_template(self._source) if self._copies else self._encoder()
-        self._pieces: Iterator[tuple[float, Any]] | None = None
-        self._waiting: tuple[float, Any] | None = None
+        self._pieces: Iterator[tuple[float, Piece]] | None = None
+        self._waiting: tuple[float, Piece] | None = None
 
-    def _encoder(self) -> Any:
+    def _encoder(self) -> "AudioStream":
         rate = next((rate for rate in RATES if rate <= self._source.rate), RATES[-1])
         stream = self._output.add_stream("aac", rate=rate)
         stream.layout = "mono" if self._source.channels == 1 else "stereo"
@@ -47,7 +55,7 @@ class SoundTrack:
         """Write the sound before second `until`."""
         while self._waiting is not None and self._waiting[0] < until:
             piece = self._waiting[1]
-            self._output.mux(piece if self._copies else self._target.encode(piece))
+            self._output.mux(piece if isinstance(piece, Packet) else self._target.encode(piece))
             self._advance()
 
     def finish(self, until: float) -> None:
@@ -67,20 +75,20 @@ class SoundTrack:
             self._waiting = None
             self.problem = f"{self._sound.target.shown}: the sound ends early: {reason(error)}"
 
-    def _shifted(self, first: float) -> Iterator[tuple[float, Any]]:
+    def _shifted(self, first: float) -> "Iterator[tuple[float, Piece]]":
         """(second, packet or frame) from the first picture on."""
         if first > 0:
             self._input.seek(int((self._sound.origin + first) * av.time_base))
         zero = self._sound.origin + first
         pieces = self._input.demux(self._source) if self._copies else self._input.decode(self._source)
         for piece in pieces:
-            if piece.pts is None:
+            if piece.pts is None or piece.time_base is None:
                 continue  # the empty packet at the end
             time = float(piece.pts * piece.time_base) - zero
             if time < 0:
                 continue
             piece.pts -= round(zero / piece.time_base)
-            if self._copies:
+            if isinstance(piece, Packet):
                 piece.dts = piece.pts
                 piece.stream = self._target
             yield time, piece
