@@ -21,14 +21,15 @@ from numpy.typing import NDArray
 from pose.export.format import Notes, SceneFormat
 from pose.export.joint_angles import NAMES, joint_angles
 from pose.export.space import Space
-from pose.export.tracks import Recording, Timeline, Track
+from pose.export.tracks import Recording, Timeline, Track, stretches
+from pose.repair.sides import LIMB_NAMES
 from pose.system.whole_file import whole_file
 from pose.view.colours import drawing_facts
 
 MOST_FRAMES = 20_000  # of a page; a longer result is thinned evenly
 EMBEDDED = 8_000_000  # bytes of a video that goes into the page
 OVERLAY = "overlay.mp4"  # of pose-run, where it lies beside the report
-_MODULES = ("paint.js", "turntable.js", "scene.js", "report.js")
+_MODULES = ("paint.js", "turntable.js", "scene.js", "marks.js", "report.js")
 _MISSING = -32768
 _SPEED_SECONDS = 0.2  # over which the pelvis' way is measured
 
@@ -65,15 +66,34 @@ def _facts(recording: Recording, timeline: Timeline, tracks: list[Track], space:
         "drawing": drawing_facts(),
         "angles": list(NAMES),
         "space": space.note,
-        "people": [_person_facts(track) for track in tracks],
+        "people": [_person_facts(recording, track) for track in tracks],
         "run": {key: run[key] for key in ("created_by", "source", "camera", "models", "settings") if key in run},
         "complete": recording.table.complete,
     }
 
 
-def _person_facts(track: Track) -> dict[str, Any]:
-    gaps = [[track.first + first, track.first + last] for first, last in track.gaps]
-    return {"id": track.person, "first": track.first, "count": len(track), "gaps": gaps}
+def _person_facts(recording: Recording, track: Track) -> dict[str, Any]:
+    """first, count: frames of the page. frames: of the recording, with the person. marks: where the person is missing,
+    and where left and right of a limb were exchanged, as [first, end] s and a count of the recording's frames, so that
+    a thinned page hides none.
+    """
+    whole = recording.track(track.person, recording.own)
+    assert whole is not None, "who is in a thinned timeline is in the whole one"
+    exchanged = dict(zip(LIMB_NAMES, whole.exchanged.T, strict=True))
+    marks = {"missing": ~whole.known} | exchanged
+    return {
+        "id": track.person,
+        "first": track.first,
+        "count": len(track),
+        "frames": int(whole.known.sum()),
+        "marks": {name: {"frames": int(flags.sum()), "spans": _seconds(flags, whole)} for name, flags in marks.items()},
+    }
+
+
+def _seconds(flags: NDArray[np.bool_], track: Track) -> list[list[float]]:
+    """[first, end] s of every run of frames; a frame lasts until the next one."""
+    ends = np.append(track.times[1:], track.times[-1])
+    return [[round(float(track.times[a]), 4), round(float(ends[b]), 4)] for a, b in stretches(flags)]
 
 
 def _write_person(file: IO[str], track: Track, space: Space) -> None:

@@ -209,8 +209,15 @@ class Track:
     @cached_property
     def gaps(self) -> list[tuple[int, int]]:
         """(first, last) frame of every gap."""
-        edges = np.flatnonzero(np.diff(self.known.astype(np.int8)))
-        return [(int(a) + 1, int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+        return stretches(~self.known)
+
+    @property
+    def exchanged(self) -> NDArray[np.bool_]:
+        """(T, 2) whether left and right of legs and arms were exchanged before lifting; False in gaps."""
+        flags = self.recording.table.exchanged[self._rows]
+        before = np.maximum(self._before, 0)
+        after = np.minimum(before + (self._share > 0), len(flags) - 1)
+        return (flags[before] | flags[after]) & self.known[:, None]
 
 
 def open_recording(
@@ -233,6 +240,12 @@ def open_recording(
         raise PoseError(f"{path}: its time stamps do not increase")
     name = str(table.run.get("source", {}).get("name", path.stem))
     return Recording(table, name, fps=fps, start=start, end=end, space=space, video=video)
+
+
+def stretches(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """(first, last) of every run of True in (T,)."""
+    edges = np.flatnonzero(np.diff(flags.astype(np.int8), prepend=0, append=0))
+    return [(int(first), int(end) - 1) for first, end in zip(edges[::2], edges[1::2], strict=True)]
 
 
 def thinned(values: I64, most: int) -> I64:

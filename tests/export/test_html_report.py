@@ -42,10 +42,11 @@ def test_its_numbers_are_those_of_the_result(recorded, tmp_path):
     recording, places = recorded(60, 2, present=GAPS)
     page, _ = report(recording, tmp_path)
     facts = json.loads(script(page, "facts"))
-    assert [(p["id"], p["first"], p["count"], p["gaps"]) for p in facts["people"]] == [
-        (1, 7, 53, [[20, 24]]),
-        (2, 0, 60, []),
-    ]
+    assert [(p["id"], p["first"], p["count"], p["frames"]) for p in facts["people"]] == [(1, 7, 53, 48), (2, 0, 60, 60)]
+    nothing = {"frames": 0, "spans": []}
+    gap = {"frames": 5, "spans": [[round(20 / 30, 4), round(25 / 30, 4)]]}
+    assert facts["people"][0]["marks"] == {"missing": gap, "legs": nothing, "arms": nothing}
+    assert facts["people"][1]["marks"] == {"missing": nothing, "legs": nothing, "arms": nothing}
     np.testing.assert_allclose(np.frombuffer(base64.b64decode(facts["times"])), np.arange(60) / 30)
     stage = numbers(page, "p1-stage", 51)
     known = GAPS[0, 7:]
@@ -100,9 +101,16 @@ def test_a_name_cannot_break_out_of_the_page(save, body, rng, tmp_path):
 
 def test_a_long_result_is_thinned_and_says_so(recorded, tmp_path, monkeypatch):
     monkeypatch.setattr("pose.export.html.MOST_FRAMES", 25)
-    page, made = report(recorded(60)[0], tmp_path)
-    assert json.loads(script(page, "facts"))["people"][0]["count"] == 20
+    present = np.ones((1, 60), bool)
+    present[0, 10:12] = False  # between two frames that are kept
+    recording, _ = recorded(60, present=present)
+    recording.table.exchanged[30, 1] = True  # in frame 32
+    page, made = report(recording, tmp_path)
+    (person,) = json.loads(script(page, "facts"))["people"]
+    assert (person["count"], person["frames"]) == (20, 58)
     assert "20 of 60 frames" in made.notes
+    assert person["marks"]["missing"] == {"frames": 2, "spans": [[round(10 / 30, 4), round(12 / 30, 4)]]}
+    assert person["marks"]["arms"] == {"frames": 1, "spans": [[round(32 / 30, 4), round(33 / 30, 4)]]}
 
 
 def test_a_result_without_anybody_is_a_page_all_the_same(save, tmp_path):

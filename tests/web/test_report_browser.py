@@ -27,8 +27,10 @@ def page_file(tmp_path_factory):
     ):
         for frame in range(50):
             body = STANDING + np.float32(0.1 * np.sin(frame / 8)) * np.eye(17, dtype=np.float32)[:, 13:14]
-            roots = [(0, 0, 4), (1, 0, 5)] if 10 <= frame < 40 else [(0, 0, 4)]
-            writer.write(seen_result(roots, body, index=frame, time=frame / 25))
+            second = 10 <= frame < 40 and frame not in (20, 21)
+            result = seen_result([(0, 0, 4), (1, 0, 5)] if second else [(0, 0, 4)], body, index=frame, time=frame / 25)
+            result.poses.exchanged[-1, 0] = frame in (12, 13, 14, 30)  # of the second person while they are there
+            writer.write(result)
             video.write(np.full((240, 320, 3), 5 * frame, np.uint8), frame / 25)
     (made,) = export(open_recording(folder / "poses.npz"), ["html"], folder, "poses")
     return made.path
@@ -59,7 +61,9 @@ def test_one_time_moves_video_scene_and_charts(launch, page_file):
         assert picture_of(page, "scene") != before
         assert page.locator("#charts figure").count() == 13
         page.locator("#people label").nth(1).click()
-        assert page.locator("#missing").inner_text() == "seen from 0.40 s to 1.56 s; no frame missing"
+        page.get_by_role("button", name="0.80–0.88 s").click()
+        assert page.evaluate("window.report.frame") == 20
+        page.locator("#time").fill("30")
         page.keyboard.press("]")
         assert page.locator("#clock").inner_text() == "1.96 s"
         chart = page.locator("#charts canvas").first
@@ -67,6 +71,34 @@ def test_one_time_moves_video_scene_and_charts(launch, page_file):
         assert page.evaluate("window.report.frame") in (24, 25)
         page.locator("body").press(",")
         assert page.evaluate("window.report.frame") in (23, 24)
+        assert page.wrong == []
+
+
+def test_what_is_missing_or_was_repaired_stands_under_the_time_line(launch, page_file):
+    context, page = opened(launch(), page_file, color_scheme="light")
+    with closing(context):
+        page.locator("#people label").nth(1).click()
+        facts = page.locator("#repairs div")
+        said = {row.locator("dt").inner_text(): row.locator("dd").inner_text() for row in facts.all()}
+        assert said["Seen"] == "0.40 s to 1.56 s, 28 frames"
+        assert said["Missing"].split() == ["2", "frames", "0.80–0.88", "s"]
+        assert said["Legs: left and right exchanged"].split() == ["4", "frames", "0.48–0.60", "s", "1.20–1.24", "s"]
+        assert said["Arms: left and right exchanged"] == "no frame"
+        page.get_by_role("button", name="1.20–1.24 s").click()
+        assert page.evaluate("window.report.frame") == 30
+        colours = """(share, lane) => {
+            const canvas = document.getElementById('marks');
+            const at = [Math.round(share * canvas.width), Math.round(lane * canvas.height)];
+            return Array.from(canvas.getContext('2d').getImageData(...at, 1, 1).data).join();
+        }"""
+        shown = page.evaluate(f"""() => {{
+            const colour = {colours};
+            const places = [[0.1, 0.1], [0.45, 0.1], [21.2 / 49, 0.1], [13 / 49, 0.6], [0.5, 0.6]];
+            return places.map(([share, lane]) => colour(share, lane));
+        }}""")
+        nobody, present, missing, legs, fine = shown
+        assert nobody == fine == "0,0,0,0", shown
+        assert len({present, missing, legs, nobody}) == 4, shown
         assert page.wrong == []
 
 

@@ -1,5 +1,6 @@
 // A report: one time for the video, the 3D scene and the charts of the chosen person.
 
+import { Marks } from "./marks.js";
 import { Scene } from "./scene.js";
 
 const MISSING = -32768;
@@ -28,8 +29,8 @@ function shorts(id) {
 }
 
 class Person {
-  constructor({ id, first, count, gaps }, angles) {
-    Object.assign(this, { id, first, count, gaps, width: angles });
+  constructor({ id, first, count, frames, marks }, angles) {
+    Object.assign(this, { id, first, count, frames, marks, width: angles });
     for (const name of ["stage", "sigma", "angles", "deviations", "lines"]) {
       this[name] = shorts(`p${id}-${name}`);
     }
@@ -51,6 +52,12 @@ class Person {
   deviationsAt(frame) {
     const row = frame - this.first;
     return this.sigma.subarray(row * JOINTS, (row + 1) * JOINTS);
+  }
+
+  // The share of joints that no 2D shows, over all frames.
+  unseen() {
+    const known = this.lines.filter((number, at) => at % LINES.length === 3 && number !== MISSING);
+    return known.reduce((sum, number) => sum + number, 0) / (1000 * Math.max(1, known.length));
   }
 
   value(array, width, column, frame, scale) {
@@ -204,6 +211,7 @@ class Report {
     this.scene = new Scene(element("scene"));
     this.video = element("video");
     this.charts = [];
+    this.marks = new Marks(element("marks"), element("repairs"), this.times, (time) => this.seek(this.frameAt(time)));
     this.frame = 0;
     this.playing = null; // when it began, on the page's clock, and at which second of the result
     this.openVideo();
@@ -259,11 +267,7 @@ class Report {
 
   choose(person) {
     const { times, facts } = this;
-    const second = (frame) => `${times[frame].toFixed(2)} s`;
-    const seen = `seen from ${second(person.first)} to ${second(person.first + person.count - 1)}`;
-    const gaps = person.gaps.slice(0, 12).map(([first, last]) => `${second(first)} to ${second(last)}`).join(", ");
-    const more = person.gaps.length > 12 ? ` and ${person.gaps.length - 12} more` : "";
-    element("missing").textContent = `${seen}; ${gaps ? `missing: ${gaps}${more}` : "no frame missing"}`;
+    this.marks.choose(person);
     const seek = (time) => this.seek(this.frameAt(time));
     const angles = new Map();
     facts.angles.forEach((name, column) => {
@@ -373,7 +377,10 @@ class Report {
         event.preventDefault();
       }
     });
-    const refresh = () => this.charts.forEach((chart) => chart.refresh(this.frame));
+    const refresh = () => {
+      this.marks.draw();
+      this.charts.forEach((chart) => chart.refresh(this.frame));
+    };
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", refresh);
     new ResizeObserver(refresh).observe(element("charts"));
   }
