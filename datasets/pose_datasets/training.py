@@ -3,8 +3,10 @@
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 
+from pose.errors import UsageError
 from pose.sequences import LiftBatch
 from pose_datasets.dialects import in_dialect, level
 from pose_datasets.mocap import Clip, load_clips, split
@@ -15,7 +17,8 @@ from pose_datasets.synthesis import Synthesis, SynthesisConfig, evaluation_batch
 class MocapConfig:
     """mocap: the file that `pose-prepare` wrote, or several, separated by commas. frames: of each sequence; one of
     these numbers is drawn for each step, repeat one to draw it more often. batch_frames: frames of all sequences of a
-    step together.
+    step together. without: training subjects to leave out, by name or pattern ("uiprmd-*"), to find out what somebody
+    gets whose kind of motion was never trained on; validation and test subjects stay.
 
     Short sequences show more different people, poses and cameras for the same work; long ones teach the long view.
     """
@@ -23,6 +26,7 @@ class MocapConfig:
     mocap: str = ""
     frames: tuple[int, ...] = (27, 27, 81)
     batch_frames: int = 1728
+    without: tuple[str, ...] = ()
     synthesis: SynthesisConfig = field(default_factory=SynthesisConfig)
 
     def __post_init__(self) -> None:
@@ -36,11 +40,24 @@ class MocapSource:
     def __init__(self, config: MocapConfig, seed: int) -> None:
         self._config, self._seed = config, seed
         self._clips = [clip for path in config.mocap.split(",") for clip in load_clips(Path(path))]
+        self._check_without()
         self._synthesis = Synthesis(self.clips("train"), config=config.synthesis, seed=seed)
 
     def clips(self, part: str) -> list[Clip]:
-        """The clips of "train", "validation" or "test"."""
-        return split(self._clips, part)
+        """The clips of "train" (but of whom the configuration leaves out), "validation" or "test"."""
+        clips = split(self._clips, part)
+        if part != "train":
+            return clips
+        return [clip for clip in clips if not any(fnmatchcase(clip.subject, name) for name in self._config.without)]
+
+    def _check_without(self) -> None:
+        """UsageError for a name that leaves nobody out, as a misspelt one does, and for names that leave nobody."""
+        subjects = sorted({clip.subject for clip in split(self._clips, "train")})
+        for name in self._config.without:
+            if not any(fnmatchcase(subject, name) for subject in subjects):
+                raise UsageError(f"data.without: no training subject is {name}; there are {', '.join(subjects)}")
+        if not self.clips("train"):
+            raise UsageError("data.without: leaves no training subject")
 
     def batch(self, step: int) -> LiftBatch:
         """The training batch of one step; the same number gives the same batch."""

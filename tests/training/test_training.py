@@ -12,7 +12,7 @@ import torch
 from pose_datasets.mocap import Clip, decimate, read_subject
 from safetensors.torch import save_file
 
-from pose.errors import PoseError
+from pose.errors import PoseError, UsageError
 from pose.lifter.checkpoint import load_checkpoint, save_checkpoint
 from pose.lifter.config import LifterConfig
 from pose.lifter.model import LifterNetwork
@@ -226,3 +226,15 @@ def test_two_processes_train_on_the_mean_of_their_gradients(source, tmp_path):
     saved = load_checkpoint(tmp_path / "out" / "last.safetensors").state_dict()
     for name, tensor in network.state_dict().items():
         torch.testing.assert_close(saved[name], tensor, rtol=1e-4, atol=1e-6)
+
+
+def test_training_subjects_can_be_left_out_and_nobody_else(tmp_path, source):
+    clip = source.clips("train")[0]
+    clips = [replace(clip, subject=subject) for subject in ("01", "02", "uiprmd-s01", "07", "08")]
+    source = source_of(clips, tmp_path, without=("uiprmd-*", "02"))
+    assert [clip.subject for clip in source.clips("train")] == ["01"]
+    assert [clip.subject for part in ("validation", "test") for clip in source.clips(part)] == ["07", "08"]
+    with pytest.raises(UsageError, match=r"data\.without: no training subject is 03; there are 01, 02, uiprmd-s01"):
+        source_of(clips, tmp_path, without=("03",))
+    with pytest.raises(UsageError, match=r"data\.without: leaves no training subject"):
+        source_of(clips, tmp_path, without=("*",))
