@@ -58,9 +58,9 @@ class BlazePoseDetector:
         crop = crops.crop(image, matrix[0], (SIDE, SIDE), cv2.BORDER_CONSTANT)
         tensor = self._network.input()
         np.multiply(crop, np.float32(2 / 255), out=tensor[0])
-        tensor -= 1
+        np.subtract(tensor, np.float32(1), out=tensor)
         del tensor
-        rows, logits = self._network.run()
+        rows, logits = (np.asarray(output, np.float32) for output in self._network.run())
         scores = sigmoid(logits[0, :, 0])
         keep = scores >= self._score_threshold
         found, scores = weighted_nms(decode(rows[0][keep], self._anchors[keep]), scores[keep], self._overlap_threshold)

@@ -1,9 +1,9 @@
 """Attention mechanisms by name. A new one is one file and one line in `ATTENTIONS`; the tests pick it up from there."""
 
 import inspect
-from typing import Any
+from collections.abc import Mapping
 
-from pose.attention.base import Attention, Capabilities, Context, KVCache, rotary_phases
+from pose.attention.base import Attention, Cache, Capabilities, Context, KVCache, Option, rotary_phases
 from pose.attention.fastformer import CumulativeFastformerAttention, FastformerAttention
 from pose.attention.fnet import FNetAttention
 from pose.attention.linformer import LinformerAttention
@@ -14,9 +14,11 @@ from pose.attention.softmax import SoftmaxAttention
 __all__ = [
     "ATTENTIONS",
     "Attention",
+    "Cache",
     "Capabilities",
     "Context",
     "KVCache",
+    "Option",
     "PerformerAttention",
     "build_attention",
     "build_attentions",
@@ -34,9 +36,18 @@ ATTENTIONS: dict[str, type[Attention]] = {
 }
 
 
-def build_attention(name: str, dim: int, heads: int, **options: Any) -> Attention:
+def build_attention(
+    name: str,
+    dim: int,
+    heads: int,
+    *,
+    causal: bool = False,
+    streaming: bool = False,
+    length: int | None = None,
+    **options: Option,
+) -> Attention:
     """One attention layer; see `build_attentions`."""
-    return build_attentions(name, 1, dim, heads, **options)[0]
+    return build_attentions(name, 1, dim, heads, options, causal=causal, streaming=streaming, length=length)[0]
 
 
 def build_attentions(
@@ -44,11 +55,11 @@ def build_attentions(
     depth: int,
     dim: int,
     heads: int,
+    options: Mapping[str, Option],
     *,
     causal: bool = False,
     streaming: bool = False,
     length: int | None = None,
-    **options: Any,
 ) -> list[Attention]:
     """The attention layers of a stack of blocks. Raises ValueError, saying why, for what cannot work.
 

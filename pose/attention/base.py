@@ -6,10 +6,13 @@ Axes: B batch, T time, D feature, H head, K feature of one head, S cache slot.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
+
+Cache: TypeAlias = tuple[Tensor, ...]  # what a stream keeps: each (B, ...), in the order of `Attention.cache_fields`
+Option: TypeAlias = int | str | None  # of a mechanism, in a recipe
 
 SLOWEST_HZ = 0.1
 FASTEST_HZ = 10.0
@@ -133,10 +136,12 @@ class KVCache(NamedTuple):
 class Attention(nn.Module):
     """Mixes the frames of a sequence. Subclasses write `mix`, and those that stream `empty_cache` and `mix_step`.
 
-    dim: features of a token. heads: divides dim. causal: frame t sees no frame after t.
+    dim: features of a token. heads: divides dim. causal: frame t sees no frame after t. cache_fields: the names of what
+    a stream keeps, in the order of its cache.
     """
 
     capabilities: Capabilities
+    cache_fields: tuple[str, ...] = ()
 
     def __init__(self, dim: int, heads: int, *, causal: bool = False) -> None:
         super().__init__()
@@ -151,9 +156,10 @@ class Attention(nn.Module):
         self.dim, self.heads, self.head_dim, self.causal = dim, heads, dim // heads, causal
 
     @classmethod
-    def build_layers(cls, depth: int, dim: int, heads: int, **options: Any) -> "list[Attention]":
+    def build_layers(cls, depth: int, dim: int, heads: int, **options: Option) -> "list[Attention]":
         """The attention of a stack of blocks; a mechanism whose layers share something overrides this."""
-        return [cls(dim, heads, **options) for _ in range(depth)]
+        build: Callable[..., Attention] = cls  # whose keywords are each mechanism's own; `build_attentions` checks them
+        return [build(dim, heads, **options) for _ in range(depth)]
 
     def forward(self, x_BTD: Tensor, context: Context) -> Tensor:
         """(B, T, D) -> (B, T, D). What frames that are not valid hold, NaN included, has no effect; they return 0."""
@@ -169,13 +175,13 @@ class Attention(nn.Module):
         """Called before each training step. A mechanism that draws something anew does it here, from `generator`, which
         depends on the run's seed, the step and the layer only: so a resumed run is the same run."""
 
-    def init_cache(self, batch: int, *, device: torch.device | str, dtype: torch.dtype) -> Any:
-        """The cache of `batch` streams that have seen nothing: a named tuple of tensors with the batch in front."""
+    def init_cache(self, batch: int, *, device: torch.device | str, dtype: torch.dtype) -> Cache:
+        """The cache of `batch` streams that have seen nothing."""
         if not (self.causal and self.capabilities.streaming):
             raise ValueError(f"{type(self).__name__} built with causal={self.causal} cannot stream")
         return self.empty_cache(batch, device, dtype)
 
-    def step(self, x_B1D: Tensor, context: Context, cache: Any) -> tuple[Tensor, Any]:
+    def step(self, x_B1D: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
         """The next frame of every stream, (B, 1, D), with a context of T = 1: what the causal `forward` returns for it,
         and the cache that follows; `cache` itself is not changed."""
         if context.valid is None:
@@ -188,10 +194,10 @@ class Attention(nn.Module):
         """The mechanism itself; x is 0 in frames that are not valid, and what it returns there is dropped."""
         raise NotImplementedError
 
-    def empty_cache(self, batch: int, device: torch.device | str, dtype: torch.dtype) -> Any:
+    def empty_cache(self, batch: int, device: torch.device | str, dtype: torch.dtype) -> Cache:
         raise NotImplementedError
 
-    def mix_step(self, x_B1D: Tensor, context: Context, cache: Any) -> tuple[Tensor, Any]:
+    def mix_step(self, x_B1D: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
         raise NotImplementedError
 
     def split(self, x_BTD: Tensor) -> Tensor:

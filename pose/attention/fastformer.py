@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from pose.attention.base import Attention, Capabilities, Context
+from pose.attention.base import Attention, Cache, Capabilities, Context
 from pose.attention.scan import ScanState, Terms
 
 
@@ -45,6 +45,17 @@ class FastformerAttention(Attention):
         return self.merge(weight_BH1T @ self.split(x_BTD))
 
 
+class FastformerCache(NamedTuple):
+    """The state of the pooling of the queries and of that of p, see `ScanState`."""
+
+    query_sums: Tensor
+    query_norms: Tensor
+    query_peak: Tensor
+    key_sums: Tensor
+    key_norms: Tensor
+    key_peak: Tensor
+
+
 class CumulativeFastformerAttention(FastformerAttention):
     """Fastformer with both poolings over the frames up to the present one: Q_t, p_t = k_t Q_t and G_t.
 
@@ -55,16 +66,17 @@ class CumulativeFastformerAttention(FastformerAttention):
     capabilities = Capabilities(
         padding=True, bidirectional=False, causal=True, streaming=True, relative_time=False, cost="O(T D)"
     )
+    cache_fields = FastformerCache._fields
 
     def mix(self, x_BTD: Tensor, context: Context) -> Tensor:
         start = self.empty_cache(len(x_BTD), x_BTD.device, x_BTD.dtype)
         return self.mix_step(x_BTD, context, start)[0]
 
-    def empty_cache(self, batch: int, device: torch.device | str, dtype: torch.dtype) -> "FastformerCache":
+    def empty_cache(self, batch: int, device: torch.device | str, dtype: torch.dtype) -> FastformerCache:
         state = ScanState.empty(batch, self.heads, 1, self.head_dim, device, dtype)
         return FastformerCache(*state, *state)
 
-    def mix_step(self, x_BTD: Tensor, context: Context, cache: "FastformerCache") -> tuple[Tensor, "FastformerCache"]:
+    def mix_step(self, x_BTD: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
         q_BTD, k_BTD = self.q_proj(x_BTD), self.k_proj(x_BTD)
         queries, keys = ScanState(*cache[:3]), ScanState(*cache[3:])
         global_BTD, queries = self._pool_so_far(q_BTD, self.query_score, context.valid, queries)
@@ -82,14 +94,3 @@ class CumulativeFastformerAttention(FastformerAttention):
         terms = Terms(alike_BHT1, alike_BHT1, self.split(x_BTD), score_BHT, alike_BHT1, alike_BHT1)
         pooled_BHTK, state = terms.scan(state)
         return self.merge(pooled_BHTK).to(x_BTD.dtype), state
-
-
-class FastformerCache(NamedTuple):
-    """The state of the pooling of the queries and of that of p, see `ScanState`."""
-
-    query_sums: Tensor
-    query_norms: Tensor
-    query_peak: Tensor
-    key_sums: Tensor
-    key_norms: Tensor
-    key_peak: Tensor

@@ -1,13 +1,14 @@
 """Linformer (Wang et al., 2020): keys and values are projected along time to a fixed number of rows."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pose.attention.base import Attention, Capabilities, Context
+from pose.attention.base import Attention, Capabilities, Context, Option
 
 Sharing = Literal["none", "headwise", "kv", "layer"]
 
@@ -55,8 +56,9 @@ class LinformerAttention(Attention):
             nn.init.uniform_(rows, -bound, bound)
 
     @classmethod
-    def build_layers(cls, depth: int, dim: int, heads: int, **options: Any) -> list[Attention]:
-        layers = [cls(dim, heads, **options) for _ in range(depth)]
+    def build_layers(cls, depth: int, dim: int, heads: int, **options: Option) -> list[Attention]:
+        build: Callable[..., LinformerAttention] = cls
+        layers = [build(dim, heads, **options) for _ in range(depth)]
         for layer in layers:
             if layer.sharing == "layer":
                 layer.key_rows = layer.value_rows = layers[0].key_rows

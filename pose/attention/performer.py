@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from pose.attention.base import Attention, Capabilities, Context, rotate
+from pose.attention.base import Attention, Cache, Capabilities, Context, rotate
 from pose.attention.scan import ScanState, Terms
 
 EPSILON = 1e-6
@@ -36,6 +36,7 @@ class PerformerAttention(Attention):
     """
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T M D)")
+    cache_fields = ScanState._fields
 
     random_features: Tensor
 
@@ -70,9 +71,9 @@ class PerformerAttention(Attention):
     def empty_cache(self, batch: int, device: torch.device | str, dtype: torch.dtype) -> ScanState:
         return ScanState.empty(batch, self.heads, self.blocks * self.head_dim, self.head_dim, device, dtype)
 
-    def mix_step(self, x_BTD: Tensor, context: Context, cache: ScanState) -> tuple[Tensor, ScanState]:
-        y_BHTK, cache = self._terms(x_BTD, context).scan(cache)
-        return self.out_proj(self.merge(y_BHTK).to(x_BTD.dtype)), cache
+    def mix_step(self, x_BTD: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
+        y_BHTK, state = self._terms(x_BTD, context).scan(ScanState(*cache))
+        return self.out_proj(self.merge(y_BHTK).to(x_BTD.dtype)), state
 
     def _terms(self, x_BTD: Tensor, context: Context) -> Terms:
         q_BHTK, k_BHTK, v_BHTK = (self.split(p(x_BTD)) for p in (self.q_proj, self.k_proj, self.v_proj))

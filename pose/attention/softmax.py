@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pose.attention.base import Attention, Capabilities, Context, KVCache, rotate
+from pose.attention.base import Attention, Cache, Capabilities, Context, KVCache, rotate
 
 DEFAULT_MEMORY = 1024
 
@@ -63,6 +63,7 @@ class SoftmaxAttention(Attention):
     """
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T^2 D)")
+    cache_fields = KVCache._fields
 
     def __init__(self, dim: int, heads: int, *, causal: bool = False, memory: int | None = None) -> None:
         super().__init__(dim, heads, causal=causal)
@@ -105,13 +106,14 @@ class SoftmaxAttention(Attention):
         assert self.window is not None
         return KVCache.empty(batch, self.heads, self.window.pinned + self.window.reach, self.head_dim, device, dtype)
 
-    def mix_step(self, x_B1D: Tensor, context: Context, cache: KVCache) -> tuple[Tensor, KVCache]:
+    def mix_step(self, x_B1D: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
         assert self.window is not None
         q, k, v = self.project(x_B1D, context)
-        now_B1 = cache.frames[:, None]
-        cache = cache.push(k, v, context.valid, self.window.pinned)
-        seen_BS = (cache.position >= 0) & self.window.allows(now_B1, cache.position)
+        kept = KVCache(*cache)
+        now_B1 = kept.frames[:, None]
+        kept = kept.push(k, v, context.valid, self.window.pinned)
+        seen_BS = (kept.position >= 0) & self.window.allows(now_B1, kept.position)
         if context.valid is not None:
             seen_BS = seen_BS | ~context.valid  # a missing frame's answer is dropped: any will do, but not NaN
-        y_BH1K = F.scaled_dot_product_attention(q, cache.keys, cache.values, attn_mask=seen_BS[:, None, None, :])
-        return self.out_proj(self.merge(y_BH1K)), cache
+        y_BH1K = F.scaled_dot_product_attention(q, kept.keys, kept.values, attn_mask=seen_BS[:, None, None, :])
+        return self.out_proj(self.merge(y_BH1K)), kept

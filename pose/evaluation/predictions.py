@@ -14,7 +14,7 @@ from pose.errors import PoseError, UsageError
 from pose.labelled import LabelledSequence, check_metres
 from pose.system.archives import open_arrays, some_names
 from pose.system.whole_file import whole_file
-from pose.types import F32
+from pose.types import F32, Array
 
 Predictions = dict[str, F32]
 
@@ -44,12 +44,14 @@ def load_predictions(path: Path, sequences: Sequence[LabelledSequence]) -> Predi
         return {one.key: _checked(arrays[one.key], one, path) for one in sequences}
 
 
-def _checked(poses: F32, sequence: LabelledSequence, path: Path) -> F32:
+def _checked(stored: Array, sequence: LabelledSequence, path: Path) -> F32:
     source = f"{path}, {sequence.key}"
-    if poses.shape != sequence.truth.shape:
-        raise PoseError(f"{source}: expected {sequence.truth.shape} (frames, joints, xyz), got {poses.shape}")
-    if poses.dtype.kind not in "fiu":
-        raise PoseError(f"{source}: expected numbers, got {poses.dtype}")
+    if stored.shape != sequence.truth.shape:
+        raise PoseError(f"{source}: expected {sequence.truth.shape} (frames, joints, xyz), got {stored.shape}")
+    if stored.dtype.kind not in "fiu":
+        raise PoseError(f"{source}: expected numbers, got {stored.dtype}")
+    with np.errstate(over="ignore"):  # beyond float32 is infinity
+        poses = stored.astype(np.float32)
     if not np.isfinite(poses).all():
         frame = int(np.flatnonzero(~np.isfinite(poses).all(axis=(1, 2)))[0])
         raise PoseError(f"{source}: NaN or infinity in frame {frame}")
@@ -57,4 +59,4 @@ def _checked(poses: F32, sequence: LabelledSequence, path: Path) -> F32:
         check_metres(poses, source)
     except ValueError as error:
         raise PoseError(str(error)) from error
-    return poses.astype(np.float32)
+    return poses

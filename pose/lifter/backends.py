@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.errors import PoseError
+from pose.types import Array
 
-Arrays = dict[str, NDArray[Any]]
+Arrays = dict[str, Array]
 _DTYPES = {
     "tensor(float)": np.float32,
     "tensor(double)": np.float64,
@@ -54,7 +54,7 @@ class OnnxGraph:
         names = [node.name for node in self._session.get_outputs()]
         return dict(zip(names, self._session.run(names, inputs), strict=True))
 
-    def row(self, name: str, fill: float) -> NDArray[Any]:
+    def row(self, name: str, fill: float) -> Array:
         """What the input `name` takes of one person, filled with one value. Its axes but the first must be fixed."""
         node = next(node for node in self._session.get_inputs() if node.name == name)
         return np.full(node.shape[1:], fill, _DTYPES[node.type])

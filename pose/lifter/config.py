@@ -23,7 +23,7 @@ class LifterConfig:
     heads: int = 6
     expansion: int = 3
     attention: str = "softmax"
-    attention_options: dict[str, Any] = field(default_factory=dict)
+    attention_options: dict[str, int | str | None] = field(default_factory=dict)
     norm: str = "pre"
     init: str = "xavier"
     streaming: bool = False

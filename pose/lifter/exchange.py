@@ -6,10 +6,10 @@ A file gets its name only after it was loaded again and found to compute what th
 import json
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ from pose.lifter.step import StreamStep
 from pose.lifter.step_batch import Memory, PeopleState, Setting, Step
 from pose.lifter.torch_lifter import TorchStep
 from pose.system.whole_file import whole_file
+from pose.types import F32
 
 Format = Literal["onnx", "torch-export", "torchscript"]
 SUFFIXES: dict[Format, str] = {"onnx": ".onnx", "torch-export": ".pt2", "torchscript": ".ts"}
@@ -61,12 +62,15 @@ class WindowLift(nn.Module):
         return lifted.joints, lifted.root, lifted.sigma * 1000
 
 
+Exported: TypeAlias = WindowLift | StreamStep
+
+
 def export_lifter(network: LifterNetwork, file_format: Format, path: Path, checkpoint_sha256: str = "") -> float:
     """Write a streaming network's step or an offline network's window to `path`; batch, time and look-ahead stay free.
 
     Returns the largest difference from the network. Raises PoseError when it is above `TOLERANCE` or a package misses.
     """
-    module: WindowLift | StreamStep = StreamStep(network) if network.config.streaming else WindowLift(network)
+    module: Exported = StreamStep(network) if network.config.streaming else WindowLift(network)
     module = module.eval().cpu()
     metadata = {
         "format": STEP_FORMAT if network.config.streaming else WINDOW_FORMAT,
@@ -108,7 +112,7 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def _write_onnx(module: Any, example: Arrays, path: Path, metadata: dict[str, str]) -> None:
+def _write_onnx(module: Exported, example: Arrays, path: Path, metadata: dict[str, str]) -> None:
     try:
         import onnxscript  # noqa: F401
     except ImportError as error:
@@ -131,7 +135,7 @@ def _write_onnx(module: Any, example: Arrays, path: Path, metadata: dict[str, st
     program.save(str(path), external_data=False)
 
 
-def _missing_operators() -> dict[Any, Any]:
+def _missing_operators() -> dict[Callable[..., object], Callable[..., object]]:
     """What the exporter cannot translate by itself: the cumulative maximum along the last axis."""
     from onnxscript import opset20
     from onnxscript.function_libs.torch_lib.tensor_typing import TReal
@@ -148,13 +152,13 @@ def _missing_operators() -> dict[Any, Any]:
     return {torch.ops.aten.cummax.default: cummax}
 
 
-def _write_torch_export(module: Any, example: Arrays, path: Path, metadata: dict[str, str]) -> None:
+def _write_torch_export(module: Exported, example: Arrays, path: Path, metadata: dict[str, str]) -> None:
     program = torch.export.export(module, _tensors(example), dynamic_shapes=_dynamic_shapes(module))
     with path.open("wb") as file:
         torch.export.save(program, file, extra_files={"metadata.json": json.dumps(metadata)})
 
 
-def _write_torchscript(module: Any, example: Arrays, path: Path, metadata: dict[str, str]) -> None:
+def _write_torchscript(module: Exported, example: Arrays, path: Path, metadata: dict[str, str]) -> None:
     traced = torch.jit.trace(module, _tensors(example), check_trace=False)
     torch.jit.save(traced, str(path), _extra_files={"metadata.json": json.dumps(metadata)})
 
@@ -162,7 +166,7 @@ def _write_torchscript(module: Any, example: Arrays, path: Path, metadata: dict[
 _WRITERS = {"onnx": _write_onnx, "torch-export": _write_torch_export, "torchscript": _write_torchscript}
 
 
-def _load(module: Any, path: Path, file_format: Format) -> StepBackend:
+def _load(module: Exported, path: Path, file_format: Format) -> StepBackend:
     if file_format == "onnx":
         return OnnxGraph(path)
     if file_format == "torchscript":
@@ -175,7 +179,7 @@ def _tensors(arrays: Arrays) -> tuple[Tensor, ...]:
     return tuple(torch.from_numpy(array) for array in arrays.values())
 
 
-def _dynamic_shapes(module: Any) -> tuple[Any, ...]:
+def _dynamic_shapes(module: Exported) -> tuple[object, ...]:
     """Which axes stay free, in the form that torch.export takes for `forward` with its variable arguments."""
     people = torch.export.Dim("people", min=1, max=4096)
     time = torch.export.Dim("time", min=1, max=4096)
@@ -190,7 +194,7 @@ def _dynamic_shapes(module: Any) -> tuple[Any, ...]:
     return (*free[:named], tuple(free[named:]))
 
 
-def _example(module: Any) -> Arrays:
+def _example(module: Exported) -> Arrays:
     """Inputs of sizes that torch.export does not take for constants."""
     if isinstance(module, WindowLift):
         return _motion(people=2, frames=20)
@@ -217,30 +221,35 @@ def _motion(people: int, frames: int) -> Arrays:
     return moving | _camera(people)
 
 
-def _difference(module: Any, loaded: StepBackend) -> float:
+def _difference(module: Exported, loaded: StepBackend) -> float:
     """Of the answers for motion of other sizes than the example's; a step is fed its own state, past a full window."""
     torch_step = TorchStep(module, module.inputs, module.outputs)
     if isinstance(module, WindowLift):
         motion = _motion(people=3, frames=50)
-        return _largest(*(backend.bind(motion)() for backend in (loaded, torch_step)))
+        return _largest(*(_answer(backend.bind(motion)()) for backend in (loaded, torch_step)))
     people, slots = 3, getattr(module.core, "slots", 0)
     motion = _motion(people, frames=min(slots, 64) + 10)
     camera = {name: array[0] for name, array in _camera(1).items()}
     steps = [Step(backend, module.memory) for backend in (loaded, torch_step)]
     streams = [PeopleState(Setting(step, 1, camera), people) for step in steps]
+    times: list[float] = motion["times"][0].tolist()
     worst = 0.0
-    for frame in range(motion["times"].shape[1]):
-        seen = (motion["keypoints"][:, frame], motion["scores"][:, frame], motion["times"][0, frame])
-        got, expected = (cast(Any, stream).advance(*seen) for stream in streams)
+    for frame in range(len(times)):
+        keypoints, scores = (np.asarray(motion[name][:, frame], np.float32) for name in ("keypoints", "scores"))
+        got, expected = (stream.advance(keypoints, scores, times[frame]) for stream in streams)
         if frame:  # the first frame of a stream with a look-ahead has no answer
             worst = max(worst, _largest(*(_parts(answer) for answer in (got, expected))))
     return worst
 
 
-def _parts(answer: Any) -> Arrays:
+def _answer(outputs: Arrays) -> dict[str, F32]:
+    return {name: np.asarray(outputs[name], np.float32) for name in ANSWER}
+
+
+def _parts(answer: F32) -> dict[str, F32]:
     return {"joints": answer[:, :51], "root": answer[:, 51:54], "sigma": answer[:, 54:]}
 
 
-def _largest(got: Arrays, expected: Arrays) -> float:
+def _largest(got: Mapping[str, F32], expected: Mapping[str, F32]) -> float:
     relative = {"joints": 1.0, "root": np.abs(expected["root"]) + 1, "sigma": expected["sigma"]}
     return max(float((np.abs(got[name] - expected[name]) / relative[name]).max()) for name in ANSWER)

@@ -7,13 +7,13 @@ the observation of the frame that is asked for, `lookahead` frames earlier, and 
 set of weights serves every look-ahead at the same cost, and a step never recomputes the past.
 """
 
-from typing import Any, cast
+from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pose.attention import Attention, Context, build_attentions, rotary_phases
+from pose.attention import Attention, Cache, Context, build_attentions, rotary_phases
 from pose.lifter.config import LifterConfig
 from pose.lifter.features import Lifted, Observations, decode
 from pose.lifter.format import FEATURES, JOINTS, OUTPUTS
@@ -61,9 +61,9 @@ class Block(nn.Module):
         x = x + self.attention(self.norm1(x), context)
         return x + self.ffn(self.norm2(x))
 
-    def step(self, x: Tensor, context: Context, cache: Any) -> tuple[Tensor, Any]:
+    def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
         """One new token (B, 1, D) against the cache; equal to `forward` of a causal block."""
-        y, cache = cast(Any, self.attention).step(x if self.post else self.norm1(x), context, cache)
+        y, cache = self.attention.step(x if self.post else self.norm1(x), context, cache)
         x = x + y
         if self.post:
             x = self.norm1(x)
@@ -79,8 +79,8 @@ class LifterNetwork(nn.Module):
         self.config = config
         self.embed: nn.Linear = PreciseLinear(2 * FEATURES + 1 if config.streaming else FEATURES, config.dim)
         attentions = build_attentions(
-            config.attention, config.depth, config.dim, config.heads,
-            causal=config.streaming, streaming=config.streaming, **config.attention_options,
+            config.attention, config.depth, config.dim, config.heads, config.attention_options,
+            causal=config.streaming, streaming=config.streaming,
         )  # fmt: skip
         self.blocks = nn.ModuleList(Block(config, attention) for attention in attentions)
         # Attention that knows no seconds gets them with its tokens. A stream has no first frame to count them from.
@@ -117,12 +117,12 @@ class LifterNetwork(nn.Module):
     def head_dim(self) -> int:
         return self.config.dim // self.config.heads
 
-    def init_caches(self, batch: int, device: torch.device | str = "cpu") -> list[Any]:
+    def init_caches(self, batch: int, device: torch.device | str = "cpu") -> list[Cache]:
         """Empty caches of every block for `batch` streams."""
         layers = [cast(Block, block).attention for block in self.blocks]
-        return [cast(Any, layer).init_cache(batch, device=device, dtype=torch.float32) for layer in layers]
+        return [layer.init_cache(batch, device=device, dtype=torch.float32) for layer in layers]
 
-    def step(self, token: Tensor, context: Context, caches: list[Any]) -> tuple[Tensor, list[Any]]:
+    def step(self, token: Tensor, context: Context, caches: list[Cache]) -> tuple[Tensor, list[Cache]]:
         """One token (B, 1, 2 F + 1) of every stream to network outputs (B, 1, OUTPUTS) and the caches that follow."""
         x = self.embed(token)
         following = []

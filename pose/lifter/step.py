@@ -13,7 +13,8 @@ Axes: P person, L look-ahead, F feature, D width, H head, K feature of one head,
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from itertools import islice
+from typing import NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -91,8 +92,9 @@ class RecurrentCore(nn.Module):
     def __init__(self, network: LifterNetwork) -> None:
         super().__init__()
         self.network = network
-        self._kinds: list[Any] = [type(cache) for cache in network.init_caches(0)]
-        self.state_names = [f"layer{i}_{field}" for i, kind in enumerate(self._kinds) for field in kind._fields]
+        layers = [cast(Block, block).attention.cache_fields for block in network.blocks]
+        self._lengths = [len(fields) for fields in layers]
+        self.state_names = [f"layer{i}_{field}" for i, fields in enumerate(layers) for field in fields]
         self.result_names = [f"next_{name}" for name in self.state_names]
 
     def empty_state(self) -> list[Tensor]:
@@ -102,7 +104,7 @@ class RecurrentCore(nn.Module):
     def forward(self, token: Tensor, time: Tensor, frames: Tensor, state: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """token: (P, 2 F + 1). time: (P,) s. frames: (P,). Returns network outputs (P, OUTPUTS) and the results."""
         parts = iter(state)
-        caches = [kind(*(next(parts) for _ in kind._fields)) for kind in self._kinds]
+        caches = [tuple(islice(parts, length)) for length in self._lengths]
         context = Context.from_times(time[:, None], self.network.head_dim)
         outputs, caches = self.network.step(token[:, None], context, caches)
         begun = frames >= 0  # what precedes the first answer is not part of the sequence

@@ -92,7 +92,7 @@ class PeopleState:
             self._run = self._setting.step.backend.bind(self._seen | camera | self.state)
         outputs = self._run()
         if self._windows is not None:
-            slots = self._setting.step.memory.slot(self.state["frames"])
+            slots = self._setting.step.memory.slot(np.asarray(self.state["frames"], np.int64))
             self._windows[:, self._rows, :, slots] = outputs["update"]
         for name, array in self.state.items():
             if (following := outputs.get(f"next_{name}")) is not None:

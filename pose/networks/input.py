@@ -7,20 +7,20 @@ does the same there, for the whole batch; the two ways differ by the rounding of
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import cv2
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from pose.networks import crops
 from pose.networks.letterbox import GREY, Fit, letterbox, place
-from pose.types import F32, U8
+from pose.types import F32, U8, Array
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-Samples: TypeAlias = "NDArray[Any] | Tensor"
+Samples: TypeAlias = "Array | Tensor"
 
 
 class NetworkInput:
@@ -69,7 +69,7 @@ class NetworkInput:
         ]
         return self._normalised(cropped, size)
 
-    def _normalised(self, pictures: Sequence[U8], size: tuple[int, int]) -> NDArray[Any]:
+    def _normalised(self, pictures: Sequence[U8], size: tuple[int, int]) -> Array:
         samples = np.empty((len(pictures), 3, size[1], size[0]), self._dtype)
         for sample, picture in zip(samples, pictures, strict=True):
             planes = cv2.split(picture)  # NumPy is several times slower on interleaved channels

@@ -4,13 +4,17 @@ import struct
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pose.errors import PoseError
 from pose.system.silence import silenced
+from pose.types import Array
+
+if TYPE_CHECKING:
+    from ai_edge_litert.schema_py_generated import Model, SubGraph
 
 # Fields of the tables in TensorFlow Lite's schema.fbs, as their offset in the table's directory.
 _GRAPH_OUTPUTS = 8
@@ -43,18 +47,16 @@ class LiteRTModel:
             raise PoseError(f"{path}: {error.strerror}") from error
         except (ValueError, RuntimeError, struct.error, TypeError) as error:
             raise PoseError(f"{path}: not a readable LiteRT model ({str(error).splitlines()[0]})") from error
-        self._input: Callable[[], NDArray[Any]] = self._interpreter.tensor(
-            self._interpreter.get_input_details()[0]["index"]
-        )
-        self._outputs: list[Callable[[], NDArray[Any]]] = [
+        self._input: Callable[[], Array] = self._interpreter.tensor(self._interpreter.get_input_details()[0]["index"])
+        self._outputs: list[Callable[[], Array]] = [
             self._interpreter.tensor(detail["index"]) for detail in self._interpreter.get_output_details()
         ]
 
-    def input(self) -> NDArray[Any]:
+    def input(self) -> Array:
         """The input tensor, to be written. Hold no reference to it across `run`."""
         return self._input()
 
-    def run(self) -> list[NDArray[Any]]:
+    def run(self) -> list[Array]:
         """Run the network; the outputs, valid until the next run. Hold no reference to them across `run`."""
         self._interpreter.invoke()
         return [output() for output in self._outputs]
@@ -83,7 +85,9 @@ def keep_outputs(content: bytearray, outputs: Sequence[int]) -> None:
         _write_vector(content, model, _MODEL_SIGNATURES, lambda _: [])
 
 
-def _write_vector(content: bytearray, table: Any, entry: int, values: Callable[[int], list[int]]) -> None:
+def _write_vector(
+    content: bytearray, table: "Model | SubGraph", entry: int, values: Callable[[int], list[int]]
+) -> None:
     """Put shorter contents into a FlatBuffers vector of 32-bit numbers. values: given the place of the first one."""
     start = table._tab.Vector(table._tab.Offset(entry))
     numbers = values(start)

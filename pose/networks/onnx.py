@@ -4,15 +4,18 @@ import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.errors import PoseError, UsageError
 from pose.networks.input import NetworkInput, Samples
 from pose.networks.options import USUAL, StageOptions
 from pose.system.device import Device, torch_has_cuda
+from pose.types import Array
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
 
 MOST_VALUES = 1 << 26  # of an input, in the axes that a file fixes: 0.25 GiB
 _DTYPES: dict[str, type[np.generic]] = {
@@ -89,7 +92,7 @@ class OnnxNetwork:
             raise PoseError(f"image size: {self._file} was exported for {height} px, not {wanted}; export it anew")
         return wanted or height or usual
 
-    def run(self, samples: Samples) -> list[NDArray[Any]]:
+    def run(self, samples: Samples) -> list[Array]:
         """All outputs for `samples` (B, ...), the samples along their first axis: an array, or a tensor on any device.
 
         They go through as one batch where the file takes any number, else as many at a time as it takes.
@@ -103,7 +106,7 @@ class OnnxNetwork:
             parts.append(self._run(part if len(part) == step else part[[*range(len(part)), *[0] * (step - len(part))]]))
         return [np.concatenate(rows)[: len(samples)] for rows in zip(*parts, strict=True)]
 
-    def _run(self, samples: Samples) -> list[NDArray[Any]]:
+    def _run(self, samples: Samples) -> list[Array]:
         if isinstance(samples, np.ndarray):
             return list(self._session.run(None, {self._name: samples}))
         samples = samples.contiguous()
@@ -122,7 +125,7 @@ class OnnxNetwork:
         return list(binding.copy_outputs_to_cpu())
 
 
-def _open(path: Path, device: Device, threads: int) -> Any:
+def _open(path: Path, device: Device, threads: int) -> "InferenceSession":
     try:
         import onnxruntime
     except ImportError as error:

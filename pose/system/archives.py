@@ -15,13 +15,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.errors import PoseError
 from pose.system.whole_file import file_errors
+from pose.types import Array
 
 ROOM = 256 << 20  # bytes that any file may unpack to;
 MOST_TIMES = 50  # beyond it, so many times the size of the file
@@ -100,14 +100,14 @@ def open_archive(source: Path | IO[bytes], shown: str | None = None) -> Iterator
         yield archive
 
 
-class Arrays(Mapping[str, NDArray[Any]]):
+class Arrays(Mapping[str, Array]):
     """The arrays of an opened .npz file by name, each read when it is asked for."""
 
     def __init__(self, path: Path, archive: Archive) -> None:
         self._path, self._archive = path, archive
         self._members = {name.removesuffix(".npy"): name for name in archive.names if name.endswith(".npy")}
 
-    def __getitem__(self, name: str) -> NDArray[Any]:
+    def __getitem__(self, name: str) -> Array:
         member = self._members[name]
         with file_errors(self._path), self._archive.stream(member) as stream:
             return _read_array(stream, self._archive.size(member), f"{self._path}: array {name!r}")
@@ -116,7 +116,7 @@ class Arrays(Mapping[str, NDArray[Any]]):
         """The bytes of the .npy file that an array is."""
         return self._archive.stream(self._members[name])
 
-    def mapped(self, name: str) -> NDArray[Any]:
+    def mapped(self, name: str) -> Array:
         """The array where it lies in the file, if it is large and not compressed; otherwise read."""
         member = self._members[name]
         size, start = self._archive.size(member), self._archive.stored_at(member)
@@ -128,10 +128,9 @@ class Arrays(Mapping[str, NDArray[Any]]):
             file.seek(start)
             shape, fortran, dtype = _read_header(file, start + size, shown)
             place = file.tell()
-            order: Any = "F" if fortran else "C"
             if place + math.prod(shape) * dtype.itemsize > path.stat().st_size or 0 in shape:
                 return self[name]
-            return np.memmap(path, dtype, "r", place, shape, order)
+            return np.memmap(path, dtype, "r", place, shape, "F" if fortran else "C")
 
     def __contains__(self, name: object) -> bool:
         return name in self._members  # a Mapping's own would read the array
@@ -162,13 +161,13 @@ def some_names(names: Iterable[str]) -> str:
     return ", ".join(shown[:8]) + (", ..." if len(shown) > 8 else "") if shown else "nothing"
 
 
-def load_array(path: Path) -> NDArray[Any]:
+def load_array(path: Path) -> Array:
     """The array of an .npy file. Raises PoseError for anything else."""
     with file_errors(path), _damage(path), path.open("rb") as file:
         return _read_array(file, path.stat().st_size, str(path))
 
 
-def read_header(stream: IO[bytes], shown: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def read_header(stream: IO[bytes], shown: str) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
     """Shape, whether in Fortran's order, and type of the array that `stream` holds; any type, objects too.
 
     Raises PoseError, naming it as `shown`, where there is no such header.
@@ -192,7 +191,7 @@ def read_header(stream: IO[bytes], shown: str) -> tuple[tuple[int, ...], bool, n
     return shape, fortran, dtype
 
 
-def _read_header(stream: IO[bytes], end: int, shown: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def _read_header(stream: IO[bytes], end: int, shown: str) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
     """The same of an array of plain values that must end before `end`, as `stream` tells places."""
     shape, fortran, dtype = read_header(stream, shown)
     if dtype.hasobject:
@@ -204,9 +203,9 @@ def _read_header(stream: IO[bytes], end: int, shown: str) -> tuple[tuple[int, ..
     return shape, fortran, dtype
 
 
-def _read_array(stream: IO[bytes], end: int, shown: str) -> NDArray[Any]:
+def _read_array(stream: IO[bytes], end: int, shown: str) -> Array:
     shape, fortran, dtype = _read_header(stream, end, shown)
-    array: NDArray[Any] = np.zeros(math.prod(shape), dtype)
+    array: Array = np.zeros(math.prod(shape), dtype)
     if array.nbytes:
         rest = array.view(np.uint8).data
         while len(rest):

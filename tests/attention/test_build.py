@@ -80,7 +80,7 @@ def test_what_streams_can_be_built_for_it(name: str) -> None:
     ],
 )
 def test_linformer_shares_what_it_says(sharing: str, shapes: dict[tuple[int, ...], int], across_layers: bool) -> None:
-    layers = build_attentions("linformer", 3, DIM, HEADS, sharing=sharing)
+    layers = build_attentions("linformer", 3, DIM, HEADS, {"sharing": sharing})
 
     def rows(module: torch.nn.Module) -> list[torch.nn.Parameter]:
         return [p for name, p in module.named_parameters() if name.endswith("_rows")]

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from pose.attention import ATTENTIONS, Context, build_attention
+from pose.attention import ATTENTIONS, Context, Option, build_attentions
 from pose_apps.support.memory import forget_peak, peak_megabytes, resident_megabytes
 
 LENGTHS = (27, 81, 243, 1024, 4096)
@@ -41,11 +41,12 @@ class Cost:
 def prepare(case: Case) -> Callable[[], torch.Tensor]:
     """A forward pass without gradients, ready to run."""
     torch.manual_seed(0)
-    options: dict[str, int] = {}
+    options: dict[str, Option] = {}
     if case.name == "linformer":
         options = {"max_length": case.length, "compression": max(1, case.length // LINFORMER_ROWS)}
     causal = not ATTENTIONS[case.name].capabilities.bidirectional
-    layer = build_attention(case.name, case.dim, case.heads, causal=causal, **options).to(case.device).eval()
+    (layer,) = build_attentions(case.name, 1, case.dim, case.heads, options, causal=causal)
+    layer = layer.to(case.device).eval()
     x = torch.randn(case.batch, case.length, case.dim, device=case.device)
     times = torch.arange(case.length, dtype=torch.float64, device=case.device).expand(case.batch, -1) / 30
     cos_sin = Context.from_times(times, case.dim // case.heads)
