@@ -7,8 +7,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from pose_apps.support.status import Status
 from pose_apps.support.summary import Tally, counted, report
 
 if TYPE_CHECKING:
+    from pose.cache import Cache, Found
     from pose.files import ResultSpool, ResultWriter, RunInfo
     from pose.pipeline import Pipeline
     from pose.types import U8, FrameResult
@@ -48,6 +50,11 @@ class RunConfig:
     intrinsics: str | None = option(
         None, "the camera: fx,fy,cx,cy in px, or a file with its 3x3 matrix; by default a field of view is assumed"
     )
+    cache: str = option(
+        "off",
+        "folder that remembers 2D and 3D: with another lifter or format only that is computed; or off",
+    )
+    cache_size: float = option(2.0, "GB that the cache may take; what was not used for longest goes first", least=0.0)
     overwrite: bool = option(False, "replace results that are there already")
     quiet: bool = option(False, "print nothing but warnings and errors")
     profile: bool = option(False, "print the time that each stage took")
@@ -107,12 +114,79 @@ def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[],
 
     Raises PoseError with the line that says what is wrong.
     """
-    from pose.video import open_source
     from pose_apps.support.intrinsics import read_intrinsics
 
     if not config.video:
         raise UsageError("no video: name a video file, a folder or glob of pictures, an address or a camera")
     intrinsics = None if config.intrinsics is None else read_intrinsics(config.intrinsics)
+
+    def networks() -> "Pipeline":
+        from pose.pipeline import Pipeline
+        from pose.weights import hidden_progress
+
+        with hidden_progress(config.quiet):
+            pipeline = Pipeline(pipeline_config, intrinsics=intrinsics)
+        loaded()
+        return pipeline
+
+    begun = time.perf_counter()
+    with _cache(config) as cache:
+        host = Host(partial(_shown, quiet=config.quiet), _warn, cache)
+        done = run_clip(config, networks, host)
+        _warn([f"{cache.problem}; results are not remembered"] if cache is not None and cache.problem else [])
+    if not config.quiet:
+        report(done.tally, done.source, done.pipeline, done.files, time.perf_counter() - begun, done.known)
+    if config.profile:
+        _print_times(done.pipeline.times.seconds, done.tally.frames)
+    if done.source.cut_short:
+        raise PoseError(f"{done.source.cut_short}; the results hold what comes before")
+    if done.interruption:
+        raise done.interruption
+    return 0
+
+
+def _cache(config: RunConfig) -> "AbstractContextManager[Cache | None]":
+    if config.cache == "off":
+        return nullcontext()
+    from pose.cache import open_cache
+
+    return open_cache(config.cache, config.cache_size)
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """Who has a clip processed. shown: takes results, their source and what they are for, and gives them on in order.
+    warn: takes what went wrong and is no error. cache: None where nothing is remembered. heard: Ctrl-C ends the clip.
+    """
+
+    shown: "Callable[[Iterable[FrameResult], Source, str], Iterator[FrameResult]]"
+    warn: Callable[[Iterable[str]], None]
+    cache: "Cache | None" = None
+    heard: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A clip that was processed. files: what was written. known: what of it the cache knew. interruption: it was ended
+    early by Ctrl-C.
+    """
+
+    tally: Tally
+    source: "Source"
+    pipeline: "Pipeline"
+    files: list[Path]
+    known: "Found"
+    interruption: KeyboardInterrupt | None
+
+
+def run_clip(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) -> Done:
+    """Process one video into its files. networks: called once the video is open and the folder ready.
+
+    Raises PoseError, and KeyboardInterrupt that says what is left, where Ctrl-C leaves nothing to report.
+    """
+    from pose.video import open_source
+
+    assert config.video is not None
     outputs = plan_outputs(config.video, config.out, config.formats, config.overlay)
     if not config.overwrite:
         outputs.check_free()
@@ -120,7 +194,6 @@ def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[],
         from pose_apps.support.exports import check_exports, write_exports
 
         check_exports(list(outputs.exports), outputs.folder, overwrite=config.overwrite)
-    begun = time.perf_counter()
     with (
         open_source(
             config.video,
@@ -131,32 +204,20 @@ def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[],
         ) as source,
         outputs.ready_folder() as written,
     ):
-        from pose.pipeline import Pipeline
-        from pose.weights import hidden_progress
-
-        with hidden_progress(config.quiet):
-            pipeline = Pipeline(pipeline_config, intrinsics=intrinsics)
-        loaded()
+        pipeline = networks()
         tally = Tally()
         try:
-            finished = _process(source, pipeline, written, config, tally)
+            finished, known = _process(source, pipeline, written, config, tally, host)
         except KeyboardInterrupt:
             raise _interruption(tally, source, outputs.settle(written, whole=False), outputs) from None
-        results = outputs.settle(written, whole=finished or source.info.is_live)
-        exported: list[Path] = []
-        if outputs.exports and (finished or source.info.is_live) and tally.frames:
+        whole = finished or source.info.is_live
+        results = outputs.settle(written, whole=whole)
+        files = [path for path in results.files.values() if path.exists()]
+        if outputs.exports and whole and tally.frames:
             with pipeline.times.measure("exports"):
-                exported = write_exports(list(outputs.exports), results.folder, config.video)
-        if not config.quiet:
-            files = [path for path in results.files.values() if path.exists()] + exported
-            report(tally, source, pipeline, files, time.perf_counter() - begun)
-        if config.profile:
-            _print_times(pipeline.times.seconds, tally.frames)
-        if source.cut_short:
-            raise PoseError(f"{source.cut_short}; the results hold what comes before")
-    if not finished:
-        raise _interruption(tally, source, results, outputs)
-    return 0
+                files += write_exports(list(outputs.exports), results.folder, config.video)
+    interruption = None if finished else _interruption(tally, source, results, outputs)
+    return Done(tally, source, pipeline, files, known, interruption)
 
 
 def _interruption(tally: Tally, source: "Source", results: Outputs, wanted: Outputs) -> KeyboardInterrupt:
@@ -169,12 +230,16 @@ def _interruption(tally: Tally, source: "Source", results: Outputs, wanted: Outp
     return KeyboardInterrupt(f"{text} kept, marked incomplete{where}")
 
 
-def _process(source: "Source", pipeline: "Pipeline", outputs: Outputs, config: RunConfig, tally: Tally) -> bool:
-    """Write the results as they come, then the overlay; False where Ctrl-C ended it early."""
+def _process(
+    source: "Source", pipeline: "Pipeline", outputs: Outputs, config: RunConfig, tally: Tally, host: Host
+) -> tuple[bool, "Found"]:
+    """Write the results as they come, then the overlay. Returns whether all was done (not where Ctrl-C ended it early),
+    and what the cache knew.
+    """
     from pose.files import WRITERS, ResultSpool
 
     info = _run_info(source, pipeline, config)
-    with Interrupts() as interrupts, ExitStack() as stack:
+    with Interrupts(host.heard) as interrupts, ExitStack() as stack:
         stop = interrupts.stop
         writers: list[ResultWriter] = [
             stack.enter_context(WRITERS[name](path, info)) for name, path in outputs.files.items() if name in WRITERS
@@ -186,7 +251,8 @@ def _process(source: "Source", pipeline: "Pipeline", outputs: Outputs, config: R
         sinks: list[ResultWriter | ResultSpool] = [*writers, spool] if spool else [*writers]
         try:
             with interrupts.raised_after(1):
-                for result in _shown(pipeline.run(source, stop=stop), source, "poses", config.quiet):
+                results, known = _results(source, pipeline, stop, host.cache)
+                for result in host.shown(results, source, "poses"):
                     with pipeline.times.measure("write"):
                         for sink in sinks:
                             sink.write(result)
@@ -198,11 +264,23 @@ def _process(source: "Source", pipeline: "Pipeline", outputs: Outputs, config: R
         complete = not stop.is_set()
         for writer in writers:
             writer.close(complete)
-        _warn(problem for problem in source.problems if problem != source.cut_short)
+        host.warn(problem for problem in source.problems if problem != source.cut_short)
         if spool is not None and (source.info.is_live or not stop.is_set()):  # Ctrl-C is how one ends a live source
             with pipeline.times.measure("overlay"), interrupts.raised_after(0):
-                _draw_overlay(source, spool, info, outputs.files["overlay"], config.quiet)
-    return not stop.is_set()
+                _draw_overlay(source, spool, info, outputs.files["overlay"], host)
+    return not stop.is_set(), known
+
+
+def _results(
+    source: "Source", pipeline: "Pipeline", stop: threading.Event, cache: "Cache | None"
+) -> tuple["Iterator[FrameResult]", "Found"]:
+    """The results of all frames, and what of them the cache knows."""
+    if cache is None:
+        return pipeline.run(source, stop=stop), "nothing"
+    from pose.cache import CachedRun
+
+    run = CachedRun(pipeline, source, cache)
+    return run.results(stop), run.found
 
 
 def _run_info(source: "Source", pipeline: "Pipeline", config: RunConfig) -> "RunInfo":
@@ -220,7 +298,7 @@ def _run_info(source: "Source", pipeline: "Pipeline", config: RunConfig) -> "Run
     )
 
 
-def _draw_overlay(source: "Source", spool: "ResultSpool", info: "RunInfo", path: Path, quiet: bool) -> None:
+def _draw_overlay(source: "Source", spool: "ResultSpool", info: "RunInfo", path: Path, host: Host) -> None:
     """The second look at the source: the pictures again, with the results of the first.
 
     Decoding, drawing and encoding go on at the same time.
@@ -239,12 +317,12 @@ def _draw_overlay(source: "Source", spool: "ResultSpool", info: "RunInfo", path:
             writer.write(*shown)
 
         with in_background(encode) as write:
-            for frame, result in zip(frames, _shown(spool, source, "overlay", quiet), strict=False):
+            for frame, result in zip(frames, host.shown(spool, source, "overlay"), strict=False):
                 write((overlay.draw(frame.image, result), frame.time))
-    _warn(writer.problems)
+    host.warn(writer.problems)
 
 
-def _shown(results: Iterable["FrameResult"], source: "Source", what: str, quiet: bool) -> Iterator["FrameResult"]:
+def _shown(results: Iterable["FrameResult"], source: "Source", what: str, *, quiet: bool) -> Iterator["FrameResult"]:
     """The same results, with a progress bar where a person can see it."""
     from tqdm import tqdm
 

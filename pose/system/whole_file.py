@@ -1,5 +1,6 @@
 """Files that appear under their name only when they are whole: written beside it under a hidden name, then renamed."""
 
+import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +26,18 @@ class WholeFile:
     def __init__(self, target: Path) -> None:
         self.target = target
         self.path = target.with_name(f".{target.name[:_SHOWN]}.{uuid.uuid4().hex[:8]}.part")
+
+    @staticmethod
+    def remove_leftovers(folder: Path, stem: str) -> None:
+        """Remove what processes that were killed left of files whose names begin with `stem`.
+
+        Only for who knows that nobody is writing one now.
+        """
+        for path in folder.glob(f".{stem}*.part"):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
 
     def commit(self) -> None:
         """Give it its real name; what was there is replaced. Raises PoseError, and then nothing is left."""

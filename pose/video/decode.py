@@ -5,6 +5,7 @@ from 0. Times count from the first frame of the whole source, also when only a p
 of a clip can be laid over the original.
 """
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -265,6 +266,14 @@ class StreamSource(Source):
 
     def _is_short(self, end: float, slack: float) -> bool:
         return self._announced is not None and end + slack < self._announced
+
+    def content(self) -> str | None:
+        if self._target.is_network or self._target.is_live or self._copy is not None:
+            return None
+        with open(self._target.shown, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256")
+        digest.update(repr(self._span).encode())
+        return digest.hexdigest()
 
     def close(self) -> None:
         if self._opened is not None:

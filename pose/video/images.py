@@ -1,6 +1,7 @@
 """A folder or glob of pictures as a source."""
 
 import glob
+import hashlib
 import os
 import re
 from collections.abc import Iterator
@@ -104,6 +105,15 @@ class ImageSource(Source):
 
     def replay(self) -> Iterator[Frame]:
         return iter(self)
+
+    def content(self) -> str | None:
+        digest = hashlib.sha256(repr((self._span, self._fps)).encode())
+        for path in self._paths:
+            if os.access(path, os.R_OK):
+                with path.open("rb") as file:
+                    digest.update(hashlib.file_digest(file, "sha256").digest())
+            digest.update(b"next")
+        return digest.hexdigest()
 
     def close(self) -> None:
         """Nothing stays open between two pictures."""

@@ -96,6 +96,13 @@ class Source(ABC):
     def replay(self) -> Iterator[Frame]:
         """The same frames again. A live source must have been opened with `keep=True`."""
 
+    def content(self) -> str | None:
+        """What decides the frames, as a SHA-256 (hex): every byte that is read, and the part that is wanted.
+
+        None for what cannot be read twice or may change meanwhile: cameras and network addresses.
+        """
+        return None
+
     @abstractmethod
     def close(self) -> None:
         """Let go of files, devices and connections. May be called twice."""

@@ -376,7 +376,7 @@ def test_interrupt_keeps_what_is_finished(dance, tmp_path, tiny_lifter, weights_
         text=True,
     )
     deadline = time.monotonic() + 120
-    while not any(part.stat().st_size > 8_000 for part in out.glob(".poses.json.*.part")):
+    while not any(part.stat().st_size > 8_000 for part in out.glob("*/.poses.json.*.part")):
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.05)

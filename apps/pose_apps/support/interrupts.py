@@ -10,20 +10,26 @@ from typing import Self
 
 
 class Interrupts:
-    """While it lasts, Ctrl-C sets `stop` and disturbs nothing, but for what is done within `raised_after`."""
+    """While it lasts, Ctrl-C sets `stop` and disturbs nothing, but for what is done within `raised_after`.
 
-    def __init__(self) -> None:
+    heard: False leaves Ctrl-C to others, and only `stop` can be set.
+    """
+
+    def __init__(self, heard: bool = True) -> None:
         self.stop = threading.Event()
+        self._heard = heard
         self._borne = math.inf
 
     def __enter__(self) -> Self:
-        self._previous = signal.signal(signal.SIGINT, self._on_interrupt)
+        if self._heard:
+            self._previous = signal.signal(signal.SIGINT, self._on_interrupt)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        signal.signal(signal.SIGINT, self._previous)
+        if self._heard:
+            signal.signal(signal.SIGINT, self._previous)
 
     @contextmanager
     def raised_after(self, borne: int) -> Iterator[None]:

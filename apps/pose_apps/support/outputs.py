@@ -1,16 +1,19 @@
 """Where `pose-run` puts its files, checked before any work starts."""
 
-import uuid
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from pose.errors import UsageError
+from pose.system.whole_file import WholeFile
+from pose.system.work_folder import alone_in, work_folder
 from pose_apps.support.folders import made_folder
 
 FORMATS = {"json": "poses.json", "npz": "poses.npz", "overlay": "overlay.mp4"}
+STEM = "poses"  # of every file that is made of poses.npz
 UNFINISHED = "unfinished"  # the folder for what an interrupted run leaves beside an older result
 GLOB_CHARACTERS = frozenset("*?[")
 
@@ -34,37 +37,38 @@ class Outputs:
 
     @contextmanager
     def ready_folder(self) -> Iterator["Outputs"]:
-        """Makes the folder for the time of the work, and gives what to write: these files or, where results lie that
-        stay until new ones are whole, the same in a hidden folder.
+        """Makes the folder for the time of the work, and gives what to write: these files in a hidden folder in it.
 
-        Raises PoseError when the folder cannot be made or written.
+        What is there when the block ends, and was not settled, is taken for not whole. What runs that were killed left
+        is removed. Raises PoseError when the folder cannot be made or written.
         """
-        with made_folder(self.folder):
-            written = self._beside(f".new-{uuid.uuid4().hex[:8]}") if self._there() else self
-            written.folder.mkdir(exist_ok=True)
+        with made_folder(self.folder), alone_in(self.folder) as alone, work_folder(self.folder) as hidden:
+            if alone:
+                WholeFile.remove_leftovers(self.folder, STEM)
+            written = self._beside(hidden.name)
             try:
                 yield written
             finally:
                 self.settle(written, whole=False)
 
     def settle(self, written: "Outputs", *, whole: bool) -> "Outputs":
-        """Put what was written in the place of the old result or, where it is not whole, beside it. Returns where.
+        """Put what was written in its place; what is not whole beside an older result that is there. Returns where.
 
-        What `ready_folder` gave without an old result is in its place already. A second call does nothing.
+        A second call does nothing.
         """
-        if written is self or not written.folder.is_dir():
-            return self
-        target = self if whole else self._beside(UNFINISHED)
-        if whole or written._there():
-            target.folder.mkdir(exist_ok=True)
-            for name, place in target._all().items():
-                new = written._all()[name]
-                if new.exists():
-                    new.replace(place)
-                else:
-                    place.unlink(missing_ok=True)
-        with suppress(OSError):
-            written.folder.rmdir()
+        new = [path for path in written.folder.iterdir() if not path.name.startswith(".")]
+        old = self._there()
+        target = self if whole or not old else self._beside(UNFINISHED)
+        if not new:
+            return target
+        target.folder.mkdir(exist_ok=True)
+        for path in new:
+            place = target.folder / path.name
+            if place.is_dir():
+                shutil.rmtree(place)
+            path.replace(place)
+        for place in set(target._there()) - {target.folder / path.name for path in new}:
+            place.unlink(missing_ok=True)
         return target
 
     def _beside(self, folder: str) -> "Outputs":
@@ -72,12 +76,9 @@ class Outputs:
             self.folder / folder, {name: self.folder / folder / path.name for name, path in self.files.items()}
         )
 
-    def _all(self) -> dict[str, Path]:
-        """Every file that a run may write into the folder."""
-        return {name: self.folder / file for name, file in FORMATS.items()}
-
     def _there(self) -> list[Path]:
-        return [path for path in self._all().values() if path.exists()]
+        """What lies in the folder of the files that a run may write."""
+        return [path for file in FORMATS.values() if (path := self.folder / file).exists()]
 
 
 def plan_outputs(video: str, out: str | None, formats: str, overlay: bool) -> Outputs:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pose.cache import Found
     from pose.pipeline import Pipeline
     from pose.skeletons import Skeleton
     from pose.types import FrameResult
@@ -52,7 +53,15 @@ class Tally:
             self.guessed += int((scores < HIDDEN_SCORE).sum())
 
 
-def report(tally: Tally, source: "Source", pipeline: "Pipeline", files: list[Path], seconds: float) -> None:
+FROM_CACHE = {
+    "people": "people in 2D: from the cache (--cache off computes them again)",
+    "everything": "people in 2D and 3D: from the cache (--cache off computes them again)",
+}
+
+
+def report(
+    tally: Tally, source: "Source", pipeline: "Pipeline", files: list[Path], seconds: float, known: "Found" = "nothing"
+) -> None:
     """Print the summary, in lines that a terminal need not break."""
     video_seconds = tally.last_time - tally.first_time + 1 / source.info.fps
     people = {0: "no people", 1: "1 person"}.get(len(tally.ids), f"{len(tally.ids)} people")
@@ -62,6 +71,8 @@ def report(tally: Tally, source: "Source", pipeline: "Pipeline", files: list[Pat
     )
     for line in _shortcomings(tally, pipeline):
         say(line)
+    if known != "nothing":
+        say(FROM_CACHE[known])
     if tally.ids and pipeline.intrinsics is None:
         fov = pipeline.camera(source.info.size).fov_degrees(source.info.size)
         say(f"camera: unknown, a field of view of {fov:.0f} degrees was assumed (--intrinsics gives true distances)")

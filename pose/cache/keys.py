@@ -1,0 +1,78 @@
+"""What a result depends on, as one hash. Whatever may change a bit of it is part of the key."""
+
+import functools
+import hashlib
+import json
+import platform
+import sys
+from dataclasses import asdict, fields
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from pose.pipeline import Pipeline
+from pose.types import People, Poses3D
+from pose.video import Source
+
+SCHEMA = 1  # of what is kept; a number higher, and nothing kept before counts
+LIFTING = frozenset({"lifter", "lookahead", "repair", "constant_bones"})  # settings that 2D does not depend on
+FILES = frozenset({"detector_model", "estimator_model"})  # whose content counts, not where it lies
+PACKAGES = ("pose", "pose_detectors")
+# Libraries that decode, compute or draw: another version may round in another way.
+LIBRARIES = ("ai-edge-litert", "av", "numpy", "onnxruntime", "onnxruntime-gpu", "opencv-python-headless", "torch")
+
+
+def hash_of(value: Any) -> str:
+    """SHA-256 (hex) of plain values."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, allow_nan=False).encode()).hexdigest()
+
+
+def people_key(pipeline: Pipeline, source: Source) -> str | None:
+    """The key of the people of a source in 2D. None for what has no content yet: cameras and addresses."""
+    content = source.content()
+    if content is None:
+        return None
+    config = asdict(pipeline.config)
+    settings = {name: value for name, value in config.items() if name not in LIFTING | FILES}
+    networks = [[model.role, model.name, model.sha256] for model in pipeline.models if model.role != "lifter"]
+    return hash_of(["people", content, settings, networks, pipeline.device, _names(People), surroundings()])
+
+
+def poses_key(pipeline: Pipeline, source: Source, people: str) -> str:
+    """The key of the 3D of people whose key is given. All settings are part of it: computing them again is cheap."""
+    camera = pipeline.camera(source.info.size)
+    lifter = next(model for model in pipeline.models if model.role == "lifter")
+    config = {name: value for name, value in asdict(pipeline.config).items() if name not in FILES}
+    seen = [camera.intrinsics.tolist(), source.info.size]
+    return hash_of(["poses", people, config, lifter.name, lifter.sha256, seen, _names(Poses3D)])
+
+
+@functools.cache
+def surroundings() -> list[Any]:
+    """What computes: this program to the letter, its libraries, Python and the kind of processor."""
+    python = [platform.machine(), sys.platform, *sys.version_info[:2]]
+    return [SCHEMA, _code(), {name: _version(name) for name in LIBRARIES}, python]
+
+
+def _code() -> str:
+    digest = hashlib.sha256()
+    for package in PACKAGES:
+        spec = find_spec(package)
+        assert spec is not None, package
+        folder = Path(str(spec.origin)).parent
+        for path in sorted(folder.rglob("*.py")):
+            content = path.read_bytes()
+            digest.update(f"{path.relative_to(folder).as_posix()} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _names(kind: type[Any]) -> list[str]:
+    return [entry.name for entry in fields(kind)]

@@ -1,0 +1,111 @@
+"""A run of the pipeline over a source, of which the cache may know the 2D or everything."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Literal
+
+from pose.cache.keys import people_key, poses_key
+from pose.cache.store import Cache, Entry, NewEntry
+from pose.files.records import PeopleRecords, PosesRecords
+from pose.pipeline import Pipeline, Session
+from pose.system.prefetch import prefetch
+from pose.types import FrameResult, People
+from pose.video import Source
+
+Found = Literal["nothing", "people", "everything"]
+
+
+class CachedRun:
+    """What `Pipeline.run` gives, bit for bit, with what the cache has of it not computed again, and the rest kept.
+
+    found: what the cache has: nothing, the people in 2D, or their 3D as well.
+    """
+
+    def __init__(self, pipeline: Pipeline, source: Source, cache: Cache) -> None:
+        self._pipeline, self._source, self._cache = pipeline, source, cache
+        self._people_key = people_key(pipeline, source)
+        self._people: Entry | None = None
+        self._poses: Entry | None = None
+        self.found: Found = "nothing"
+        if self._people_key is None:
+            return
+        self._poses_key = poses_key(pipeline, source, self._people_key)
+        self._people = cache.find(self._people_key)
+        if self._people is not None:
+            self._poses = cache.find(self._poses_key)
+            self.found = "people" if self._poses is None else "everything"
+
+    def results(self, stop: threading.Event | None = None) -> Iterator[FrameResult]:
+        """The result of every frame, in order. stop: as in `Pipeline.run`. Once only."""
+        if self._people_key is None:
+            yield from self._pipeline.run(self._source, stop=stop)
+            return
+        stop = stop or threading.Event()
+        with ExitStack() as stack:
+            for entry in (self._people, self._poses):
+                if entry is not None:
+                    stack.callback(entry.close)
+            if self._people is not None and self._poses is not None:
+                yield from self._known(self._people, self._poses, stop)
+                return
+            session = self._pipeline.session(self._source.info.size)
+            people = self._tracked(session, stop) if self._people is None else self._known_people(self._people, stop)
+            kept = stack.enter_context(self._cache.create(self._poses_key))
+            yield from self._lifted(session, people, kept, stop)
+
+    def _known(self, people: Entry, poses: Entry, stop: threading.Event) -> Iterator[FrameResult]:
+        records = PosesRecords()
+        for person in self._known_people(people, stop):
+            with self._pipeline.times.measure("cache"):
+                result = FrameResult(person, records.read(poses.file))
+            yield result
+
+    def _known_people(self, entry: Entry, stop: threading.Event) -> Iterator[People]:
+        records = PeopleRecords(len(self._pipeline.skeleton))
+        for _ in range(entry.said["frames"]):
+            if stop.is_set():
+                return
+            with self._pipeline.times.measure("cache"):
+                people = records.read(entry.file)
+            yield people
+        name, source = entry.said["name"], self._source
+        source.problems[:] = [text.replace(name, source.name) for text in entry.said["problems"]]
+        cut_short = entry.said["cut_short"]
+        source.cut_short = None if cut_short is None else cut_short.replace(name, source.name)
+
+    def _tracked(self, session: Session, stop: threading.Event) -> Iterator[People]:
+        """The people of every frame, computed and kept."""
+        assert self._people_key is not None
+        source, times = self._source, self._pipeline.times
+        records, frames = PeopleRecords(len(self._pipeline.skeleton)), 0
+        with self._cache.create(self._people_key) as kept:
+            for frame in prefetch(source, times, stop):
+                people = session.track(frame)
+                with times.measure("cache"):
+                    kept.write(records.to_bytes(people))
+                frames += 1
+                yield people
+            if not stop.is_set():
+                said = {"name": source.name, "problems": source.problems, "cut_short": source.cut_short}
+                kept.commit({"frames": frames, **said})
+
+    def _lifted(
+        self, session: Session, people: Iterator[People], kept: NewEntry, stop: threading.Event
+    ) -> Iterator[FrameResult]:
+        """The 3D of people, computed and kept."""
+        records, frames = PosesRecords(), 0
+
+        def keep(results: list[FrameResult]) -> list[FrameResult]:
+            nonlocal frames
+            frames += len(results)
+            with self._pipeline.times.measure("cache"):
+                for result in results:
+                    kept.write(records.to_bytes(result.poses))
+            return results
+
+        for person in people:
+            yield from keep(session.lift(person))
+        yield from keep(session.flush())
+        if not stop.is_set():
+            kept.commit({"frames": frames})

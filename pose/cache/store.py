@@ -1,0 +1,200 @@
+"""Entries on the disk: whole or not there, believed only if their hash is right, the oldest removed first.
+
+An entry is `KEY.entry`: a mark, the key, the content, what is said of it (JSON), the length of that, and the SHA-256 of
+all before. It is written in a hidden folder and renamed, so that several processes can use one cache and each
+of them can be killed at any moment. Nothing in it is run.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+from pose.errors import PoseError
+from pose.system.whole_file import file_errors
+from pose.system.work_folder import work_folder
+
+MARK = b"pose-run cache 1\n"
+ENDING = ".entry"
+_HASH = hashlib.sha256().digest_size
+_LENGTH = 8  # bytes of the number before the hash
+_CHUNK = 1 << 20
+
+
+class Cache:
+    """A folder of entries. Use it as a context.
+
+    folder: it is made, readable by its owner only. most_bytes: what its entries may take. problem: why nothing more is
+    kept, None as long as everything is.
+    """
+
+    def __init__(self, folder: Path, most_bytes: float = 2e9) -> None:
+        self.folder = folder
+        self.problem: str | None = None
+        self._most_bytes = most_bytes
+        self._stack = ExitStack()
+        self._work: Path | None = None
+
+    def __enter__(self) -> Self:
+        """Raises PoseError where the folder cannot be made or written."""
+        with file_errors(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._work = self._stack.enter_context(work_folder(self.folder))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def find(self, key: str) -> "Entry | None":
+        """The entry of a key (hex), if it is there and nothing in it has changed; a damaged one is removed."""
+        path = self._path(key)
+        try:
+            file = path.open("rb")
+        except OSError:
+            return None
+        entry = Entry.checked(file, key)
+        if entry is None:
+            file.close()
+            with suppress(OSError):
+                path.unlink()
+            return None
+        with suppress(OSError):
+            os.utime(path)  # used now, so others go first
+        return entry
+
+    @contextmanager
+    def create(self, key: str) -> Iterator["NewEntry"]:
+        """A new entry of a key. Without `commit` nothing of it stays.
+
+        A disk that cannot take it is no error: `problem` says so, and the entry is not there.
+        """
+        assert self._work is not None, "used as a context"
+        entry = NewEntry(self._work / key, key)
+        try:
+            yield entry
+        finally:
+            entry.close()
+            self.problem = self.problem or entry.problem
+            if entry.whole and self.problem is None:
+                try:
+                    entry.path.replace(self._path(key))
+                    self._trim()
+                except OSError as error:
+                    self.problem = f"{self.folder}: {error.strerror or error}"
+            with suppress(OSError):
+                entry.path.unlink(missing_ok=True)
+
+    def _path(self, key: str) -> Path:
+        return self.folder / f"{key}{ENDING}"
+
+    def _trim(self) -> None:
+        """Remove entries until the rest fits, those first that were not used for longest."""
+        entries = []
+        for path in self.folder.glob(f"*{ENDING}"):
+            with suppress(OSError):  # another process removed it
+                status = path.stat()
+                entries.append((status.st_mtime_ns, path.name, status.st_size, path))
+        left = sum(size for _, _, size, _ in entries)
+        for _, _, size, path in sorted(entries):
+            if left <= self._most_bytes:
+                return
+            with suppress(OSError):
+                path.unlink()
+            left -= size
+
+
+class NewEntry:
+    """An entry in the making. problem: why it cannot be kept. whole: it is finished."""
+
+    def __init__(self, path: Path, key: str) -> None:
+        self.path = path
+        self.problem: str | None = None
+        self.whole = False
+        self._hash = hashlib.sha256()
+        self._file: IO[bytes] | None = None
+        try:
+            self._file = path.open("wb")
+        except OSError as error:
+            self._give_up(error)
+        self.write(MARK + bytes.fromhex(key))
+
+    def write(self, content: bytes) -> None:
+        """Add to the content."""
+        if self._file is not None and self.problem is None:
+            try:
+                self._file.write(content)
+                self._hash.update(content)
+            except OSError as error:
+                self._give_up(error)
+
+    def commit(self, said: dict[str, Any]) -> None:
+        """The content is whole. said: what is said of it."""
+        tail = json.dumps(said).encode()
+        self.write(tail + len(tail).to_bytes(_LENGTH, "little"))
+        self.write(self._hash.digest())
+        self.close()
+        self.whole = self.problem is None
+
+    def close(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            try:
+                file.close()
+            except OSError as error:
+                self._give_up(error)
+
+    def _give_up(self, error: OSError) -> None:
+        self.problem = f"{self.path.parent.parent}: {error.strerror or error}"
+
+
+class Entry:
+    """An entry whose hash was right. file: stands at the beginning of the content. said: what is said of it."""
+
+    def __init__(self, file: IO[bytes], said: dict[str, Any]) -> None:
+        self.file, self.said = file, said
+
+    @classmethod
+    def checked(cls, file: IO[bytes], key: str) -> Self | None:
+        """The entry in an opened file; None where anything in it is not as it was written."""
+        start = MARK + bytes.fromhex(key)
+        try:
+            end = file.seek(0, os.SEEK_END) - _HASH
+            if end < len(start) + _LENGTH or _digest(file, end) != file.read(_HASH):
+                return None
+            file.seek(end - _LENGTH)
+            length = int.from_bytes(file.read(_LENGTH), "little")
+            if length > end - _LENGTH - len(start):
+                return None
+            file.seek(end - _LENGTH - length)
+            said = json.loads(file.read(length))
+            file.seek(0)
+            return cls(file, said) if file.read(len(start)) == start and isinstance(said, dict) else None
+        except (OSError, ValueError, RecursionError):
+            return None
+
+    def close(self) -> None:
+        self.file.close()
+
+
+def _digest(file: IO[bytes], end: int) -> bytes:
+    """The SHA-256 of the first `end` bytes; the file stands behind them afterwards."""
+    file.seek(0)
+    digest = hashlib.sha256()
+    while end > 0 and (chunk := file.read(min(end, _CHUNK))):
+        digest.update(chunk)
+        end -= len(chunk)
+    return digest.digest()
+
+
+def open_cache(name: str, gigabytes: float) -> Cache:
+    """The cache in the folder that `--cache` names. Raises PoseError for what is no folder."""
+    folder = Path(name).expanduser()
+    if folder.exists() and not folder.is_dir():
+        raise PoseError(f"--cache: {folder} is not a folder; name another, or off")
+    return Cache(folder, gigabytes * 1e9)

@@ -1,0 +1,102 @@
+"""Frames as bytes and back, bit for bit: for files that this program alone reads again."""
+
+from typing import IO
+
+import numpy as np
+
+from pose.skeletons import H36M17
+from pose.types import FrameResult, People, Poses3D
+
+_FRAME = np.dtype([("index", "<i8"), ("time", "<f8"), ("people", "<i8"), ("unfollowed", "<i8")])
+_COUNT = np.dtype("<i8")
+MOST_PEOPLE = 100_000  # in a frame; more is no frame
+
+
+class RecordError(ValueError):
+    """What is read is not what was written."""
+
+
+class PeopleRecords:
+    """`People` with `joints` keypoints each."""
+
+    def __init__(self, joints: int) -> None:
+        self.row = np.dtype(
+            [
+                ("ids", "<i8"),
+                ("boxes", "<f4", 4),
+                ("box_scores", "<f4"),
+                ("keypoints", "<f4", (joints, 2)),
+                ("scores", "<f4", joints),
+            ]
+        )
+
+    def to_bytes(self, people: People) -> bytes:
+        head = np.array([(people.index, people.time, len(people), people.unfollowed)], _FRAME)
+        return head.tobytes() + _rows(people, len(people), self.row)
+
+    def read(self, file: IO[bytes]) -> People:
+        """The next frame. Raises RecordError."""
+        head = np.frombuffer(_exactly(file, _FRAME.itemsize), _FRAME)[0]
+        rows = _read_rows(file, int(head["people"]), self.row)
+        return People(
+            index=int(head["index"]),
+            time=float(head["time"]),
+            **{name: rows[name].copy() for name in _names(self.row)},
+            unfollowed=int(head["unfollowed"]),
+        )
+
+
+class PosesRecords:
+    """`Poses3D`."""
+
+    def __init__(self) -> None:
+        j = len(H36M17)
+        self.row = np.dtype([("joints", "<f4", (j, 3)), ("root", "<f4", 3), ("sigma", "<f4", j), ("exchanged", "?", 2)])
+
+    def to_bytes(self, poses: Poses3D) -> bytes:
+        return np.array([len(poses)], _COUNT).tobytes() + _rows(poses, len(poses), self.row)
+
+    def read(self, file: IO[bytes]) -> Poses3D:
+        """The next frame. Raises RecordError."""
+        count = np.frombuffer(_exactly(file, _COUNT.itemsize), _COUNT)[0]
+        rows = _read_rows(file, int(count), self.row)
+        return Poses3D(**{name: rows[name].copy() for name in _names(self.row)})
+
+
+class ResultRecords:
+    """`FrameResult` with `joints` 2D keypoints a person."""
+
+    def __init__(self, joints: int) -> None:
+        self._people, self._poses = PeopleRecords(joints), PosesRecords()
+
+    def to_bytes(self, result: FrameResult) -> bytes:
+        return self._people.to_bytes(result.people) + self._poses.to_bytes(result.poses)
+
+    def read(self, file: IO[bytes]) -> FrameResult:
+        """The next frame. Raises RecordError."""
+        return FrameResult(self._people.read(file), self._poses.read(file))
+
+
+def _names(row: "np.dtype[np.void]") -> tuple[str, ...]:
+    assert row.names is not None
+    return row.names
+
+
+def _rows(values: People | Poses3D, count: int, row: "np.dtype[np.void]") -> bytes:
+    rows = np.empty(count, row)
+    for name in _names(row):
+        rows[name] = getattr(values, name)
+    return rows.tobytes()
+
+
+def _read_rows(file: IO[bytes], count: int, row: "np.dtype[np.void]") -> "np.ndarray[tuple[int], np.dtype[np.void]]":
+    if not 0 <= count <= MOST_PEOPLE:
+        raise RecordError(f"{count} people in a frame")
+    return np.frombuffer(_exactly(file, count * row.itemsize), row)
+
+
+def _exactly(file: IO[bytes], count: int) -> bytes:
+    data = file.read(count)
+    if len(data) != count:
+        raise RecordError(f"{len(data)} bytes where {count} should be")
+    return data

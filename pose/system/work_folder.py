@@ -1,0 +1,103 @@
+"""Hidden folders for files in the making: whoever is killed leaves one behind, and the next one removes it.
+
+A folder that somebody works in is locked (`flock` of the folder itself, which ends with the process, however it ends).
+Where folders cannot be locked, on Windows and on some network disks, what is older than a day counts as left behind.
+"""
+
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+from pose.system.whole_file import file_errors
+
+PREFIX = ".new-"
+DAY = 86_400.0
+
+
+@contextmanager
+def work_folder(parent: Path) -> Iterator[Path]:
+    """A hidden folder in `parent`, which must be there; with everything left in it, it is gone at the end.
+
+    What others left in `parent` who were killed is removed first. Raises PoseError where it cannot be made.
+    """
+    remove_leftovers(parent)
+    with file_errors(parent):
+        folder, lock = _made(parent)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        _unlock(lock)
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[bool]:
+    """Whether no other process says that it is in this folder, and says so itself. False where nobody can know."""
+    try:
+        lock = _lock(folder)
+    except OSError:
+        lock = None
+    try:
+        yield lock is not None
+    finally:
+        _unlock(lock)
+
+
+def remove_leftovers(parent: Path) -> None:
+    """Remove the work folders in `parent` that nobody works in any more."""
+    for folder in parent.glob(f"{PREFIX}*"):
+        if folder.is_symlink() or not folder.is_dir():
+            continue
+        with suppress(OSError):  # somebody works in it, was quicker, or it is not ours to remove
+            lock = _lock(folder)
+            try:
+                if lock is not None or folder.stat().st_mtime < time.time() - DAY:
+                    shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                _unlock(lock)
+
+
+def _made(parent: Path) -> tuple[Path, int | None]:
+    while True:
+        folder = parent / f"{PREFIX}{uuid.uuid4().hex[:8]}"
+        folder.mkdir()
+        try:
+            lock = _lock(folder)
+        except (FileNotFoundError, BlockingIOError):  # somebody who cleans up came between the two steps
+            continue
+        if folder.is_dir():
+            return folder, lock
+        _unlock(lock)
+
+
+def _lock(folder: Path) -> int | None:
+    """The descriptor that holds the folder's lock; None where folders cannot be locked.
+
+    Raises BlockingIOError where another process holds it.
+    """
+    if fcntl is None:
+        return None
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _unlock(lock: int | None) -> None:
+    if lock is not None:
+        os.close(lock)
