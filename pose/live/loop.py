@@ -7,7 +7,7 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 from types import TracebackType
 from typing import Self
@@ -55,6 +55,7 @@ class LiveLoop:
         self._ended = False
         self._frames_in = 0
         self._people = 0
+        self._newest_id, self._ids_before = 0, 0  # the greatest so far; and before this stream
         self._meter = Meter()
         self._threads = [
             threading.Thread(target=self._guarded, args=(work, after), name=name, daemon=True)
@@ -195,7 +196,8 @@ class LiveLoop:
         while (tracked := self._tracked.get()) is not None:
             if stream is not None and stream is not tracked.stream:
                 self._publish(stream, stream.session.flush())
-            stream = tracked.stream
+            if stream is not tracked.stream:
+                stream, self._ids_before = tracked.stream, self._newest_id
             self._in_flight.append(tracked.captured)
             self._publish(stream, stream.session.lift(tracked.people))
         if stream is not None:
@@ -204,6 +206,7 @@ class LiveLoop:
     def _publish(self, stream: Stream, results: list[FrameResult]) -> None:
         for result in results:
             captured = self._in_flight.popleft()
+            result = self._with_new_ids(result)
             skeleton = stream.pipeline.skeleton
             live = LiveResult(captured.frame.image, result, skeleton, captured.at, monotonic(), stream)
             with self._lock:
@@ -212,6 +215,17 @@ class LiveLoop:
                 subscribers = list(self._subscribers)
             for mailbox in subscribers:
                 mailbox.put(live)
+
+    def _with_new_ids(self, result: FrameResult) -> FrameResult:
+        """Every stream counts its people from 1; for who follows the loop nobody has the id of somebody before."""
+        ids = result.people.ids
+        if not len(ids):
+            return result
+        if self._ids_before:
+            ids = ids + self._ids_before
+            result = FrameResult(replace(result.people, ids=ids), result.poses)
+        self._newest_id = max(self._newest_id, int(ids.max()))
+        return result
 
     def _guarded(self, work: Callable[[], None], after: Callable[[], None]) -> None:
         """A thread: on an error everything ends, and whoever waits for the loop gets it."""

@@ -5,8 +5,10 @@ pictures that somebody pushes.
 import math
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 import av
@@ -18,6 +20,9 @@ from pose.video import Source, open_source
 from pose.video.container import reason
 
 FIRST_WAIT, LONGEST_WAIT = 1.0, 16.0  # s before a source that died is opened again; doubles from try to try
+STALE = 1.0  # s; an opened source that waited longer to be read is opened anew
+NOTICE_SECONDS = 5.0
+PACE_FRAMES, PACE_LEAST = 31, 6
 FAR_BEHIND = 1.0  # s; a file that lags more (the computer slept) goes on from there instead of catching up
 
 
@@ -54,7 +59,7 @@ def open_live(spec: str, *, loop: bool = False) -> LiveSource:
 
     loop: begin the file again at its end. Raises PoseError (UsageError for a wrong call) when it cannot be opened now.
     """
-    source = open_source(spec)
+    source = open_source(spec, watch=True)
     return Reconnecting(spec, source) if source.info.is_live else Played(source, loop=loop)
 
 
@@ -89,42 +94,77 @@ class Played:
 
 
 class Reconnecting:
-    """A camera or a network stream, opened again with growing waits whenever it ends or fails."""
+    """A camera or a network stream, opened again with growing waits whenever it ends or fails.
+
+    Time is the wall's, over all connections: what comes after a gap is later by as much.
+    """
 
     def __init__(self, spec: str, source: Source) -> None:
-        """source: `spec`, opened."""
+        """source: `spec`, opened with `watch`."""
         self.name, self.fps, self.message = source.name, source.info.fps, ""
         self._spec = spec
         self._source: Source | None = source
+        self._opened = time.monotonic()
+        self._pace = Pace()
+        self._size: tuple[int, int] | None = None
+        self._notice_end = 0.0
         self._closed = threading.Event()
 
     def frames(self, stop: threading.Event) -> Iterator[Captured]:
-        index, last = 0, 0.0
-        start = time.monotonic()
+        index, last, begun = 0, 0.0, 0.0
+        start: float | None = None
+        self._refresh()
         while not (stop.is_set() or self._closed.is_set()):
-            begun = max(time.monotonic() - start, last + 1 / self.fps)  # of this connection on the time line of all
+            is_first = True
             for frame, at in self._connection():
+                start = at if start is None else start
+                if is_first:  # of this connection: where it begins on the time line of all
+                    begun = max(at - start, last + 1 / self.fps if index else 0.0) - frame.time
+                    is_first = False
                 last = begun + frame.time
+                self._look(frame, at)
                 yield Captured(Frame(frame.image, index, last), at)
                 index += 1
                 if stop.is_set() or self._closed.is_set():
                     return
             self._reopen(stop)
 
+    def _refresh(self) -> None:
+        """Connect anew if nobody read for a while: what waited is old, and servers give up on who does not read."""
+        if self._source is None or time.monotonic() - self._opened < STALE:
+            return
+        self._source.close()
+        self._source = None
+        try:
+            self._source = open_source(self._spec, watch=True)
+        except PoseError as error:
+            self._say(str(error))
+
     def _connection(self) -> Iterator[tuple[Frame, float]]:
         """The frames of the opened source and when they came; says afterwards why they ended."""
         source, self._source = self._source, None
         if source is None:
             return
+        self._pace = Pace(None if source.has_clock else PACE_FRAMES)
         try:
             for frame in source:
-                yield frame, time.monotonic()
+                yield frame, time.monotonic() if source.arrived is None else source.arrived
             problem = source.cut_short or "it ended"
         except (PoseError, av.FFmpegError) as error:
             problem = reason(error) if isinstance(error, av.FFmpegError) else str(error)
         finally:
             source.close()
         self._say(problem)
+
+    def _look(self, frame: Frame, at: float) -> None:
+        """Say when the pictures change their size, and learn the rate of a stream that cannot know it."""
+        self.fps = self._pace.add(at) or self.fps
+        if self._size not in (None, frame.size):
+            self.message = f"{self.name} sends {frame.size[0]}x{frame.size[1]} now: everybody is new"
+            self._notice_end = at + NOTICE_SECONDS
+        elif self.message and at > self._notice_end:
+            self.message = ""
+        self._size = frame.size
 
     def _say(self, problem: str) -> None:
         problem = problem.removeprefix("cannot read ").removeprefix(f"{self.name}: ")
@@ -140,7 +180,7 @@ class Reconnecting:
                 if stop.wait(min(left, 1.0)) or self._closed.is_set():
                     return
             try:
-                self._source = open_source(self._spec)
+                self._source = open_source(self._spec, watch=True)
             except PoseError as error:
                 self._say(str(error))
                 wait = min(2 * wait, LONGEST_WAIT)
@@ -150,6 +190,22 @@ class Reconnecting:
 
     def close(self) -> None:
         self._closed.set()
+
+
+class Pace:
+    """The rate of pictures that come without one: of the median of the last intervals, so that a stall is no rate."""
+
+    def __init__(self, most: int | None = None) -> None:
+        """most: how many pictures to look back; None where the rate is known."""
+        self._at: deque[float] = deque(maxlen=most or 0)
+
+    def add(self, at: float) -> float | None:
+        """Frames a second, once enough pictures came. at: s, of the newest."""
+        self._at.append(at)
+        if len(self._at) < PACE_LEAST:
+            return None
+        intervals = sorted(later - sooner for sooner, later in pairwise(self._at))
+        return 1 / max(intervals[len(intervals) // 2], 1e-3)
 
 
 class PushedFrames:

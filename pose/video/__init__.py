@@ -9,7 +9,7 @@ stamps and sound.
 """
 
 from pose.video.encode import VideoWriter
-from pose.video.opening import open_source
+from pose.video.opening import check_source, open_source
 from pose.video.source import Source, VideoInfo
 
-__all__ = ["Source", "VideoInfo", "VideoWriter", "open_source"]
+__all__ = ["Source", "VideoInfo", "VideoWriter", "check_source", "open_source"]

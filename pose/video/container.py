@@ -26,6 +26,7 @@ NO_ANSWER = f"no answer within {TIMEOUT:.0f} s"
 FILE_PROTOCOLS = "file,crypto,data"
 NETWORK_PROTOCOLS = "http,https,tcp,tls,rtsp,rtsps,rtp,srtp,udp,crypto"
 NETWORK_SCHEMES = ("http", "https", "rtsp", "rtsps", "rtp", "udp")
+NO_TIME_STAMPS = 0x0080  # FFmpeg's AVFMT_NOTIMESTAMPS
 # Demuxers that make pictures of text or of a program, or read further files: none of them is a recorded video.
 REFUSED_FORMATS = frozenset({"tty", "bin", "xbin", "adf", "idf", "lavfi", "concat", "hls", "dash", "sdp", "imf"})
 
@@ -136,7 +137,7 @@ def _listed(cameras: list[str]) -> str:
 
 
 def video_stream(container: "InputContainer", target: Target) -> "VideoStream":
-    """The container's video, decoded with all cores. PoseError when it has none."""
+    """The container's video, decoded with all cores where nobody waits for it. PoseError when it has none."""
     shown = target.shown
     moving = [stream for stream in container.streams.video if not stream.disposition & Disposition.attached_pic]
     if not moving:
@@ -145,7 +146,8 @@ def video_stream(container: "InputContainer", target: Target) -> "VideoStream":
     stream = moving[0]
     if stream.codec_context is None:
         raise PoseError(f"cannot read {shown}: its video codec is not supported")
-    stream.thread_type = "SLICE" if target.is_live else "AUTO"  # whole frames in parallel would delay a live picture
+    is_live = target.is_live or (target.is_network and announced_seconds(container, stream) is None)
+    stream.thread_type = "SLICE" if is_live else "AUTO"  # whole frames in parallel would delay a live picture
     return stream
 
 
@@ -154,3 +156,17 @@ def tick_of(stream: "Stream", target: Target) -> Fraction:
     if stream.time_base is None:
         raise PoseError(f"cannot read {target.shown}: its {stream.type} has no clock")
     return stream.time_base
+
+
+def announced_seconds(container: "InputContainer", stream: "VideoStream") -> float | None:
+    """How long it lasts, as the container announces it: exact for the stream, else of its longest stream."""
+    if stream.duration is not None and stream.duration > 0 and stream.time_base is not None:
+        return float(stream.duration * stream.time_base)
+    if container.duration is not None and container.duration > 0:
+        return container.duration / av.time_base
+    return None
+
+
+def has_time_stamps(container: "InputContainer") -> bool:
+    """Whether the format stores times. FFmpeg makes up 25 frames/s for one that does not, such as MJPEG over HTTP."""
+    return not container.format.flags & NO_TIME_STAMPS

@@ -11,13 +11,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import av
 
 from pose.errors import PoseError, UsageError
 from pose.types import Frame
-from pose.video.container import Target, reason, tick_of, video_stream
+from pose.video.arrival import LiveTimeline, Waiting
+from pose.video.container import Target, announced_seconds, has_time_stamps, reason, tick_of, video_stream
 from pose.video.interlace import deinterlaced
 from pose.video.picture import Layout, UprightRGB
 from pose.video.recording import Recording
@@ -39,7 +41,8 @@ class Walk:
     """One way through the packets of a container, and what was lost on it.
 
     tick: s between two time stamps. decoded: frames so far. damaged: packets and frames that could not be decoded.
-    broken: why reading stopped early.
+    broken: why reading stopped early. arrived: s on the clock of `time.monotonic`, when the last packet came.
+    awaited: s that it took to come.
     """
 
     container: "InputContainer"
@@ -48,6 +51,8 @@ class Walk:
     decoded: int = 0
     damaged: int = 0
     broken: str | None = None
+    arrived: float = 0.0
+    awaited: float = 0.0
 
     def __iter__(self) -> Iterator[av.VideoFrame]:
         """Every frame that decodes, in the order of showing, none of them interlaced."""
@@ -56,6 +61,7 @@ class Walk:
     def _frames(self) -> Iterator[av.VideoFrame]:
         packets = self.container.demux(self.stream)
         while True:
+            asked = monotonic()
             try:
                 packet = next(packets, None)
             except av.FFmpegError as error:
@@ -64,6 +70,8 @@ class Walk:
                 return
             if packet is None:
                 return
+            self.arrived = monotonic()
+            self.awaited = self.arrived - asked
             yield from self._decode(packet)
 
     def _decode(self, packet: "Packet[VideoStream] | None") -> Iterator[av.VideoFrame]:
@@ -84,14 +92,15 @@ class StreamSource(Source):
     """Frames of a video that FFmpeg opens. Made by `pose.video.open_source`.
 
     keep: record what a live source delivers in a temporary H.264 file, so that `replay()` works there too; the
-    pictures of the replay are slightly compressed.
+    pictures of the replay are slightly compressed. watch: see `open_source`.
     """
 
-    def __init__(self, target: Target, span: Span, *, keep: bool = False) -> None:
+    def __init__(self, target: Target, span: Span, *, keep: bool = False, watch: bool = False) -> None:
         self.name = target.shown
         self.problems: list[str] = []
         self._target = target
         self._span = span
+        self._watch = watch
         self._recording: Recording | None = None
         self._copy: ServerCopy | None = None
         self._opened: Walk | None = None
@@ -136,11 +145,12 @@ class StreamSource(Source):
             raise PoseError(f"cannot read {self.name}: it has no frame that can be decoded")
         stream, container = walk.stream, walk.container
         # AVI stores no times of showing, and what FFmpeg reports as such is the order of storing.
+        self.has_clock = has_time_stamps(container)
         self._by_storing = "avi" in container.format.name.split(",")
         self._origin = self._stamp(first) or 0
         self._time_base = walk.tick
         self._layout = Layout.of(first, stream.sample_aspect_ratio)
-        self._announced = _duration(walk)
+        self._announced = announced_seconds(container, stream)
         is_live = self._target.is_live or (self._target.is_network and self._announced is None)
         if self._announced is not None and not is_live and self._span.start >= self._announced:
             raise UsageError(
@@ -214,27 +224,32 @@ class StreamSource(Source):
 
     def _seconds(self, picture: av.VideoFrame) -> float | None:
         stamp = self._stamp(picture)
-        if stamp is None:
+        if stamp is None or (self.info.is_live and not self.has_clock):
             return None
         return (stamp - self._origin) * self._time_base.numerator / self._time_base.denominator
 
     def _timed(self, walk: Walk, pictures: Iterator[av.VideoFrame], problems: list[str]) -> Iterator[Frame]:
         upright = UprightRGB(self._layout)
-        timeline = Timeline(1 / self.info.fps)
+        timeline, waiting = self._timeline(), Waiting(self._watch and self.info.is_live)
         end = 0.0
         index = 0
         for picture in pictures:
-            time = timeline.add(self._seconds(picture))
+            if waiting.drops(walk.awaited):
+                continue
+            time = timeline.add(self._seconds(picture), walk.arrived)
             end = time + self._lasts(picture)
             if self._span.ends_before(time):
                 break
             if self._span.starts_after(time):
                 continue
+            if self._watch and not upright.fits(picture):
+                upright = UprightRGB(Layout.of(picture, walk.stream.sample_aspect_ratio))
             try:
                 image = upright(picture)
             except av.FFmpegError:
                 walk.damaged += 1
                 continue
+            self.arrived = walk.arrived if self.info.is_live else None
             yield Frame(image, index, time)
             index += 1
         else:
@@ -246,6 +261,12 @@ class StreamSource(Source):
             problems.append(f"{self.name}: {timeline.repaired} time stamps that did not increase were moved")
         if upright.resized:
             problems.append(f"{self.name}: {upright.resized} frames of another size were scaled to the first's")
+
+    def _timeline(self) -> Timeline | LiveTimeline:
+        """Whoever watches must not be led astray by a camera's clock; whoever keeps a stream wants its own times."""
+        if self.info.is_live and (self._watch or not self.has_clock):
+            return LiveTimeline(1 / self.info.fps)
+        return Timeline(1 / self.info.fps)
 
     def _lasts(self, picture: av.VideoFrame) -> float:
         """Seconds until the next picture, as far as this one knows."""
@@ -289,13 +310,3 @@ def _rate(stream: "VideoStream") -> float:
     """Frames a second, as announced. Beyond a frame a minute and 1000 a second, the header is broken."""
     rates = (float(rate) for rate in (stream.average_rate, stream.guessed_rate) if rate)
     return next((rate for rate in rates if 1 / 60 <= rate <= 1000), FALLBACK_FPS)
-
-
-def _duration(walk: Walk) -> float | None:
-    """Seconds, as the container announces them: exact for the stream, else of its longest stream."""
-    stamps, micros = walk.stream.duration, walk.container.duration
-    if stamps is not None and stamps > 0:
-        return float(stamps * walk.tick)
-    if micros is not None and micros > 0:
-        return micros / av.time_base
-    return None

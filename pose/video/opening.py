@@ -14,13 +14,20 @@ IMAGE_FPS = 30.0
 
 
 def open_source(
-    spec: str, *, start: float | None = None, end: float | None = None, image_fps: float = IMAGE_FPS, keep: bool = False
+    spec: str,
+    *,
+    start: float | None = None,
+    end: float | None = None,
+    image_fps: float = IMAGE_FPS,
+    keep: bool = False,
+    watch: bool = False,
 ) -> Source:
     """Opens a video file, a folder or glob of pictures, an http(s), RTSP, RTP or UDP address, or a camera number.
 
     start, end: s from the first frame of the source; frames with start <= time < end are delivered, and keep their
     times. image_fps: the rate at which pictures are taken to have been made. keep: make `replay()` possible for live
-    sources too.
+    sources too. watch: for who wants to see what is there now: pictures that change their size come as they are, rather
+    than scaled to the first's, and of a live source those that waited to be read are left out.
 
     Raises PoseError (UsageError where the call was wrong) with one line that names the source and the reason.
     """
@@ -31,14 +38,33 @@ def open_source(
     if separator:
         if scheme.lower() not in NETWORK_SCHEMES:
             raise UsageError(f"cannot read {scheme}:// addresses; known are {', '.join(NETWORK_SCHEMES)}")
-        return StreamSource(url_target(spec), span, keep=keep)
+        return StreamSource(url_target(spec), span, keep=keep, watch=watch)
     try:
-        return _local_source(spec, span, image_fps, keep)
+        return _local_source(spec, span, image_fps, keep, watch)
     except OSError as error:  # such as a folder that may not be listed, or a name that is too long
         raise PoseError(f"cannot read {spec}: {(error.strerror or str(error)).lower()}") from error
 
 
-def _local_source(spec: str, span: Span, image_fps: float, keep: bool) -> Source:
+def check_source(spec: str) -> None:
+    """Say what `open_source` would, without connecting to anything: an address must be one, a camera there.
+
+    Raises PoseError (UsageError where the call was wrong).
+    """
+    scheme, separator, _ = spec.partition("://")
+    if separator and scheme.lower() in NETWORK_SCHEMES:
+        url_target(spec)
+    elif is_camera(spec):
+        camera_target(int(spec))
+    else:
+        open_source(spec).close()
+
+
+def is_camera(spec: str) -> bool:
+    """Whether it is the number of a camera, and not the name of a file."""
+    return spec.isascii() and spec.isdigit() and not Path(spec).exists()
+
+
+def _local_source(spec: str, span: Span, image_fps: float, keep: bool, watch: bool) -> Source:
     """Something that exists on disk goes before every other meaning of its name."""
     path = Path(spec)
     if spec.startswith("~") and not path.exists():  # which a shell leaves as it is after a `=`, and YAML always
@@ -47,9 +73,9 @@ def _local_source(spec: str, span: Span, image_fps: float, keep: bool) -> Source
     if path.is_dir() or (path.is_file() and path.suffix.lower() in SUFFIXES):
         return ImageSource(spec, span, fps=image_fps)
     if path.exists():
-        return StreamSource(file_target(path), span)
-    if spec.isascii() and spec.isdigit():
-        return StreamSource(camera_target(int(spec)), span, keep=keep)
+        return StreamSource(file_target(path), span, watch=watch)
+    if is_camera(spec):
+        return StreamSource(camera_target(int(spec)), span, keep=keep, watch=watch)
     if WILDCARDS.search(spec):
         return ImageSource(spec, span, fps=image_fps)
     return StreamSource(file_target(path), span)

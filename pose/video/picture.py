@@ -88,9 +88,13 @@ class UprightRGB:
         self._layout = layout
         self._reformatter = VideoReformatter()  # one for all frames: it keeps its tables
 
+    def fits(self, frame: "av.VideoFrame") -> bool:
+        """Whether it has the size of the first one."""
+        return (frame.width, frame.height) == self._layout.coded
+
     def __call__(self, frame: "av.VideoFrame") -> U8:
         """(H, W, 3) uint8 RGB, upright, contiguous."""
-        self.resized += (frame.width, frame.height) != self._layout.coded
+        self.resized += not self.fits(frame)
         width, height = self._layout.square
         matrix = None if frame.colorspace in KNOWN_MATRICES else BT709  # wrong colours, but the right shapes
         # One thread: below 4K the slices cost more than they save, and the decoder uses the other cores.

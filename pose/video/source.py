@@ -79,7 +79,8 @@ class Source(ABC):
 
     name: for people. problems: one line for each thing that was lost or repaired, complete when the iteration has
     ended. cut_short: the one of them that says that the end is missing. sound: where the sound lies, None when there is
-    none that can be copied.
+    none that can be copied. has_clock: its pictures have times of their own; without, the moment of arrival is theirs.
+    arrived: s on the clock of `time.monotonic`, when the last delivered frame came; None for what is no live source.
     """
 
     name: str
@@ -87,6 +88,8 @@ class Source(ABC):
     problems: list[str]
     cut_short: str | None = None
     sound: Sound | None = None
+    has_clock: bool = True
+    arrived: float | None = None
 
     @abstractmethod
     def __iter__(self) -> Iterator[Frame]:
@@ -129,8 +132,8 @@ class Timeline:
         self._last: float | None = None
         self._shift = 0.0
 
-    def add(self, stamp: float | None) -> float:
-        """The time of the next frame, in seconds, for the container's stamp."""
+    def add(self, stamp: float | None, _arrived: float = 0.0) -> float:
+        """The time of the next frame, in seconds, for the container's stamp. When it arrived is no matter."""
         if self._last is None:
             self._last = stamp if stamp is not None else 0.0
             return self._last

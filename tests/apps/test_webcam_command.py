@@ -16,6 +16,7 @@ from pose_apps.webcam.command import main
 from pose_apps.webcam.report import FORMAT, VERSION
 
 from pose.config import PipelineConfig
+from pose.errors import PoseError
 from pose.files import load_poses
 from pose.live import LiveLoop, PushedFrames
 from pose.skeletons import H36M17
@@ -51,8 +52,8 @@ def test_headless_run_reports_what_it_measured(dance, tmp_path, capsys):
     report = json.loads(path.read_text())
     assert (report["format"], report["version"], report["source"]) == (FORMAT, VERSION, dance)
     assert report["frames_in"] == report["processed"] + report["dropped"]
-    assert 3 <= report["frames_in"] <= 92  # 3 s at 30 frames/s; a busy machine gets fewer
     assert report["seconds"] >= 3
+    assert 3 <= report["frames_in"] <= 30 * report["seconds"] + 2  # a busy machine gets fewer, and ends later
     assert report["fps"] == pytest.approx(report["processed"] / report["seconds"], abs=0.01)
     latency = report["latency_ms"]
     assert (
@@ -109,11 +110,26 @@ def test_ctrl_c_finishes_the_recording_and_the_report(command_line, dance, tmp_p
     assert 0 <= json.loads((tmp_path / "r").read_text())["processed"] - len(poses) <= 2
 
 
+def test_a_stream_is_connected_to_when_the_networks_are_loaded(monkeypatch, capsys):
+    done = []
+
+    def connect(*_: object) -> None:
+        done.append("connect")
+        raise PoseError("cannot read http://127.0.0.1:9/video: connection refused")
+
+    monkeypatch.setattr("pose_apps.webcam.run.load_pipeline", lambda config: done.append("load"))
+    monkeypatch.setattr("pose_apps.webcam.run.open_live_source", connect)
+    assert main(["--headless", "--source", "http://127.0.0.1:9/video"]) == 1
+    assert done == ["load", "connect"]
+    assert capsys.readouterr().err == "error: cannot read http://127.0.0.1:9/video: connection refused\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
         (["--headless", "--source", "no.mp4"], 2, "cannot read no.mp4: no such file"),
         (["--headless", "--source", "99"], 2, "cannot read camera 99"),
+        (["--headless", "--source", "rtsp://:0/y"], 2, "rtsp:// must be followed by a host, and a port above 0"),
         (["--headless", "--source", "ftp://x/y"], 2, "cannot read ftp:// addresses"),
         (["--headless", "--web"], 2, "--headless: does not go with --web"),
         (["--udp", "robot:9000", "--web"], 2, "--udp: does not go with --web"),

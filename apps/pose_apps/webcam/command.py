@@ -48,8 +48,11 @@ def _serve(config: WebcamConfig, pipeline_config: PipelineConfig) -> int:
             raise UsageError(f"--{name}: does not go with --web")
     with Status("loading the networks"):
         from pose_apps.webcam.extras import load_pipeline
+        from pose_apps.webcam.options import check_live_source
         from pose_apps.webcam.web import serve, web_settings
 
         web_settings(config)  # says what is wrong before the networks are loaded
+        if config.source is not None:
+            check_live_source(config)
         pipeline = load_pipeline(pipeline_config)
     return serve(config, pipeline)

@@ -45,6 +45,13 @@ class WebcamConfig:
         check_options(self)
 
 
+def check_live_source(config: WebcamConfig) -> None:
+    """Say what is wrong with it before networks are loaded; nothing is connected to. Raises PoseError."""
+    from pose.video import check_source
+
+    check_source(config.source or CAMERA)
+
+
 def open_live_source(config: WebcamConfig) -> "LiveSource":
     """The source that was asked for, else the first camera. Raises PoseError when it cannot be opened."""
     from pose.live import open_live

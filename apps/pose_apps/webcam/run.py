@@ -11,7 +11,7 @@ from pose.errors import PoseError
 from pose.live import LiveLoop
 from pose_apps.support.status import Status
 from pose_apps.webcam.extras import live_extras, load_pipeline
-from pose_apps.webcam.options import WebcamConfig, open_live_source
+from pose_apps.webcam.options import WebcamConfig, check_live_source, open_live_source
 from pose_apps.webcam.report import summary, watched, write_report
 
 POLL_SECONDS = 0.5
@@ -23,9 +23,11 @@ def run_live(config: WebcamConfig, pipeline_config: PipelineConfig, show: Callab
     Raises PoseError when something cannot start or fails, KeyboardInterrupt once everything is finished.
     """
     interrupted = False
-    with closing(open_live_source(config)) as source:
-        with Status("loading the networks"):
-            loop = LiveLoop(load_pipeline(pipeline_config), source)
+    check_live_source(config)
+    with Status("loading the networks"):
+        pipeline = load_pipeline(pipeline_config)
+    with closing(open_live_source(config)) as source:  # last: what a camera sends before that would be old
+        loop = LiveLoop(pipeline, source)
         with watched(loop) as watch:
             try:
                 with live_extras(loop, config), loop:

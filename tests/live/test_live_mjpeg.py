@@ -1,0 +1,122 @@
+"""MJPEG over HTTP: pictures without time stamps, from a real server, as they come."""
+
+import time
+from itertools import count, islice
+
+import numpy as np
+import pytest
+from live_fakes import FakePipeline, wait_until
+from mjpeg_camera import Shot, mjpeg_camera
+from test_live_sources import read
+
+from pose.live import LiveLoop, open_live
+from pose.live import sources as module
+from pose.live.sources import Reconnecting
+from pose.video import open_source
+
+SLACK = 0.06  # s, that a busy machine may take to pass a picture on
+
+
+def numbers(captured) -> list[int]:
+    return [round(float(item.frame.image.mean())) for item in captured]
+
+
+def delays(captured, sent) -> np.ndarray:
+    """s from the sending of each picture to the time that it was given, less the same of the first."""
+    at = dict(sent)
+    late = np.array([item.frame.time - at[number] for item, number in zip(captured, numbers(captured), strict=True)])
+    return late - late[0]
+
+
+def uneven(_connection):
+    """About 17 frames/s, not 25, with a stall."""
+    for number in range(200):
+        yield Shot(number, 1.2 if number == 30 else (0.02, 0.1)[number % 2])
+
+
+def test_the_time_of_a_picture_without_a_stamp_is_when_it_came():
+    with mjpeg_camera(uneven) as camera:
+        source = open_live(camera.address)
+        captured = read(source, count=45)
+        late = delays(captured, camera.sent)
+    assert isinstance(source, Reconnecting)
+    assert np.abs(np.median(late)) < SLACK
+    assert np.abs(late[-1]) < SLACK  # no drift
+    assert captured[-1].frame.time > 3.0  # 45 frames at the 25 frames/s that FFmpeg makes up are 1.8 s
+    assert source.fps != 25
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_run_over_such_a_stream_has_the_same_times(keep):
+    with mjpeg_camera(lambda _: islice(uneven(0), 40)) as camera, open_source(camera.address, keep=keep) as source:
+        times = [frame.time for frame in source]
+        again = [frame.time for frame in source.replay()] if keep else times
+    assert not source.has_clock
+    assert times[-1] == pytest.approx(camera.sent[39][1] - camera.sent[2][1], abs=2 * SLACK)  # 3 are read at opening
+    np.testing.assert_allclose(again, times, atol=1e-3)
+
+
+def two_sizes(_connection):
+    for number in range(200):
+        yield Shot(number, 0.03, (64, 48) if number < 30 else (48, 96))
+
+
+def test_another_size_within_a_connection_begins_anew_and_is_said():
+    with mjpeg_camera(two_sizes) as camera:
+        source = open_live(camera.address)
+        pipeline = FakePipeline()
+        with LiveLoop(pipeline, source, backlog=100) as loop:
+            seen = list(islice(loop.subscribe(100), 40))
+            assert loop.status().message == f"{source.name} sends 48x96 now: everybody is new"
+    assert pipeline.sizes == [(64, 48), (48, 96)]
+    assert [live.image.shape[:2] for live in seen] == [(48, 64)] * (30 - first(seen)) + [(96, 48)] * (10 + first(seen))
+    assert {tuple(live.result.people.ids) for live in seen if live.size == (64, 48)} == {(1,)}
+    assert {tuple(live.result.people.ids) for live in seen if live.size == (48, 96)} == {(2,)}
+    assert len({id(live.stream) for live in seen}) == 2
+
+
+def first(seen) -> int:
+    return round(float(seen[0].image.mean()))
+
+
+def test_the_message_about_the_size_goes_away(monkeypatch):
+    monkeypatch.setattr(module, "NOTICE_SECONDS", 0.2)
+    with mjpeg_camera(two_sizes) as camera:
+        source = open_live(camera.address)
+        with LiveLoop(FakePipeline(), source) as loop:
+            wait_until(lambda: "48x96" in source.message)
+            wait_until(lambda: source.message == "")
+        assert loop.status().frames_in > 30
+
+
+def endless(_connection):
+    yield from (Shot(number % 250) for number in count())
+
+
+@pytest.mark.parametrize("seconds", [0.5, 1.5])
+def test_what_waited_before_anybody_read_is_left_out(seconds):
+    """Say while networks were loaded: short of STALE the pictures that lie in buffers, later the whole connection."""
+    with mjpeg_camera(endless) as camera:
+        source = open_live(camera.address)
+        time.sleep(seconds)
+        captured = read(source, count=10)
+        begun = [item.at for item in captured]
+        sent = camera.sent[:]
+    assert camera.connections == (2 if seconds > module.STALE else 1)
+    fresh = [at for number, at in sent if number == numbers(captured)[0]]
+    assert begun[0] - fresh[-1] < SLACK
+    assert np.median(np.diff([item.frame.time for item in captured])) == pytest.approx(0.04, abs=0.02)
+
+
+def test_a_stall_and_a_connection_that_breaks_off_take_as_long_as_they_took(monkeypatch):
+    monkeypatch.setattr(module, "FIRST_WAIT", 0.3)
+
+    def breaks_off(connection):
+        yield from (Shot(number + 100 * connection) for number in range(30))
+
+    with mjpeg_camera(breaks_off) as camera:
+        captured = read(open_live(camera.address), count=40)
+        late = delays(captured, camera.sent)
+    assert camera.connections == 2
+    assert np.abs(late).max() < 2 * SLACK
+    assert np.diff([item.frame.time for item in captured]).max() > 0.3

@@ -1,0 +1,69 @@
+"""The clock of a live camera is followed where it is right, and led back where it is not."""
+
+import numpy as np
+import pytest
+
+from pose.video.arrival import FAR_OFF, WINDOW, LiveTimeline
+
+FPS = 25.0
+
+
+def followed(stamps, arrived) -> np.ndarray:
+    timeline = LiveTimeline(1 / FPS)
+    times = np.array([timeline.add(stamp, at) for stamp, at in zip(stamps, arrived, strict=True)])
+    assert (np.diff(times) > 0).all()
+    return times
+
+
+def frames(seconds: float) -> np.ndarray:
+    return np.arange(round(seconds * FPS)) / FPS
+
+
+def test_arrivals_that_jitter_do_not_disturb_even_stamps(rng):
+    real = frames(60)
+    times = followed(1000 + real, 7 + real + rng.uniform(0, 0.03, len(real)))
+    np.testing.assert_allclose(np.diff(times), 1 / FPS, atol=0.002)
+    assert abs(times[-1] - real[-1]) < 0.03
+
+
+def test_pictures_that_a_stall_held_up_keep_their_own_times():
+    """The network stands still for 4 s; then everything comes at once."""
+    real = frames(20)
+    arrived = np.where((real > 8) & (real < 12), 12, real)
+    np.testing.assert_allclose(followed(real, arrived), real, atol=1e-6)
+
+
+@pytest.mark.parametrize("jump", [3600.0, 5.0, -5.0, -3600.0])
+def test_a_clock_that_is_set_is_followed_from_there(jump):
+    real = frames(20)
+    times = followed(np.where(real < 10, real, real + jump), real)
+    np.testing.assert_allclose(times, real, atol=1e-6)
+
+
+def test_a_clock_that_stood_still_is_caught_up_with():
+    """A camera stops for 3 s, with its clock."""
+    stamps = frames(20)
+    real = np.where(stamps < 8, stamps, stamps + 3)
+    times = followed(stamps, real)
+    assert np.abs(times - real)[real > 11 + 2 * WINDOW].max() < 1e-6
+    assert (times - real).max() < 1e-6
+
+
+@pytest.mark.parametrize("rate", [0.995, 1.0002, 1.005])
+def test_a_clock_that_runs_fast_or_slow_does_not_drift(rate, rng):
+    real = frames(600)
+    times = followed(rate * real, real + rng.uniform(0, 0.01, len(real)))
+    assert np.abs(times - real).max() < 0.06
+    assert np.abs(np.diff(times) * FPS - 1).max() < 0.05  # nobody sees it
+
+
+def test_without_stamps_the_arrival_counts():
+    arrived = np.array([5.0, 5.1, 5.1, 9.0])
+    np.testing.assert_allclose(followed([None] * 4, arrived), [0, 0.1, 0.101, 4.0])
+
+
+def test_a_difference_below_the_limit_is_led_back_and_not_jumped():
+    real = frames(60)
+    times = followed(np.where(real < 5, real, real + 0.8 * FAR_OFF), real)
+    assert np.diff(times).max() < 1 / FPS + 0.8 * FAR_OFF + 0.001
+    assert abs(times[-1] - real[-1]) < 0.01
