@@ -95,16 +95,20 @@ class LiveLoop:
         return self
 
     def stop(self) -> None:
-        """Read no further frame, finish those that were read, and end. May be called twice.
+        """Read no further frame, finish those that were read, and end. May be called twice, and before the start.
 
         Raises what made the loop fail.
         """
         self._stopping.set()
         self._waiting.close()
         self.source.close()
-        for thread in self._threads[1:]:
-            thread.join(JOIN_SECONDS)
-        self._threads[0].join(CAMERA_SECONDS)
+        capture, *others = self._threads
+        if capture.ident is None:  # never started
+            self._close_subscribers()
+        else:
+            for thread in others:
+                thread.join(JOIN_SECONDS)
+            capture.join(CAMERA_SECONDS)
         self._raise_error()
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -246,6 +250,9 @@ class LiveLoop:
                 self._tracked.get(timeout=0.05)
             except queue.Empty:
                 continue
+        self._close_subscribers()
+
+    def _close_subscribers(self) -> None:
         with self._lock:
             self._ended = True
             subscribers, self._subscribers = self._subscribers, []

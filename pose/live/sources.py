@@ -85,7 +85,7 @@ class Played:
                 yield Captured(Frame(frame.image, index, last), start + last)
                 index += 1
             self.message = self._source.cut_short or ""
-            if not self._loop:
+            if not self._loop or self._source.closed:
                 return
             begun = last + 1 / self.fps
 

@@ -118,7 +118,7 @@ class StreamSource(Source):
             self._opened = self._open()
             self._begun = self._prepare(self._opened)
         except PoseError as error:
-            self.close()
+            self._release()
             if isinstance(error, UsageError) or isinstance(error.__cause__, av.error.ExitError):
                 raise  # a wrong call, or no answer: neither is better with a copy
             self._copy = ServerCopy.where_needed(self._target)
@@ -184,11 +184,13 @@ class StreamSource(Source):
         finally:
             if self._recording is not None:
                 self._recording.finish()
-        if count == 0:
+        if count == 0 and not self.closed:
             where = "" if self._span == Span() else f" between {self._span.start:g} s and {self._span.end:g} s"
             raise PoseError(f"cannot read {self.name}: it has no frame that can be shown{where}")
 
     def replay(self) -> Iterator[Frame]:
+        if self.closed:
+            return iter(())
         if self._recording is not None:
             return self._recording.frames()
         if self.info.is_live:
@@ -234,6 +236,8 @@ class StreamSource(Source):
         end = 0.0
         index = 0
         for picture in pictures:
+            if self.closed:
+                break
             if waiting.drops(walk.awaited):
                 continue
             time = timeline.add(self._seconds(picture), walk.arrived)
@@ -297,6 +301,10 @@ class StreamSource(Source):
         return digest.hexdigest()
 
     def close(self) -> None:
+        super().close()
+        self._release()
+
+    def _release(self) -> None:
         if self._opened is not None:
             self._opened.container.close()
             self._opened = None

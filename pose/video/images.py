@@ -92,6 +92,8 @@ class ImageSource(Source):
         self.problems.clear()
         index = 0
         for time, path in self._wanted():
+            if self.closed:
+                return
             image = read_image(path)
             if image is None:
                 self.problems.append(f"{path}: cannot be read as a picture, left out")
@@ -114,9 +116,6 @@ class ImageSource(Source):
                     digest.update(hashlib.file_digest(file, "sha256").digest())
             digest.update(b"next")
         return digest.hexdigest()
-
-    def close(self) -> None:
-        """Nothing stays open between two pictures."""
 
 
 def read_image(path: Path) -> U8 | None:

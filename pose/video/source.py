@@ -77,6 +77,8 @@ class Sound:
 class Source(ABC):
     """A sequence of frames. Iterate to read it, `replay()` to read the same frames again, `with` to close it.
 
+    A closed one delivers nothing more, also to who is reading it.
+
     name: for people. problems: one line for each thing that was lost or repaired, complete when the iteration has
     ended. cut_short: the one of them that says that the end is missing. sound: where the sound lies, None when there is
     none that can be copied. has_clock: its pictures have times of their own; without, the moment of arrival is theirs.
@@ -90,6 +92,7 @@ class Source(ABC):
     sound: Sound | None = None
     has_clock: bool = True
     arrived: float | None = None
+    closed: bool = False
 
     @abstractmethod
     def __iter__(self) -> Iterator[Frame]:
@@ -106,9 +109,9 @@ class Source(ABC):
         """
         return None
 
-    @abstractmethod
     def close(self) -> None:
-        """Let go of files, devices and connections. May be called twice."""
+        """Let go of files, devices and connections. May be called twice, and while another thread reads."""
+        self.closed = True
 
     def __enter__(self) -> Self:
         return self

@@ -250,3 +250,16 @@ def test_mirrored_result_is_what_a_mirror_shows():
     np.testing.assert_array_equal(mirrored.result.people.keypoints[0, 0], [60, 3])
     np.testing.assert_array_equal(live.result.people.keypoints[0, 0], [3, 3])
     np.testing.assert_array_equal(mirrored.mirrored().result.people.boxes, live.result.people.boxes)
+
+
+def test_loop_that_never_started_can_be_stopped():
+    loop = LiveLoop(FakePipeline(), PushedFrames("test"))
+    mailbox = loop.subscribe()
+    loop.stop()
+    loop.stop()
+    assert list(mailbox) == []  # whoever waits is not left waiting
+    assert loop.subscribe().closed
+    with loop:  # begun after its end, it ends at once
+        assert loop.wait(5)
+    assert loop.status().processed == 0
+    assert live_threads() == []

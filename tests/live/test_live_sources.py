@@ -90,6 +90,12 @@ def test_a_file_that_is_cut_short_says_so():
     assert source.message == "clip.mp4: stopped after 0.02 s"
 
 
+def test_a_file_that_was_closed_is_over_even_if_it_begins_again(videos):
+    source = open_live(str(videos / "squats.mp4"), loop=True)
+    source.close()
+    assert read(source, count=3) == []
+
+
 def test_a_real_file_is_played(videos):
     source = open_live(str(videos / "squats.mp4"))
     assert isinstance(source, Played)

@@ -4,6 +4,7 @@ import itertools
 import resource
 from fractions import Fraction
 
+import cv2
 import numpy as np
 import pytest
 from picture_codes import corners, number_of, numbered, quadrants
@@ -59,6 +60,31 @@ def test_two_passes_at_once(make_video):
     for a, b in pairs:
         assert a.time == b.time
         np.testing.assert_array_equal(a.image, b.image)
+
+
+@pytest.mark.parametrize("kind", ["video", "pictures"])
+def test_closed_source_delivers_nothing(make_video, tmp_path, kind):
+    """Neither who begins to read it, nor who is at it, nor who reads it again gets a frame."""
+    spec = str(make_video(numbered(12)))
+    if kind == "pictures":
+        with open_source(spec) as video:
+            for frame in video:
+                assert cv2.imwrite(str(tmp_path / f"{frame.index}.png"), frame.image)
+        spec = str(tmp_path / "*.png")
+    source = open_source(spec)
+    source.close()
+    source.close()
+    assert list(source) == []
+    assert list(source.replay()) == []
+    source = open_source(spec)
+    reading = iter(source)
+    assert next(reading).index == 0
+    source.close()
+    assert list(reading) == []
+    source = open_source(spec)
+    not_begun = iter(source)
+    source.close()
+    assert list(not_begun) == []
 
 
 @pytest.mark.parametrize("fps", [24, 25, 50, 60, 120, 240])
