@@ -28,13 +28,17 @@ class Client:
         loop: LiveLoop,
         feed: Feed,
         recordings: Recordings,
+        decoding: asyncio.Semaphore,
         camera: PushedFrames | None,
     ) -> None:
-        """camera: where the browser's own pictures go; None when the server shows its source."""
+        """decoding: to be held while a picture is decoded. camera: where the browser's own pictures go; None when the
+        server shows its source.
+        """
         self._socket = socket
         self._loop = loop
         self._feed = feed
         self._recordings = recordings
+        self._decoding = decoding
         self._camera = camera
         self._clock = ForeignClock()
         self._recording: Recording | None = None
@@ -51,7 +55,7 @@ class Client:
             for task in done:
                 task.result()
         except ProtocolError as error:
-            await self._socket.close(code=WSCloseCode.POLICY_VIOLATION, message=_reason(f"The page sent {error}."))
+            await self._socket.close(code=WSCloseCode.POLICY_VIOLATION, message=reason(f"The page sent {error}."))
         except ConnectionError:
             pass  # it went while we were sending
         finally:
@@ -74,7 +78,8 @@ class Client:
             raise ProtocolError("a picture, but this server shows its own source")
         seconds, jpeg = messages.parse_picture(data)
         try:
-            image = await asyncio.to_thread(decode_jpeg, jpeg, messages.LONGEST_SIDE)
+            async with self._decoding:
+                image = await asyncio.to_thread(decode_jpeg, jpeg, messages.LONGEST_SIDE)
         except ValueError as error:
             raise ProtocolError(str(error)) from error
         self._camera.push(image, self._clock.local(seconds, arrived))
@@ -110,7 +115,7 @@ class Client:
         try:
             self._loop.wait(0)
         except PoseError as error:
-            await self._socket.close(code=WSCloseCode.INTERNAL_ERROR, message=_reason(str(error)))
+            await self._socket.close(code=WSCloseCode.INTERNAL_ERROR, message=reason(str(error)))
         else:
             await self._socket.close(code=WSCloseCode.OK, message=b"The video has ended.")
 
@@ -137,6 +142,6 @@ class Client:
             raise ProtocolError("a record message without on: true or false")
 
 
-def _reason(text: str) -> bytes:
-    """As much of it as fits, in whole characters."""
+def reason(text: str) -> bytes:
+    """Why a connection closes: as much of it as fits, in whole characters."""
     return text.encode()[:LONGEST_REASON].decode(errors="ignore").encode()

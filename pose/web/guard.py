@@ -39,7 +39,11 @@ class Guard:
         self._names = {settings.host.lower(), "localhost"}
         if self._any_address:
             self._names |= {machine, f"{machine}.local"}
-        self._cookie_name = f"pose-webcam-{settings.port}"  # browsers share cookies among the ports of a host
+        self._cookie_name = ""
+
+    def listens_at(self, port: int) -> None:
+        """The port, which port 0 leaves open until the server listens. Say it before the first request."""
+        self._cookie_name = f"pose-webcam-{port}"  # browsers share cookies among the ports of a host
 
     def host_allowed(self, request: web.Request) -> bool:
         """Whether the request was addressed to this computer, not to a name that somebody else gives it.
@@ -62,18 +66,22 @@ class Guard:
         return scheme in schemes and place.lower() == request.headers.get("Host", "").lower()
 
     def token_right(self, token: str) -> bool:
-        return self._token is not None and hmac.compare_digest(token.encode(), self._token.encode())
+        return self._token is not None and _same(token, self._token)
 
     def is_authorised(self, request: web.Request) -> bool:
         """Whether this browser showed the token, or none is needed."""
         if self._token is None:
             return True
-        shown = request.cookies.get(self._cookie_name, "")
-        return hmac.compare_digest(shown.encode(), self._cookie.encode())
+        return _same(request.cookies.get(self._cookie_name, ""), self._cookie)
 
     def authorise(self, response: web.StreamResponse) -> None:
         """Let the browser that gets this answer in, until the server ends."""
         response.set_cookie(self._cookie_name, self._cookie, httponly=True, samesite="Strict", secure=self._secure)
+
+
+def _same(shown: str, secret: str) -> bool:
+    """In constant time. What is no text (JSON and cookies may hold halves of characters) is only different."""
+    return hmac.compare_digest(shown.encode(errors="surrogatepass"), secret.encode())
 
 
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:

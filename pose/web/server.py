@@ -1,9 +1,12 @@
 """The web server of `pose-webcam --web`: the page, its WebSocket, and the recordings."""
 
 import asyncio
+import json
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from importlib.resources import files
+from typing import Any
 
 from aiohttp import WSCloseCode, web
 
@@ -11,16 +14,21 @@ from pose.errors import PoseError
 from pose.live import LiveLoop, LiveSource, PushedFrames
 from pose.pipeline import Pipeline
 from pose.web import messages
-from pose.web.client import Client
+from pose.web.client import Client, reason
+from pose.web.door import PATIENCE, Door, Visitor
 from pose.web.feed import Feed
 from pose.web.guard import Guard, add_headers
 from pose.web.recording import Recordings
 from pose.web.settings import WebSettings
+from pose.web.shared import SharedSource
 
 LONGEST_BODY = 4096  # bytes of a request that is no WebSocket
 HEARTBEAT_SECONDS = 15.0  # a browser that does not answer for so long is gone
 WRONG_TOKEN_SECONDS = 0.5  # to wait after a wrong token
 SHUTDOWN_SECONDS = 2.0
+ANSWER_SECONDS = 30.0  # to take an answer in
+DOWNLOAD_SECONDS = 600.0  # the same for a recording
+DECODED_AT_ONCE = 2  # pictures of browsers, however many browsers there are
 TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
@@ -31,20 +39,23 @@ class WebServer:
     """
 
     def __init__(
-        self, pipeline: Pipeline, settings: WebSettings, source: LiveSource | None = None, *, mirror: bool | None = None
+        self,
+        pipeline: Pipeline,
+        settings: WebSettings,
+        source: Callable[[], LiveSource] | None = None,
+        *,
+        mirror: bool | None = None,
     ) -> None:
-        """source: what everybody sees; None takes the browsers' cameras. mirror: by default those are mirrored."""
+        """source: opens what everybody sees; None takes the browsers' cameras. mirror: None mirrors those."""
         self._pipeline = pipeline
         self._settings = settings
-        self._source = source
+        self._shared = None if source is None else SharedSource(pipeline, source)
         self._mirror = source is None if mirror is None else mirror
         self._guard = Guard(settings)
         self._recordings = Recordings()
         self._static = _read_static()
         self._sockets: set[web.WebSocketResponse] = set()
-        self._shared: tuple[LiveLoop, Feed] | None = None
-        self._following: asyncio.Task[None] | None = None
-        self._ended = asyncio.Event()
+        self._decoding = asyncio.Semaphore(DECODED_AT_ONCE)
 
     async def run(self, started: Callable[[int], None], seconds: float | None = None) -> None:
         """Serve until the source ends or `seconds` have passed; cancel it to end it sooner.
@@ -52,42 +63,48 @@ class WebServer:
         started: called with the port once the page can be opened. Raises PoseError when the address cannot be
         bound or the source fails.
         """
-        runner = web.AppRunner(self._app(), access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
+        runner = web.AppRunner(self._app(), shutdown_timeout=SHUTDOWN_SECONDS)
         await runner.setup()
+        assert runner.server is not None
+        self.door = door = Door(runner.server, self._settings.tls())
         try:
-            site = web.TCPSite(runner, self._settings.host, self._settings.port, ssl_context=self._settings.tls())
             try:
-                await site.start()
+                port = await door.open(self._settings.host, self._settings.port)
             except OSError as error:
                 reason = (error.strerror or str(error)).lower()
                 raise PoseError(
                     f"cannot listen at {self._settings.host}, port {self._settings.port}: {reason}; "
                     "choose another --port (0 takes a free one)"
                 ) from error
-            started(runner.addresses[0][1])
+            self._guard.listens_at(port)
+            started(port)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._ended.wait(), seconds)
+                await asyncio.wait_for(self._ended(), seconds)
                 await asyncio.wait_for(self._emptied(), SHUTDOWN_SECONDS)
-            if self._following is not None and self._following.done():
-                self._following.result()  # raises what broke it
         finally:
-            await runner.cleanup()
-            await asyncio.to_thread(self._close)
+            try:
+                await door.shut()
+                await runner.cleanup()
+                await door.empty()
+            finally:
+                await self._close()
+
+    async def _ended(self) -> None:
+        """Wait for the end of the source; browsers' cameras have none."""
+        await (asyncio.Event() if self._shared is None else self._shared.ended).wait()
 
     async def _emptied(self) -> None:
         """The source has ended, of which every browser is being told."""
         while self._sockets:
             await asyncio.sleep(0.05)
 
-    def _close(self) -> None:
+    async def _close(self) -> None:
         """Raises what made the shared loop fail."""
         try:
             if self._shared is not None:
-                self._shared[0].stop()
-            elif self._source is not None:
-                self._source.close()
+                await self._shared.close()
         finally:
-            self._recordings.close()
+            await asyncio.to_thread(self._recordings.close)
 
     def _app(self) -> web.Application:
         app = web.Application(client_max_size=LONGEST_BODY, middlewares=[self._check])
@@ -109,6 +126,7 @@ class WebServer:
     async def _check(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
+        _visitor(request).answer(ANSWER_SECONDS)
         if not self._guard.host_allowed(request):
             raise web.HTTPMisdirectedRequest(text="this server does not answer to that name")
         if (request.method == "POST" or request.path == "/live") and not self._guard.origin_allowed(request):
@@ -129,10 +147,7 @@ class WebServer:
         return web.Response(status=204)
 
     async def _sign_in(self, request: web.Request) -> web.Response:
-        try:
-            body = await request.json()
-        except ValueError as error:
-            raise web.HTTPBadRequest(text="expected JSON") from error
+        body = await _read_json(request)
         token = body.get("token") if isinstance(body, dict) else None
         if not self._guard.is_authorised(request) and not (isinstance(token, str) and self._guard.token_right(token)):
             await asyncio.sleep(WRONG_TOKEN_SECONDS)
@@ -146,6 +161,7 @@ class WebServer:
         path = self._recordings.file(request.match_info["key"], name)
         if path is None or not path.is_file():
             raise web.HTTPNotFound
+        _visitor(request).answer(DOWNLOAD_SECONDS)
         return web.FileResponse(path, headers={"Content-Disposition": f'attachment; filename="{name}"'})
 
     async def _live(self, request: web.Request) -> web.WebSocketResponse:
@@ -153,20 +169,30 @@ class WebServer:
         socket = web.WebSocketResponse(
             heartbeat=HEARTBEAT_SECONDS, compress=False, max_msg_size=messages.LONGEST_MESSAGE, timeout=SHUTDOWN_SECONDS
         )
-        await socket.prepare(request)
-        if len(self._sockets) >= self._settings.clients:
-            full = f"The server is full: {self._settings.clients} browsers are connected."
-            await socket.close(code=WSCloseCode.TRY_AGAIN_LATER, message=full.encode())
-            return socket
-        self._sockets.add(socket)
-        try:
-            if self._source is None:
-                await self._serve_camera(socket, request.remote or "browser")
-            else:
-                await self._serve_source(socket, self._source)
-        finally:
-            self._sockets.discard(socket)
+        with suppress(ConnectionError):  # it went while we were sending
+            await socket.prepare(request)
+            if len(self._sockets) >= self._settings.clients:
+                full = f"The server is full: {self._settings.clients} browsers are connected."
+                await socket.close(code=WSCloseCode.TRY_AGAIN_LATER, message=full.encode())
+                return socket
+            _visitor(request).answer(math.inf)
+            self._sockets.add(socket)
+            try:
+                await self._serve(socket, request.remote or "browser")
+            finally:
+                self._sockets.discard(socket)
         return socket
+
+    async def _serve(self, socket: web.WebSocketResponse, name: str) -> None:
+        if self._shared is None:
+            await self._serve_camera(socket, name)
+            return
+        try:
+            async with self._shared.watched() as (loop, feed):
+                await socket.send_str(self._hello("source", loop.source.name))
+                await Client(socket, loop, feed, self._recordings, self._decoding, None).run()
+        except PoseError as error:  # it could not be opened; who tries again may find it
+            await socket.close(code=WSCloseCode.INTERNAL_ERROR, message=reason(str(error)))
 
     async def _serve_camera(self, socket: web.WebSocketResponse, name: str) -> None:
         camera = PushedFrames(f"camera of {name}")
@@ -174,19 +200,9 @@ class WebServer:
         try:
             async with _following(Feed(loop, pictures=False)) as feed:
                 await socket.send_str(self._hello("camera", camera.name))
-                await Client(socket, loop, feed, self._recordings, camera).run()
+                await Client(socket, loop, feed, self._recordings, self._decoding, camera).run()
         finally:
             await asyncio.to_thread(loop.stop)
-
-    async def _serve_source(self, socket: web.WebSocketResponse, source: LiveSource) -> None:
-        if self._shared is None:  # the first who looks starts it
-            loop = LiveLoop(self._pipeline, source).start()
-            self._shared = loop, Feed(loop, pictures=True)
-            self._following = asyncio.create_task(self._shared[1].run())
-            self._following.add_done_callback(lambda _: self._ended.set())
-        loop, feed = self._shared
-        await socket.send_str(self._hello("source", source.name))
-        await Client(socket, loop, feed, self._recordings, None).run()
 
     def _hello(self, mode: str, source: str) -> str:
         lookahead = self._pipeline.config.lookahead
@@ -206,6 +222,23 @@ async def _following(feed: Feed) -> AsyncIterator[Feed]:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
+
+
+def _visitor(request: web.Request) -> Visitor:
+    assert isinstance(request.protocol, Visitor)
+    return request.protocol
+
+
+async def _read_json(request: web.Request) -> Any:
+    """What the body says, in UTF-8 whatever the request calls it."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            body = await request.read()
+        return json.loads(body.decode())
+    except TimeoutError as error:
+        raise web.HTTPRequestTimeout(text="the request did not end") from error
+    except (ValueError, RecursionError, web.RequestPayloadError) as error:
+        raise web.HTTPBadRequest(text="expected JSON") from error
 
 
 def _read_static() -> dict[str, bytes]:

@@ -9,7 +9,18 @@ import subprocess
 import aiohttp
 import jsonschema
 import pytest
-from web_fakes import TOKEN, Clip, FakePipeline, closed, jpeg, picture_message, read_message, receive, serving
+from web_fakes import (
+    TOKEN,
+    Clip,
+    FakePipeline,
+    closed,
+    jpeg,
+    picture_message,
+    port_of,
+    read_message,
+    receive,
+    serving,
+)
 
 from pose.errors import PoseError
 from pose.files import load_poses
@@ -60,7 +71,7 @@ def test_page_loads_nothing_from_elsewhere():
 def test_no_path_leads_out_of_the_page(path):
     async def test():
         async with serving() as browser:
-            reader, writer = await asyncio.open_connection("127.0.0.1", int(browser.address.rpartition(":")[2]))
+            reader, writer = await asyncio.open_connection("127.0.0.1", port_of(browser))
             writer.write(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode())
             answer = await reader.read()
             writer.close()
@@ -118,9 +129,10 @@ def test_token_opens_what_is_closed_without_it():
             for wrong in ("", TOKEN[:-1], TOKEN + "x", TOKEN.upper(), "ü" * 30):
                 assert await browser.sign_in(wrong) == 403
             with pytest.raises(aiohttp.WSServerHandshakeError, match="403"):
-                await browser.live(Cookie="pose-webcam-0=wrong")
+                await browser.live(Cookie=f"pose-webcam-{port_of(browser)}=wrong")
             assert await browser.sign_in(TOKEN) == 204
             (cookie,) = browser.session.cookie_jar
+            assert cookie.key == f"pose-webcam-{port_of(browser)}"  # that of the port, which port 0 left open
             assert cookie["httponly"]
             assert cookie["samesite"] == "Strict"
             assert TOKEN not in cookie.value
@@ -286,6 +298,51 @@ def test_end_of_the_source_is_the_end():
     run(test)
 
 
+def test_source_sleeps_while_nobody_looks(monkeypatch):
+    monkeypatch.setattr("pose.web.shared.AWAY_SECONDS", 0.2)
+    opened: list[Clip] = []
+
+    def source() -> Clip:
+        opened.append(Clip(fps=50))
+        return opened[-1]
+
+    async def test():
+        async with serving(source=source) as browser:
+            await asyncio.sleep(0.3)
+            assert opened == []  # the camera is off before the first one looks
+            async with browser.live() as live:
+                await receive(live, "result")
+            async with browser.live() as live:  # who loads the page again finds it running
+                await receive(live, "result")
+                await asyncio.sleep(0.3)
+                assert len(opened) == 1
+                assert not opened[0].closed
+            async with asyncio.timeout(5):
+                while not opened[0].closed:
+                    await asyncio.sleep(0.01)
+            async with browser.live() as live:
+                assert (await receive(live, "result"))[0]["people"]
+            assert len(opened) == 2
+            assert not browser.running.done()
+        assert opened[1].closed
+
+    run(test)
+
+
+def test_source_that_cannot_be_opened_again_is_told_to_the_browser_and_the_server_goes_on():
+    def source() -> Clip:
+        raise PoseError("camera 0 is in use")
+
+    async def test():
+        async with serving(source=source) as browser:
+            for _ in range(2):
+                async with browser.live() as live:
+                    assert await closed(live) == (aiohttp.WSCloseCode.INTERNAL_ERROR, "camera 0 is in use")
+            assert not browser.running.done()
+
+    run(test)
+
+
 def test_failing_source_is_told_to_the_browser_and_to_who_started_the_server():
     async def test():
         pipeline = FakePipeline(fails_at=3, error=PoseError("the network burnt down"))
@@ -331,7 +388,8 @@ def test_recording_needs_the_token_too():
             await browser.sign_in(TOKEN)
             async with browser.live() as live:
                 await live.send_str('{"type":"record","on":true}')
-                await receive(live, "result")
+                for _ in range(5):  # of which the first may have been on its way
+                    await receive(live, "result")
                 await live.send_str('{"type":"record","on":false}')
                 (url, *_) = [file["url"] for file in (await receive(live, "recorded"))[0]["files"]]
             browser.session.cookie_jar.clear()

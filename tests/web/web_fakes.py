@@ -104,6 +104,10 @@ class Browser:
             return answer.status
 
 
+def port_of(browser: Browser) -> int:
+    return int(browser.address.rpartition(":")[2])
+
+
 async def receive(socket: aiohttp.ClientWebSocketResponse, kind: str, seconds: float = 10.0) -> tuple[dict, bytes]:
     """The next message of one kind; results on the way to it are acknowledged."""
     async with asyncio.timeout(seconds):
@@ -130,7 +134,8 @@ async def closed(socket: aiohttp.ClientWebSocketResponse, seconds: float = 10.0)
 async def serving(pipeline: FakePipeline | None = None, source=None, **settings) -> AsyncIterator[Browser]:
     """A running server on a free port, and a browser that knows nothing of it yet."""
     chosen = replace(WebSettings(port=0), **settings)
-    server = WebServer(pipeline or FakePipeline(), chosen, source)  # type: ignore[arg-type]
+    opened = source if source is None or callable(source) else lambda: source
+    server = WebServer(pipeline or FakePipeline(), chosen, opened)  # type: ignore[arg-type]
     bound: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     running = asyncio.create_task(server.run(bound.set_result))
     await asyncio.wait([running, bound], return_when=asyncio.FIRST_COMPLETED)

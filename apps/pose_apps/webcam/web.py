@@ -5,6 +5,7 @@ import signal
 import socket
 import sys
 from collections.abc import Coroutine
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pose.errors import PoseError
@@ -38,7 +39,9 @@ def serve(config: WebcamConfig, pipeline: "Pipeline") -> int:
         if error.name != "aiohttp":
             raise
         raise PoseError(NO_LIBRARY) from error
-    source = None if config.source is None else open_live_source(config)
+    source = None if config.source is None else partial(open_live_source, config)
+    if source is not None:
+        source().close()  # say now what is wrong with it; it is opened again when somebody looks
     server = WebServer(pipeline, settings, source, mirror=config.mirror or None)
     asyncio.run(_until_told(server.run(lambda port: _announce(port, settings, source is None), config.seconds)))
     return 0

@@ -1,0 +1,287 @@
+"""Guests that attack: what is no request, half of one, or too many of them; and who is served meanwhile."""
+
+import asyncio
+import contextlib
+import gzip
+import logging
+import socket
+import struct
+import zlib
+
+import pytest
+from web_fakes import TOKEN, Clip, picture_message, port_of, receive, serving
+
+from pose.web import door as door_module
+from pose.web import tally as tally_module
+from pose.web.guard import HEADERS
+
+
+def run(test, seconds: float = 30):
+    return asyncio.run(asyncio.wait_for(test(), seconds))
+
+
+async def ask(browser, request: bytes) -> bytes:
+    """All that comes back on a connection of its own, which the server ends."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port_of(browser))
+    writer.write(request)
+    answer = await asyncio.wait_for(reader.read(), 10)
+    writer.close()
+    return answer
+
+
+def head(browser, line: str, *fields: bytes) -> bytes:
+    """A request of our own page, without its body."""
+    own = (f"Host: 127.0.0.1:{port_of(browser)}", f"Origin: {browser.address}", "Connection: close")
+    return b"\r\n".join([line.encode(), *(field.encode() for field in own), *fields, b"", b""])
+
+
+def post(browser, body: bytes, *fields: bytes) -> bytes:
+    return head(browser, "POST /session HTTP/1.1", b"Content-Length: %d" % len(body), *fields) + body
+
+
+def assert_refused(answer: bytes, caplog) -> None:
+    """4xx with our headers, and not a word about our inside, neither to the guest nor in the log."""
+    first, *fields = answer.partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")
+    assert first.split()[1].startswith("4"), first
+    sent = dict(field.split(": ", 1) for field in fields)
+    for name, value in HEADERS.items():
+        assert sent[name] == value
+    assert b"Traceback" not in answer
+    assert [record for record in caplog.records if record.exc_info] == []
+
+
+BODIES = {
+    "half a character": (b'{"token":"\\ud800aaaaaaaaaaaaaaaaaaaaaaaa"}',),
+    "deep nesting": (b"[" * 4000,),
+    "unknown charset": (b"{}", b"Content-Type: application/json; charset=foo"),
+    "a charset that is none": (b"{}", b"Content-Type: application/json; charset=base64"),
+    "bytes in the type": (b"{}", b"Content-Type: \xff\xfe"),
+    "no UTF-8": (b"\xff\xfe{}",),
+    "no gzip": (b"no gzip at all", b"Content-Encoding: gzip"),
+    "damaged gzip": (gzip.compress(b"{}" * 100)[:-12] + b"xxxx", b"Content-Encoding: gzip"),
+    "no deflate": (b"no deflate at all", b"Content-Encoding: deflate"),
+    "damaged deflate": (zlib.compress(b"{}" * 100)[:-3], b"Content-Encoding: deflate"),
+    "no brotli": (b"no brotli", b"Content-Encoding: br"),
+    "a bomb": (gzip.compress(bytes(3_000_000)), b"Content-Encoding: gzip"),
+    "a number of 4,000 digits": (b'{"token":' + b"1" * 4000 + b"}",),
+    "too much": (b" " * 5000,),
+    "another form": (b"x", b"Content-Type: multipart/form-data"),
+    "unknown expectation": (b"{}", b"Expect: a miracle"),
+}
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def test_body_that_is_none_is_refused(body, caplog):
+    async def test():
+        async with serving(token=TOKEN) as browser:
+            assert_refused(await ask(browser, post(browser, *body)), caplog)
+            assert await browser.sign_in(TOKEN) == 204
+
+    run(test)
+
+
+COOKIES = [b"\xff\xfe", b'"\\377\\376"', b"\xed\xa0\x80", b"=;=;=", b"a" * 4000]
+
+
+@pytest.mark.parametrize("cookie", COOKIES, ids=range(len(COOKIES)))
+def test_cookie_that_is_no_text_is_refused(cookie, caplog):
+    async def test():
+        async with serving(token=TOKEN) as browser:
+            field = b"Cookie: pose-webcam-%d=%s" % (port_of(browser), cookie)
+            assert_refused(await ask(browser, head(browser, "GET /session HTTP/1.1", field)), caplog)
+
+    run(test)
+
+
+NO_REQUESTS = {
+    "encryption": b"\x16\x03\x01\x02\x00\r\n\r\n",
+    "a long line": b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\n\r\n",
+    "many fields": b"GET / HTTP/1.1\r\n" + b"".join(b"X-%d: 1\r\n" % n for n in range(300)) + b"\r\n",
+    "two lengths": b"POST /session HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+    "length and chunks": b"POST /session HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "a zero byte": b"GET / HTTP/1.1\r\nHost: local\x00host\r\n\r\n",
+    "another method": b"BREW / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "another protocol": b"GET / RTSP/1.0\r\n\r\n",
+    "no host": b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n",
+    "a host of bytes": b"GET / HTTP/1.1\r\nHost: \xff\xfe\r\nConnection: close\r\n\r\n",
+    "an address that is none": b"GET http://[::1 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a tunnel": b"CONNECT localhost:22 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("request_", NO_REQUESTS.values(), ids=NO_REQUESTS)
+def test_what_is_no_request_is_refused_with_our_headers(request_, caplog):
+    async def test():
+        async with serving() as browser:
+            assert_refused(await ask(browser, request_), caplog)
+
+    run(test)
+
+
+def test_bad_chunks_are_refused(caplog):
+    async def test():
+        async with serving(token=TOKEN) as browser:
+            request = head(browser, "POST /session HTTP/1.1", b"Transfer-Encoding: chunked") + b"zz\r\n{}\r\n0\r\n\r\n"
+            assert_refused(await ask(browser, request), caplog)
+
+    run(test)
+
+
+def reset(port: int, data: bytes, **_) -> None:
+    """Send, and break off with a reset in place of an end."""
+    with socket.create_connection(("127.0.0.1", port)) as guest:
+        guest.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        guest.sendall(data)
+
+
+def upgrade(browser) -> bytes:
+    return (
+        head(browser, "GET /live HTTP/1.1", b"Upgrade: websocket", b"Sec-WebSocket-Version: 13")
+        .replace(b"Connection: close", b"Connection: Upgrade")
+        .replace(b"\r\n\r\n", b"\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
+    )
+
+
+@pytest.mark.parametrize("source", [False, True], ids=["camera", "source"])
+def test_guests_that_reset_during_the_handshake_leave_no_trace(source, caplog):
+    async def test():
+        async with serving(source=Clip() if source else None, clients=8) as browser:
+            port, whole = port_of(browser), upgrade(browser)
+            for round_ in range(40):
+                await asyncio.to_thread(reset, port, whole if round_ % 2 else whole[: 20 + round_])
+            async with asyncio.timeout(10):
+                while browser.server._sockets:
+                    await asyncio.sleep(0.01)
+            async with browser.live() as live:
+                await receive(live, "hello")
+
+    run(test)
+    assert [record for record in caplog.records if record.exc_info or record.levelno >= logging.ERROR] == []
+
+
+@pytest.mark.parametrize(
+    "begun", [b"", b"GET /", b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ", b"POST /session"], ids=range(4)
+)
+def test_half_a_request_has_its_time(begun, monkeypatch):
+    monkeypatch.setattr(door_module, "PATIENCE", 0.4)
+    monkeypatch.setattr(door_module, "TURN_SECONDS", 0.1)
+
+    async def test():
+        async with serving() as browser:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port_of(browser))
+            writer.write(begun)
+
+            async def trickle() -> None:  # which does not prolong it
+                while begun:
+                    await asyncio.sleep(0.05)
+                    writer.write(b"a")
+
+            task = asyncio.create_task(trickle())
+            with contextlib.suppress(ConnectionError):
+                assert await asyncio.wait_for(reader.read(), 5) == b""
+            task.cancel()
+            writer.close()
+
+    run(test)
+
+
+def test_half_a_body_has_its_time(monkeypatch, caplog):
+    monkeypatch.setattr("pose.web.server.PATIENCE", 0.3)
+
+    async def test():
+        async with serving(token=TOKEN) as browser:
+            request = post(browser, b"{}" + b" " * 100)
+            assert_refused(await ask(browser, request[:-50]), caplog)
+
+    run(test)
+
+
+def test_answer_that_nobody_takes_has_its_time(monkeypatch):
+    monkeypatch.setattr(door_module, "PATIENCE", 0.5)
+    monkeypatch.setattr("pose.web.server.ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(door_module, "TURN_SECONDS", 0.1)
+
+    async def test():
+        async with serving() as browser:
+            with socket.socket() as guest:
+                guest.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                guest.setblocking(False)
+                events = asyncio.get_running_loop()
+                await events.sock_connect(guest, ("127.0.0.1", port_of(browser)))
+                with contextlib.suppress(ConnectionError, TimeoutError):
+                    async with asyncio.timeout(5):
+                        while True:  # asks, and reads nothing
+                            await events.sock_sendall(guest, b"GET /static/main.js HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                async with asyncio.timeout(5):
+                    while browser.server.door._visitors:
+                        await asyncio.sleep(0.05)
+
+    run(test)
+
+
+def test_idle_guests_make_room_for_those_who_ask(monkeypatch, caplog):
+    monkeypatch.setattr(door_module, "MOST_CONNECTIONS", 20)
+
+    async def test():
+        async with serving() as browser, browser.live() as live:
+            await receive(live, "hello")
+            idle = []
+            for number in range(60):
+                _, writer = await asyncio.open_connection("127.0.0.1", port_of(browser))
+                writer.write(b"" if number % 2 else b"GET / HTTP/1.1\r\nHost: lo")
+                idle.append(writer)
+                if number % 10 == 0:
+                    async with browser.get("/", Connection="close") as page:
+                        assert page.status == 200
+            assert len(browser.server.door._visitors) <= 20
+            await live.send_bytes(picture_message(1))  # who is inside stays
+            assert (await receive(live, "result"))[0]["number"] == 0
+            for writer in idle:
+                writer.close()
+
+    run(test)
+    lines = [record.getMessage() for record in caplog.records if record.name == "pose.web"]
+    assert len(lines) == 1
+    assert "closed to make room" in lines[0]
+
+
+def test_whatever_happens_is_one_line_a_minute(monkeypatch, caplog):
+    monkeypatch.setattr(tally_module, "SETTLE_SECONDS", 0.05)
+    monkeypatch.setattr(tally_module, "LINE_SECONDS", 1.0)
+
+    async def test():
+        tally = tally_module.Tally()
+        for _ in range(15):
+            for _ in range(100):
+                tally.count("sent what is no HTTP")
+            tally.count("broke off")
+            await asyncio.sleep(0.1)
+        tally.close()
+        tally.close()
+
+    run(test)
+    lines = [record.getMessage() for record in caplog.records]
+    assert 2 <= len(lines) <= 4
+    assert sum(int(line.split("line: ")[1].split()[0]) for line in lines) == 1500
+
+
+def test_error_of_our_own_is_told_with_its_place_and_the_server_goes_on(monkeypatch, caplog):
+    async def broken(self, request):
+        raise KeyError("ours")
+
+    monkeypatch.setattr("pose.web.server.WebServer._session", broken)
+
+    async def test():
+        async with serving() as browser:
+            for _ in range(3):
+                async with browser.get("/session") as answer:
+                    assert answer.status == 500
+                    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+                    assert "ours" not in await answer.text()
+            async with browser.get("/") as page:
+                assert page.status == 200
+
+    run(test)
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert "3 failed here (KeyError: 'ours', test_web_hostile.py, line" in line
