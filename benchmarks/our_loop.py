@@ -52,7 +52,6 @@ def loop_all(clip: str, out: Path) -> Callable[[], None]:
             size = source.info.size
             info = RunInfo(
                 source=source.name,
-                image_size=size,
                 fps=source.info.fps,
                 camera=pipeline.camera(size),
                 skeleton=pipeline.skeleton,

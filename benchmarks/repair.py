@@ -29,6 +29,7 @@ from pose_datasets.mocap import Clip
 from pose_datasets.synthesis import SynthesisConfig, evaluation_batches
 from pose_datasets.training import MocapConfig, MocapSource
 
+from pose.camera import Camera
 from pose.lifter.torch_lifter import TorchLifter
 from pose.repair.person import WHOLE_VIEW, repair
 from pose.repair.swaps import SwapFinder, limb_pairs
@@ -38,6 +39,7 @@ from pose.training.measure import measure
 
 Mask = NDArray[np.bool_]
 LOOKAHEADS = {"whole": np.inf, f"{WHOLE_VIEW:.1f} s": WHOLE_VIEW, "0.3 s": 0.3, "live": 0.0}
+ANY_CAMERA = Camera.of((1, 1))  # repair does not look at it
 SHARE = 0.05  # of the time, for each kind of exchange
 SECONDS = 0.12  # of a burst, in the mean
 SWAPPED = "detector, injected swaps"
@@ -121,7 +123,7 @@ def of_networks(tracks: list[Track]) -> dict[str, list[tuple[Sequence2D, Mask]]]
         for n, name in enumerate(NETWORKS):
             own = np.stack([swapped(track, n, pairs) for pairs in PAIRS.values()], axis=1)
             xy, scores = track.xy[n].astype(np.float32), track.scores[n].astype(np.float32)
-            sequences[name].append((Sequence2D(xy, scores, track.times.astype(float), (1, 1), "h36m17"), own))
+            sequences[name].append((Sequence2D(xy, scores, track.times.astype(float), ANY_CAMERA, "h36m17"), own))
     return sequences
 
 
@@ -134,8 +136,8 @@ def of_recordings(clips: list[Clip], fps: float) -> list[tuple[Sequence2D, Mask]
 
 def rows_of(batch: LiftBatch) -> Iterator[Sequence2D]:
     for i, valid in enumerate(batch.valid):
-        size = int(batch.image_size[i, 0]), int(batch.image_size[i, 1])
-        yield Sequence2D(batch.keypoints[i][valid], batch.scores[i][valid], batch.times[i][valid], size, "h36m17")
+        camera = Camera.of((int(batch.image_size[i, 0]), int(batch.image_size[i, 1])))
+        yield Sequence2D(batch.keypoints[i][valid], batch.scores[i][valid], batch.times[i][valid], camera, "h36m17")
 
 
 def swap_table(groups: dict[str, list[tuple[Sequence2D, Mask]]]) -> list[str]:

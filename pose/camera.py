@@ -1,6 +1,8 @@
 """Cameras and projection. Camera frame: x right, y down, z forward; metres. Pixels: (0, 0) is a pixel's centre."""
 
 import math
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +12,52 @@ F64 = NDArray[np.float64]
 # Without calibration the longer side of the picture is taken to span this angle. Phones and webcams lie between 55
 # and 80 degrees, film lenses below; the error made is one of scale and distance, and the output states the assumption.
 ASSUMED_FOV_DEGREES = 55.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Camera:
+    """The pinhole camera that took a picture, and whether it is known.
+
+    matrix: (3, 3) px, its intrinsics. known: False where they follow from the assumed field of view; sizes and
+    distances in space are then right only up to that assumption. size: (width, height) px of the picture.
+    """
+
+    matrix: F64
+    known: bool
+    size: tuple[int, int]
+
+    def __post_init__(self) -> None:
+        if self.matrix.shape != (3, 3):
+            raise ValueError(f"intrinsics: expected shape (3, 3), got {self.matrix.shape}")
+
+    @classmethod
+    def of(cls, size: tuple[int, int], intrinsics: F64 | None = None) -> Self:
+        """The camera of pictures of (width, height) px. intrinsics: (3, 3) px; None assumes a field of view."""
+        if intrinsics is None:
+            return cls(intrinsics_from_fov(size), False, size)
+        return cls(np.asarray(intrinsics, np.float64), True, size)
+
+    @property
+    def fov_degrees(self) -> float:
+        """The angle that the longer side of the picture spans."""
+        longer = max(self.size)
+        focal = self.matrix[0, 0] if self.size[0] == longer else self.matrix[1, 1]
+        return math.degrees(2 * math.atan(longer / 2 / focal))
+
+    def mirrored(self) -> "Camera":
+        """The camera that sees the mirrored picture."""
+        matrix = self.matrix.copy()
+        matrix[0, 2] = self.size[0] - 1 - matrix[0, 2]
+        return Camera(matrix, self.known, self.size)
+
+
+def check_intrinsics(matrix: F64) -> None:
+    """Raises ValueError unless `matrix` is (3, 3) and a pinhole camera without skew."""
+    if matrix.shape != (3, 3):
+        raise ValueError(f"intrinsics: expected shape (3, 3), got {matrix.shape}")
+    focal, rest = matrix[[0, 1], [0, 1]], matrix[[0, 1, 2, 2, 2], [1, 0, 0, 1, 2]]
+    if not np.isfinite(matrix).all() or not (focal > 0).all() or not (rest == [0, 0, 0, 0, 1]).all():
+        raise ValueError("intrinsics: expected [[fx, 0, cx], [0, fy, cy], [0, 0, 1]] with fx and fy above 0")
 
 
 def intrinsics_from_fov(image_size: tuple[int, int], fov_degrees: float = ASSUMED_FOV_DEGREES) -> F64:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.builders import DETECTORS, ESTIMATORS, ONE_PASS, build
-from pose.camera import intrinsics_from_fov
+from pose.camera import Camera
 from pose.config import (
     AUTO_LIFTER,
     PipelineConfig,
@@ -26,7 +26,7 @@ from pose.config import (
     one_pass_model,
 )
 from pose.errors import UsageError
-from pose.files import CameraInfo, ModelInfo
+from pose.files import ModelInfo
 from pose.incoming import IncomingFrames
 from pose.networks.input import shared_uploads
 from pose.people.follow import PeopleTracker
@@ -77,7 +77,7 @@ class Pipeline:
         if config.lifter == AUTO_LIFTER:
             config = replace(config, lifter="stream" if live else "offline")
         self.config, self.stand_in = choose_detector(config)
-        self.intrinsics = intrinsics
+        self._intrinsics = intrinsics
         self.times = StageTimes()
         self.turn = threading.Lock()
         self.device = resolve_device(config.device)
@@ -88,7 +88,7 @@ class Pipeline:
         self.finder, self.skeleton, self.people_stage = _people_stages(self.config, self.times, warm=live)
         seed_torch(config.seed)
         if live:
-            warm_up_lifter(self.lifter_stage((256, 256)), len(self.skeleton))
+            warm_up_lifter(self.lifter_stage(self.camera((256, 256))), len(self.skeleton))
 
     @classmethod
     def from_preset(
@@ -103,34 +103,31 @@ class Pipeline:
         known = tuple(ModelInfo(role, name, sha256_of(file)) for role, name, file in model_files(self.config))
         return (*known, ModelInfo("lifter", self._lifter.name, self._lifter.sha256))
 
-    def camera(self, image_size: tuple[int, int]) -> CameraInfo:
+    def camera(self, image_size: tuple[int, int]) -> Camera:
         """The camera that the 3D of a picture of (width, height) px refers to."""
-        if self.intrinsics is not None:
-            return CameraInfo(self.intrinsics, known=True)
-        return CameraInfo(intrinsics_from_fov(image_size), known=False)
+        return Camera.of(image_size, self._intrinsics)
 
-    def lifter_stage(self, image_size: tuple[int, int]) -> LifterStage:
-        """The lifter for pictures of (width, height) px, with nobody's past; it repairs what it lifts, if so set."""
-        stage = self._bare_lifter_stage(image_size)
+    def lifter_stage(self, camera: Camera) -> LifterStage:
+        """The lifter for the pictures of a camera, with nobody's past; it repairs what it lifts, if so set."""
+        stage = self._bare_lifter_stage(camera)
         if self.config.constant_bones and not self._lifter.streaming:
             from pose.refining import RefinedLifter
 
-            stage = RefinedLifter(stage, self.skeleton, image_size)
+            stage = RefinedLifter(stage, self.skeleton, camera)
         if not self.config.repair:
             return stage
         from pose.repair.person import WHOLE_VIEW, RepairedLifter
 
         return RepairedLifter(stage, self.skeleton, 0.0 if self._lifter.streaming else WHOLE_VIEW)
 
-    def _bare_lifter_stage(self, image_size: tuple[int, int]) -> LifterStage:
+    def _bare_lifter_stage(self, camera: Camera) -> LifterStage:
         if self._lifter.streaming:
             from pose.lifter.stream import LifterStream, StreamLifter
 
-            lookahead = self.config.lookahead
-            return StreamLifter(LifterStream(self._lifter, self.skeleton, image_size, self.intrinsics, lookahead))
+            return StreamLifter(LifterStream(self._lifter, self.skeleton, camera, self.config.lookahead))
         from pose.lifter.offline import OfflineLifter
 
-        return OfflineLifter(self._lifter, self.skeleton, image_size, self.intrinsics)
+        return OfflineLifter(self._lifter, self.skeleton, camera)
 
     def session(self, image_size: tuple[int, int]) -> "Session":
         """A new stream of pictures of (width, height) px, with identities of its own."""
@@ -155,7 +152,8 @@ class Pipeline:
 class Session:
     """One stream in flight: the state of identities and of the lifter. Live and offline drivers both push frames.
 
-    `push` is `track` and `lift` one after the other; two threads that do one each let them overlap.
+    `push` is `track` and `lift` one after the other; two threads that do one each let them overlap. camera: that the 3D
+    refers to.
     """
 
     def __init__(self, pipeline: Pipeline, image_size: tuple[int, int]) -> None:
@@ -165,7 +163,8 @@ class Session:
         self._skeleton = pipeline.skeleton
         self._overlays: dict[bool, Overlay] = {}
         self._people = pipeline.people_stage()
-        self._lifter = pipeline.lifter_stage(image_size)
+        self.camera = pipeline.camera(image_size)
+        self._lifter = pipeline.lifter_stage(self.camera)
 
     def push(self, frame: Frame) -> list[FrameResult]:
         """Take the next frame; return the frames that are final now, oldest first.

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from pose.camera import Camera
 from pose.refine import Body, body_of, on_body
 from pose.sequences import Sequence2D, Sequence3D
 from pose.skeletons import Skeleton
@@ -21,11 +22,11 @@ SECONDS = 10.0  # of a person that say what body it is; later frames do not chan
 class RefinedLifter:
     """A lifter (`pose.stages.LifterStage`) whose people have one body each, as `pose.refine.refine` gives it.
 
-    skeleton: of the keypoints. image_size: (width, height) px.
+    skeleton: of the keypoints. camera: that sees them.
     """
 
-    def __init__(self, lifter: LifterStage, skeleton: Skeleton, image_size: tuple[int, int]) -> None:
-        self._lifter, self._skeleton, self._image_size = lifter, skeleton, image_size
+    def __init__(self, lifter: LifterStage, skeleton: Skeleton, camera: Camera) -> None:
+        self._lifter, self._skeleton, self._camera = lifter, skeleton, camera
         self._people: dict[int, _Person] = {}
         self._waiting: deque[FrameResult] = deque()
 
@@ -66,7 +67,7 @@ class RefinedLifter:
         keypoints, scores = (
             np.stack([getattr(result.people, name)[row] for result, row in frames]) for name in ("keypoints", "scores")
         )
-        return body_of(lifted, Sequence2D(keypoints, scores, lifted.times, self._image_size, self._skeleton.name))
+        return body_of(lifted, Sequence2D(keypoints, scores, lifted.times, self._camera, self._skeleton.name))
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.camera import Camera
 from pose.skeletons import H36M17, get_skeleton
 from pose.types import F32, check_shape
 
@@ -19,24 +20,20 @@ _SIDES = np.array([-1, 1, 1], np.float32)
 class Sequence2D:
     """One person over time.
 
-    keypoints: (T, J, 2) px. scores: (T, J), 0 where not seen. times: (T,) float64 s, strictly increasing.
-    image_size: (width, height) px. skeleton: a name in `pose.skeletons.SKELETONS`. intrinsics: (3, 3) px, or None when
-    the camera is unknown.
+    keypoints: (T, J, 2) px. scores: (T, J), 0 where not seen. times: (T,) float64 s, strictly increasing. camera: that
+    took the pictures. skeleton: a name in `pose.skeletons.SKELETONS`.
     """
 
     keypoints: F32
     scores: F32
     times: NDArray[np.float64]
-    image_size: tuple[int, int]
+    camera: Camera
     skeleton: str
-    intrinsics: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         t, j = self.scores.shape
         check_shape(self, "keypoints", (t, j, 2))
         check_shape(self, "times", (t,))
-        if self.intrinsics is not None:
-            check_shape(self, "intrinsics", (3, 3))
         if not np.isfinite(self.times).all() or not (np.diff(self.times) > 0).all():
             raise ValueError("Sequence2D.times: time stamps must increase strictly")
 
@@ -93,15 +90,10 @@ class LiftBatch:
 
 def mirror_picture(sequence: Sequence2D) -> Sequence2D:
     """The same person in the mirrored picture: left joints become right ones, and the lens mirrors with them."""
-    last = sequence.image_size[0] - 1
     order = list(get_skeleton(sequence.skeleton).flip_order)
-    lens = sequence.intrinsics
-    if lens is not None:
-        lens = lens.copy()
-        lens[0, 2] = last - lens[0, 2]
     keypoints = sequence.keypoints[:, order] * _SIDES[:2]
-    keypoints[..., 0] += last
-    return replace(sequence, keypoints=keypoints, scores=sequence.scores[:, order], intrinsics=lens)
+    keypoints[..., 0] += sequence.camera.size[0] - 1
+    return replace(sequence, keypoints=keypoints, scores=sequence.scores[:, order], camera=sequence.camera.mirrored())
 
 
 def mirror_poses(poses: F32) -> F32:

@@ -29,7 +29,7 @@ class DepthLifter(ConstantLifter):
     """Answers with the 2D itself: each pixel's ray at 5 m. Equivariant to mirroring, as a good lifter should be."""
 
     def _answer(self, sequence):
-        lens = sequence.intrinsics
+        lens = sequence.camera.matrix
         rays = (sequence.keypoints - lens[:2, 2]) / [lens[0, 0], lens[1, 1]]
         points = np.concatenate([5 * rays, np.full((*rays.shape[:2], 1), 5.0)], axis=-1).astype(np.float32)
         joints = points - points[:, :1]

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from pose.camera import intrinsics_from_fov, project
-from pose.files import CameraInfo, ModelInfo, RunInfo
+from pose.camera import Camera, intrinsics_from_fov, project
+from pose.files import ModelInfo, RunInfo
 from pose.skeletons import BLAZEPOSE33, H36M17, Skeleton
 from pose.types import F32, FrameResult, People, Poses3D
 
@@ -23,9 +23,8 @@ STANDING = np.array(
 def run_info(skeleton: Skeleton = BLAZEPOSE33, size: tuple[int, int] = SIZE) -> RunInfo:
     return RunInfo(
         source='a "clip".mp4',
-        image_size=size,
         fps=25.0,
-        camera=CameraInfo(intrinsics_from_fov(size), known=False),
+        camera=Camera.of(size),
         skeleton=skeleton,
         models=(ModelInfo("lifter", "tiny", "0f" * 32),),
         settings={"max_people": 3},

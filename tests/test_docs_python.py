@@ -32,9 +32,10 @@ frames = [(seen, np.ones((2, 17), np.float32), index / 30) for index in range(8)
 """
 SEQUENCE = """
 import numpy as np
+from pose.camera import Camera
 from pose.sequences import Sequence2D
 seen = np.random.default_rng(0).uniform(100, 400, (20, 17, 2)).astype(np.float32)
-sequence = Sequence2D(seen, np.ones((20, 17), np.float32), np.arange(20) / 30, (640, 480), "coco17")
+sequence = Sequence2D(seen, np.ones((20, 17), np.float32), np.arange(20) / 30, Camera.of((640, 480)), "coco17")
 """
 DETECTOR = """
 import shutil

@@ -228,4 +228,4 @@ def test_models_are_named_with_their_hashes(pipeline, weights_dir):
 
 def test_unknown_camera_is_said(pipeline):
     assert not pipeline.camera((640, 480)).known
-    assert pipeline.camera((640, 480)).fov_degrees((640, 480)) == pytest.approx(55)
+    assert pipeline.camera((640, 480)).fov_degrees == pytest.approx(55)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pose.camera import intrinsics_from_fov, project
+from pose.camera import Camera, intrinsics_from_fov, project
 from pose.evaluation.angles import flexion
 from pose.refine import body_of, bone_lengths, constant_bones, refine
 from pose.refining import SECONDS, RefinedLifter
@@ -126,7 +126,7 @@ STANDING = np.array(
 def seen_of(joints, scores=1.0):
     pixels = project(joints.astype(np.float64) + np.array([0, 0, 3.0]), INTRINSICS).astype(np.float32)
     return Sequence2D(pixels, np.full(pixels.shape[:2], scores, np.float32), np.arange(len(pixels)) / 30,
-                      (1280, 720), "h36m17", INTRINSICS)  # fmt: skip
+                      Camera.of((1280, 720), INTRINSICS), "h36m17")  # fmt: skip
 
 
 def test_legs_that_the_picture_shows_straight_become_straight():
@@ -191,7 +191,7 @@ def test_the_stage_gives_what_refine_gives_for_whole_tracks_with_a_bounded_delay
         bends = np.where(np.arange(frames) % 20 < 10, 0.0, 40.0)
         poses[number] = leg_pose(bends, 20.0) * rng.normal(1, 0.02, (frames, 1, 1))
         pixels[number] = seen_of(leg_pose(bends, 0.0)).keypoints
-    stage = RefinedLifter(Scripted(poses), H36M17, (1280, 720))
+    stage = RefinedLifter(Scripted(poses), H36M17, Camera.of((1280, 720)))
     results, waiting = [], 0
     for index in range(frames):
         results += stage.push(people_of(index, {n: pixels[n][index] for n, span in spans.items() if index in span}))
@@ -211,7 +211,7 @@ def test_the_stage_gives_what_refine_gives_for_whole_tracks_with_a_bounded_delay
 def test_the_stage_keeps_the_body_of_the_first_seconds_and_does_not_hold_the_video():
     frames = 900
     joints = leg_pose(np.zeros(frames), 0.0) * np.linspace(1, 1.3, frames)[:, None, None]
-    stage = RefinedLifter(Scripted({1: joints}), H36M17, (1280, 720))
+    stage = RefinedLifter(Scripted({1: joints}), H36M17, Camera.of((1280, 720)))
     results = []
     for index in range(frames):
         results += stage.push(people_of(index, {1: seen_of(joints[:1]).keypoints[0]}))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from benchmark_files import walker
 
+from pose.camera import Camera
 from pose.sequences import Sequence2D, Sequence3D, mirror_answer, mirror_picture, mirror_poses
 from pose.skeletons import COCO17, H36M17
 
@@ -18,26 +19,29 @@ def seen(body, lens):
 
 @pytest.fixture
 def observed():
-    return Sequence2D(seen(BODY, LENS), np.ones((4, 17), np.float32), np.arange(4.0), (1000, 1002), H36M17.name, LENS)
+    return Sequence2D(
+        seen(BODY, LENS), np.ones((4, 17), np.float32), np.arange(4.0), Camera.of((1000, 1002), LENS), H36M17.name
+    )
 
 
 def test_mirroring_twice_changes_nothing(observed):
     back = mirror_picture(mirror_picture(observed))
     assert np.allclose(back.keypoints, observed.keypoints, atol=1e-3)
-    assert np.allclose(back.intrinsics, LENS)
+    assert np.allclose(back.camera.matrix, LENS)
 
 
 def test_mirrored_picture_shows_the_mirrored_body(observed):
     picture = mirror_picture(observed)
-    assert np.allclose(seen(mirror_poses(BODY), picture.intrinsics), picture.keypoints, atol=1e-3)
+    assert np.allclose(seen(mirror_poses(BODY), picture.camera.matrix), picture.keypoints, atol=1e-3)
 
 
 def test_mirroring_follows_the_skeleton_and_an_unknown_lens(rng):
     pixels = rng.uniform(0, 640, (3, 17, 2)).astype(np.float32)
     scores = rng.uniform(size=(3, 17)).astype(np.float32)
-    picture = mirror_picture(Sequence2D(pixels, scores, np.arange(3.0), (640, 480), COCO17.name))
+    picture = mirror_picture(Sequence2D(pixels, scores, np.arange(3.0), Camera.of((640, 480)), COCO17.name))
     left, right = COCO17.index("left_wrist"), COCO17.index("right_wrist")
-    assert picture.intrinsics is None
+    assert not picture.camera.known
+    np.testing.assert_array_equal(picture.camera.matrix, Camera.of((640, 480)).matrix)
     assert np.allclose(picture.keypoints[:, left], [639, 0] + pixels[:, right] * [-1, 1])
     assert np.array_equal(picture.scores[:, left], scores[:, right])
 
@@ -54,10 +58,10 @@ def test_answer_gives_left_back_to_left(rng):
 def test_frames_of_a_sequence_are_a_sequence():
     times = np.arange(6) / 25
     whole = Sequence2D(np.arange(6 * 34, dtype=np.float32).reshape(6, 17, 2), np.ones((6, 17), np.float32), times,
-                       (640, 480), "h36m17", np.eye(3))  # fmt: skip
+                       Camera.of((640, 480), np.eye(3)), "h36m17")  # fmt: skip
     part = whole[2:5]
     assert len(part) == 3
     np.testing.assert_array_equal(part.keypoints, whole.keypoints[2:5])
     np.testing.assert_array_equal(part.times, times[2:5])
-    assert (part.image_size, part.skeleton, part.intrinsics) == (whole.image_size, whole.skeleton, whole.intrinsics)
+    assert (part.camera, part.skeleton) == (whole.camera, whole.skeleton)
     assert len(whole[4:]) == 2

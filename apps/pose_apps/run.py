@@ -289,7 +289,6 @@ def _run_info(source: "Source", pipeline: "Pipeline", config: RunConfig) -> "Run
     span = {"start": config.start, "end": config.end if math.isfinite(config.end) else None}
     return RunInfo(
         source=source.name,
-        image_size=source.info.size,
         fps=source.info.fps,
         camera=pipeline.camera(source.info.size),
         skeleton=pipeline.skeleton,
@@ -309,7 +308,7 @@ def _draw_overlay(source: "Source", spool: "ResultSpool", info: "RunInfo", path:
     from pose.video import VideoWriter
     from pose.view.overlay import Overlay
 
-    overlay, video = Overlay(info.image_size, info.skeleton), source.info
+    overlay, video = Overlay(info.camera.size, info.skeleton), source.info
     frames = prefetch(source.replay(), StageTimes(), threading.Event())
     with VideoWriter(path, overlay.output_size, fps=video.fps, time_base=video.time_base, sound=source.sound) as writer:
 

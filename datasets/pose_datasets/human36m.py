@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.camera import Camera
 from pose.errors import PoseError, UsageError
 from pose.labelled import LabelledSequence, check_metres, check_pixels
 from pose.sequences import Sequence2D
@@ -44,7 +45,7 @@ FILES_2D = {"gt": "data_2d_h36m_gt.npz", "cpn": "data_2d_h36m_cpn_ft_h36m_dbb.np
 
 
 @dataclass(frozen=True, slots=True)
-class Camera:
+class StudioCamera:
     """A calibrated camera: X_camera = rotation (X_world - position), then the lens.
 
     id: of the Human3.6M camera. size: (width, height) px. focal, centre: (2,) px. radial: k1, k2, k3. tangential: p1,
@@ -61,9 +62,10 @@ class Camera:
     position: F64
 
     @property
-    def intrinsics(self) -> F64:
-        """(3, 3) px of the lens without its distortion."""
-        return np.array([[self.focal[0], 0, self.centre[0]], [0, self.focal[1], self.centre[1]], [0, 0, 1.0]])
+    def ideal(self) -> Camera:
+        """The camera with a lens without distortion."""
+        matrix = np.array([[self.focal[0], 0, self.centre[0]], [0, self.focal[1], self.centre[1]], [0, 0, 1.0]])
+        return Camera.of(self.size, matrix)
 
     def to_camera(self, points: NDArray[np.floating]) -> F64:
         """(..., 3) m from the world to the camera frame."""
@@ -86,7 +88,7 @@ class Camera:
         return np.stack([x * factor + p1 * square, y * factor + p2 * square], axis=-1)
 
     def undistort(self, pixels: NDArray[np.floating]) -> F64:
-        """(..., 2) px to where the lens without distortion, `intrinsics`, would have put them.
+        """(..., 2) px to where the lens without distortion, `ideal`, would have put them.
 
         The inverse of `distort` by fixed-point steps, which end when none is longer than 1e-7 px.
         """
@@ -101,7 +103,7 @@ class Camera:
 
 
 @functools.cache
-def load_cameras() -> dict[str, tuple[Camera, ...]]:
+def load_cameras() -> dict[str, tuple[StudioCamera, ...]]:
     """The four cameras of each subject of the split, in the order of the 2D files."""
     text = resources.files("pose_datasets").joinpath("human36m_cameras.json").read_text("utf-8")
     data = json.loads(text)
@@ -111,8 +113,8 @@ def load_cameras() -> dict[str, tuple[Camera, ...]]:
     }
 
 
-def _camera(lens: dict[str, Any], place: dict[str, Any]) -> Camera:
-    return Camera(
+def _camera(lens: dict[str, Any], place: dict[str, Any]) -> StudioCamera:
+    return StudioCamera(
         id=lens["id"],
         size=(lens["res_w"], lens["res_h"]),
         focal=np.array(lens["focal_length"]),
@@ -180,7 +182,7 @@ def _of(table: dict[str, Any], name: str, source: str) -> Any:
     return table[name]
 
 
-def _sequence(subject: str, take: str, camera: Camera, world: F32, pixels: F32) -> LabelledSequence:
+def _sequence(subject: str, take: str, camera: StudioCamera, world: F32, pixels: F32) -> LabelledSequence:
     key = f"{subject}/{take}/{camera.id}"
     frames = len(world)
     _require_numbers(pixels, (len(H36M17), 2), f"{key}, 2D")
@@ -194,9 +196,8 @@ def _sequence(subject: str, take: str, camera: Camera, world: F32, pixels: F32) 
         keypoints=camera.undistort(pixels).astype(np.float32),
         scores=np.ones(pixels.shape[:2], np.float32),
         times=np.arange(frames) / FPS,
-        image_size=camera.size,
+        camera=camera.ideal,
         skeleton=H36M17.name,
-        intrinsics=camera.intrinsics,
     )
     truth = camera.to_camera(world[:, KEPT_JOINTS]).astype(np.float32)
     return LabelledSequence(key, subject, take.split(" ")[0], camera.id, observed, truth, np.ones(frames, bool))

@@ -23,7 +23,7 @@ from pose.skeletons import H36M17
 from pose.system.archives import open_arrays
 from pose.system.whole_file import whole_file
 from pose.types import F32
-from pose_datasets.human36m import ACTIONS, FPS, Camera, canonical_take, load_cameras, require_pixels
+from pose_datasets.human36m import ACTIONS, FPS, StudioCamera, canonical_take, load_cameras, require_pixels
 from pose_datasets.pickles import load_pickle
 
 F64 = NDArray[np.float64]
@@ -185,7 +185,7 @@ def _subject(source: str) -> str:
     return f"S{int(parts[1])}"
 
 
-def _camera(table: Table, rows: slice) -> Camera:
+def _camera(table: Table, rows: slice) -> StudioCamera:
     name, source = str(table["camera_name"][rows.start]), str(table["source"][rows.start])
     for camera in load_cameras()[_subject(source)]:
         if camera.id == name:
@@ -200,12 +200,11 @@ def _action(name: str, source: str) -> str:
     return action
 
 
-def _observed(table: Table, rows: slice, camera: Camera) -> Sequence2D:
+def _observed(table: Table, rows: slice, camera: StudioCamera) -> Sequence2D:
     return Sequence2D(
         keypoints=camera.undistort(table["joint_2d"][rows]).astype(np.float32),
         scores=np.clip(table["confidence"][rows], 0, 1).astype(np.float32),
         times=np.arange(rows.stop - rows.start) / FPS,
-        image_size=camera.size,
+        camera=camera.ideal,
         skeleton=H36M17.name,
-        intrinsics=camera.intrinsics,
     )

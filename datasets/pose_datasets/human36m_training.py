@@ -128,16 +128,15 @@ def collate(windows: Sequence[Window], frames: int) -> LiftBatch:
 
     poses = filled([one.truth for one in windows], "edge")
     seen = [one.observed for one in windows]
-    lenses = np.stack([one.intrinsics for one in seen if one.intrinsics is not None])
     return LiftBatch(
         keypoints=filled([one.keypoints for one in seen]),
         scores=filled([one.scores for one in seen]),
         derived=np.zeros(len(windows), bool),
         times=np.tile(np.arange(frames) / human36m.FPS, (len(windows), 1)),
         valid=filled([one.counted for one in windows]),
-        intrinsics=lenses,
-        intrinsics_known=np.ones(len(windows), bool),
-        image_size=np.array([one.image_size for one in seen], np.float32),
+        intrinsics=np.stack([one.camera.matrix for one in seen]),
+        intrinsics_known=np.array([one.camera.known for one in seen]),
+        image_size=np.array([one.camera.size for one in seen], np.float32),
         joints=poses - poses[:, :, :1],
         root=poses[:, :, 0],
     )

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.camera import Camera
 from pose.errors import PoseError, UsageError
 from pose.labelled import LabelledSequence, check_metres
 from pose.sequences import Sequence2D
@@ -95,13 +96,13 @@ def _sequence(path: Path, truth: str, fps: float) -> LabelledSequence:
         check_metres(poses[counted], f"{path}, {truth} (as millimetres)")
     except ValueError as error:
         raise PoseError(str(error)) from error
+    lens = fit_pinhole(true[counted], pixels[counted]) if counted.any() else None
     observed = Sequence2D(
         keypoints=np.nan_to_num(pixels).astype(np.float32),
         scores=np.isfinite(pixels).all(axis=-1).astype(np.float32),
         times=np.arange(len(pixels)) / fps,
-        image_size=IMAGE_SIZES.get(name, STUDIO_SIZE),
+        camera=Camera.of(IMAGE_SIZES.get(name, STUDIO_SIZE), lens),
         skeleton=H36M17.name,
-        intrinsics=fit_pinhole(true[counted], pixels[counted]) if counted.any() else None,
     )
     return LabelledSequence(name, name, name, "0", observed, poses, counted)
 

@@ -44,7 +44,7 @@ def poses_key(pipeline: Pipeline, source: Source, people: str) -> str:
     camera = pipeline.camera(source.info.size)
     lifter = next(model for model in pipeline.models if model.role == "lifter")
     config = {name: value for name, value in asdict(pipeline.config).items() if name not in FILES}
-    seen = [camera.intrinsics.tolist(), source.info.size]
+    seen = [camera.matrix.tolist(), camera.known, camera.size]
     return hash_of(["poses", people, config, lifter.name, lifter.sha256, seen, _names(Poses3D)])
 
 

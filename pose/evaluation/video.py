@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.camera import project
+from pose.camera import Camera, project
 from pose.errors import PoseError
 from pose.labelled import LabelledSequence
 from pose.sequences import Sequence2D
@@ -37,17 +37,15 @@ class Matched:
     found: int
 
 
-def match(
-    results: Iterable[FrameResult], skeleton: Skeleton, truth: F32, times: F64, lens: F64 | None, size: tuple[int, int]
-) -> Matched:
+def match(results: Iterable[FrameResult], skeleton: Skeleton, truth: F32, times: F64, camera: Camera) -> Matched:
     """Find the known people in what a pipeline said of a video.
 
-    truth: (T, P, 17, 3) m, camera frame, NaN where unknown. times: (T,) s. lens: (3, 3) px, with which people are told
-    apart; without it there must be one person, who is the one with the largest box. size: (width, height) px. Raises
-    PoseError for several people without a lens.
+    truth: (T, P, 17, 3) m, camera frame, NaN where unknown. times: (T,) s. camera: with which people are told apart;
+    where it is not known there must be one person, who is the one with the largest box. Raises PoseError for several
+    people before an unknown camera.
     """
     frames, people = truth.shape[:2]
-    if lens is None and people > 1:
+    if not camera.known and people > 1:
         raise PoseError(f"ground truth of {people} people needs `intrinsics` (3, 3) to tell who is who in the picture")
     poses = np.full((people, frames, 17, 3), np.nan, np.float32)
     sigmas = np.ones((people, frames, 17), np.float32)
@@ -60,7 +58,7 @@ def match(
         if not len(result.people):
             continue
         seen, seen_scores = to_h36m17(result.people.keypoints, result.people.scores, skeleton)
-        for person, index in _pairs(result, seen, truth[row], lens):
+        for person, index in _pairs(result, seen, truth[row], camera):
             poses[person, row] = result.poses.joints[index] + result.poses.root[index]
             sigmas[person, row] = result.poses.sigma[index]
             pixels[person, row], scores[person, row] = seen[index], seen_scores[index]
@@ -71,7 +69,7 @@ def match(
             f"person {person + 1}",
             "video",
             "0",
-            Sequence2D(pixels[person], scores[person], times, size, H36M17.name, lens),
+            Sequence2D(pixels[person], scores[person], times, camera, H36M17.name),
             truth[:, person],
             found[person],
         )
@@ -90,16 +88,16 @@ def _aligned(results: Iterable[FrameResult], times: F64) -> Iterator[tuple[int, 
             yield row, result
 
 
-def _pairs(result: FrameResult, seen: F32, truth: F32, lens: F64 | None) -> list[tuple[int, int]]:
+def _pairs(result: FrameResult, seen: F32, truth: F32, camera: Camera) -> list[tuple[int, int]]:
     """(known person, found person) of one frame; nobody is taken twice, the closest first."""
     known = np.flatnonzero(np.isfinite(truth).all(axis=(1, 2)))
     if not len(known):
         return []
-    if lens is None:
+    if not camera.known:
         boxes = result.people.boxes
         areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
         return [(int(known[0]), int(areas.argmax()))]
-    expected = project(truth[known], lens)
+    expected = project(truth[known], camera.matrix)
     heights = np.ptp(expected, axis=1).max(axis=-1)
     apart = np.linalg.norm(expected[:, None] - seen[None], axis=-1).mean(axis=-1) / heights[:, None]
     pairs = []

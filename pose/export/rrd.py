@@ -48,9 +48,9 @@ def _place_camera(stream: Any, recording: Recording, rerun: Any) -> str:
         stream.log("world", rerun.ViewCoordinates.RIGHT_HAND_Y_UP, static=True)
         place = rerun.Transform3D(translation=[0, -space.floor, 0], mat3x3=space.turn)
         stream.log("world/camera", place, static=True)
-    if table.intrinsics is not None and table.image_size is not None:
+    if (camera := table.camera) is not None:
         pinhole = rerun.Pinhole(
-            image_from_camera=table.intrinsics, resolution=table.image_size, camera_xyz=rerun.ViewCoordinates.RDF
+            image_from_camera=camera.matrix, resolution=camera.size, camera_xyz=rerun.ViewCoordinates.RDF
         )
         stream.log("world/camera", pinhole, static=True)
     return space.note if space.name != "camera" else "x right, y down, z forward"
@@ -58,7 +58,7 @@ def _place_camera(stream: Any, recording: Recording, rerun: Any) -> str:
 
 def _log_2d(stream: Any, recording: Recording, person: int, rerun: Any) -> None:
     table = recording.table
-    if table.image_size is None:
+    if table.camera is None:
         return
     rows = recording.rows_of(person)
     edges, colours = _limbs(table.skeleton)

@@ -6,7 +6,7 @@ from pathlib import Path
 from pose.files.json import JsonWriter
 from pose.files.npz import NpzWriter
 from pose.files.reader import PoseTable, load_poses
-from pose.files.run_info import CameraInfo, ModelInfo, RunInfo
+from pose.files.run_info import ModelInfo, RunInfo
 from pose.files.spool import ResultSpool
 from pose.files.writer import ResultWriter
 
@@ -15,7 +15,6 @@ WRITERS: dict[str, Callable[[Path, RunInfo], ResultWriter]] = {"json": JsonWrite
 
 __all__ = [
     "WRITERS",
-    "CameraInfo",
     "JsonWriter",
     "ModelInfo",
     "NpzWriter",

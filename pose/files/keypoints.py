@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.camera import Camera, check_intrinsics
 from pose.errors import PoseError, UsageError
 from pose.incoming import check_units
 from pose.sequences import Sequence2D
@@ -32,7 +33,7 @@ def read_keypoints(path: Path) -> Sequence2D:
     arrays = _load(path)
     try:
         sequence = _sequence(arrays)
-        check_units(sequence.keypoints, sequence.scores, sequence.times, sequence.image_size, f"{path}: ")
+        check_units(sequence.keypoints, sequence.scores, sequence.times, sequence.camera.size, f"{path}: ")
     except ValueError as error:
         raise PoseError(f"{path}: {error}") from error
     return sequence
@@ -80,19 +81,9 @@ def _sequence(arrays: Arrays) -> Sequence2D:
         np.where(unseen[..., None], 0, keypoints).astype(np.float32),
         scores.astype(np.float32),
         times,
-        (round(float(size[0])), round(float(size[1]))),
+        Camera.of((round(float(size[0])), round(float(size[1]))), intrinsics),
         skeleton,
-        intrinsics,
     )
-
-
-def check_intrinsics(matrix: NDArray[np.float64]) -> None:
-    """Raises ValueError unless `matrix` is (3, 3) and a pinhole camera without skew."""
-    if matrix.shape != (3, 3):
-        raise ValueError(f"intrinsics: expected shape (3, 3), got {matrix.shape}")
-    focal, rest = matrix[[0, 1], [0, 1]], matrix[[0, 1, 2, 2, 2], [1, 0, 0, 1, 2]]
-    if not np.isfinite(matrix).all() or not (focal > 0).all() or not (rest == [0, 0, 0, 0, 1]).all():
-        raise ValueError("intrinsics: expected [[fx, 0, cx], [0, fy, cy], [0, 0, 1]] with fx and fy above 0")
 
 
 def _numbers(arrays: Arrays, name: str, shape: tuple[int | None, ...]) -> NDArray[np.float64]:

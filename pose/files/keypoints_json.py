@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.camera import Camera
 from pose.errors import PoseError, UsageError
 from pose.sequences import Sequence2D
 from pose.skeletons import COCO_NAMES
@@ -193,7 +194,7 @@ def _sequence(path: Path, seen: list[_Seen], fps: float, size: tuple[int, int]) 
     unseen = ~np.isfinite(keypoints).all(axis=2) | (keypoints == 0).all(axis=2) | ~np.isfinite(scores)
     scores[unseen] = 0
     keypoints[scores == 0] = 0
-    return Sequence2D(keypoints, scores, (first + np.arange(length)) / fps, size, skeleton)
+    return Sequence2D(keypoints, scores, (first + np.arange(length)) / fps, Camera.of(size), skeleton)
 
 
 def _as_scores(third: F32) -> F32:

@@ -137,8 +137,8 @@ def _constants(info: RunInfo, complete: bool) -> Mapping[str, NDArray[np.generic
     return {
         "format_version": np.array(FORMAT_VERSION, np.int64),
         "complete": np.array(complete),
-        "image_size": np.array(info.image_size, np.int64),
-        "intrinsics": np.asarray(info.camera.intrinsics, np.float64),
+        "image_size": np.array(info.camera.size, np.int64),
+        "intrinsics": info.camera.matrix,
         "fps": np.array(info.fps, np.float64),
         "skeleton": np.array(info.skeleton.name),
         "keypoint_names": np.array(info.skeleton.names),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.camera import Camera
 from pose.errors import PoseError, UsageError
 from pose.files.npz import FORMAT_VERSION
 from pose.skeletons import H36M17, SKELETONS, Skeleton
@@ -25,10 +26,9 @@ class PoseTable:
     frames: (F,) index of each frame. timestamps: (F,) s. frame_index, time, id: (N,); time in s. box: (N, 4) xyxy px.
     box_score: (N,). keypoints: (N, J, 2) px. scores: (N, J). joints3d: (N, 17, 3) m root-relative, root: (N, 3) m, both
     in the camera frame. sigma: (N, 17) mm. exchanged: (N, 2), whether left and right of legs and arms were exchanged
-    before lifting; False where the file does not say. skeleton: of the keypoints. image_size: (width, height) px,
-    intrinsics: (3, 3) px, fps: average; None where the file does not say. run: the head of `poses.json` as a dict,
-    empty where the file has none. complete: False when the run was cut short. format_version: None for the answer of
-    `pose-lift`.
+    before lifting; False where the file does not say. skeleton: of the keypoints. camera: that the 3D refers
+    to, fps: average; None where the file does not say. run: the head of `poses.json` as a dict, empty where the file
+    has none. complete: False when the run was cut short. format_version: None for the answer of `pose-lift`.
     """
 
     frames: I64
@@ -45,8 +45,7 @@ class PoseTable:
     sigma: F32
     exchanged: Flags
     skeleton: Skeleton
-    image_size: tuple[int, int] | None = None
-    intrinsics: F64 | None = None
+    camera: Camera | None = None
     fps: float | None = None
     run: Mapping[str, Any] = field(default_factory=dict)
     complete: bool = True
@@ -122,7 +121,7 @@ def _from_run(path: Path, arrays: Mapping[str, NDArray[Any]]) -> PoseTable:
         raise PoseError(f"{path}: unknown skeleton {name!r}; known: {', '.join(SKELETONS)}")
     skeleton = SKELETONS[name]
     frames, rows, j = len(arrays["frames"]), len(arrays["frame_index"]), len(skeleton)
-    width, height = _shaped(arrays, "image_size", (2,))
+    head = _head(arrays["run"])
     return PoseTable(
         frames=_shaped(arrays, "frames", (frames,)),
         timestamps=_shaped(arrays, "timestamps", (frames,)),
@@ -138,10 +137,9 @@ def _from_run(path: Path, arrays: Mapping[str, NDArray[Any]]) -> PoseTable:
         sigma=_shaped(arrays, "sigma", (rows, 17)),
         exchanged=_shaped(arrays, "exchanged", (rows, 2)) if "exchanged" in arrays else np.zeros((rows, 2), bool),
         skeleton=skeleton,
-        image_size=(int(width), int(height)),
-        intrinsics=_shaped(arrays, "intrinsics", (3, 3)),
+        camera=_camera(arrays, head),
         fps=float(_shaped(arrays, "fps", ())),
-        run=_head(arrays["run"]),
+        run=head,
         complete=bool(_shaped(arrays, "complete", ())),
         format_version=version,
     )
@@ -174,6 +172,14 @@ def _head(text: NDArray[Any]) -> Mapping[str, Any]:
     if not isinstance(head, dict):
         raise ValueError("its array 'run' is no JSON object")
     return head
+
+
+def _camera(arrays: Mapping[str, NDArray[Any]], head: Mapping[str, Any]) -> Camera:
+    width, height = _shaped(arrays, "image_size", (2,))
+    matrix = _shaped(arrays, "intrinsics", (3, 3)).astype(np.float64)
+    said = head.get("camera")
+    known = isinstance(said, dict) and said.get("status") == "known"
+    return Camera(matrix, known, (int(width), int(height)))
 
 
 def _shaped(arrays: Mapping[str, NDArray[Any]], name: str, shape: tuple[int, ...]) -> NDArray[Any]:

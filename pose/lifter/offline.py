@@ -6,8 +6,8 @@ It gives what `Lifter.lift` gives for each whole track, with memory bounded by a
 from collections import deque
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pose.camera import Camera
 from pose.lifter.pending import PendingFrame, take_finished
 from pose.lifter.predict import HOP, WINDOW, Blend, Lifter
 from pose.sequences import Sequence2D
@@ -19,17 +19,11 @@ from pose.types import FrameResult, People
 class OfflineLifter:
     """`pose.stages.LifterStage` over an offline `Lifter`.
 
-    skeleton: of the incoming keypoints. image_size: (width, height) px. intrinsics: (3, 3) px, None if unknown.
+    skeleton: of the incoming keypoints. camera: that sees them.
     """
 
-    def __init__(
-        self,
-        lifter: Lifter,
-        skeleton: Skeleton,
-        image_size: tuple[int, int],
-        intrinsics: NDArray[np.float64] | None = None,
-    ) -> None:
-        self._lifter, self._skeleton, self._image_size, self._intrinsics = lifter, skeleton, image_size, intrinsics
+    def __init__(self, lifter: Lifter, skeleton: Skeleton, camera: Camera) -> None:
+        self._lifter, self._skeleton, self._camera = lifter, skeleton, camera
         self._tracks: dict[int, _Track] = {}
         self._pending: deque[PendingFrame] = deque()
 
@@ -63,9 +57,8 @@ class OfflineLifter:
                 np.stack([frame.keypoints for frame in track.waiting]),
                 np.stack([frame.scores for frame in track.waiting]),
                 np.array([frame.time for frame in track.waiting]),
-                self._image_size,
+                self._camera,
                 self._skeleton.name,
-                self._intrinsics,
             )
             track.blend.add(track.start, self._lifter.forward([sequence])[0])
             track.fresh = 0

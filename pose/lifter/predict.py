@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.camera import intrinsics_from_fov
 from pose.errors import UsageError
 from pose.incoming import check_units
 from pose.lifter.backends import Arrays
@@ -58,7 +57,7 @@ class Lifter(ABC):
 
         Raises ValueError for keypoints that are not in px; warns where units look wrong (`pose.incoming.check_units`).
         """
-        check_units(sequence.keypoints, sequence.scores, sequence.times, sequence.image_size)
+        check_units(sequence.keypoints, sequence.scores, sequence.times, sequence.camera.size)
         return self.lift_many([sequence], lookahead)[0]
 
     def lift_many(self, sequences: list[Sequence2D], lookahead: int = 0) -> list[Sequence3D]:
@@ -102,14 +101,13 @@ def checkpoint_path(name_or_path: str | Path) -> Path:
 def network_inputs(windows: list[Sequence2D]) -> Arrays:
     """What a network sees of sequences of one length T, by the names of `pose.lifter.format.WINDOW_SEEN`."""
     seen = [to_h36m17(w.keypoints, w.scores, get_skeleton(w.skeleton)) for w in windows]
-    intrinsics = [intrinsics_from_fov(w.image_size) if w.intrinsics is None else w.intrinsics for w in windows]
     arrays = (
         np.stack([keypoints for keypoints, _ in seen]),
         np.stack([scores for _, scores in seen]),
         np.stack([w.times for w in windows]).astype(np.float64),
-        np.stack(intrinsics).astype(np.float64),
+        np.stack([w.camera.matrix for w in windows]).astype(np.float64),
         np.array([get_skeleton(w.skeleton).derived for w in windows]),
-        np.array([w.intrinsics is not None for w in windows]),
+        np.array([w.camera.known for w in windows]),
     )
     return dict(zip(WINDOW_SEEN, arrays, strict=True))
 

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pose.camera import intrinsics_from_fov
+from pose.camera import Camera
 from pose.lifter.format import TYPICAL_STEP
 from pose.lifter.pending import PendingFrame, take_finished
 from pose.lifter.predict import Lifter
@@ -24,29 +23,22 @@ from pose.types import F32, FrameResult, People
 class LifterStream:
     """Steps a streaming `Lifter` for any number of people.
 
-    skeleton: of the keypoints. image_size: (width, height) px. intrinsics: (3, 3) px, None if unknown. lookahead: how
-    many frames later a frame is answered. Raises ValueError for an offline lifter.
+    skeleton: of the keypoints. camera: that sees them. lookahead: how many frames later a frame is answered. Raises
+    ValueError for an offline lifter.
     """
 
-    def __init__(
-        self,
-        lifter: Lifter,
-        skeleton: Skeleton,
-        image_size: tuple[int, int],
-        intrinsics: NDArray[np.float64] | None = None,
-        lookahead: int = 0,
-    ) -> None:
+    def __init__(self, lifter: Lifter, skeleton: Skeleton, camera: Camera, lookahead: int = 0) -> None:
         if not lifter.streaming:
             raise ValueError(f"lifter: {lifter.name} sees whole windows and cannot stream")
         if lookahead < 0:
             raise ValueError(f"lookahead: must be at least 0 frames, got {lookahead}")
         self.lookahead, self._skeleton = lookahead, skeleton
-        camera = {
-            "intrinsics": np.asarray(intrinsics_from_fov(image_size) if intrinsics is None else intrinsics, np.float64),
+        told = {
+            "intrinsics": camera.matrix,
             "derived": np.array(skeleton.derived),
-            "intrinsics_known": np.array(intrinsics is not None),
+            "intrinsics_known": np.array(camera.known),
         }
-        self._setting = Setting(lifter.step, lookahead, camera)
+        self._setting = Setting(lifter.step, lookahead, told)
 
     def new_person(self) -> PersonState:
         """The state of somebody of whom nothing is known yet."""

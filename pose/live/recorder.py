@@ -122,7 +122,6 @@ def new_folder(parent: Path) -> Path:
 def _run_info(loop: LiveLoop, pipeline: Pipeline, size: tuple[int, int]) -> RunInfo:
     return RunInfo(
         source=loop.source.name,
-        image_size=size,
         fps=loop.source.fps,
         camera=pipeline.camera(size),
         skeleton=pipeline.skeleton,

@@ -68,15 +68,16 @@ def test_mocap(run, shared, tmp_path):
     assert {clip.subject for clip in load_clips(tmp_path / "clips.npz")} == {smallest.stem}
 
 
-def write_run(path, frames=10):
+def write_run(path, frames=10, known=True):
     """What pose-run writes: two people, of whom the second is there for some frames only."""
-    from pose.files import CameraInfo, NpzWriter, RunInfo
+    from pose.camera import Camera
+    from pose.files import NpzWriter, RunInfo
     from pose.skeletons import COCO17
     from pose.types import FrameResult, People, Poses3D
 
     lens = np.array([[500.0, 0, 320], [0, 500, 240], [0, 0, 1]])
-    camera = CameraInfo(lens, known=True)
-    info = RunInfo(source="clip.mp4", image_size=(640, 480), fps=25.0, camera=camera, skeleton=COCO17)
+    camera = Camera.of((640, 480), lens if known else None)
+    info = RunInfo(source="clip.mp4", fps=25.0, camera=camera, skeleton=COCO17)
     with NpzWriter(path, info) as writer:
         for index in range(frames):
             ids = np.array([3, 8] if 2 <= index < 7 else [3])
@@ -102,9 +103,17 @@ def test_one_person_of_a_run(run, tmp_path):
     second = read_keypoints(tmp_path / "second.npz")
     assert second.scores[:, 0].tolist() == [0, 0, 1, 1, 1, 1, 1, 0, 0, 0]
     assert second.keypoints[3, 0].tolist() == [403, 403]
-    assert second.intrinsics[0, 0] == 500
+    assert second.camera.matrix[0, 0] == 500
     status, _, err = run("sequence", "--source", poses, "--person", "5", "--out", tmp_path / "x.npz")
     assert (status, err) == (2, f"error: --person: 5 is not in {poses}; it has 3, 8\n")
+
+
+def test_an_assumed_camera_stays_an_assumption(run, tmp_path):
+    from pose.files.keypoints import read_keypoints
+
+    poses = write_run(tmp_path / "poses.npz", known=False)
+    assert run("sequence", "--source", poses, "--out", tmp_path / "one.npz")[0] == 0
+    assert not read_keypoints(tmp_path / "one.npz").camera.known
 
 
 def test_damaged_annotations_leave_no_file(run, tmp_path):

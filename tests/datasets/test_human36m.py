@@ -42,8 +42,8 @@ def test_sequences_of_the_test_subjects(folder):
     assert [sequence.key for sequence in sequences] == expected
     assert [len(sequence) for sequence in sequences] == [20] * 4 + [12] * 4 + [15] * 4
     assert {sequence.action for sequence in sequences} == {"Directions", "Photo", "Walking"}
-    assert sequences[0].observed.image_size == (1000, 1002)
-    assert sequences[1].observed.image_size == (1000, 1000)
+    assert sequences[0].observed.camera.size == (1000, 1002)
+    assert sequences[1].observed.camera.size == (1000, 1000)
     assert np.allclose(np.diff(sequences[0].observed.times), 1 / 50)
 
 
@@ -68,7 +68,7 @@ def test_projection_is_the_published_formula(index):
 def test_observed_pixels_fit_the_ideal_lens(folder):
     """With ground-truth 2D the lifter gets exactly the pinhole projection of the truth."""
     for sequence in human36m.load_sequences(folder, "gt"):
-        lens = sequence.observed.intrinsics
+        lens = sequence.observed.camera.matrix
         ideal = sequence.truth @ lens.T
         assert np.abs(ideal[..., :2] / ideal[..., 2:] - sequence.observed.keypoints).max() < 2e-3
 

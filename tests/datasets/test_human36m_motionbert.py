@@ -88,12 +88,12 @@ def test_observed_2d_is_the_detectors_with_its_confidence(tmp_path):
     folder = write_protocol_m(tmp_path, VIDEOS[2:3], noise=0)
     observed = protocol_m.load_test(folder)[0].observed
     true = camera_truth("S11", 2, 30)
-    lens = observed.intrinsics
+    lens = observed.camera.matrix
     ideal = true @ lens.T
     assert np.abs(ideal[..., :2] / ideal[..., 2:] - observed.keypoints).max() < 2e-3
     assert observed.scores.shape == (30, 17)
     assert observed.scores.min() > 0.4
-    assert observed.image_size == (1000, 1000)
+    assert observed.camera.size == (1000, 1000)
 
 
 def damage(folder, part, change):

@@ -24,7 +24,7 @@ def ours(frames):
 def test_sequences_in_our_joint_order(folder):
     first, last = mpi_inf_3dhp.load_sequences(folder, truth="annot3")
     assert (first.key, first.action, len(first)) == ("TS1", "TS1", 15)
-    assert (first.observed.image_size, last.observed.image_size) == ((2048, 2048), (1920, 1080))
+    assert (first.observed.camera.size, last.observed.camera.size) == ((2048, 2048), (1920, 1080))
     assert np.flatnonzero(~first.counted).tolist() == list(INVALID)
     assert np.abs(first.truth - ours(15))[first.counted].max() < 1e-6
     assert np.allclose(np.diff(first.observed.times), 1 / 25)
@@ -39,7 +39,7 @@ def test_universal_truth_is_the_default_and_has_its_own_size(folder):
 
 def test_the_camera_is_the_one_that_made_the_annotations(folder):
     sequence = mpi_inf_3dhp.load_sequences(folder)[0]
-    assert np.abs(sequence.observed.intrinsics - MPI_LENS).max() < 1e-6
+    assert np.abs(sequence.observed.camera.matrix - MPI_LENS).max() < 1e-6
     projected = ours(15) @ MPI_LENS.T
     error = np.abs(projected[..., :2] / projected[..., 2:] - sequence.observed.keypoints)
     assert error[sequence.counted].max() < 1e-3
@@ -87,4 +87,4 @@ def test_a_sequence_without_valid_frames_counts_nothing(tmp_path):
     folder = write_mpi_inf_3dhp(tmp_path, {"TS2": 4}, invalid=range(4))
     sequence = mpi_inf_3dhp.load_sequences(folder)[0]
     assert not sequence.counted.any()
-    assert sequence.observed.intrinsics is None
+    assert not sequence.observed.camera.known

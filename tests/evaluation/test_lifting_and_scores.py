@@ -7,6 +7,7 @@ import pytest
 from benchmark_files import walker, write_protocol_m
 from evaluation_fakes import ConstantLifter, DepthLifter
 
+from pose.camera import Camera
 from pose.evaluation import calibration, lifting, metrics
 from pose.evaluation.lifting import FLIPPED, PLAIN, evaluate_lifter, evaluate_predictions
 from pose.evaluation.scores import MEASURES, PCK_JOINTS, score, summarize
@@ -28,9 +29,8 @@ def labelled(rng, key, action, camera, frames, missing=()):
         np.nan_to_num(pixels[..., :2] / pixels[..., 2:]) + rng.normal(size=(frames, 17, 2)).astype(np.float32),
         np.ones((frames, 17), np.float32),
         np.arange(frames) / 50,
-        (1000, 1002),
+        Camera.of((1000, 1002), LENS),
         H36M17.name,
-        LENS,
     )
     return LabelledSequence(key, key.split("/")[0], action, camera, observed, truth, counted)
 

@@ -30,7 +30,7 @@ def test_coco_results_with_track_ids_are_people_over_time(tmp_path):
     people = read(tmp_path / "results.json", entries)
     assert list(people) == [2, 9]
     one = people[9]
-    assert (one.skeleton, one.image_size) == ("coco17", (640, 480))
+    assert (one.skeleton, one.camera.size) == ("coco17", (640, 480))
     np.testing.assert_allclose(one.times, np.array([4, 5, 6, 7]) / 25)
     np.testing.assert_allclose(one.keypoints[3], points[7, 9][:, :2], rtol=1e-6)
     np.testing.assert_allclose(one.scores[0], points[4, 9][:, 2], rtol=1e-6)
@@ -45,7 +45,7 @@ def test_coco_annotations_bring_their_size_and_flags(tmp_path):
         "annotations": [{"image_id": 72, "keypoints": flags.ravel().tolist(), "category_id": 1}],
     }
     (one,) = read(tmp_path / "gt.json", document, size=None).values()
-    assert one.image_size == (320, 200)
+    assert one.camera.size == (320, 200)
     assert one.times.tolist() == [2 / 25]
     np.testing.assert_array_equal(one.scores[0], flags[:, 2] > 0)
     assert (one.keypoints[0, flags[:, 2] == 0] == 0).all()

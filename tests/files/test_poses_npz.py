@@ -36,7 +36,8 @@ def test_the_table_has_every_key_of_the_file(tmp_path, rng):
     table = load_poses(tmp_path / "poses.npz")
     with np.load(tmp_path / "poses.npz") as file:
         for name in file.files:
-            want, have = file[name], getattr(table, name)
+            have = {"image_size": table.camera.size, "intrinsics": table.camera.matrix}.get(name)
+            want, have = file[name], getattr(table, name) if have is None else have
             if name == "run":
                 assert have == json.loads(str(want))
             else:

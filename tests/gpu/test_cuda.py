@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from pose.attention import Context
+from pose.camera import Camera
 from pose.estimators.rtmpose_net import RTMPoseNetwork
 from pose.lifter.config import LifterConfig
 from pose.lifter.model import LifterNetwork
@@ -41,7 +42,9 @@ def walk(frames: int = 120) -> Sequence2D:
     keypoints = body + np.cumsum(rng.normal(0, 2, (frames, 17, 2)), axis=0) + (640, 360)
     scores = rng.uniform(0.2, 1, (frames, 17)) * (rng.random((frames, 17)) > 0.1)
     times = np.arange(frames) / 30
-    return Sequence2D(keypoints.astype(np.float32), scores.astype(np.float32), times, (1280, 720), H36M17.name)
+    return Sequence2D(
+        keypoints.astype(np.float32), scores.astype(np.float32), times, Camera.of((1280, 720)), H36M17.name
+    )
 
 
 def lifter(config: LifterConfig, device: str) -> TorchLifter:
@@ -89,7 +92,7 @@ def test_a_live_stream_gives_the_answers_of_a_cpu():
     sequence = walk(40)
     answers = []
     for device in ("cpu", "cuda"):
-        stream = LifterStream(lifter(STREAMED, device), H36M17, sequence.image_size, lookahead=3)
+        stream = LifterStream(lifter(STREAMED, device), H36M17, sequence.camera, lookahead=3)
         person = [stream.new_person()]
         rows = zip(sequence.keypoints, sequence.scores, sequence.times.tolist(), strict=True)
         steps = [stream.step(person, keypoints[None], scores[None], time)[0] for keypoints, scores, time in rows]

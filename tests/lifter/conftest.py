@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from pose.camera import Camera
 from pose.lifter.config import LifterConfig
 from pose.lifter.model import LifterNetwork
 from pose.lifter.torch_lifter import TorchLifter
@@ -33,7 +34,7 @@ def walk(
     scores = rng.uniform(0.3, 1, (frames, joints))
     scores[rng.random((frames, joints)) < 0.05] = 0
     scores[frames // 2 : frames // 2 + 2] = 0
-    return Sequence2D(keypoints.astype(np.float32), scores.astype(np.float32), times, (640, 480), skeleton)
+    return Sequence2D(keypoints.astype(np.float32), scores.astype(np.float32), times, Camera.of((640, 480)), skeleton)
 
 
 @pytest.fixture

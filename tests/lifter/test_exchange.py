@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from pose.camera import Camera
 from pose.errors import PoseError
 from pose.lifter import exchange
 from pose.lifter.backends import OnnxGraph
@@ -63,7 +64,7 @@ def exported(shipped_like):
 
 
 def answers(lifter: Lifter, sequence, people: int = 1, lookahead: int = 2, skeleton=H36M17) -> np.ndarray:
-    stream = LifterStream(lifter, skeleton, (640, 480), lookahead=lookahead)
+    stream = LifterStream(lifter, skeleton, Camera.of((640, 480)), lookahead=lookahead)
     states = [stream.new_person() for _ in range(people)]
     found = []
     for xy, score, time in zip(sequence.keypoints, sequence.scores, sequence.times, strict=True):
@@ -98,7 +99,7 @@ def test_onnx_runtime_answers_what_torch_answers(shipped_like, exported, make_wa
 
 def test_people_come_and_go_in_onnx_runtime(exported, make_walk):
     """Whoever else is there, in whatever order, makes no difference."""
-    sequence, stream = make_walk(24), LifterStream(exported, H36M17, (640, 480))
+    sequence, stream = make_walk(24), LifterStream(exported, H36M17, Camera.of((640, 480)))
     states = {name: stream.new_person() for name in "abc"}
     alone = answers(exported, sequence, lookahead=0)[:, 0]
     found = []

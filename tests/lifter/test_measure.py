@@ -10,6 +10,7 @@ import torch
 from pose_datasets.mocap import Clip
 from pose_datasets.synthesis import evaluation_batches
 
+from pose.camera import Camera
 from pose.sequences import Sequence2D
 from pose.training.measure import lift_batch, measure
 from pose.training.sigma import calibrate
@@ -35,7 +36,7 @@ def test_every_sequence_is_lifted_as_if_it_were_alone(make_lifter, batch, stream
     for row, count in enumerate(lengths):
         sequence = Sequence2D(
             batch.keypoints[row, :count], batch.scores[row, :count], batch.times[row, :count],
-            (int(batch.image_size[row, 0]), int(batch.image_size[row, 1])), "h36m17", batch.intrinsics[row],
+            Camera.of((int(batch.image_size[row, 0]), int(batch.image_size[row, 1])), batch.intrinsics[row]), "h36m17",
         )  # fmt: skip
         alone = lifter.lift(sequence, lookahead)
         np.testing.assert_allclose(lifted.joints[row, :count], alone.joints, atol=1e-5)

@@ -6,9 +6,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from pose.camera import Camera
 from pose.lifter.offline import OfflineLifter
 from pose.lifter.predict import HOP, WINDOW, fade, window_spans
-from pose.sequences import Sequence2D
 from pose.skeletons import H36M17, SKELETONS
 from pose.types import People
 
@@ -45,7 +45,7 @@ def test_overlapping_fades_add_up_to_one():
 def test_the_stage_gives_what_the_whole_sequence_gives(make_lifter, make_walk, length):
     lifter, sequence = make_lifter(), make_walk(length)
     expected = lifter.lift(sequence)
-    stage = OfflineLifter(lifter, H36M17, (640, 480))
+    stage = OfflineLifter(lifter, H36M17, Camera.of((640, 480)))
     results, most_waiting = [], 0
     for frame in range(length):
         results += stage.push(people_of(sequence, frame))
@@ -84,7 +84,7 @@ def acceleration(joints):
 
 def test_people_with_other_lives_come_out_in_order(make_lifter, make_walk):
     sequence = make_walk(200)
-    stage = OfflineLifter(make_lifter(), H36M17, (640, 480))
+    stage = OfflineLifter(make_lifter(), H36M17, Camera.of((640, 480)))
     lives = {1: range(200), 2: range(20, 60), 3: range(100, 101), 4: range(0)}
     results = []
     for frame in range(200):
@@ -99,12 +99,12 @@ def test_people_with_other_lives_come_out_in_order(make_lifter, make_walk):
 
 def test_a_long_absence_starts_a_new_sequence(make_lifter, make_walk):
     lifter, sequence = make_lifter(), make_walk(100)
-    stage = OfflineLifter(lifter, H36M17, (640, 480))
+    stage = OfflineLifter(lifter, H36M17, Camera.of((640, 480)))
     results = []
     for frame in [*range(20), *range(70, 100)]:
         results += stage.push(people_of(sequence, frame))
     results += stage.flush()
-    tail = Sequence2D(sequence.keypoints[70:], sequence.scores[70:], sequence.times[70:], (640, 480), sequence.skeleton)
+    tail = sequence[70:]
     np.testing.assert_allclose(
         np.concatenate([result.poses.joints for result in results[20:]]), lifter.lift(tail).joints, atol=1e-5
     )
@@ -141,7 +141,7 @@ def test_exact_rays_are_reproduced(make_lifter, make_walk):
     """Fully trusted and not corrected, the joints project onto what was seen, whatever the pose."""
     import torch
 
-    from pose.camera import intrinsics_from_fov, project
+    from pose.camera import project
 
     lifter = make_lifter()
     with torch.no_grad():
@@ -150,9 +150,9 @@ def test_exact_rays_are_reproduced(make_lifter, make_walk):
         lifter.network.head.bias[1:18] = torch.linspace(-0.2, 0.2, 17)
         lifter.network.head.bias[18:35] = 50.0
     sequence = make_walk(5)
-    sequence = replace(sequence, scores=np.ones_like(sequence.scores), intrinsics=intrinsics_from_fov((640, 480)))
+    sequence = replace(sequence, scores=np.ones_like(sequence.scores), camera=replace(sequence.camera, known=True))
     lifted = lifter.lift(sequence)
-    seen = project(lifted.joints + lifted.root[:, None], sequence.intrinsics)
+    seen = project(lifted.joints + lifted.root[:, None], sequence.camera.matrix)
     np.testing.assert_allclose(seen, sequence.keypoints, atol=0.05)
 
 

@@ -11,6 +11,7 @@ from pose_datasets.errors import person_size
 from pose_datasets.mocap import load_source, split
 from pose_datasets.synthesis import evaluation_batches
 
+from pose.camera import Camera
 from pose.lifter.load import load_lifter
 from pose.lifter.predict import checkpoint_path
 from pose.lifter.torch_lifter import TorchLifter
@@ -90,7 +91,7 @@ def test_the_frame_rate_does_not_change_the_motion(held_out_clips):
         frames = int(batch.valid[0].sum())
         sequence = Sequence2D(
             batch.keypoints[0, :frames], batch.scores[0, :frames], batch.times[0, :frames],
-            (int(batch.image_size[0, 0]), int(batch.image_size[0, 1])), "h36m17", batch.intrinsics[0],
+            Camera.of((int(batch.image_size[0, 0]), int(batch.image_size[0, 1])), batch.intrinsics[0]), "h36m17",
         )  # fmt: skip
         lifted[name] = lifter.lift(sequence)
     common = np.linspace(0.1, min(lifted["slow"].times[-1], lifted["fast"].times[-1]) - 0.1, 20)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pose.camera import intrinsics_from_fov
+from pose.camera import Camera
 from pose.lifter.load import load_lifter
 from pose.lifter.onnx_lifter import OnnxLifter
 from pose.lifter.predict import SHIPPED
@@ -53,7 +53,8 @@ def test_every_kind_of_input_is_lifted_alike(both, make_walk, skeleton, joints, 
     sequence.scores[40:60] = 0
     sequence.keypoints[sequence.scores == 0] = np.nan
     if known:
-        sequence = replace(sequence, intrinsics=intrinsics_from_fov((640, 480)) * [[1.4], [1.3], [1]])
+        camera = Camera.of((640, 480), sequence.camera.matrix * [[1.4], [1.3], [1]])
+        sequence = replace(sequence, camera=camera)
     expected = by_torch.lift(sequence)
     assert_equal_answers(by_onnx.lift(sequence), expected)
     assert np.isfinite(expected.joints).all()
@@ -77,7 +78,7 @@ def test_a_live_stream_answers_alike(make_walk, lookahead):
     sequence = make_walk(80, skeleton="blazepose33", joints=33)
     answers = {}
     for backend, lifter in (("onnx", load_lifter("stream")), ("torch", TorchLifter.load("stream"))):
-        stream = LifterStream(lifter, BLAZEPOSE33, (640, 480), lookahead=lookahead)
+        stream = LifterStream(lifter, BLAZEPOSE33, Camera.of((640, 480)), lookahead=lookahead)
         people = [stream.new_person(), stream.new_person()]
         seen = zip(sequence.keypoints, sequence.scores, sequence.times, strict=True)
         found = [stream.step(people, np.stack([xy, xy + 9]), np.stack([s, s]), float(t)) for xy, s, t in seen]

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from pose.camera import Camera
 from pose.lifter.predict import split_outputs
 from pose.lifter.stream import LifterStream, StreamLifter
 from pose.skeletons import H36M17
@@ -23,7 +24,7 @@ def run_stream(stream, sequence):
 @pytest.mark.parametrize("lookahead", LOOKAHEADS)
 def test_stream_equals_the_causal_forward(make_lifter, make_walk, lookahead):
     lifter, sequence = make_lifter(streaming=True), make_walk(50)
-    answers = run_stream(LifterStream(lifter, H36M17, (640, 480), lookahead=lookahead), sequence)
+    answers = run_stream(LifterStream(lifter, H36M17, Camera.of((640, 480)), lookahead=lookahead), sequence)
     assert all(answer is None for answer in answers[:lookahead])
     expected = lifter.lift(sequence, lookahead)
     joints, root, sigma = split_outputs(np.stack(answers[lookahead:]))
@@ -46,7 +47,7 @@ def test_an_answer_does_not_depend_on_later_frames(make_lifter, make_walk, looka
 
 def test_people_do_not_influence_each_other(make_lifter, make_walk):
     lifter = make_lifter(streaming=True)
-    stream = LifterStream(lifter, H36M17, (640, 480), lookahead=2)
+    stream = LifterStream(lifter, H36M17, Camera.of((640, 480)), lookahead=2)
     first, second = make_walk(20), make_walk(20)
     people = [stream.new_person(), stream.new_person()]
     together = [
@@ -61,7 +62,7 @@ def test_people_do_not_influence_each_other(make_lifter, make_walk):
 
 def test_state_stays_bounded_and_hours_change_nothing(make_lifter, make_walk):
     lifter, sequence = make_lifter(streaming=True), make_walk(60)
-    stream = LifterStream(lifter, H36M17, (640, 480), lookahead=4)
+    stream = LifterStream(lifter, H36M17, Camera.of((640, 480)), lookahead=4)
     late = replace(sequence, times=sequence.times + 3 * 3600)
     now, later = run_stream(stream, sequence), run_stream(stream, late)
     np.testing.assert_allclose(np.stack(now[4:]), np.stack(later[4:]), rtol=1e-3, atol=1e-3)
@@ -85,7 +86,7 @@ def people_of(sequence, frame, present):
 @pytest.mark.parametrize("lookahead", LOOKAHEADS)
 def test_the_stage_returns_every_frame_once_and_in_order(make_lifter, make_walk, lookahead):
     sequence = make_walk(90)
-    stage = StreamLifter(LifterStream(make_lifter(streaming=True), H36M17, (640, 480), lookahead=lookahead))
+    stage = StreamLifter(LifterStream(make_lifter(streaming=True), H36M17, Camera.of((640, 480)), lookahead=lookahead))
     results = []
     for frame in range(90):
         results += stage.push(people_of(sequence, frame, present=not 30 <= frame < 75 and frame != 10))
@@ -98,7 +99,7 @@ def test_the_stage_returns_every_frame_once_and_in_order(make_lifter, make_walk,
 
 def test_the_stage_answers_like_the_stream(make_lifter, make_walk):
     sequence, lifter = make_walk(40), make_lifter(streaming=True)
-    stage = StreamLifter(LifterStream(lifter, H36M17, (640, 480), lookahead=4))
+    stage = StreamLifter(LifterStream(lifter, H36M17, Camera.of((640, 480)), lookahead=4))
     results = [result for frame in range(40) for result in stage.push(people_of(sequence, frame, present=True))]
     results += stage.flush()
     got = np.concatenate([result.poses.joints for result in results])
@@ -110,7 +111,7 @@ def test_a_stream_that_was_away_knows_nobody(make_lifter, make_walk, lookahead):
     """After a pause of five seconds the answers are those of a new stream, and what waited before it is answered."""
     walk, lifter = make_walk(60), make_lifter(streaming=True)
     paused = replace(walk, times=walk.times + np.where(np.arange(60) >= 30, 5.0, 0.0))
-    stages = [StreamLifter(LifterStream(lifter, H36M17, (640, 480), lookahead=lookahead)) for _ in range(2)]
+    stages = [StreamLifter(LifterStream(lifter, H36M17, Camera.of((640, 480)), lookahead=lookahead)) for _ in range(2)]
     results = [result for frame in range(60) for result in stages[0].push(people_of(paused, frame, present=True))]
     results += stages[0].flush()
     anew = [result for frame in range(30, 60) for result in stages[1].push(people_of(paused, frame, present=True))]
@@ -122,4 +123,4 @@ def test_a_stream_that_was_away_knows_nobody(make_lifter, make_walk, lookahead):
 
 def test_an_offline_lifter_is_refused(make_lifter):
     with pytest.raises(ValueError, match="cannot stream"):
-        LifterStream(make_lifter(), H36M17, (640, 480))
+        LifterStream(make_lifter(), H36M17, Camera.of((640, 480)))

@@ -11,6 +11,7 @@ from pose_datasets.filming import FilmConfig
 from pose_datasets.synthesis import SynthesisConfig, evaluation_batches
 from pose_detectors.blazepose import BlazePoseDetector
 
+from pose.camera import Camera
 from pose.estimators.blazepose import BlazePose
 from pose.people.follow import PeopleTracker
 from pose.repair.person import LEAST_SCORE, WHOLE_VIEW, PersonRepair, RepairedLifter, repair
@@ -34,7 +35,7 @@ def filmed(shared):
                 clips.append(mocap.Clip(subject, trial, points.astype(np.float32)[:600], times[:600]))
     config = SynthesisConfig(film=FilmConfig(errors=ErrorConfig(swap_rate=0)))
     return [
-        Sequence2D(batch.keypoints[i][v], batch.scores[i][v], batch.times[i][v], (1000, 1000), "h36m17")
+        Sequence2D(batch.keypoints[i][v], batch.scores[i][v], batch.times[i][v], Camera.of((1000, 1000)), "h36m17")
         for batch in evaluation_batches(clips, condition="detector", config=config)
         for i, v in enumerate(batch.valid)
     ]
@@ -51,7 +52,7 @@ def danced(videos, weights_dir):
     people = [stage.step(image, i, i / 30) for i, image in enumerate(images)]
     return Sequence2D(
         np.concatenate([p.keypoints for p in people]), np.concatenate([p.scores for p in people]),
-        np.arange(120) / 30, (384, 496), "blazepose33",
+        np.arange(120) / 30, Camera.of((384, 496)), "blazepose33",
     )  # fmt: skip
 
 
@@ -63,7 +64,7 @@ def exchange(sequence, swapped):
         left, right = pairs.T
         here, there = np.r_[left, right], np.r_[right, left]
         xy[rows, here], scores[rows, here] = xy[rows, there], scores[rows, there]
-    return Sequence2D(xy, scores, sequence.times, sequence.image_size, sequence.skeleton)
+    return Sequence2D(xy, scores, sequence.times, sequence.camera, sequence.skeleton)
 
 
 def random_swaps(rng, times, rate=0.05, seconds=0.12):
@@ -131,7 +132,7 @@ def test_who_enters_late_is_judged_as_if_nothing_had_been_before(danced, lookahe
     late = Sequence2D(
         np.concatenate([np.zeros((empty, 33, 2), np.float32), early.keypoints]),
         np.concatenate([np.zeros((empty, 33), np.float32), early.scores]),
-        np.arange(empty + len(early)) / 30, early.image_size, early.skeleton,
+        np.arange(empty + len(early)) / 30, early.camera, early.skeleton,
     )  # fmt: skip
     found = found_swaps(late, lookahead)
     assert not found[:empty].any()
@@ -149,7 +150,7 @@ def test_who_comes_back_after_a_while_is_measured_anew(danced):
             np.concatenate([seen.keypoints[:60], empty[..., :2], seen.keypoints[60:] / 6]),
             np.concatenate([seen.scores[:60], empty[..., 2], seen.scores[60:]]),
             np.arange(165) / 30,
-            (384, 496),
+            Camera.of((384, 496)),
             seen.skeleton,
         )
     )
@@ -185,7 +186,7 @@ def test_outliers_lose_their_score_and_nothing_else_does(danced, rng):
     far[rng.integers(8, 112, 40), rng.integers(0, 33, 40)] = True
     far &= danced.scores > 0.5
     xy[far] += rng.choice([-1, 1], (far.sum(), 2)) * 0.2 * 350
-    repaired = repair(Sequence2D(xy, danced.scores, danced.times, danced.image_size, danced.skeleton))
+    repaired = repair(Sequence2D(xy, danced.scores, danced.times, danced.camera, danced.skeleton))
     masked = (repaired.scores == 0) & (danced.scores >= LEAST_SCORE)
     assert (masked & far).sum() / far.sum() > 0.9
     assert (masked & ~far).sum() / (~far).sum() < 0.01
@@ -196,14 +197,14 @@ def test_steady_motion_at_any_frame_rate_is_no_outlier(rate, rng):
     times = np.cumsum(rng.uniform(0.5, 1.5, 3 * rate) / rate)
     body = rng.uniform(0, 400, (1, 17, 2))
     xy = (body + 300 * times[:, None, None] + rng.normal(0, 2, (3 * rate, 17, 2))).astype(np.float32)
-    sequence = Sequence2D(xy, np.ones((3 * rate, 17), np.float32), times, (2000, 2000), "coco17")
+    sequence = Sequence2D(xy, np.ones((3 * rate, 17), np.float32), times, Camera.of((2000, 2000)), "coco17")
     assert (repair(sequence).scores == 1).all()
 
 
 def test_low_scores_and_what_is_not_seen_are_masked(danced):
     xy, scores = danced.keypoints.copy(), danced.scores.copy()
     scores[50, 5], scores[60, 7], xy[60, 7] = LEAST_SCORE / 2, 0, np.nan
-    repaired = repair(Sequence2D(xy, scores, danced.times, danced.image_size, danced.skeleton))
+    repaired = repair(Sequence2D(xy, scores, danced.times, danced.camera, danced.skeleton))
     assert repaired.scores[50, 5] == 0
     assert repaired.scores[60, 7] == 0
     assert np.isfinite(repaired.keypoints[repaired.scores > 0]).all()
@@ -212,8 +213,8 @@ def test_low_scores_and_what_is_not_seen_are_masked(danced):
 @pytest.mark.parametrize("length", [0, 1, 2])
 def test_short_sequences_pass(length):
     sequence = Sequence2D(
-        np.ones((length, 17, 2), np.float32), np.ones((length, 17), np.float32), np.arange(length) / 30, (9, 9),
-        "coco17",
+        np.ones((length, 17, 2), np.float32), np.ones((length, 17), np.float32), np.arange(length) / 30,
+        Camera.of((9, 9)), "coco17",
     )  # fmt: skip
     np.testing.assert_array_equal(repair(sequence).keypoints, sequence.keypoints)
 

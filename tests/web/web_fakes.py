@@ -15,9 +15,8 @@ import cv2
 import numpy as np
 from pose_fakes import seen_result
 
-from pose.camera import intrinsics_from_fov
+from pose.camera import Camera
 from pose.config import PipelineConfig
-from pose.files import CameraInfo
 from pose.skeletons import H36M17
 from pose.types import Frame, FrameResult
 from pose.web.server import WebServer
@@ -37,8 +36,8 @@ class FakePipeline:
         self.config = PipelineConfig()
         self.people, self.sigma, self.fails_at, self.error = people, sigma, fails_at, error
 
-    def camera(self, size: tuple[int, int]) -> CameraInfo:
-        return CameraInfo(intrinsics_from_fov(size), known=False)
+    def camera(self, size: tuple[int, int]) -> Camera:
+        return Camera.of(size)
 
     def session(self, size: tuple[int, int]) -> "FakeSession":
         return FakeSession(self, size)

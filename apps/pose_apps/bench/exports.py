@@ -66,13 +66,14 @@ def run(options: "Namespace") -> None:
 
 def _lifter_microseconds(frames: int) -> dict[str, float]:
     """Of the two shipped lifters, a frame and person: offline in windows, and live step by step."""
+    from pose.camera import Camera
     from pose.lifter.load import load_lifter
     from pose.sequences import Sequence2D
 
     rng = np.random.default_rng(0)
     points = np.cumsum(rng.normal(0, 1, (frames, 17, 2)), axis=0) + 300
     scores = np.ones((frames, 17), np.float32)
-    person = Sequence2D(points.astype(np.float32), scores, np.arange(frames) / FPS, (640, 480), "coco17")
+    person = Sequence2D(points.astype(np.float32), scores, np.arange(frames) / FPS, Camera.of((640, 480)), "coco17")
     costs = {}
     for name in ("offline", "stream"):
         lifter = load_lifter(name)
@@ -85,18 +86,14 @@ def _lifter_microseconds(frames: int) -> dict[str, float]:
 
 def _save_motion(path: Path, frames: int) -> None:
     """A person who waves with everything."""
-    from pose.camera import intrinsics_from_fov
-    from pose.files import CameraInfo, NpzWriter, RunInfo
+    from pose.camera import Camera
+    from pose.files import NpzWriter, RunInfo
     from pose.skeletons import BLAZEPOSE33
     from pose.types import FrameResult, People, Poses3D
 
     rng = np.random.default_rng(0)
     standing = rng.normal(0, 0.4, (17, 3))
-    size = (640, 480)
-    info = RunInfo(
-        source="bench", image_size=size, fps=FPS, camera=CameraInfo(intrinsics_from_fov(size), False),
-        skeleton=BLAZEPOSE33,
-    )  # fmt: skip
+    info = RunInfo(source="bench", fps=FPS, camera=Camera.of((640, 480)), skeleton=BLAZEPOSE33)
     one = np.ones(1, np.float32)
     scores, sigma = np.ones((1, 33), np.float32), np.full((1, 17), 30, np.float32)
     with NpzWriter(path, info) as writer:

@@ -101,10 +101,11 @@ class _Steps:
     """A stream of made-up people, and how long each step took, s."""
 
     def __init__(self, lifter: "Lifter", people: int, lookahead: int, skeleton: str) -> None:
+        from pose.camera import Camera
         from pose.lifter.stream import LifterStream
         from pose.skeletons import get_skeleton
 
-        self._stream = LifterStream(lifter, get_skeleton(skeleton), (1280, 720), lookahead=lookahead)
+        self._stream = LifterStream(lifter, get_skeleton(skeleton), Camera.of((1280, 720)), lookahead=lookahead)
         self._people = [self._stream.new_person() for _ in range(people)]
         joints = len(get_skeleton(skeleton))
         self._base = np.random.default_rng(0).uniform(200, 500, (people, joints, 2)).astype(np.float32)
@@ -130,12 +131,13 @@ def bench_offline(name: str, seconds: float) -> dict[str, float]:
 
 def _offline_rate(lifter: "Lifter", seconds: float) -> float:
     """Of `Lifter.lift_many`, arrays to arrays; the median of the passes."""
+    from pose.camera import Camera
     from pose.sequences import Sequence2D
 
     rng = np.random.default_rng(0)
     keypoints = rng.uniform(200, 500, (SEQUENCE_FRAMES, 17, 2)).astype(np.float32)
     scores = np.ones((SEQUENCE_FRAMES, 17), np.float32)
-    sequence = Sequence2D(keypoints, scores, np.arange(SEQUENCE_FRAMES) / 30, (1280, 720), "h36m17")
+    sequence = Sequence2D(keypoints, scores, np.arange(SEQUENCE_FRAMES) / 30, Camera.of((1280, 720)), "h36m17")
     lifter.lift_many([sequence])
     rates: list[float] = []
     until = time.perf_counter() + seconds

@@ -36,8 +36,9 @@ def evaluate_video(options: Namespace, config: PipelineConfig) -> None:
         pipeline = Pipeline(config, intrinsics=truth.intrinsics)
     with open_source(options.video, start=options.start, end=options.end) as source:
         fps, size = source.info.fps, source.info.size
+        camera = pipeline.camera(size)
         results = _shown(pipeline.run(source), source, output.quiet)
-        matched = match(results, pipeline.skeleton, truth.joints, _times(truth, fps), truth.intrinsics, size)
+        matched = match(results, pipeline.skeleton, truth.joints, _times(truth, fps), camera)
     if not matched.found:
         raise PoseError(f"{options.video}: the pipeline found none of the people of {options.gt}")
     evaluation = Evaluation()

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.camera import check_intrinsics
 from pose.errors import PoseError, UsageError
-from pose.files.keypoints import check_intrinsics
 from pose.system.archives import load_array
 
 FORMS = "fx,fy,cx,cy, or a file with the 3x3 matrix: .npy, .json or text"

@@ -17,7 +17,7 @@ def extract_person(poses: Path, person: int | None, out: Path) -> tuple[int, int
     is no such person or the file is no run of `pose-run`.
     """
     table = load_poses(poses)
-    if table.image_size is None:
+    if table.camera is None:
         raise UsageError(f"{poses}: holds no 2D keypoints; give the poses.npz of pose-run")
     ids, counts = np.unique(table.id, return_counts=True)
     if not len(ids):
@@ -35,11 +35,11 @@ def extract_person(poses: Path, person: int | None, out: Path) -> tuple[int, int
         "keypoints": keypoints,
         "scores": scores,
         "timestamps": table.timestamps,
-        "image_size": np.array(table.image_size),
+        "image_size": np.array(table.camera.size),
         "skeleton": np.array(table.skeleton.name),
     }
-    if table.intrinsics is not None:
-        arrays["intrinsics"] = table.intrinsics
+    if table.camera.known:
+        arrays["intrinsics"] = table.camera.matrix
     with whole_file(out) as hidden, hidden.open("wb") as file:
         np.savez_compressed(file, **arrays)
     return chosen, int(rows.sum())

@@ -73,8 +73,9 @@ def report(
         say(line)
     if known != "nothing":
         say(FROM_CACHE[known])
-    if tally.ids and pipeline.intrinsics is None:
-        fov = pipeline.camera(source.info.size).fov_degrees(source.info.size)
+    camera = pipeline.camera(source.info.size)
+    if tally.ids and not camera.known:
+        fov = camera.fov_degrees
         say(f"camera: unknown, a field of view of {fov:.0f} degrees was assumed (--intrinsics gives true distances)")
     say(f"results: {', '.join(map(str, files))}")
 
