@@ -20,8 +20,10 @@ LIMB_RADIUS = 0.02  # m
 class RerunSink:
     """Logs pictures with skeletons under `camera`, and poses in the camera's frame under `world`.
 
-    problem: why it cannot any more, None while all is well.
+    lost: frames that came too fast. problem: why it cannot any more, None while all is well.
     """
+
+    trouble = ""
 
     def __init__(self, loop: LiveLoop, file: Path | None = None) -> None:
         """file: write an .rrd file instead of starting the viewer. Raises PoseError when Rerun is missing or fails."""
@@ -44,6 +46,10 @@ class RerunSink:
     @property
     def problem(self) -> str | None:
         return self._subscriber.problem
+
+    @property
+    def lost(self) -> int:
+        return self._subscriber.dropped
 
     def _log(self, live: LiveResult) -> None:
         rerun, stream = self._rerun, self._stream

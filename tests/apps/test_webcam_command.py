@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import pytest
 from pose_apps.webcam.command import main
 from pose_apps.webcam.report import FORMAT, VERSION
+from pose_apps.webcam.troubles import Troubles
 
 from pose.config import PipelineConfig
 from pose.errors import PoseError
@@ -133,29 +134,47 @@ def test_a_stream_is_connected_to_when_the_networks_are_loaded(monkeypatch, caps
         (["--headless", "--source", "ftp://x/y"], 2, "cannot read ftp:// addresses"),
         (["--headless", "--web"], 2, "--headless: does not go with --web"),
         (["--udp", "robot:9000", "--web"], 2, "--udp: does not go with --web"),
+        (["--headless", "--source", "CLIP", "--udp", "127.0.0.1:0"], 2, "--udp: port 0 is no receiver's"),
+        (
+            ["--headless", "--source", "CLIP", "--udp", "255.255.255.255:9000"],
+            2,
+            "is a broadcast address; name one receiver",
+        ),
+        (["--headless", "--source", "CLIP", "--udp", "9000"], 2, "--udp: '9000' is no HOST:PORT"),
+        (["--headless", "--source", "CLIP", "--ws", "host:port"], 2, "--ws: 'host:port' is no [HOST:]PORT"),
         (["--headless", "--seconds", "0"], 2, "seconds: 0.0 is out of range; allowed: at least 0.1"),
         (["--headless", "--sorce", "0"], 2, "did you mean --source?"),
         (["--headless", "--config", "quick"], 2, "quick"),
         ([], 1, "no window can be opened here (there is no display): use --web"),
     ],
 )
-def test_a_wrong_call_is_one_line_before_any_network_is_loaded(arguments, status, words, capsys, monkeypatch):
-    monkeypatch.setattr("pose_apps.webcam.extras.load_pipeline", lambda config: pytest.fail("networks were loaded"))
-    assert main(arguments) == status
+def test_a_wrong_call_is_one_line_before_any_network_is_loaded(arguments, status, words, capsys, monkeypatch, dance):
+    for module in ("extras", "run"):
+        monkeypatch.setattr(
+            f"pose_apps.webcam.{module}.load_pipeline", lambda config: pytest.fail("networks were loaded")
+        )
+    assert main([dance if word == "CLIP" else word for word in arguments]) == status
     said = capsys.readouterr().err
     assert said.startswith("error: ")
     assert words in said
     assert said.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--udp", "9000"], "--udp: '9000' is no HOST:PORT"),
-        (["--ws", "host:port"], "--ws: 'host:port' is no [HOST:]PORT"),
-        (["--lifter", "offline"], "lifter: offline sees whole windows and cannot stream; use the lifter stream"),
-    ],
-)
-def test_an_option_that_cannot_work_is_one_line(arguments, words, dance, capsys):
-    assert main(["--headless", "--source", dance, *arguments]) == 2
+def test_an_option_that_cannot_work_is_one_line(dance, capsys):
+    assert main(["--headless", "--source", dance, "--lifter", "offline"]) == 2
+    words = "lifter: offline sees whole windows and cannot stream; use the lifter stream"
     assert capsys.readouterr().err == f"error: {words}\n"
+
+
+def test_troubles_are_said_once_while_they_last_and_kept_for_the_report(capsys):
+    troubles = Troubles()
+    for trouble, lost in (("", 0), ("network is unreachable", 1), ("network is unreachable", 9), ("", 12), ("", 12)):
+        troubles.look("--udp", trouble, lost)
+    for seconds in (2, 1):
+        troubles.look("camera 0", f"camera 0 is gone (unplugged), reconnecting in {seconds} s")
+    assert capsys.readouterr().err.splitlines() == [
+        "warning: --udp: network is unreachable",
+        "note: --udp: well again, 12 lost",
+        "warning: camera 0 is gone (unplugged)",
+    ]
+    assert troubles.kept == ["--udp: network is unreachable", "camera 0 is gone (unplugged)"]

@@ -10,6 +10,7 @@ import pygame
 import pytest
 from pose_apps.webcam.canvas import VIEWS, Canvas
 from pose_apps.webcam.display import Display
+from pose_apps.webcam.extras import Extras
 from pose_apps.webcam.options import WebcamConfig
 from pose_apps.webcam.window import Window
 from pose_fakes import SIZE, STANDING, run_info, seen_result
@@ -53,7 +54,7 @@ def demo(tmp_path, monkeypatch):
     monkeypatch.setattr("pose.live.recorder._run_info", lambda loop, pipeline, size: run_info(H36M17, size))
     source = PushedFrames("test")
     with Display("test") as display, LiveLoop(Pipeline(), source) as loop:
-        window = Window(loop, display, WebcamConfig(out=str(tmp_path)))
+        window = Window(loop, display, WebcamConfig(out=str(tmp_path)), Extras())
         grey = np.linspace(40, 90, SIZE[0], dtype=np.uint8)
         image = np.broadcast_to(grey[None, :, None], (SIZE[1], SIZE[0], 3)).copy()
 

@@ -2,8 +2,11 @@
 
 import json
 import socket
+import subprocess
+import sys
 import time
 from contextlib import ExitStack
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +18,8 @@ from websockets.sync.client import connect
 from pose.errors import PoseError, UsageError
 from pose.live import LiveLoop, LiveResult, PushedFrames
 from pose.live.messages import messages
-from pose.live.sinks import MOST_CLIENTS, UdpSink, WebSocketSink, read_address
+from pose.live.sinks import UdpSink, read_address
+from pose.live.websocket import MOST_CLIENTS, MOST_CONNECTIONS, WebSocketSink
 from pose.skeletons import BLAZEPOSE33
 from pose.types import FrameResult, Poses3D
 
@@ -126,7 +130,7 @@ def test_websocket_clients_get_every_pose(served, source):
             source.push(picture(number))
             for client in (one, two):
                 assert json.loads(client.recv(timeout=10))["frame"] == number
-    wait_until(lambda: sink._clients == [])
+    wait_until(lambda: not sink._clients)
     push(source, 3)
     settled(loop, 8)
     assert sink.problem is None
@@ -175,6 +179,129 @@ def test_websocket_serves_no_more_clients_than_it_can(served):
 def test_a_port_that_is_taken_is_said(served, source):
     with pytest.raises(PoseError, match=r"--ws: cannot bind 127\.0\.0\.1:\d+: address already in use"):
         WebSocketSink(LiveLoop(FakePipeline(), source), "127.0.0.1", served[1].port)
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "words"),
+    [
+        ("127.0.0.1", 0, "--udp: port 0 is no receiver's"),
+        ("255.255.255.255", 9000, r"--udp: 255\.255\.255\.255 is a broadcast address"),
+        ("127.255.255.255", 9000, r"--udp: 127\.255\.255\.255 is a broadcast address"),
+    ],
+)
+def test_udp_where_nothing_can_be_sent_is_refused(source, host, port, words):
+    with pytest.raises(UsageError, match=words):
+        UdpSink(LiveLoop(FakePipeline(), source), host, port)
+
+
+UDP_WITHOUT_A_ROUTE = """
+import ctypes, fcntl, socket, struct, sys
+sys.path.insert(0, {tests!r})
+libc = ctypes.CDLL(None, use_errno=True)
+CLONE_NEWNET, CLONE_NEWUSER, SIOCSIFFLAGS, UP = 0x40000000, 0x10000000, 0x8914, 1
+if libc.unshare(CLONE_NEWNET) and libc.unshare(CLONE_NEWUSER | CLONE_NEWNET):
+    sys.exit(77)
+from live_fakes import FakePipeline, picture, wait_until
+from pose.live import LiveLoop, PushedFrames
+from pose.live.sinks import UdpSink
+
+def loopback(flags):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        fcntl.ioctl(control, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", flags))
+
+source = PushedFrames("test", waiting=100)
+loop = LiveLoop(FakePipeline(), source, backlog=100)
+sink = UdpSink(loop, "127.0.0.1", 9000)
+with loop:
+    for _ in range(3):
+        source.push(picture(1))
+    wait_until(lambda: sink.lost == 3)
+    assert sink.trouble == "network is unreachable", sink.trouble
+    loopback(UP)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(("127.0.0.1", 9000))
+        receiver.settimeout(10)
+        source.push(picture(2))
+        assert b'"frame":3' in receiver.recv(65536)
+    wait_until(lambda: sink.trouble == "")
+sink.close()
+assert sink.problem is None and sink.lost == 3
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="network namespaces")
+def test_udp_goes_on_when_the_network_is_back():
+    """In a network of its own, whose only interface is down at first."""
+    code = UDP_WITHOUT_A_ROUTE.format(tests=str(Path(__file__).parent))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode == 77:
+        pytest.skip("this system gives nobody a network namespace")
+    assert done.returncode == 0, done.stderr
+
+
+def test_websocket_takes_clients_again_when_there_are_descriptors_again(served, source):
+    _, sink, address = served
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with connect(address) as before, socket.socket() as waiting:
+        wait_until(lambda: len(sink._clients) == 1)
+        with socket.socket() as free:
+            lowest = free.fileno()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, hard))
+        try:
+            waiting.connect(("127.0.0.1", sink.port))
+            wait_until(lambda: sink.trouble == "nobody can connect: too many open files")
+            source.push(picture(0))
+            assert json.loads(before.recv(timeout=10))["frame"] == 0  # who is there notices nothing
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        with connect(address, sock=waiting) as after:
+            wait_until(lambda: len(sink._clients) == 2)
+            source.push(picture(1))
+            assert json.loads(after.recv(timeout=10))["frame"] == 1
+        wait_until(lambda: sink.trouble == "")
+    assert sink.problem is None
+
+
+def test_websocket_ends_at_once_beside_clients_that_never_read(source):
+    """With one that took nothing since it connected, and one that never said what it wants."""
+    loop = LiveLoop(FakePipeline(), source, backlog=100)
+    sink = WebSocketSink(loop, "127.0.0.1", 0)
+    head = (
+        "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    )
+    with ExitStack() as clients, loop:
+        sockets = [clients.enter_context(socket.socket()) for _ in range(5)]
+        for number, client in enumerate(sockets):
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+            client.connect(("127.0.0.1", sink.port))
+            client.sendall(head.encode() if number else b"")
+        wait_until(lambda: len(sink._clients) == 4)
+        many = 0
+        while not sink.lost:  # until what the system buffers is full
+            source.push(picture(many))
+            many += 1
+            time.sleep(0.0005)
+        begun = time.monotonic()
+        loop.stop()
+        sink.close()
+        assert time.monotonic() - begun < 3
+    assert not sink._thread.is_alive()
+    assert sink.lost > 0
+
+
+def test_websocket_has_room_for_so_many_connections_and_no_more(served):
+    _, sink, address = served
+    with ExitStack() as clients:
+        for _ in range(MOST_CONNECTIONS):
+            clients.enter_context(socket.create_connection(("127.0.0.1", sink.port)))
+        wait_until(lambda: len(sink._connections) == MOST_CONNECTIONS)
+        with socket.create_connection(("127.0.0.1", sink.port), timeout=10) as refused:
+            assert refused.recv(1) == b""
+    wait_until(lambda: not sink._connections)
+    with connect(address) as client:
+        assert client.protocol.state.name == "OPEN"
 
 
 def test_rerun_gets_pictures_and_poses(source, tmp_path):

@@ -26,7 +26,17 @@ def load_pipeline(config: PipelineConfig) -> "Pipeline":
 
 
 class Sink(Protocol):
-    """What takes a loop's results until it is closed. problem: why it gave up, None while all is well."""
+    """What takes a loop's results until it is closed.
+
+    lost: messages or frames that did not get through. trouble: why they do not now, empty while all is well. problem:
+    why it gave up, None while it did not.
+    """
+
+    @property
+    def lost(self) -> int: ...
+
+    @property
+    def trouble(self) -> str: ...
 
     @property
     def problem(self) -> str | None: ...
@@ -34,26 +44,57 @@ class Sink(Protocol):
     def close(self) -> None: ...
 
 
+class Extras:
+    """What runs beside a loop. sinks: by their option. failures: what was not done as asked; it makes a run fail."""
+
+    def __init__(self) -> None:
+        self.sinks: dict[str, Sink] = {}
+        self.failures: list[str] = []
+
+    def troubles(self) -> dict[str, str]:
+        """What is wrong now with each sink, empty where nothing is."""
+        return {option: sink.problem or sink.trouble for option, sink in self.sinks.items()}
+
+    def lost(self) -> dict[str, int]:
+        """How much each sink lost."""
+        return {option: sink.lost for option, sink in self.sinks.items()}
+
+
 @contextmanager
-def live_extras(loop: "LiveLoop", config: WebcamConfig) -> Iterator[None]:
+def live_extras(loop: "LiveLoop", config: WebcamConfig) -> Iterator[Extras]:
     """Start what the options ask for, before the loop starts; at the end finish it and say what went wrong.
 
     Raises PoseError when something cannot start.
     """
+    extras = Extras()
     with ExitStack() as stack:
         for option, sink in _sinks(loop, config):
+            extras.sinks[option] = sink
             stack.callback(_close, option, sink)
         if config.record:
-            stack.callback(close_recorder, start_recorder(loop, config))
-        yield
+            recorder = start_recorder(loop, config)
+            stack.callback(lambda: close_recorder(recorder))
+        yield extras
+
+
+def check_sinks(config: WebcamConfig) -> None:
+    """Say which of their addresses cannot be, before networks are loaded. Raises PoseError."""
+    from pose.live.sinks import LOOPBACK, find_receiver, read_address
+
+    if config.udp is not None:
+        find_receiver(*read_address("udp", config.udp))
+    if config.ws is not None:
+        read_address("ws", config.ws, LOOPBACK)
 
 
 def _sinks(loop: "LiveLoop", config: WebcamConfig) -> Iterator[tuple[str, Sink]]:
-    from pose.live.sinks import LOOPBACK, UdpSink, WebSocketSink, read_address
+    from pose.live.sinks import LOOPBACK, UdpSink, read_address
 
     if config.udp is not None:
         yield "--udp", UdpSink(loop, *read_address("udp", config.udp))
     if config.ws is not None:
+        from pose.live.websocket import WebSocketSink
+
         host, port = read_address("ws", config.ws, LOOPBACK)
         websocket = WebSocketSink(loop, host, port)
         print(f"poses at ws://{host}:{websocket.port}", flush=True)
@@ -68,6 +109,8 @@ def _close(option: str, sink: Sink) -> None:
     sink.close()
     if sink.problem is not None:
         print(f"warning: {option} ended early: {sink.problem}", file=sys.stderr)
+    if sink.lost:
+        print(f"{option}: {sink.lost} lost", flush=True)
 
 
 def start_recorder(loop: "LiveLoop", config: WebcamConfig) -> "Recorder":

@@ -19,6 +19,8 @@ from pose.live.result import Stream
 from pose.live.subscriber import Subscriber
 from pose.system.whole_file import write_whole
 from pose_apps.support.memory import resident_megabytes
+from pose_apps.webcam.extras import Extras
+from pose_apps.webcam.troubles import Troubles
 
 FORMAT, VERSION = "pose-webcam-report", 1
 LOOK_SECONDS = 0.5
@@ -46,7 +48,10 @@ def watched(loop: LiveLoop) -> Iterator["Watch"]:
 
 
 class Watch:
-    """Looks at a loop now and then while it runs, and sums it up at the end."""
+    """Looks at a loop now and then while it runs, says what is wrong, and sums it up at the end.
+
+    extras: what runs beside the loop, once it does.
+    """
 
     def __init__(self, loop: LiveLoop) -> None:
         self._loop = loop
@@ -57,18 +62,21 @@ class Watch:
         self._stream: Stream | None = None
         self._ids: set[int] = set()  # of the stream
         self._people_before = 0  # in streams before
-        self._messages: list[str] = []
+        self._troubles = Troubles()
+        self.extras: Extras | None = None
 
     def look(self) -> None:
-        """Note memory and messages of this moment."""
+        """Note memory and troubles of this moment."""
         self._seconds = time.monotonic() - self._begun
         memory = memory_mib()
         if self._seconds < SETTLED_SECONDS or not self._settled:
             self._settled = self._highest = memory
         self._highest = max(self._highest, memory)
-        message = self._loop.source.message.partition(", reconnecting")[0]
-        if message and message not in self._messages[-1:]:
-            self._messages = [*self._messages[-99:], message]
+        self._troubles.look(self._loop.source.name, self._loop.source.message)
+        if self.extras is not None:
+            lost = self.extras.lost()
+            for option, trouble in self.extras.troubles().items():
+                self._troubles.look(option, trouble, lost[option])
 
     def see(self, live: LiveResult) -> None:
         """Note who is in a frame."""
@@ -102,7 +110,8 @@ class Watch:
             "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
             "device": status.device,
             "lifter_delay_ms": round(status.lifter_delay_ms, 1),
-            "messages": self._messages,
+            "messages": self._troubles.kept,
+            "lost": {} if self.extras is None else self.extras.lost(),
             "settings": asdict(loop.pipeline.config),
             "python": platform.python_version(),
         }

@@ -10,28 +10,30 @@ from pose.config import PipelineConfig
 from pose.errors import PoseError
 from pose.live import LiveLoop
 from pose_apps.support.status import Status
-from pose_apps.webcam.extras import live_extras, load_pipeline
+from pose_apps.webcam.extras import Extras, check_sinks, live_extras, load_pipeline
 from pose_apps.webcam.options import WebcamConfig, check_live_source, open_live_source
 from pose_apps.webcam.report import summary, watched, write_report
 
 POLL_SECONDS = 0.5
 
 
-def run_live(config: WebcamConfig, pipeline_config: PipelineConfig, show: Callable[[LiveLoop], None]) -> int:
+def run_live(config: WebcamConfig, pipeline_config: PipelineConfig, show: Callable[[LiveLoop, Extras], None]) -> int:
     """Run the loop for as long as `show` takes; the exit status. Ctrl-C ends it in good order.
 
     Raises PoseError when something cannot start or fails, KeyboardInterrupt once everything is finished.
     """
     interrupted = False
     check_live_source(config)
+    check_sinks(config)
     with Status("loading the networks"):
         pipeline = load_pipeline(pipeline_config)
     with closing(open_live_source(config)) as source:  # last: what a camera sends before that would be old
         loop = LiveLoop(pipeline, source)
         with watched(loop) as watch:
             try:
-                with live_extras(loop, config), loop:
-                    show(loop)
+                with live_extras(loop, config) as extras, loop:
+                    watch.extras = extras
+                    show(loop, extras)
             except KeyboardInterrupt:
                 interrupted = True
         report = watch.report()
@@ -48,7 +50,7 @@ def run_live(config: WebcamConfig, pipeline_config: PipelineConfig, show: Callab
 def run_headless(config: WebcamConfig, pipeline_config: PipelineConfig) -> int:
     """The loop alone, at the source's pace, until the source or the time ends; the exit status."""
 
-    def wait(loop: LiveLoop) -> None:
+    def wait(loop: LiveLoop, _extras: Extras) -> None:
         end = math.inf if config.seconds is None else time.monotonic() + config.seconds
         while (left := end - time.monotonic()) > 0 and not loop.wait(min(left, POLL_SECONDS)):
             pass

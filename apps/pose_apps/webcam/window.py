@@ -14,7 +14,7 @@ from pose.system.whole_file import file_errors, write_whole
 from pose.types import U8
 from pose_apps.webcam.canvas import VIEWS, Canvas
 from pose_apps.webcam.display import Display
-from pose_apps.webcam.extras import close_recorder, load_pipeline, start_recorder
+from pose_apps.webcam.extras import Extras, close_recorder, load_pipeline, start_recorder
 from pose_apps.webcam.options import WebcamConfig
 from pose_apps.webcam.run import run_live
 
@@ -30,7 +30,7 @@ def run_window(config: WebcamConfig, pipeline_config: PipelineConfig) -> int:
     """Show it until somebody quits, or the source or the time ends; the exit status."""
     with Display("pose-webcam") as display:
         display.show(None, ["loading ..."])
-        return run_live(config, pipeline_config, lambda loop: Window(loop, display, config).run())
+        return run_live(config, pipeline_config, lambda loop, extras: Window(loop, display, config, extras).run())
 
 
 class Window:
@@ -39,8 +39,8 @@ class Window:
     is_open: until somebody quits or the loop ends.
     """
 
-    def __init__(self, loop: LiveLoop, display: Display, config: WebcamConfig) -> None:
-        self._loop, self._display, self._config = loop, display, config
+    def __init__(self, loop: LiveLoop, display: Display, config: WebcamConfig, extras: Extras) -> None:
+        self._loop, self._display, self._config, self._extras = loop, display, config, extras
         self._mailbox = loop.subscribe(maxlen=1)
         self._mirror, self._view = config.mirror, VIEWS[0]
         self._canvas: Canvas | None = None
@@ -115,8 +115,9 @@ class Window:
                 self.stop_recording()
             else:
                 recording = f"{self._recorder.frames} frames"
-        alert = self._notice if time.monotonic() < self._notice_end else ""
-        self._display.show(self._picture, [status, HELP], alert or self._loop.source.message, recording)
+        alert = self._notice if time.monotonic() < self._notice_end else self._loop.source.message
+        sinks = [f"{option}: {trouble}" for option, trouble in self._extras.troubles().items() if trouble]
+        self._display.show(self._picture, [status, HELP], alert or "; ".join(sinks), recording)
 
     def _say(self, notice: str) -> None:
         self._notice, self._notice_end = notice, time.monotonic() + NOTICE_SECONDS
