@@ -32,13 +32,14 @@ if TYPE_CHECKING:
     from pose.video import Source
 
 
+VIDEO = "a video file, a folder or glob of pictures, an http(s) or RTSP address, or a camera number"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunConfig:
     """What one run reads and writes. Raises UsageError for a value that is not allowed."""
 
-    video: str | None = option(
-        None, "a video file, a folder or glob of pictures, an http(s) or RTSP address, or a camera number"
-    )
+    video: str | None = option(None, f"{VIDEO}; also without --video")
     out: str | None = option(None, "folder for the results; by default beside the video, named after it")
     formats: str = option(
         ",".join(FORMATS), "what to write, separated by commas; also bvh, csv and others: docs/exports.md lists them"
@@ -68,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of `pose-run`."""
     parser = ArgumentParser(prog="pose-run", description="Track every person of a video in 3D.", exit_on_error=False)
     clip = parser.add_argument(
-        "clip", nargs="?", default=argparse.SUPPRESS, action=_Clip, metavar="VIDEO", help="as --video"
+        "clip", nargs="?", default=argparse.SUPPRESS, action=_Clip, metavar="VIDEO", help=f"{VIDEO}; also as --video"
     )
     add_config_option(parser)
     add_options(parser, RunConfig)

@@ -74,8 +74,8 @@ def parser() -> ArgumentParser:
         (["--vidio", "a"], "unknown option '--vidio': did you mean --video?"),
         (
             ["--qqq=1"],
-            "unknown option '--qqq=1': known: --config, --device, --help, --help-all, --people, --print_config, "
-            "--version, --video",
+            "unknown option '--qqq=1': known: --config, --device, --help, --help-all, --people, --print-completion, "
+            "--print_config, --version, --video",
         ),
         (["--device", "tpu"], "--device: expected one of 'auto', 'cpu', got tpu"),
         (["--people", "many"], "--people: expected int, got many"),
@@ -109,3 +109,22 @@ def test_help_is_no_error(capsys):
         run_command(lambda argv=None: parse_arguments(parser(), argv) and 0)(["--help"])
     assert caught.value.code == 0
     assert "--people" in capsys.readouterr().out
+
+
+def test_a_path_may_begin_with_the_home_folder(monkeypatch, tmp_path):
+    """Also where the shell leaves it alone: behind `=`, in a file of settings."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    parser = ArgumentParser(prog="pose-test", exit_on_error=False)
+    parser.add_argument("--config", action="config")
+    parser.add_argument("--out", type=str)
+    parser.add_argument("--lifter", type=str)
+    parser.add_argument("--name", type=str, default="a~b")
+    parser.add_argument("--size", type=int, default=3)
+    parser.add_argument("results", nargs="*", type=str)
+    settings = tmp_path / "settings.yaml"
+    settings.write_text("lifter: ~/mine.safetensors\n")
+    parsed = parse_arguments(parser, ["--config", str(settings), "--out=~/poses", "~/first", "second"])
+    assert (parsed.out, parsed.lifter) == (str(tmp_path / "poses"), str(tmp_path / "mine.safetensors"))
+    assert parsed.results == [str(tmp_path / "first"), "second"]
+    assert (parsed.name, parsed.size) == ("a~b", 3)

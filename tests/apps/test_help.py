@@ -54,9 +54,10 @@ def told(*words: str) -> str:
     return said.getvalue()
 
 
+@pytest.mark.parametrize("columns", ["60", "80"])
 @pytest.mark.parametrize("call", CALLS, ids=" ".join)
-def test_help_is_short_and_plain(call, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
+def test_help_is_short_and_plain(call, columns, monkeypatch):
+    monkeypatch.setenv("COLUMNS", columns)
     text = told(*call, "--help")
     assert len(text.splitlines()) <= 60
     assert max(map(len, text.splitlines())) <= 100

@@ -16,6 +16,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from pose.errors import PoseError, PoseWarning, UsageError
+from pose_apps.support.completion import PrintCompletion
 from pose_apps.support.help import give_help
 
 if TYPE_CHECKING:
@@ -79,17 +80,30 @@ def _warning_line(
 
 
 def parse_arguments(parser: "ArgumentParser", argv: Sequence[str] | None) -> "Namespace":
-    """Parse with a parser made with `exit_on_error=False`, which gets the option --version here.
+    """Parse with a parser made with `exit_on_error=False`, which gets --version and --print-completion here.
 
-    Raises `UsageError`: one line that names the option or key and what is allowed.
+    A value that begins with `~` is a path in a home folder, which shells say so only where it stands alone. Raises
+    `UsageError`: one line that names the option or key and what is allowed.
     """
     release = f"{parser.prog} {version('pose-run')}"
     parser.add_argument("--version", action="version", version=release, help="print the version and end")
+    complete = "print what completes this command's options in your shell, and end: docs/commands.md"
+    parser.add_argument("--print-completion", action=PrintCompletion, help=complete)
     give_help(parser)
     try:
-        return parser.parse_args(None if argv is None else list(argv))
+        parsed = parser.parse_args(None if argv is None else list(argv))
     except argparse.ArgumentError as error:
         raise UsageError(_in_our_words(str(error), sorted(set(_options(parser))))) from error
+    for key, value in list(parsed.items()):
+        parsed[key] = _from_home(value)
+    return parsed
+
+
+def _from_home(value: object) -> object:
+    """The same option's value, with the path of the home folder for a `~` in front."""
+    if isinstance(value, list):
+        return [_from_home(part) for part in value]
+    return os.path.expanduser(value) if isinstance(value, str) and value.startswith("~") else value
 
 
 def _fail(message: str, status: int) -> int:

@@ -9,7 +9,7 @@ import shutil
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Literal, Union, get_args, get_origin
 
 # Dests of the options, in their groups.
 Layout = Mapping[str, Sequence[str]]
@@ -19,7 +19,7 @@ _NETWORKS = ("config", "detector", "estimator", "lifter")
 _SPEED = ("device", "threads", "detect_every")
 LAYOUTS: Mapping[str, Layout] = {
     "pose-run": {
-        "input": ("clip", "video", "start", "end", "image_fps", "intrinsics"),
+        "input": ("clip", "start", "end", "image_fps", "intrinsics"),
         "output": ("out", "formats", "overlay", "overwrite", "quiet"),
         "people": _PEOPLE,
         "networks": _NETWORKS,
@@ -72,30 +72,39 @@ VALUES = {
 }  # fmt: skip
 LEFT = 25  # columns of what is typed
 NARROW, WIDE = 50, 100
+BRIEF = 72  # columns below which --help gives each option its first clause
+ASIDES = frozenset({"--help", "--help-all", "--version", "--print_config", "--print-completion"})  # print and end
 MANY = 6  # choices; more of them are listed by --help-all
 
 
 def give_help(parser: argparse.ArgumentParser, name: str | None = None) -> None:
     """Make a parser and its subcommands answer `--help` and `--help-all` in our form."""
     called = name or parser.prog
-    subcommands = _subcommands(parser)
     parser.add_argument("--help-all", action=_HelpAll, help="show every option and end")
     parser.format_help = lambda: _text(parser, called, everything=False)  # type: ignore[method-assign]
-    for word, subparser in (subcommands.choices if subcommands else {}).items():
+    for word, subparser in subcommands_of(parser).items():
         give_help(subparser, f"{called} {word}")
     parser.format_everything = lambda: _text(parser, called, everything=True)  # type: ignore[attr-defined]
 
 
 class _HelpAll(argparse.Action):
-    def __init__(self, option_strings: Sequence[str], dest: str, **settings: Any) -> None:
-        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, default=argparse.SUPPRESS, **settings)
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str) -> None:  # noqa: A002
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, default=argparse.SUPPRESS, help=help)
 
     def __call__(self, parser: argparse.ArgumentParser, *unused: object) -> None:
         print(parser.format_everything(), end="")  # type: ignore[attr-defined]
         parser.exit()
 
 
-def _subcommands(parser: argparse.ArgumentParser) -> Any:
+def subcommands_of(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:
+    """Their parsers by name; none where the command has no subcommands."""
+    action = _subcommands(parser)
+    return {} if action is None else action.choices
+
+
+def _subcommands(
+    parser: argparse.ArgumentParser,
+) -> "argparse._SubParsersAction[argparse.ArgumentParser] | None":
     return next((action for action in parser._actions if isinstance(action, argparse._SubParsersAction)), None)
 
 
@@ -107,7 +116,8 @@ def _text(parser: argparse.ArgumentParser, name: str, *, everything: bool) -> st
         if entries:
             lines += ["", title]
             for typed, text in entries:
-                lines += _entry(typed, text, width)
+                brief = width < BRIEF and not everything
+                lines += _entry(typed, text.partition(";")[0] if brief else text, width)
     if name in LAYOUTS and not everything:
         lines += ["", f"  {name} --help-all shows every option; README.md names the pages in docs/"]
     return "\n".join(lines).replace("\n\n\n", "\n\n") + "\n"
@@ -115,28 +125,30 @@ def _text(parser: argparse.ArgumentParser, name: str, *, everything: bool) -> st
 
 def _groups(parser: argparse.ArgumentParser, name: str, everything: bool) -> dict[str, list[tuple[str, str]]]:
     """Title -> what is typed, and what it does."""
+    asides = {"help": [_typed(a, True) for a in parser._actions if not ASIDES.isdisjoint(a.option_strings)]}
     subcommands = _subcommands(parser)
     if subcommands is not None:
         helps = {choice.dest: choice.help or "" for choice in subcommands._choices_actions}
-        return {"commands": [(f"{name} {word}", helps.get(word, "")) for word in subcommands.choices]}
+        named = {"commands": [(f"{name} {word}", helps.get(word, "")) for word in subcommands.choices]}
+        return named | asides if everything else named
     actions = {action.dest: action for action in parser._actions if action.help != argparse.SUPPRESS}
-    asides = [a for a in parser._actions if isinstance(a, _HelpAll) or a.dest in ("help", "version", "print_config")]
     shown = {
         title: [actions[dest] for dest in dests if dest in actions] for title, dests in LAYOUTS.get(name, {}).items()
     }
     placed = {action.dest for group in shown.values() for action in group}
-    rest = [action for action in actions.values() if action.dest not in placed and action not in asides]
+    rest = [
+        action for action in actions.values() if action.dest not in placed and ASIDES.isdisjoint(action.option_strings)
+    ]
     if everything or name not in LAYOUTS:
         shown["more" if shown else "options"] = rest
-    if everything:
-        shown["help"] = asides
-    return {title: [_typed(a, everything) for a in group] for title, group in shown.items()}
+    typed = {title: [_typed(a, everything) for a in group] for title, group in shown.items()}
+    return typed | asides if everything else typed
 
 
 def _typed(action: argparse.Action, everything: bool) -> tuple[str, str]:
     """What a person types for an option, and what it does."""
     text = " ".join((action.help or "").split())
-    choices = _choices(action)
+    choices = choices_of(action)
     if not action.option_strings:
         return str(action.metavar or action.dest), text
     if type(action).__name__ == "ActionYesNo":
@@ -167,12 +179,19 @@ def _value(action: argparse.Action, choices: Sequence[str]) -> str:
     return "NAME" if choices else action.dest.rpartition(".")[2].upper().replace("_", "-")
 
 
-def _choices(action: argparse.Action) -> list[str]:
+def choices_of(action: argparse.Action) -> list[str]:
+    """What an option takes, where that is a few words."""
     kinds = _kinds(getattr(action, "_typehint", None))
     return [str(choice) for choice in action.choices or [kind for kind in kinds if isinstance(kind, str)]]
 
 
-def _kinds(hint: Any) -> list[Any]:
+def takes_text(action: argparse.Action) -> bool:
+    """Whether an option takes a word of any kind, such as the name of a file."""
+    kinds = _kinds(getattr(action, "_typehint", None) or action.type or str)
+    return action.nargs != 0 and type(action).__name__ != "ActionYesNo" and str in kinds
+
+
+def _kinds(hint: object) -> list[object]:
     """The types of a union, the values of a Literal, or the hint itself."""
     if get_origin(hint) in (Union, UnionType):
         return [kind for part in get_args(hint) for kind in _kinds(part)]

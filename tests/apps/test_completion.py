@@ -1,0 +1,83 @@
+"""--print-completion, asked as bash asks when somebody presses Tab."""
+
+import shutil
+import subprocess
+
+import pytest
+
+pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
+
+# Sources a script and calls the function that it registers; the reply is printed, a word a line.
+TAB = """
+source "$1"; shift
+function_of() { local words; read -ra words <<< "$(complete -p "$1")"; local i
+  for i in "${!words[@]}"; do [ "${words[i]}" = -F ] && echo "${words[i + 1]}"; done; }
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}
+"$(function_of "$1")" "$1" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+@pytest.fixture(scope="module")
+def scripts():
+    return {}
+
+
+@pytest.fixture
+def tab(call, scripts, tmp_path):
+    """What bash offers for the last of some words."""
+
+    def offered(*words: str) -> set[str]:
+        if words[0] not in scripts:
+            printed = call(words[0].removeprefix("pose-"), "--print-completion", "bash")
+            assert printed.returncode == 0, printed.stderr
+            scripts[words[0]] = printed.stdout
+        path = tmp_path / "completion"
+        path.write_text(scripts[words[0]])
+        reply = subprocess.run(
+            ["bash", "--norc", "-c", TAB, "bash", str(path), *words],
+            capture_output=True, text=True, check=True, timeout=60, cwd=tmp_path,
+        )  # fmt: skip
+        assert not reply.stderr
+        return {word for line in reply.stdout.splitlines() if (word := line.strip())}
+
+    return offered
+
+
+def test_options_are_offered(tab):
+    assert tab("pose-run", "--max") == {"--max-people"}
+    assert tab("pose-run", "clip.mp4", "--no-ov") == {"--no-overlay", "--no-overwrite"}
+
+
+def test_values_of_an_option_are_offered(tab):
+    assert tab("pose-run", "--device", "") == {"auto", "cpu", "cuda"}
+    assert "rtmpose-m" in tab("pose-run", "--estimator", "rtmpose-")
+
+
+def test_files_and_folders_are_offered(tab, tmp_path):
+    (tmp_path / "clip.mp4").touch()
+    (tmp_path / "clips").mkdir()
+    assert tab("pose-run", "--video", "cl") == {"clip.mp4", "clips"}
+    assert tab("pose-run", "cl") == {"clip.mp4", "clips"}
+    assert tab("pose-run", "--out", "cl") == {"clips"}
+
+
+def test_subcommands_and_their_options_are_offered(tab):
+    assert tab("pose-eval", "vi") == {"video"}
+    assert tab("pose-eval", "video", "--trac") == {"--tracker"}
+    assert tab("pose-weights", "fe") == {"fetch"}
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_get_a_script_that_names_the_options(call, shell):
+    printed = call("webcam", "--print-completion", shell)
+    assert printed.returncode == 0, printed.stderr
+    assert "max-people" in printed.stdout
+    assert "blazepose" in printed.stdout
+
+
+def test_an_unknown_shell_is_one_line(call):
+    refused = call("run", "--print-completion", "csh")
+    assert refused.returncode == 2
+    assert refused.stderr.count("\n") == 1
+    assert "fish" in refused.stderr
