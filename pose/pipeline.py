@@ -5,7 +5,7 @@ for result in Pipeline.from_preset("fast").run("clip.mp4"):
 """
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -31,14 +31,13 @@ from pose.incoming import IncomingFrames
 from pose.networks.input import shared_uploads
 from pose.people.follow import PeopleTracker
 from pose.people.one_pass import OnePassPeople
-from pose.people.unfollowed import count_unfollowed
 from pose.people.warm_up import warm_up_lifter, warm_up_networks, warm_up_one_pass, warm_up_tracker
 from pose.skeletons import Skeleton
-from pose.stages import Detector, Estimator, LifterStage, OnePass, PeopleStage
+from pose.stages import LifterStage, PeopleStage
 from pose.system.device import resolve_device, seed_torch, torch_threads
 from pose.system.prefetch import prefetch
 from pose.system.times import StageTimes
-from pose.types import U8, Boxes, Frame, FrameResult, Keypoints2D, People, Regions
+from pose.types import U8, Frame, FrameResult, People
 from pose.video import Source, open_source
 from pose.weights import sha256_of
 
@@ -53,9 +52,8 @@ class Pipeline:
 
     config: with the detector and the lifter that `auto` stands for. stand_in: why the detector is not the one that
     `auto` prefers; None where it is. device: where networks run. times: seconds spent in each stage so far. skeleton:
-    of the 2D keypoints. finder: the network that finds people. people_stage: makes a stage that finds and follows
-    people, and knows of nobody yet. turn: held while the 2D networks see a frame, so that sessions in several threads
-    can share them.
+    of the 2D keypoints. people_stage: makes a stage that finds and follows people, and knows of nobody yet. turn: held
+    while the 2D networks see a frame, so that sessions in several threads can share them.
     """
 
     def __init__(
@@ -85,7 +83,7 @@ class Pipeline:
         if not self._lifter.streaming and (live or config.lookahead):
             key = "lifter" if live else "lookahead"
             raise UsageError(f"{key}: {config.lifter} sees whole windows and cannot stream; use the lifter stream")
-        self.finder, self.skeleton, self.people_stage = _people_stages(self.config, self.times, warm=live)
+        self.skeleton, self.people_stage = _people_stages(self.config, self.times, warm=live)
         seed_torch(config.seed)
         if live:
             warm_up_lifter(self.lifter_stage(self.camera((256, 256))), len(self.skeleton))
@@ -158,7 +156,7 @@ class Session:
 
     def __init__(self, pipeline: Pipeline, image_size: tuple[int, int]) -> None:
         self._times = pipeline.times
-        self._turn, self._finder = pipeline.turn, pipeline.finder
+        self._turn = pipeline.turn
         self._incoming = IncomingFrames(image_size)
         self._skeleton = pipeline.skeleton
         self._overlays: dict[bool, Overlay] = {}
@@ -177,10 +175,7 @@ class Session:
         """The people of the next frame, in 2D. Raises what `push` raises."""
         self._incoming.check(frame)
         with self._turn, self._times.measure("track"), shared_uploads():
-            self._finder.found = None
-            people = self._people.step(frame.image, frame.index, frame.time)
-            unfollowed = 0 if self._finder.found is None else count_unfollowed(self._finder.found, people.boxes)
-            return replace(people, unfollowed=unfollowed) if unfollowed else people
+            return self._people.step(frame.image, frame.index, frame.time)
 
     def lift(self, people: People) -> list[FrameResult]:
         """Take the people of the next frame; return the frames that are final now, oldest first."""
@@ -210,80 +205,24 @@ class Session:
 
 def _people_stages(
     config: PipelineConfig, times: StageTimes, warm: bool = False
-) -> tuple["_TimedDetector | _TimedOnePass", Skeleton, Callable[[], PeopleStage]]:
-    """What finds people, the 2D skeleton, and what makes a stage of these networks; they are loaded once.
+) -> tuple[Skeleton, Callable[[], PeopleStage]]:
+    """The 2D skeleton, and what makes a stage of the networks that find and follow people; they are loaded once.
 
     warm: and run once, too.
     """
     options = config.stage_options
-    follow: dict[str, Any] = {"tracker": config.tracker, "max_people": config.max_people}
+    follow: dict[str, Any] = {"tracker": config.tracker, "max_people": config.max_people, "times": times}
     if warm:
         warm_up_tracker(config.tracker)
     if is_one_pass(config):
-        network = _TimedOnePass(build(ONE_PASS, config.detector, options, *one_pass_model(config)), times)
+        network = build(ONE_PASS, config.detector, options, *one_pass_model(config))
         if warm:
             warm_up_one_pass(network)
-        return network, network.skeleton, partial(OnePassPeople, network, **follow)
-    detector = _TimedDetector(
-        build(DETECTORS, config.detector, config.stage_options, config.detector_model, "detector_model"), times
-    )
-    estimator = _TimedEstimator(
-        build(ESTIMATORS, config.estimator, config.stage_options, config.estimator_model, "estimator_model"), times
-    )
+        return network.skeleton, partial(OnePassPeople, network, **follow)
+    detector = build(DETECTORS, config.detector, options, config.detector_model, "detector_model")
+    estimator = build(ESTIMATORS, config.estimator, options, config.estimator_model, "estimator_model")
     if warm:
         warm_up_networks(detector, estimator)
     presence = ESTIMATORS[config.estimator].presence if config.presence_score is None else config.presence_score
     follow |= {"detect_every": config.detect_every, "presence_threshold": presence}
-    return detector, estimator.skeleton, partial(PeopleTracker, detector, estimator, **follow)
-
-
-class _TimedOnePass:
-    """A network for people and their keypoints, whose time is taken. found: in the last picture."""
-
-    found: Boxes | None = None
-
-    def __init__(self, network: OnePass, times: StageTimes) -> None:
-        self.name = network.name
-        self.skeleton = network.skeleton
-        self._network = network
-        self._times = times
-
-    def find(self, images: Sequence[U8]) -> list[tuple[Boxes, Keypoints2D]]:
-        with self._times.measure("people and keypoints"):
-            answers = self._network.find(images)
-        self.found = answers[-1][0]
-        return answers
-
-
-class _TimedDetector:
-    """A detector whose time is taken. found: in the last picture."""
-
-    found: Boxes | None = None
-
-    def __init__(self, detector: Detector, times: StageTimes) -> None:
-        self.name = detector.name
-        self._detector = detector
-        self._times = times
-
-    def detect(self, images: Sequence[U8]) -> list[Boxes]:
-        with self._times.measure("detect"):
-            answers = self._detector.detect(images)
-        self.found = answers[-1]
-        return answers
-
-
-class _TimedEstimator:
-    """An estimator whose time is taken."""
-
-    def __init__(self, estimator: Estimator, times: StageTimes) -> None:
-        self.name = estimator.name
-        self.skeleton = estimator.skeleton
-        self._estimator = estimator
-        self._times = times
-
-    def regions(self, boxes: Boxes) -> Regions:
-        return self._estimator.regions(boxes)
-
-    def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
-        with self._times.measure("keypoints"):
-            return self._estimator.estimate(images, regions)
+    return estimator.skeleton, partial(PeopleTracker, detector, estimator, **follow)

@@ -65,7 +65,7 @@ def test_detector_and_estimator_of_one_name_are_one_pass(weights_dir):
     assert not is_one_pass(config(detector="yolo", estimator="yolo-pose"))
     assert not is_one_pass(config())
     times = StageTimes()
-    _, skeleton, make = _people_stages(config(**both, estimator_model=pose), times)
+    skeleton, make = _people_stages(config(**both, estimator_model=pose), times)
     people = make().step(picture(), 0, 0.0)
     assert people.scores.shape[1] == len(skeleton) == 17
     assert list(times.seconds) == ["people and keypoints"]
@@ -149,7 +149,7 @@ def test_every_one_pass_network_is_a_detector_and_an_estimator_too():
     ("name", "score", "used"), [("movenet", None, 0.45), ("movenet", 0.6, 0.6), ("blazepose", None, 0.5)]
 )
 def test_presence_is_the_estimators_own_or_the_users(name, score, used):
-    _, _, make = _people_stages(config(detector="full-frame", estimator=name, presence_score=score), StageTimes())
+    _, make = _people_stages(config(detector="full-frame", estimator=name, presence_score=score), StageTimes())
     assert make()._presence_threshold == used
 
 

@@ -21,7 +21,9 @@ from pose.people.evidence import Evidence, Past, pairs
 from pose.people.hiding import Hiding, shifted
 from pose.people.identities import NOT_SEEN_BEFORE, Identities
 from pose.people.sighting import Seen, Track, repeated
+from pose.people.unfollowed import count_unfollowed
 from pose.stages import LONGEST_GAP_SECONDS, Detector, Estimator
+from pose.system.times import StageTimes
 from pose.types import F32, I64, U8, Boxes, Keypoints2D, People, Regions
 
 # A detection is a person already followed where their regions overlap this much (IoU).
@@ -52,13 +54,14 @@ class PeopleTracker:
         detect_every: float = 0.3,
         presence_threshold: float = 0.5,
         memory: float = LONGEST_GAP_SECONDS,
+        times: StageTimes | None = None,
     ) -> None:
         """
         tracker: a name in `pose.people.trackers.TRACKERS`. max_people: follow at most so many; who is followed stays,
         and the largest and surest newcomers fill the free places. detect_every: s between two looks for newcomers,
         which are left out where the picture has not changed (`pose.people.arrivals`); 0 looks at every frame.
         presence_threshold: least probability that a person is in their region. memory: s after which a lost person is
-        forgotten.
+        forgotten. times: what the networks take is added there.
         """
         self.skeleton = estimator.skeleton
         self._detector = detector
@@ -78,6 +81,7 @@ class PeopleTracker:
         self._shown = np.zeros((0, 4), np.float32)  # the boxes of the people of the frame before
         self._last_loss = -np.inf
         self._time = -np.inf
+        self._times = times or StageTimes()
 
     def step(self, image: U8, index: int, time: float) -> People:
         """The people of the next frame, oldest id first. time: s, increasing."""
@@ -99,7 +103,7 @@ class PeopleTracker:
             self._last_loss = time
         if boxes is not None:
             seen = seen.join(self._newcomers(image, seen, boxes))
-        people = self._finish(seen, image, index, time)
+        people = self._finish(seen, boxes, image, index, time)
         if look:
             searching = time - self._last_loss < self._memory
             self._next_look = time if searching else time + self._detect_every
@@ -118,9 +122,14 @@ class PeopleTracker:
         return self._arrivals.possible(image, self._shown, time)
 
     def _detect(self, image: U8) -> Boxes:
-        boxes = self._detector.detect([image])[0]
+        with self._times.measure("detect"):
+            boxes = self._detector.detect([image])[0]
         self._renews = boxes.regions is None
         return boxes
+
+    def _estimate(self, image: U8, regions: Regions) -> Keypoints2D:
+        with self._times.measure("keypoints"):
+            return self._estimator.estimate([image], [regions])[0]
 
     def _renew(self, boxes: Boxes) -> None:
         """Where the detector knows only boxes they renew upright regions, which say no more and would drift.
@@ -139,7 +148,7 @@ class PeopleTracker:
         """What the estimator says of all tracks, in their order. Who stands behind others is looked for after them."""
         free = [track for track in tracks if not track.behind]
         regions = Regions.concatenate([track.region for track in free])
-        seen = Seen.of(free, self._estimator.estimate([image], [regions])[0])
+        seen = Seen.of(free, self._estimate(image, regions))
         if len(free) == len(tracks):
             return seen
         poses = dict(zip(map(id, free), seen.keypoints.xy, strict=True))
@@ -153,7 +162,7 @@ class PeopleTracker:
         """What the estimator says of a region (one row) without the people of `poses` (J, 2) px."""
         part, corner = self._hiding.without(image, region, poses)
         moved = Regions(region.centers - corner, region.sizes, region.angles)
-        return Seen.of([track], shifted(self._estimator.estimate([part], [moved])[0], corner))
+        return Seen.of([track], shifted(self._estimate(part, moved), corner))
 
     def _strays(self, seen: Seen, image: U8, time: float) -> dict[int, int]:
         """Rows that show the body of another row, and whose it is."""
@@ -226,7 +235,7 @@ class PeopleTracker:
         touched = _touch(boxes.xyxy[rows], around)
         alone = rows[~touched.any(axis=1)]
         tracks = [Track(regions[[int(row)]]) for row in alone]
-        found = Seen.of(tracks, self._estimator.estimate([image], [regions[alone]])[0])
+        found = Seen.of(tracks, self._estimate(image, regions[alone]))
         found = found.select(found.keypoints.presence >= self._presence_threshold)
         for row, near in zip(rows, touched, strict=True):
             if near.any():
@@ -246,8 +255,11 @@ class PeopleTracker:
                 return found
         return found.select(np.zeros(1, bool))
 
-    def _finish(self, seen: Seen, image: U8, index: int, time: float) -> People:
-        """Drop what is seen twice, name the people, and remember where to look for them next."""
+    def _finish(self, seen: Seen, boxes: Boxes | None, image: U8, index: int, time: float) -> People:
+        """Drop what is seen twice, name the people, and remember where to look for them next.
+
+        boxes: what the detector found, None where it did not look.
+        """
         seen = seen.select(~repeated(seen))
         ids = np.array([track.id for track in seen.tracks], np.int64)
         reach = crops.region_boxes(seen.keypoints.next_regions)
@@ -270,6 +282,7 @@ class PeopleTracker:
             box_scores=seen.keypoints.presence,
             keypoints=seen.keypoints.xy,
             scores=seen.keypoints.scores,
+            unfollowed=0 if boxes is None else count_unfollowed(boxes, seen.boxes),
         )
 
     def _exchange(self, seen: Seen, ids: I64, people: dict[int, Past]) -> I64:

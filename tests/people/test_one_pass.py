@@ -6,6 +6,7 @@ from pose.estimators.yolo_pose import YoloPose
 from pose.networks.options import StageOptions
 from pose.people.one_pass import OnePassPeople
 from pose.skeletons import COCO17
+from pose.system.times import StageTimes
 from pose.types import Boxes, Keypoints2D, Regions
 from pose.video import open_source
 
@@ -82,3 +83,10 @@ def test_a_real_network_follows_the_crowd(weights_dir, videos):
     assert 1 in set.intersection(*(set(people.ids.tolist()) for people in results))  # the woman in front
     front = [people.boxes[people.ids.tolist().index(1)] for people in results]
     assert all(box[0] > 700 for box in front)
+
+
+def test_who_is_found_and_not_followed_is_counted_and_the_network_timed():
+    times = StageTimes()
+    crowded, alone = run([(10, 0.9), (200, 0.8)], [(11, 0.9)], max_people=1, times=times)
+    assert (crowded.unfollowed, alone.unfollowed) == (1, 0)
+    assert list(times.seconds) == ["people and keypoints"]

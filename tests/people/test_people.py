@@ -7,6 +7,7 @@ from pose_detectors.blazepose import BlazePoseDetector
 
 from pose.estimators.blazepose import BlazePose
 from pose.people.follow import PeopleTracker
+from pose.system.times import StageTimes
 from pose.types import Boxes
 
 RATE = 30
@@ -208,3 +209,26 @@ def test_detector_that_only_knows_boxes_works(blazepose_detector, blazepose, dan
 def test_same_pictures_give_the_same_numbers(stage, dance):
     one, two = run(stage(), dance[:10]), run(stage(), dance[:10])
     assert all((a.keypoints == b.keypoints).all() for a, b in zip(one, two, strict=True))
+
+
+class SureOfACorner:
+    """The real detector, which is also sure of somebody in a corner where nobody is."""
+
+    name = "sure"
+
+    def __init__(self, detector):
+        self.detector = detector
+
+    def detect(self, images):
+        corner = np.array([[0, 0, 30, 60]], np.float32)
+        found = self.detector.detect(images)
+        return [Boxes(np.r_[one.xyxy, corner], np.r_[one.scores, np.float32(1)]) for one in found]
+
+
+def test_who_is_found_and_not_followed_is_counted_whenever_it_looks(blazepose_detector, blazepose, dance):
+    times = StageTimes()
+    people = run(PeopleTracker(SureOfACorner(blazepose_detector), blazepose, detect_every=1.0, times=times), dance[:4])
+    assert [len(one) for one in people] == [1] * 4
+    assert [one.unfollowed for one in people] == [1, 0, 0, 0]
+    assert times.seconds.keys() == {"detect", "keypoints"}
+    assert min(times.seconds.values()) > 0
