@@ -6,6 +6,7 @@ picture shows a leg straight, it is as long as it will ever be.
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,8 @@ from pose.sequences import Sequence2D, Sequence3D
 from pose.skeletons import H36M17, get_skeleton, to_h36m17
 from pose.two_bones import place_middle, reach
 from pose.types import F32
+
+Joints = TypeVar("Joints", bound=NDArray[np.floating])
 
 _LEGS = ((1, 2, 3), (4, 5, 6))  # hip, knee, ankle of H36M17
 _IN_LINE = 8.0  # degrees of flexion in the picture below which a leg is taken for straight
@@ -62,7 +65,7 @@ def body_of(lifted: Sequence3D, seen: Sequence2D) -> Body:
 
 def on_body(lifted: Sequence3D, body: Body) -> Sequence3D:
     """The same motion, every bone in the direction it had, of its length in `body`; legs as `body.legs` says."""
-    joints = _assembled(lifted.joints, body.bones)
+    joints = assembled(lifted.joints, body.bones)
     if body.legs < 1:
         exact = joints.astype(np.float64)
         for leg in _LEGS:
@@ -80,10 +83,10 @@ def constant_bones(sequence: Sequence3D) -> Sequence3D:
     say little. The joints are then put together anew from the pelvis outwards, every bone in the direction it had.
     Root, sigma and times stay. A bone of length 0 has no direction and stays so.
     """
-    return replace(sequence, joints=_assembled(sequence.joints, bone_lengths(sequence)))
+    return replace(sequence, joints=assembled(sequence.joints, bone_lengths(sequence)))
 
 
-def _assembled(directed: F32, lengths: F32) -> F32:
+def assembled(directed: Joints, lengths: NDArray[np.floating]) -> Joints:
     """Joints (T, 17, 3) whose bones have these lengths (16,) and the directions that they have in `directed`."""
     joints = np.zeros_like(directed)
     joints[:, 0] = directed[:, 0]
@@ -96,9 +99,14 @@ def _assembled(directed: F32, lengths: F32) -> F32:
 
 def bone_lengths(sequence: Sequence3D) -> F32:
     """(16,) m, one for each of `H36M17.edges`: what `constant_bones` gives the bones."""
+    return lengths_of(sequence.joints, sequence.sigma)
+
+
+def lengths_of(joints: NDArray[np.floating], sigma: NDArray[np.floating]) -> F32:
+    """(16,) m, `bone_lengths` of joints (T, 17, 3) m with their sigma (T, 17) mm."""
     parents, children = np.array(H36M17.edges).T
-    length = np.linalg.norm(sequence.joints[:, children] - sequence.joints[:, parents], axis=-1)
-    weight = 1 / (sequence.sigma[:, children] ** 2 + sequence.sigma[:, parents] ** 2)
+    length = np.linalg.norm(joints[:, children] - joints[:, parents], axis=-1)
+    weight = 1 / (sigma[:, children] ** 2 + sigma[:, parents] ** 2)
     flip = np.array(H36M17.flip_order)
     bones = {edge: i for i, edge in enumerate(H36M17.edges)}
     mirrored = [bones[int(flip[a]), int(flip[b])] for a, b in H36M17.edges]

@@ -64,7 +64,7 @@ def random_cameras(
     quarter of the picture's height to more than all of it.
     """
     batch = len(points)
-    image_size, intrinsics = _lenses(rng, batch)
+    image_size, intrinsics = random_lenses(rng, batch)
     pelvis = points[:, :, 0]
     follow = rng.random(batch) < 0.4
     aim = np.where(follow[:, None, None], _operators_path(pelvis), pelvis.mean(axis=1, keepdims=True))
@@ -98,7 +98,8 @@ def random_cameras(
     return _stepped_back(cameras, points)
 
 
-def _lenses(rng: np.random.Generator, batch: int) -> tuple[F32, F64]:
+def random_lenses(rng: np.random.Generator, batch: int) -> tuple[F32, F64]:
+    """Picture sizes (B, 2) px and matrices (B, 3, 3) px of cameras that people use."""
     image_size = _SIZES[rng.integers(len(_SIZES), size=batch)].astype(np.float32)
     upright = rng.random(batch) < 0.35
     image_size[upright] = image_size[upright, ::-1]

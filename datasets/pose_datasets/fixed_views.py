@@ -1,0 +1,127 @@
+"""Recorded people before a fixed camera, with the world they stand in: what `benchmarks/world.py` measures on.
+
+World: metres, y up, as recorded. One camera for each piece, on a tripod: somewhat above or below the people's middle,
+never below the floor, a little rolled, far enough that the whole piece is in the picture.
+"""
+
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.camera import Camera
+from pose.sequences import Sequence2D
+from pose.skeletons import COCO_NAMES, H36M17
+from pose.types import F32
+from pose_datasets import errors, rotations
+from pose_datasets.cameras import project_batch, random_lenses
+from pose_datasets.definitions import observed_joints
+from pose_datasets.errors import ErrorConfig
+from pose_datasets.mocap import Clip
+from pose_datasets.sampling import resample
+from pose_datasets.vectors import unit
+
+F64 = NDArray[np.float64]
+
+FPS = 30.0
+LONGEST = 900  # frames of a piece
+_LOWEST = 0.3  # m of the camera above the floor
+_INSIDE = 0.995  # share of the points that must be in the picture
+# COCO joint -> the observed Human3.6M joint that stands for it; `to_h36m17` finds the observed joints again.
+_FACE = {"nose": "neck", "left_eye": "neck", "right_eye": "neck", "left_ear": "head", "right_ear": "head"}
+_COCO_ROWS = [H36M17.index(_FACE.get(name, name)) for name in COCO_NAMES]
+
+
+@dataclass(frozen=True, slots=True)
+class FixedView:
+    """One piece of a clip. name: the clip and where the piece begins. subject: who.
+
+    joints: (T, 17, 3) m in the world. seen: the 2D. rotation: (3, 3) world to camera and centre: (3,) m in the world:
+    x_camera = rotation @ (x_world - centre).
+    """
+
+    name: str
+    subject: str
+    joints: F32
+    seen: Sequence2D
+    rotation: F64
+    centre: F64
+
+    @property
+    def up(self) -> F64:
+        """(3,) against gravity, in the camera frame."""
+        return self.rotation[:, 1]
+
+    @property
+    def camera_joints(self) -> F32:
+        """(T, 17, 3) m in the camera frame."""
+        return ((self.joints - self.centre) @ self.rotation.T).astype(np.float32)
+
+
+def fixed_views(clips: list[Clip], *, detector: bool, least_seconds: float = 3.0) -> list[FixedView]:
+    """Every clip of at least `least_seconds`, in pieces of at most 30 s.
+
+    detector: through a detector's skeleton (COCO-17) with its errors; otherwise the exact Human3.6M-17 joints. The
+    camera is known. Cameras and errors depend on the piece alone, not on which others there are.
+    """
+    views = []
+    for clip in clips:
+        if clip.times[-1] - clip.times[0] < least_seconds:
+            continue
+        points, times = resample(clip, FPS)
+        parts = -(-len(points) // LONGEST)
+        for number, rows in enumerate(np.array_split(np.arange(len(points)), parts)):
+            name = f"{clip.name}#{number}"
+            rng = np.random.default_rng(zlib.crc32(f"{clip.subject} {name}".encode()))
+            views.append(_filmed(rng, clip.subject, name, points[rows], times[rows] - times[rows[0]], detector))
+    return views
+
+
+def _filmed(
+    rng: np.random.Generator, subject: str, name: str, points: F32, times: F64, detector: bool
+) -> FixedView:  # fmt: skip
+    sizes, lenses = random_lenses(rng, 1)
+    rotation, centre = _tripod(rng, points, lenses, sizes[0])
+    in_camera = ((points - centre) @ rotation.T).astype(np.float32)
+    joints = points[:, :17]
+    observed = observed_joints(in_camera) if detector else in_camera[:, :17]
+    pixels = project_batch(observed[None], lenses)
+    scores = np.ones(pixels.shape[:3], np.float32)
+    if detector:
+        depth = in_camera[None, :, :17, 2] - in_camera[None, :, :1, 2]
+        pixels, scores = errors.add_errors(rng, pixels, times[None], sizes, depth, ErrorConfig())
+    size = int(sizes[0, 0]), int(sizes[0, 1])
+    rows = _COCO_ROWS if detector else list(range(len(H36M17)))
+    seen = Sequence2D(
+        pixels[0][:, rows],
+        scores[0][:, rows],
+        times,
+        Camera.of(size, lenses[0]),
+        "coco17" if detector else "h36m17",
+    )
+    return FixedView(name, subject, joints, seen, rotation, centre)
+
+
+def _tripod(rng: np.random.Generator, points: F32, lenses: F64, size: F32) -> tuple[F64, F64]:
+    """Rotation (3, 3) and centre (3,) m of a camera that has nearly all of the points (T, 19, 3) in its picture."""
+    aim = (points.min(axis=(0, 1)) + points.max(axis=(0, 1))).astype(np.float64) / 2
+    floor = float(np.percentile(points[..., 1], 1))
+    elevation = np.radians(np.clip(rng.normal(10, 10), -10, 45))
+    azimuth = rng.uniform(-np.pi, np.pi)
+    away = np.array([np.cos(elevation) * np.sin(azimuth), np.sin(elevation), np.cos(elevation) * np.cos(azimuth)])
+    roll = rotations.from_vector(np.array([0.0, 0.0, rng.normal(0, np.radians(2.5))], np.float32))
+    distance = lenses[0, 0, 0] * 1.7 / (rng.uniform(0.3, 0.85) * size[1])
+    for _ in range(60):
+        centre = aim + away * distance
+        centre[1] = max(centre[1], floor + _LOWEST)
+        forward = unit((aim - centre)[None])[0]
+        right = unit(np.cross(forward, [0.0, 1.0, 0.0])[None])[0]
+        rotation = (roll @ np.stack([right, np.cross(forward, right), forward])).astype(np.float64)
+        seen = (points - centre) @ rotation.T
+        pixels = project_batch(np.maximum(seen, [-np.inf, -np.inf, 0.1])[None].astype(np.float32), lenses)[0]
+        inside = (pixels > 0).all(axis=-1) & (pixels < size - 1).all(axis=-1) & (seen[..., 2] > 0.5)
+        if inside.mean() >= _INSIDE:
+            break
+        distance *= 1.08
+    return rotation, centre

@@ -1,0 +1,55 @@
+"""When a foot stands on the floor: it hardly moves and is low, for long enough, with a threshold for coming and one for
+going.
+
+(Speeds as in D. Rempe et al., "HuMoR", ICCV 2021, with hysteresis; fitted to the training subjects' true contacts.)
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.world.floor import ANKLE_HEIGHT
+from pose.world.rules import RULES, ContactRules
+
+F64 = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+def ankle_speeds(ankles: NDArray[np.floating], times: F64) -> F64:
+    """(T, 2) m/s of ankles (T, 2, 3) m, from central differences."""
+    if len(times) < 2:
+        return np.zeros(ankles.shape[:2])
+    return np.asarray(np.linalg.norm(np.gradient(ankles.astype(np.float64), times, axis=0), axis=-1))
+
+
+def find_contacts(ankles: NDArray[np.floating], times: F64, rules: ContactRules = RULES.contacts) -> tuple[Mask, F64]:
+    """Whether left and right foot stand (T, 2), and with what probability (T, 2), of ankles (T, 2, 3) m on floor 0."""
+    speed = ankle_speeds(ankles, times)
+    height = ankles[..., 1] - ANKLE_HEIGHT
+    middle = (rules.on + rules.off) / 2
+    slow = 1 / (1 + np.exp(np.clip((speed - middle) / rules.soft, -30, 30)))
+    near = 1 / (1 + np.exp(np.clip((height - rules.low) / rules.soft_height, -30, 30)))
+    probability = slow * near
+    stands = np.stack([_held(speed[:, i], height[:, i] < rules.low, times, rules) for i in range(2)], axis=1)
+    return stands, probability
+
+
+def _held(speed: F64, low: Mask, times: F64, rules: ContactRules) -> Mask:
+    """(T,) with hysteresis; short contacts and short pauses are dropped."""
+    stands = np.zeros(len(times), bool)
+    begun = False
+    for t, (fast, near) in enumerate(zip(speed.tolist(), low.tolist(), strict=True)):
+        begun = near and fast < (rules.off if begun else rules.on)
+        stands[t] = begun
+    for value in (False, True):
+        for first, last in runs(stands == value):
+            inner = first > 0 and last < len(times)
+            long = times[min(last, len(times) - 1)] - times[first]
+            if long < rules.shortest - 1e-6 and (inner or value):
+                stands[first:last] = not value
+    return stands
+
+
+def runs(mask: Mask) -> list[tuple[int, int]]:
+    """(first, one after the last) of every stretch of True in (T,)."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(np.int8), [0]])))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))

@@ -1,0 +1,116 @@
+"""Feet that stand do not slide: the body goes with them, and what is left the legs take.
+
+The body's path is changed as little as makes standing feet stand: least squares over the whole track, in which each
+step that standing feet make counts against the path as it was. In the direction of the view, where a camera knows
+least, the path gives way more easily than across. Then each foot is held where it stood on average, by bending the
+leg, within a limit; before and after, the correction fades. A foot that goes on moving slides, and is left to.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.skeletons import H36M17
+from pose.two_bones import place_middle
+from pose.world.contacts import runs
+from pose.world.gravity import ANKLES
+from pose.world.rules import RULES, FootRules
+
+F64 = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+_LEGS = tuple(
+    (H36M17.index(f"{side}_hip"), H36M17.index(f"{side}_knee"), H36M17.index(f"{side}_ankle"))
+    for side in ("left", "right")
+)
+
+
+def standing(ankles: F64, contacts: Mask, times: F64, rules: FootRules = RULES.feet) -> Mask:
+    """(T, 2) contacts of ankles (T, 2, 3) m that stand: those in which the foot does not go on sliding."""
+    stands = contacts.copy()
+    for side in range(2):
+        for first, last in runs(contacts[:, side]):
+            at = times[first:last]
+            after = np.minimum(np.searchsorted(at, at + rules.within), len(at) - 1)
+            place = ankles[first:last, side] / rules.slide
+            gone = np.linalg.norm(place[after] - place, axis=-1).max()
+            if max(gone, np.linalg.norm(place[-1] - place[0]) / 3) > 1:
+                stands[first:last, side] = False
+    return stands
+
+
+def path_correction(ankles: F64, stands: Mask, times: F64, rules: FootRules = RULES.feet) -> F64:
+    """(T, 3) m to add to the whole body so that standing feet (T, 2) of ankles (T, 2, 3) m stay where they are.
+
+    Minimises, for each axis by itself, sum (c_t / path)^2 + sum ((c_t+1 - c_t) / shake)^2 + sum over standing feet
+    ((c_t+1 - c_t + its step) / step)^2: a tridiagonal system. The terms are those of `rules.rate` frames a second; at
+    another rate each counts for the time it stands for.
+    """
+    both = (stands[1:] & stands[:-1]).astype(np.float64)
+    steps = (np.diff(ankles, axis=0) * both[..., None]).sum(axis=1)
+    feet = both.sum(axis=1)
+    correction = np.zeros((len(ankles), 3))
+    if not feet.any():
+        return correction
+    span = np.diff(times) * rules.rate  # of each step, in frames of that rate
+    shake, step = rules.shake**2 * span, rules.step**2 * span
+    link = 1 / shake + feet / step
+    frames = np.clip(np.gradient(times) * rules.rate, 0, 10)
+    for axis in range(3):
+        pull = -steps[:, axis] / step
+        diagonal = frames / rules.path[axis] ** 2
+        diagonal[:-1] += link
+        diagonal[1:] += link
+        right = np.zeros(len(ankles))
+        right[1:] += pull
+        right[:-1] -= pull
+        correction[:, axis] = _tridiagonal(diagonal.tolist(), (-link).tolist(), right.tolist())
+    return correction
+
+
+def hold_feet(joints: F64, stands: Mask, times: F64, rules: FootRules = RULES.feet) -> F64:
+    """(T, 17, 3) m in the world with standing feet in one place each: the legs bend, the rest stays as it was.
+
+    A foot is held where it was on average while it stood. Nothing moves by more than `rules.most`, and the correction
+    comes and goes over `rules.fade` seconds. Lengths of thigh and shank stay.
+    """
+    held = joints.copy()
+    for side, leg in enumerate(_LEGS):
+        offset = _offsets(joints[:, ANKLES[side]], stands[:, side], times, rules)
+        moved = np.flatnonzero(np.abs(offset).max(axis=1) > 1e-6)
+        if not len(moved):
+            continue
+        part = joints[moved][:, leg]
+        near, far = (float(np.median(np.linalg.norm(part[:, i + 1] - part[:, i], axis=-1))) for i in (0, 1))
+        part[:, 2] += offset[moved]
+        place_middle(part, (0, 1, 2), (near, far))
+        held[np.ix_(moved, np.array(leg))] = part
+    return held
+
+
+def _offsets(ankle: F64, stands: Mask, times: F64, rules: FootRules) -> F64:
+    """(T, 3) m from where an ankle is to where it is held; between two stances it goes over from one to the other."""
+    weight, total = np.zeros(len(times)), np.zeros((len(times), 3))
+    for first, last in runs(stands):
+        offset = ankle[first:last].mean(axis=0) - ankle[first:last]
+        size = np.linalg.norm(offset, axis=1, keepdims=True)
+        offset *= rules.most * np.tanh(size / rules.most) / np.maximum(size, 1e-9)
+        start, end = np.searchsorted(times, [times[first] - rules.fade, times[last - 1] + rules.fade + 1e-9])
+        around = np.arange(max(start, 0), min(end, len(times)))
+        away = np.maximum(np.maximum(times[first] - times[around], times[around] - times[last - 1]), 0) / rules.fade
+        share = (1 + np.cos(np.pi * np.minimum(away, 1))) / 2
+        share[(away > 0) & stands[around]] = 0  # where the foot stands already elsewhere
+        total[around] += share[:, None] * offset[np.clip(around - first, 0, last - first - 1)]
+        weight[around] += share
+    return np.asarray(total / np.maximum(weight, 1)[:, None])
+
+
+def _tridiagonal(diagonal: list[float], beside: list[float], right: list[float]) -> list[float]:
+    """The solution of a symmetric tridiagonal system (L. H. Thomas); plain floats are faster than arrays of one."""
+    for i in range(1, len(diagonal)):
+        factor = beside[i - 1] / diagonal[i - 1]
+        diagonal[i] -= factor * beside[i - 1]
+        right[i] -= factor * right[i - 1]
+    right[-1] /= diagonal[-1]
+    for i in range(len(diagonal) - 2, -1, -1):
+        right[i] = (right[i] - beside[i] * right[i + 1]) / diagonal[i]
+    return right

@@ -1,0 +1,50 @@
+"""Frames in which a person is missing: filled between those before and after where the gap is short, and marked."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.world.person import Person
+from pose.world.rules import RULES, GapRules
+
+F64 = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+def fill_gaps(person: Person, frames: F64, rules: GapRules = RULES.gaps) -> tuple[Person, Mask]:
+    """The person with the frames (F,) s of the video that lie in their short gaps, and which of the (T',) are filled.
+
+    Joints and root are interpolated linearly; sigma is that of the worse end. A filled joint has score 0, since nobody
+    saw it. Frames in longer gaps, and before and after the person, stay missing.
+    """
+    times = person.times
+    after = np.searchsorted(times, frames)
+    inside = (after > 0) & (after < len(times))
+    missing = frames[inside & (times[np.minimum(after, len(times) - 1)] != frames)]
+    after = np.searchsorted(times, missing)
+    missing, after = (part[times[after] - times[after - 1] <= rules.longest] for part in (missing, after))
+    if not len(missing):
+        return person, np.zeros(len(times), bool)
+    share = (missing - times[after - 1]) / (times[after] - times[after - 1])
+
+    def between(values: F64) -> F64:
+        part = share.reshape(-1, *[1] * (values.ndim - 1))
+        return np.asarray(values[after - 1] * (1 - part) + values[after] * part)
+
+    places = after  # of the filled frames among the old ones
+    nothing = np.zeros((len(missing), *person.scores.shape[1:]))
+    new = {
+        "joints": between(person.joints),
+        "root": between(person.root),
+        "sigma": np.maximum(person.sigma[after - 1], person.sigma[after]),
+        "times": missing,
+        "rays": np.zeros((len(missing), *person.rays.shape[1:])),
+        "scores": nothing,
+    }
+    filled = Person(**{name: np.insert(getattr(person, name), places, rows, axis=0) for name, rows in new.items()})
+    return filled, np.insert(np.zeros(len(times), bool), places, True)
+
+
+def stretches(times: F64, rules: GapRules = RULES.gaps) -> list[slice]:
+    """The frames between gaps that are too long to fill."""
+    cuts = (np.flatnonzero(np.diff(times) > rules.longest) + 1).tolist()
+    return [slice(a, b) for a, b in zip([0, *cuts], [*cuts, len(times)], strict=True)]

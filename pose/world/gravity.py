@@ -1,0 +1,125 @@
+"""Which way is up, from people before a fixed camera.
+
+Bodies that stand tell it: their centre is above the middle of their feet. That is weak in the direction of the view,
+where the lifter errs, and people lean. Feet that stand on one floor at different places tell it by the plane through
+them, as far as they have gone. Both are put together, each with the uncertainty that it had on people of known
+gravity; what is left says how far the answer can be trusted.
+
+The lines from feet to head of people at different places meet in the vanishing point of the vertical. Weighing the
+bodies' directions so that these lines count more than the lifter's depth did not measure better (see docs/world.md).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.skeletons import H36M17
+from pose.world.frame import BODIES, FEET, GIVEN, LEVEL_UP, UNKNOWN, World, rotation_of
+from pose.world.rules import RULES, GravityRules
+
+F64 = NDArray[np.float64]
+
+ANKLES = [H36M17.index("left_ankle"), H36M17.index("right_ankle")]
+_HIPS = [H36M17.index("left_hip"), H36M17.index("right_hip")]
+_PELVIS, _THORAX = H36M17.index("pelvis"), H36M17.index("thorax")
+
+
+_ROUNDS = 3
+_FEW = 10  # feet that stand
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What one person says. joints: (T, 17, 3) m relative to the pelvis, root: (T, 3) m, camera axes. times: (T,) s."""
+
+    joints: F64
+    root: F64
+    times: F64
+
+
+def given_gravity(up: F64) -> World:
+    """The world of a known vertical; its floor is not known yet."""
+    return World(rotation_of(up), 0.0, GIVEN, 0.0, floor_known=False)
+
+
+def find_gravity(people: Sequence[Standing], rules: GravityRules = RULES.gravity) -> World:
+    """The vertical that people show together; its floor is not known yet. Unknown where it cannot be trusted."""
+    directions, weights = _bodies(people, rules)
+    if not len(weights):
+        return _unknown()
+    up = _unit(weights @ directions)
+    tangent = np.linalg.svd(up[None])[2][1:].T  # (3, 2): the two directions in which it may err
+    seconds = float(weights.sum())
+    believed = np.eye(2) / (rules.body**2 + rules.changing**2 / max(seconds, 1e-3))
+    information, feet = believed, [_standing_feet(person, rules) for person in people]
+    body, found = up, up
+    for turn in range(_ROUNDS):
+        plane = sum((_plane_information(points, found, rules, turn) for points in feet), np.zeros((3, 3)))
+        information = believed + tangent.T @ plane @ tangent
+        found = _unit(body - tangent @ np.linalg.solve(information, tangent.T @ plane @ body))
+    left = np.linalg.inv(information)
+    sigma = float(np.degrees(np.sqrt(np.trace(left) / 2)))
+    if sigma > rules.trusted:
+        return _unknown()
+    by_feet = float(np.trace(left)) < 0.5 * float(np.trace(np.linalg.inv(believed)))
+    return World(rotation_of(found), 0.0, FEET if by_feet else BODIES, sigma, floor_known=False)
+
+
+def body_directions(joints: NDArray[np.floating], feet_ahead: float = RULES.gravity.feet_ahead) -> tuple[F64, F64]:
+    """(T, 3) unit vectors from the middle of the feet to the centre of bodies (T, 17, 3), and their heights (T,) m."""
+    joints = np.asarray(joints, np.float64)
+    axis = joints.mean(axis=1) - joints[:, ANKLES].mean(axis=1)
+    height = np.linalg.norm(axis, axis=1)
+    left = _unit(joints[:, _HIPS[0]] - joints[:, _HIPS[1]])
+    ahead = _unit(np.cross(left, _unit(joints[:, _THORAX] - joints[:, _PELVIS])))
+    return _unit(_unit(axis) - feet_ahead * ahead), height
+
+
+def _bodies(people: Sequence[Standing], rules: GravityRules) -> tuple[F64, F64]:
+    """Directions (N, 3) of all bodies that stand, and the seconds (N,) that each stands for."""
+    directions, weights = [np.zeros((0, 3))], [np.zeros(0)]
+    for person in people:
+        if len(person.times) < 2:
+            continue
+        axes, heights = body_directions(person.joints, rules.feet_ahead)
+        upright = axes @ LEVEL_UP > np.cos(np.radians(rules.most_tilt))
+        if not upright.any():
+            continue
+        stands = upright & (heights > rules.stretched * np.percentile(heights[upright], 95))
+        directions.append(axes[stands])
+        weights.append(np.full(int(stands.sum()), float(np.median(np.diff(person.times)))))
+    return np.concatenate(directions), np.concatenate(weights)
+
+
+def _standing_feet(person: Standing, rules: GravityRules) -> tuple[F64, float]:
+    """Places (N, 3) m of ankles that hardly move, and how many of them are one observation."""
+    if len(person.times) < 3:
+        return np.zeros((0, 3)), 1.0
+    ankles = (person.joints + person.root[:, None])[:, ANKLES]
+    speed = np.linalg.norm(np.gradient(ankles, person.times, axis=0), axis=-1)
+    return ankles[speed < rules.still], max(1.0, rules.lasting / float(np.median(np.diff(person.times))))
+
+
+def _plane_information(feet: tuple[F64, float], up: F64, rules: GravityRules, turn: int) -> F64:
+    """(3, 3) M such that u M u is how badly a plane of normal u fits one person's feet, in standard deviations squared.
+
+    Every person has a plane of its own, all parallel: who is taken for too large is also put too far away and too low.
+    """
+    points, together = feet
+    if len(points) < _FEW:
+        return np.zeros((3, 3))
+    height = points @ up
+    low = float(np.percentile(height, 10))
+    on = np.abs(height - low) < rules.band if turn else height < low + 3 * rules.band
+    spread = points[on] - points[on].mean(axis=0)
+    return np.asarray(spread.T @ spread / (rules.height**2 * together))
+
+
+def _unknown() -> World:
+    return World(rotation_of(LEVEL_UP), 0.0, UNKNOWN, float("nan"), floor_known=False)
+
+
+def _unit(vectors: F64) -> F64:
+    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-9))

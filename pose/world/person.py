@@ -1,0 +1,37 @@
+"""One person over time on the way through the steps: what the lifter said, and what the picture shows."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.camera import normalize_pixels
+from pose.sequences import Sequence2D, Sequence3D
+from pose.skeletons import get_skeleton, to_h36m17
+
+F64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """joints: (T, 17, 3) m relative to the pelvis and root: (T, 3) m, camera axes. sigma: (T, 17) mm. times: (T,) s,
+    increasing. rays: (T, 17, 2) where the joints are seen, camera-normalised, 0 where not. scores: (T, 17).
+    """
+
+    joints: F64
+    root: F64
+    sigma: F64
+    times: F64
+    rays: F64
+    scores: F64
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+
+def person_of(lifted: Sequence3D, seen: Sequence2D) -> Person:
+    """A person from what was lifted and the 2D that it was lifted from."""
+    pixels, scores = to_h36m17(seen.keypoints, seen.scores, get_skeleton(seen.skeleton))
+    rays = np.where(scores[..., None] > 0, normalize_pixels(pixels, seen.camera.matrix), 0.0)
+    joints, root, sigma = (part.astype(np.float64) for part in (lifted.joints, lifted.root, lifted.sigma))
+    return Person(joints, root, sigma, lifted.times, rays, scores.astype(np.float64))

@@ -1,0 +1,136 @@
+"""Every threshold of the steps from a lifted track to a person who stands in the world; `pose.world.clean` has their
+order. All were chosen on the training subjects of the motion capture (docs/world.md says how), none on the test's.
+"""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DepthRules:
+    """fitted: share of what fits the picture in a frame's depth; the rest is the lifter's. picture: standard deviation
+    of a seen joint across the view, as a share of the body's spread. doubt: by how much the variance of one frame's
+    depth is multiplied, since errors of neighbouring frames are alike. outlier: share of the body's spread by which a
+    joint may be off where the lifter puts it, and still count half. agility: m/s^1.5, what drives the speed towards and
+    away from the camera. settle: s within which such a speed is forgotten.
+    """
+
+    fitted: float = 0.25
+    picture: float = 0.01
+    doubt: float = 10.0
+    outlier: float = 0.25
+    agility: float = 1.0
+    settle: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GapRules:
+    """longest: s of a gap that is filled; across a longer one nothing is filled and nothing smoothed."""
+
+    longest: float = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmoothRules:
+    """hertz: cut-off of the zero-phase filter. live_hertz, live_slope: of One-Euro, live: its cut-off at rest, and what
+    is added to it for each m/s. live_speed_hertz: cut-off of the speed itself.
+    """
+
+    hertz: float = 6.0
+    live_hertz: float = 1.5
+    live_slope: float = 3.0
+    live_speed_hertz: float = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GravityRules:
+    """feet_ahead: the middle of the feet lies so far ahead of the ankles, as a share of the height of the body's
+    centre above them. stretched: frames count in which that height is above this share of its greatest. most_tilt:
+    degrees from the camera's vertical beyond which a body says nothing. body: the direction's error, radians, of one
+    person in one posture. changing: more of it, radians, for who was seen for a second only, falling with the root of
+    the seconds. still: m/s, slower feet may stand. height: m, how far standing feet are off their plane. band: m from
+    the plane beyond which feet do not stand on it. lasting: s for which that error stays the same. trusted: degrees of
+    the answer's own uncertainty beyond which it is unknown.
+    """
+
+    feet_ahead: float = 0.115
+    stretched: float = 0.85
+    most_tilt: float = 50.0
+    body: float = 0.06
+    changing: float = 0.1
+    still: float = 0.4
+    height: float = 0.05
+    band: float = 0.06
+    lasting: float = 0.5
+    trusted: float = 12.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FloorRules:
+    """slow: m/s, slower feet stand. low: per cent of them that may be lower: some err. apart: m between the common
+    floor and a person's own up to which the person is brought to the common one; beyond, they stand on something.
+    """
+
+    slow: float = 0.5
+    low: float = 10.0
+    apart: float = 0.3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContactRules:
+    """on, off: m/s of the ankle below which contact begins, and above which it ends. low: m of the ankle above where it
+    is when standing. shortest: s of a contact, and of the pause between two. soft: m/s, and soft_height: m, over which
+    the probability changes.
+    """
+
+    on: float = 0.5
+    off: float = 0.7
+    low: float = 0.16
+    shortest: float = 0.1
+    soft: float = 0.15
+    soft_height: float = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FootRules:
+    """slide: m (x, y, z of the world) that a foot may go within `within` s and still stand; in a whole stance thrice
+    as far. z is the direction of the view, in which depth drifts. step: m, how exactly standing feet stay, from frame
+    to frame at `rate` a second. path: m (x, y, z), how exactly the body's path is known. shake: m, of its steps where
+    no foot says anything. most: m that a leg may be bent for a foot. fade: s over which that comes and goes.
+    """
+
+    slide: tuple[float, float, float] = (0.2, 0.2, 0.4)
+    within: float = 1.0
+    step: float = 0.004
+    rate: float = 30.0
+    path: tuple[float, float, float] = (0.03, 0.05, 0.2)
+    shake: float = 0.006
+    most: float = 0.08
+    fade: float = 0.15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeRules:
+    """ankle, crown: m of a body above the head joint and below the ankle. error: the lifter's size, as a share: one
+    standard deviation over the training subjects.
+    """
+
+    ankle: float = 0.08
+    crown: float = 0.10
+    error: float = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """All of them."""
+
+    depth: DepthRules = field(default_factory=DepthRules)
+    gaps: GapRules = field(default_factory=GapRules)
+    smooth: SmoothRules = field(default_factory=SmoothRules)
+    gravity: GravityRules = field(default_factory=GravityRules)
+    floor: FloorRules = field(default_factory=FloorRules)
+    contacts: ContactRules = field(default_factory=ContactRules)
+    feet: FootRules = field(default_factory=FootRules)
+    size: SizeRules = field(default_factory=SizeRules)
+
+
+RULES = Rules()

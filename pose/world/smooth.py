@@ -1,0 +1,82 @@
+"""Smoothing that moves nothing in time: offline a Butterworth filter run forwards and backwards, live One-Euro.
+
+Both work on time stamps in seconds, so that one cut-off means the same at every frame rate.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+F64 = NDArray[np.float64]
+
+_PAD_SECONDS = 1.0  # of point reflection at both ends, which keeps position and speed there
+
+
+def zero_phase(values: NDArray[np.floating], times: F64, hertz: float, order: int = 2) -> F64:
+    """(T, ...) low-passed at `hertz`: gain 1 / (1 + (f / hertz)^(2 order)), the square of a Butterworth filter's.
+
+    That is what running the filter of this order forwards and backwards gives; the phase is zero. Uneven time stamps
+    are interpolated to even ones and back; what the filter takes away is what is interpolated, so that a constant
+    speed stays exactly what it is.
+    """
+    count = len(times)
+    if count < 4:
+        return np.array(values, np.float64)
+    flat = np.asarray(values, np.float64).reshape(count, -1)
+    step = float((times[-1] - times[0]) / (count - 1))
+    even = times[0] + step * np.arange(count)
+    uneven = bool((np.abs(even - times) > 0.01 * step).any())
+    rows = _interpolated(even, times, flat) if uneven else flat
+    pad = min(count - 1, max(3, round(_PAD_SECONDS / step)))
+    first, last = rows[:1], rows[-1:]
+    padded = np.concatenate([2 * first - rows[pad:0:-1], rows, 2 * last - rows[-2 : -pad - 2 : -1]])
+    # A straight line from end to end is taken out, so that the ends meet as the transform wants it.
+    line = padded[:1] + np.linspace(0, 1, len(padded))[:, None] * (padded[-1:] - padded[:1])
+    spectrum = np.fft.rfft(padded - line, axis=0)
+    frequency = np.fft.rfftfreq(len(padded), step)
+    gain = 1 / (1 + (frequency / hertz) ** (2 * order))
+    smooth = np.fft.irfft(spectrum * gain[:, None], len(padded), axis=0) + line
+    smooth = smooth[pad : pad + count]
+    if uneven:
+        smooth = flat + _interpolated(times, even, smooth - rows)
+    return smooth.reshape(values.shape)
+
+
+def _interpolated(at: F64, times: F64, rows: F64) -> F64:
+    """Rows (T, D) of `times` at other times (N,), linearly."""
+    after = np.clip(np.searchsorted(times, at), 1, len(times) - 1)
+    share = ((at - times[after - 1]) / (times[after] - times[after - 1]))[:, None]
+    mixed: F64 = rows[after - 1] * (1 - share) + rows[after] * share
+    return mixed
+
+
+class OneEuro:
+    """A causal low-pass whose cut-off rises with the speed: still things are calm, fast ones are not late.
+
+    (G. Casiez et al., "1 Euro filter: a simple speed-based low-pass filter for noisy input in interactive systems",
+    CHI 2012.) All numbers of an array are filtered together, the speed is that of each number.
+    """
+
+    def __init__(self, least_hertz: float, slope: float, speed_hertz: float = 1.0) -> None:
+        """least_hertz: cut-off at rest. slope: added to it for each unit a second. speed_hertz: of the speed itself."""
+        self._least, self._slope, self._speed_hertz = least_hertz, slope, speed_hertz
+        self._time: float | None = None
+        self._value, self._speed = np.zeros(0), np.zeros(0)
+
+    def __call__(self, value: NDArray[np.floating], time: float) -> F64:
+        """The filtered `value` of `time` s; times must increase."""
+        if self._time is None:
+            self._value, self._speed = np.asarray(value, np.float64), np.zeros(value.shape)
+        else:
+            step = time - self._time
+            keep = _share(self._speed_hertz, step)
+            self._speed = self._speed + keep * ((value - self._value) / step - self._speed)
+            share = _share(self._least + self._slope * np.abs(self._speed), step)
+            self._value = self._value + share * (value - self._value)
+        self._time = time
+        return self._value.copy()
+
+
+def _share(hertz: NDArray[np.floating] | float, step: float) -> NDArray[np.floating] | float:
+    """How much of the new value a first-order low-pass takes after `step` s."""
+    turned = 2 * np.pi * hertz * step
+    return turned / (1 + turned)

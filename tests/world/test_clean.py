@@ -1,0 +1,134 @@
+"""All steps in their order: what comes out of a walk, and what each switch leaves alone."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from walker import FPS, seen_person, standing, walking
+
+from pose.evaluation.world import bone_variation, jitter
+from pose.sequences import mirror_poses
+from pose.skeletons import H36M17
+from pose.world.clean import Steps, clean
+from pose.world.frame import up_of
+from pose.world.height import scale_to, stature
+from pose.world.person import Person
+
+CAMERA = {"pitch": -10.0, "roll": 2.0, "turn": 25.0, "distance": 7.0}
+
+
+@pytest.fixture
+def noisy(rng):
+    walker = seen_person(walking(4.0), **CAMERA)
+    size = len(walker)
+    return replace(
+        walker,
+        joints=walker.joints + 0.01 * rng.standard_normal((size, 17, 3)) * (np.arange(17) > 0)[:, None],
+        root=walker.root * (1 + 0.02 * rng.standard_normal((size, 1))),
+        rays=walker.rays + 0.002 * rng.standard_normal(walker.rays.shape),
+    )
+
+
+def test_a_walk_stands_on_its_floor(noisy):
+    world, people = clean({7: noisy}, noisy.times)
+    walker = people[7]
+    assert world.floor_known
+    assert world.floor == pytest.approx(-1.4, abs=0.1)
+    np.testing.assert_allclose(world.place(walker.joints + walker.root[:, None]), walker.placed, atol=1e-9)
+    assert abs(np.percentile(walker.placed[:, [3, 6], 1], 5) - 0.08) < 0.03
+    assert bone_variation(walker.placed).max() < 0.01
+    assert jitter(walker.placed, FPS).mean() < 0.1 * jitter(noisy.joints + noisy.root[:, None], FPS).mean()
+    assert (walker.moved > 0).all()
+    assert not walker.filled.any()
+    assert (walker.root_sigma > 0).all()
+
+
+def test_every_step_can_be_left_out(noisy):
+    nothing = Steps(depth=False, bones=False, fill=False, smooth=False, feet=False)
+    _, people = clean({1: noisy}, noisy.times, nothing)
+    np.testing.assert_allclose(people[1].joints, noisy.joints, atol=1e-9)
+    np.testing.assert_allclose(people[1].root, noisy.root, atol=1e-9)
+    for name in ("depth", "bones", "smooth", "feet"):
+        without = clean({1: noisy}, noisy.times, replace(Steps(), **{name: False}))[1][1]
+        assert np.abs(without.placed - clean({1: noisy}, noisy.times)[1][1].placed).max() > 1e-4, name
+
+
+def test_a_mirrored_picture_gives_mirrored_people(noisy):
+    side, flip = np.array([-1, 1, 1]), list(H36M17.flip_order)
+    mirrored = Person(
+        mirror_poses(noisy.joints).astype(float), noisy.root * side, noisy.sigma[:, flip], noisy.times,
+        noisy.rays[:, flip] * side[:2], noisy.scores[:, flip],
+    )  # fmt: skip
+    one, other = (clean({1: person}, noisy.times)[1][1] for person in (noisy, mirrored))
+    np.testing.assert_allclose(other.placed, mirror_poses(one.placed), atol=1e-5)
+    np.testing.assert_array_equal(other.stands, one.stands[:, ::-1])
+
+
+def test_a_given_vertical_and_height(noisy):
+    steps = Steps(up=up_of(-10, 2), heights={1: 1.9})
+    world, people = clean({1: noisy, 2: noisy}, noisy.times, steps)
+    assert world.found_by == "given"
+    assert world.confidence == 1
+    np.testing.assert_allclose(world.up, up_of(-10, 2))
+    assert people[1].height == 1.9
+    assert people[1].height_sigma == 0
+    assert people[2].height != 1.9
+    assert people[2].height_sigma > 0
+    factor = scale_to(1.9, people[2].height)
+    assert people[1].root[:, 2].mean() / people[2].root[:, 2].mean() == pytest.approx(factor, rel=0.01)
+
+
+def test_a_given_height_leaves_the_picture_as_it_was(noisy):
+    """Pose and root grow together."""
+
+    def pixels(person):
+        points = person.joints + person.root[:, None]
+        return points[..., :2] / points[..., 2:]
+
+    steps = Steps(feet=False, up=up_of(-10, 2))
+    own, taller = (clean({1: noisy}, None, replace(steps, heights=h))[1][1] for h in ({}, {None: 2.0}))
+    assert np.abs(pixels(own) - pixels(taller)).max() < 0.004
+
+
+def test_gaps_are_marked_and_carry_no_measure(noisy):
+    kept = np.ones(len(noisy), bool)
+    kept[40:46] = False
+    person = replace(noisy, **{name: getattr(noisy, name)[kept] for name in noisy.__slots__})
+    walker = clean({1: person}, noisy.times)[1][1]
+    assert np.flatnonzero(walker.filled).tolist() == list(range(40, 46))
+    assert np.isnan(walker.moved[walker.filled]).all()
+    assert np.isfinite(walker.moved[~walker.filled]).all()
+    assert np.isfinite(walker.placed).all()
+    assert len(clean({1: person}, noisy.times, Steps(fill=False))[1][1].times) == kept.sum()
+
+
+def test_two_people_share_a_floor_and_who_is_on_a_stage_does_not():
+    low, high = (seen_person(standing(3.0) + np.array([x, y, 0])) for x, y in ((-1, 0), (1, 0.12)))
+    stage = seen_person(standing(3.0) + np.array([0, 0.6, 0]))
+    _, people = clean({1: low, 2: high, 3: stage}, low.times, Steps(up=up_of(0, 0)))
+    soles = {n: p.placed[:, [3, 6], 1].mean() - 0.08 for n, p in people.items()}
+    assert abs(soles[1] - soles[2]) < 0.02
+    assert soles[3] - soles[1] > 0.4
+    assert people[3].raised == 0
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_a_person_of_few_frames(noisy, count):
+    short = replace(noisy, **{name: getattr(noisy, name)[:count] for name in noisy.__slots__})
+    _, people = clean({1: short}, short.times)
+    assert np.isfinite(people[1].placed).all()
+    assert len(people[1].times) == count
+
+
+def test_nobody():
+    world, people = clean({}, np.arange(3.0))
+    assert world.found_by == "unknown"
+    assert people == {}
+    assert not world.floor_known
+
+
+def test_stature_is_the_length_of_a_straight_body():
+    person = seen_person(standing())
+    lengths = [np.linalg.norm(person.joints[0, b] - person.joints[0, a]) for a, b in H36M17.edges]
+    assert stature(np.array(lengths)) == pytest.approx(0.88 + 0.7 + 0.18, abs=0.02)
+    assert stature(np.array(lengths) * scale_to(1.5, 1.76)) == pytest.approx(1.5, abs=0.02)

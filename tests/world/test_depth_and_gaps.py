@@ -1,0 +1,102 @@
+"""Depth that makes sense: exact where the body is seen, plausible where one joint is, honest about which is which."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from walker import seen_person, standing, walking
+
+from pose.world.depth import measured_depths, place, smooth_depths
+from pose.world.gaps import fill_gaps, stretches
+
+
+@pytest.fixture
+def walker():
+    return seen_person(walking(4.0), turn=20, distance=8)
+
+
+def placed(person):
+    depth, variance = smooth_depths(*measured_depths(person), person.times)
+    return place(person, depth), variance
+
+
+def test_a_body_that_is_seen_stays_where_it_is(walker):
+    root, _ = placed(walker)
+    assert np.abs(root - walker.root).max() < 0.06
+    assert np.abs(root - walker.root).mean() < 0.01
+
+
+def test_one_joint_in_view_stays_in_the_room(walker):
+    """Frames in which only a wrist is seen, and the lifter says 300 m."""
+    scores, root = walker.scores.copy(), walker.root.copy()
+    scores[40:70] = 0
+    scores[40:70, 13] = 1
+    root[40:70] *= 60
+    person = replace(walker, scores=scores, rays=np.where(scores[..., None] > 0, walker.rays, 0), root=root)
+    found, variance = placed(person)
+    assert np.abs(found - walker.root).max() < 0.5
+    assert variance[55] > 3 * variance[10]
+
+
+def test_nothing_seen_at_all_keeps_the_lifters_answer(walker):
+    person = replace(walker, scores=np.zeros_like(walker.scores), rays=np.zeros_like(walker.rays))
+    found, variance = placed(person)
+    np.testing.assert_allclose(found, walker.root, atol=1e-6)
+    assert np.isinf(variance).all()
+
+
+def test_noise_in_depth_goes_and_walking_stays(walker, rng):
+    noisy = replace(walker, root=walker.root * (1 + 0.05 * rng.standard_normal((len(walker), 1))))
+    found, _ = placed(noisy)
+    before, after = (np.abs(root[:, 2] - walker.root[:, 2]).mean() for root in (noisy.root, found))
+    assert after < before / 2
+    assert np.ptp(found[:, 2]) == pytest.approx(np.ptp(walker.root[:, 2]), rel=0.1)
+
+
+def test_constant_speed_is_not_delayed():
+    times = np.arange(120) / 30
+    depth, _ = smooth_depths(4 + 0.8 * times, np.full(120, 0.01), times)
+    assert np.abs(depth - 4 - 0.8 * times)[20:-20].max() < 0.02
+
+
+def test_variance_is_that_of_the_errors(walker, rng):
+    """What one frame says of its own error holds for noise of the size that is assumed."""
+    noise = 0.01 * 0.5 / walker.root[:, 2, None, None]  # `picture` of a body's spread, as a ray
+    errors = []
+    for _ in range(20):
+        rays = walker.rays + noise * rng.standard_normal(walker.rays.shape)
+        depth, variance = measured_depths(replace(walker, rays=rays, sigma=np.full_like(walker.sigma, 0.1)))
+        errors.append((depth - walker.root[:, 2]) ** 2 / variance)
+    assert np.mean(errors) < 1  # errors of neighbouring frames are alike, so a frame claims less
+
+
+def test_a_jump_of_the_person_stays(rng):
+    """Up and down, seen in the picture: depth has no part in it."""
+    world = standing(3.0)
+    t = np.arange(len(world)) / 30
+    world[..., 1] += (0.4 * np.clip(np.sin(2 * np.pi * (t - 1)), 0, 1) * ((t > 1) & (t < 1.5)))[:, None]
+    person = seen_person(world)
+    root, _ = placed(person)
+    assert np.abs(root[:, 1] - person.root[:, 1]).max() < 0.02
+
+
+def test_gaps_are_filled_up_to_a_length(walker):
+    frames = walker.times
+    kept = np.ones(len(frames), bool)
+    kept[20:25] = kept[60:100] = False
+    person = replace(walker, **{name: getattr(walker, name)[kept] for name in walker.__slots__})
+    filled, mask = fill_gaps(person, frames)
+    np.testing.assert_allclose(filled.times[mask], frames[20:25])
+    assert (filled.scores[mask] == 0).all()
+    assert (filled.scores[~mask] > 0).all()
+    np.testing.assert_array_equal(filled.joints[~mask], person.joints)
+    assert np.abs(filled.root[mask] - walker.root[20:25]).max() < 0.05
+    assert [part.stop - part.start for part in stretches(filled.times)] == [60, 20]
+
+
+def test_without_gaps_nothing_is_filled(walker):
+    filled, mask = fill_gaps(walker, walker.times)
+    assert filled is walker
+    assert not mask.any()
+    before_and_after = np.concatenate([walker.times[:1] - 1, walker.times, walker.times[-1:] + 1])
+    assert fill_gaps(walker, before_and_after)[0] is walker

@@ -1,0 +1,141 @@
+"""Feet: what stands is held, what slides slides, what jumps jumps, and nobody is teleported."""
+
+import numpy as np
+import pytest
+from walker import ANKLES, BONE, FPS, standing, walking
+
+from pose.evaluation.world import foot_slides
+from pose.skeletons import H36M17
+from pose.world.contacts import find_contacts
+from pose.world.feet import hold_feet, path_correction
+from pose.world.feet import standing as stand_still
+from pose.world.floor import common_floor, own_floor
+from pose.world.rules import RULES
+
+
+def locked(world):
+    times = np.arange(len(world)) / FPS
+    ankles = world[:, ANKLES]
+    stands = stand_still(ankles, find_contacts(ankles, times)[0], times)
+    moved = world + path_correction(ankles, stands, times)[:, None]
+    return hold_feet(moved, stands, times), stands
+
+
+def wobbling(world, size=0.02):
+    """The body sways as a lifter's root does: slowly, together with the feet."""
+    t = np.arange(len(world)) / FPS
+    sway = np.stack([np.sin(2 * np.pi * 1.3 * t), 0.3 * np.sin(2 * np.pi * 0.9 * t), np.sin(2 * np.pi * 0.7 * t)], 1)
+    return world + size * sway[:, None]
+
+
+def test_contacts_of_a_walk():
+    world = walking(4.0)
+    times = np.arange(len(world)) / FPS
+    found, probability = find_contacts(world[:, ANKLES], times)
+    speed = np.linalg.norm(np.gradient(world[:, ANKLES], times, axis=0), axis=-1)
+    assert (found == (speed < 0.6)).mean() > 0.93
+    assert (probability[found] > 0.5).mean() > 0.9
+    assert ((probability >= 0) & (probability <= 1)).all()
+
+
+def test_one_fast_frame_does_not_end_a_contact_and_one_slow_frame_is_none():
+    times = np.arange(60) / FPS
+    ankles = standing(2.0)[:, ANKLES].copy()
+    ankles[30, 0] += [0.03, 0, 0]
+    assert find_contacts(ankles, times)[0][:, 0].all()
+    ankles[:, 1, 1] += 0.5  # the right foot in the air, still
+    assert not find_contacts(ankles, times)[0][:, 1].any()
+
+
+def test_standing_feet_stop_sliding():
+    true = walking(4.0)
+    before = wobbling(true)
+    after, stands = locked(before)
+    assert stands.mean() > 0.4
+    slides = [foot_slides(joints[:, ANKLES], true[:, ANKLES]).mean() for joints in (before, after)]
+    assert slides[1] < slides[0] / 3
+    assert (
+        np.linalg.norm(after[:, 0] - true[:, 0], axis=-1).mean()
+        < np.linalg.norm(before[:, 0] - true[:, 0], axis=-1).mean()
+    )
+
+
+def test_legs_keep_their_length():
+    after, _ = locked(wobbling(walking(4.0)))
+    for side in ("left", "right"):
+        hip, knee, ankle = (after[:, H36M17.index(f"{side}_{part}")] for part in ("hip", "knee", "ankle"))
+        np.testing.assert_allclose(np.linalg.norm(knee - hip, axis=-1), BONE, atol=1e-6)
+        np.testing.assert_allclose(np.linalg.norm(ankle - knee, axis=-1), BONE, atol=1e-6)
+
+
+def test_what_is_right_already_hardly_changes():
+    true = walking(4.0)
+    assert np.abs(locked(true)[0] - true).max() < 0.06
+    assert np.abs(locked(true)[0] - true).mean() < 0.006
+    still = standing(4.0)
+    assert np.abs(locked(still)[0] - still).max() < 0.002
+
+
+@pytest.mark.parametrize("speed", [0.25, 0.35])
+def test_a_slide_stays_a_slide(speed):
+    """Somebody glides along with both feet on the floor, to the side of the view."""
+    world = standing(5.0)
+    world[..., 0] += (speed * np.arange(len(world)) / FPS)[:, None]
+    after, stands = locked(world)
+    assert not stands.any()
+    np.testing.assert_allclose(after, world, atol=1e-9)
+
+
+def test_a_jump_stays_a_jump():
+    world = standing(3.0)
+    t = np.arange(len(world)) / FPS
+    rise = np.where((t > 1) & (t < 1.5), 0.3 * np.sin(np.pi * np.clip((t - 1) / 0.5, 0, 1)), 0)
+    world[..., 1] += rise[:, None]
+    after, stands = locked(world)
+    flying = rise > 0.12
+    assert not stands[flying].any()
+    np.testing.assert_allclose(after[flying][..., 1], world[flying][..., 1], atol=0.01)
+
+
+def test_a_foot_that_leaps_is_not_carried_over():
+    """A mistake of a metre in one frame: nothing moves by more than the limit, and no step grows."""
+    world = standing(3.0)
+    world[45:] += [1.0, 0, 0]
+    after, _ = locked(world)
+    assert np.linalg.norm(after - world, axis=-1).max() < RULES.feet.most + 0.05
+    assert np.linalg.norm(after[45, 0] - after[44, 0]) > 0.9
+
+
+def test_mirrored_input_gives_mirrored_output():
+    world = wobbling(walking(3.0))
+    flip = list(H36M17.flip_order)
+    mirrored = world[:, flip] * [-1, 1, 1]
+    after, again = locked(world)[0], locked(mirrored)[0]
+    np.testing.assert_allclose(again, after[:, flip] * [-1, 1, 1], atol=1e-9)
+
+
+def test_half_the_frame_rate_gives_the_same_correction():
+    true = wobbling(walking(4.0))
+    times = np.arange(len(true)) / FPS
+    stands = np.zeros((len(true), 2), bool)
+    stands[30:60, 0] = True
+    full = path_correction(true[:, ANKLES], stands, times)
+    half = path_correction(true[::2, ANKLES], stands[::2], times[::2])
+    assert np.abs(full[::2] - half).max() < 0.3 * np.abs(full).max()
+
+
+def test_floor_is_where_feet_stand_and_not_where_one_frame_says():
+    world = walking(4.0)
+    times = np.arange(len(world)) / FPS
+    ankles = world[:, ANKLES].copy()
+    ankles[50] -= [0, 2.0, 0]
+    assert own_floor(ankles, times) == pytest.approx(0.0, abs=0.01)
+    assert own_floor(ankles[:2], times[:2]) is None
+    assert common_floor([0.0, -0.1, 3.0], [10.0, 12.0, 5.0]) == 0.0
+
+
+def test_a_stool_is_not_the_floor():
+    """Two seconds on the floor, three on a stool."""
+    low, high = standing(2.0), standing(3.0) + np.array([0, 0.45, 0])
+    world = np.concatenate([low, high])
+    assert own_floor(world[:, ANKLES], np.arange(len(world)) / FPS) == pytest.approx(0.0, abs=0.01)

@@ -1,0 +1,93 @@
+"""The vertical from people: right where they stand, unknown where nobody does, and mirrored in a mirrored picture."""
+
+import numpy as np
+import pytest
+from walker import filmed, standing, walking
+
+from pose.evaluation.world import angle_between
+from pose.sequences import mirror_poses
+from pose.world.frame import LEVEL_UP, World, rotation_of, up_of
+from pose.world.gravity import Standing, find_gravity, given_gravity
+
+
+def standing_of(world, **camera):
+    lifted, _, up = filmed(world, **camera)
+    return Standing(lifted.joints.astype(float), lifted.root.astype(float), lifted.times), up
+
+
+def test_world_and_back(rng):
+    world = World(rotation_of(up_of(-20, 7)), -1.3, "given", 0.0)
+    points = rng.normal(size=(5, 3))
+    np.testing.assert_allclose(world.to_camera(world.place(points)), points, atol=1e-12)
+    np.testing.assert_allclose(world.rotation @ world.rotation.T, np.eye(3), atol=1e-12)
+    assert np.linalg.det(world.rotation) == pytest.approx(1)
+
+
+def test_axes_of_a_level_camera():
+    """Right stays right, up is y, towards the camera is z."""
+    world = World(rotation_of(LEVEL_UP), 0.0, "given", 0.0)
+    np.testing.assert_allclose(world.place(np.eye(3)), [[1, 0, 0], [0, -1, 0], [0, 0, -1]], atol=1e-12)
+
+
+def test_pitch_and_roll():
+    assert up_of(0, 0) == pytest.approx(LEVEL_UP)
+    up = up_of(-30, 0)  # looks down: the vertical leans back into the picture, away from the view
+    assert up[2] < 0
+    assert angle_between(up, LEVEL_UP) == pytest.approx(30)
+    assert up_of(0, 10)[0] < 0  # the camera turned clockwise: the world in its picture turns the other way
+    assert angle_between(up_of(0, 10), LEVEL_UP) == pytest.approx(10)
+
+
+def test_a_camera_that_looks_straight_down_has_a_world():
+    world = World(rotation_of(up_of(-90, 0)), 0.0, "given", 0.0)
+    np.testing.assert_allclose(world.rotation @ world.rotation.T, np.eye(3), atol=1e-9)
+
+
+@pytest.mark.parametrize(("pitch", "roll"), [(0, 0), (-15, 3), (10, -6), (-25, 0)])
+def test_bodies_that_stand_show_the_vertical(pitch, roll):
+    person, up = standing_of(standing(), pitch=pitch, roll=roll)
+    world = find_gravity([person])
+    assert world.found_by == "bodies"
+    assert angle_between(world.up, up) < 3
+
+
+def test_feet_show_it_better_than_bodies_that_lean():
+    walk = walking(6.0)
+    lean = walk.copy()
+    lean[:, [7, 8, 9, 10, 11, 12, 13, 14, 15, 16], 0] += 0.15  # to the side, all the time
+    person, up = standing_of(lean, pitch=-12, turn=45, distance=9)
+    still, _ = standing_of(lean[:60], pitch=-12, turn=45, distance=9)
+    world = find_gravity([person])
+    assert world.found_by == "feet"
+    assert angle_between(world.up, up) < angle_between(find_gravity([still]).up, up)
+    assert world.sigma_degrees < find_gravity([still]).sigma_degrees
+
+
+def test_nobody_upright_is_unknown():
+    person, _ = standing_of(standing())
+    lying = Standing(person.joints[..., [1, 0, 2]], person.root, person.times)
+    for people in ([], [lying]):
+        world = find_gravity(people)
+        assert world.found_by == "unknown"
+        assert world.confidence == 0
+        assert world.up == pytest.approx(LEVEL_UP)
+
+
+def test_less_time_less_confidence():
+    long, _ = standing_of(standing(8))
+    short = Standing(long.joints[:15], long.root[:15], long.times[:15])
+    assert find_gravity([short]).confidence < find_gravity([long]).confidence <= 1
+    assert given_gravity(up_of(3, 4)).confidence == 1
+
+
+def test_a_mirrored_picture_has_a_mirrored_vertical():
+    person, _ = standing_of(walking(4.0), pitch=-10, roll=5, turn=30)
+    side = np.array([-1, 1, 1])
+    mirrored = Standing(mirror_poses(person.joints.astype(np.float32)).astype(float), person.root * side, person.times)
+    assert find_gravity([mirrored]).up == pytest.approx(find_gravity([person]).up * side, abs=1e-6)
+
+
+def test_who_is_taken_for_another_size_does_not_tilt_the_floor():
+    person, up = standing_of(walking(6.0), pitch=-12, turn=30, distance=8)
+    larger = Standing(1.15 * person.joints, 1.15 * person.root, person.times)
+    assert angle_between(find_gravity([person, larger]).up, up) < 2
