@@ -42,7 +42,8 @@ class Client:
         self._camera = camera
         self._clock = ForeignClock()
         self._recording: Recording | None = None
-        self._most = messages.UNDER_WAY
+        self._pictures = 0
+        self._most_pictures = messages.most_pictures(loop.pipeline.config.lookahead)
         self._under_way = 0
         self._answered = asyncio.Event()
 
@@ -77,12 +78,14 @@ class Client:
         if self._camera is None:
             raise ProtocolError("a picture, but this server shows its own source")
         seconds, jpeg = messages.parse_picture(data)
+        # Who has more under way than was agreed is not read any further, so memory holds a few pictures of each.
+        await self._feed.answered(self._pictures - self._most_pictures)
         try:
             async with self._decoding:
                 image = await asyncio.to_thread(decode_jpeg, jpeg, messages.LONGEST_SIDE)
         except ValueError as error:
             raise ProtocolError(str(error)) from error
-        self._camera.push(image, self._clock.local(seconds, arrived))
+        self._pictures = 1 + self._camera.push(image, self._clock.local(seconds, arrived))
 
     async def _receive_text(self, message: dict[str, Any]) -> None:
         match message["type"]:
@@ -99,7 +102,7 @@ class Client:
     async def _send_results(self) -> None:
         turn = 0
         while True:
-            while self._under_way >= self._most:
+            while self._under_way >= messages.UNDER_WAY:
                 self._answered.clear()
                 await self._answered.wait()
             turn, message = await self._feed.after(turn)

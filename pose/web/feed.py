@@ -13,11 +13,13 @@ PICTURE_SIDE = 960  # px, of the pictures that the server sends
 class Feed:
     """Turns the results of a loop into messages, once for all who look, and keeps only the newest.
 
-    Who is slow finds a newer message the next time, and holds nobody up. ended: the loop is over.
+    Who is slow finds a newer message the next time, and holds nobody up. number: of the newest picture that was
+    answered, -1 before the first. ended: the loop is over.
     """
 
     def __init__(self, loop: LiveLoop, *, pictures: bool) -> None:
         """pictures: send the picture along, for browsers that do not have it."""
+        self.number = -1
         self.ended = asyncio.Event()
         self._loop = loop
         self._pictures = pictures
@@ -39,7 +41,7 @@ class Feed:
                 await woken.wait()
                 woken.clear()
                 while (live := mailbox.take()) is not None:
-                    self._put(await asyncio.to_thread(self._message, live))
+                    self._put(await asyncio.to_thread(self._message, live), live.result.index)
         finally:
             self._loop.unsubscribe(mailbox)
             self.ended.set()
@@ -50,9 +52,14 @@ class Feed:
             await self._changed.wait()
         return self._turn, self._newest
 
-    def _put(self, message: str | bytes) -> None:
+    async def answered(self, number: int) -> None:
+        """Wait until that picture, or a later one, has been answered."""
+        while self.number < number:
+            await self._changed.wait()
+
+    def _put(self, message: str | bytes, number: int) -> None:
         self._turn += 1
-        self._newest = message
+        self._newest, self.number = message, number
         self._changed.set()
         self._changed = asyncio.Event()
 

@@ -42,8 +42,13 @@ def hello(mode: str, source: str, skeleton: Skeleton, *, lookahead: int, mirror:
         ],
         edges=[_edge(skeleton, a, b) | _thick(skeleton.names[a], skeleton.names[b]) for a, b in skeleton.edges],
         **drawing_facts(),
-        limits={"bytes": LONGEST_MESSAGE, "longest": LONGEST_SIDE, "side": SENT_SIDE, "most": UNDER_WAY + lookahead},
+        limits={"bytes": LONGEST_MESSAGE, "longest": LONGEST_SIDE, "side": SENT_SIDE, "most": most_pictures(lookahead)},
     )
+
+
+def most_pictures(lookahead: int) -> int:
+    """How many pictures of the page may be unanswered: one fewer, and nobody is answered while the lifter waits."""
+    return UNDER_WAY + lookahead
 
 
 def _edge(skeleton: Skeleton, a: int, b: int) -> dict[str, Any]:

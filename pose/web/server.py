@@ -195,8 +195,9 @@ class WebServer:
             await socket.close(code=WSCloseCode.INTERNAL_ERROR, message=reason(str(error)))
 
     async def _serve_camera(self, socket: web.WebSocketResponse, name: str) -> None:
-        camera = PushedFrames(f"camera of {name}")
-        loop = LiveLoop(self._pipeline, camera).start()
+        most = messages.most_pictures(self._pipeline.config.lookahead)  # none is dropped here: the page drops its own
+        camera = PushedFrames(f"camera of {name}", waiting=most)
+        loop = LiveLoop(self._pipeline, camera, backlog=most).start()
         try:
             async with _following(Feed(loop, pictures=False)) as feed:
                 await socket.send_str(self._hello("camera", camera.name))

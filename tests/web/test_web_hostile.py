@@ -6,14 +6,19 @@ import gzip
 import logging
 import socket
 import struct
+import threading
+import time
 import zlib
 
 import pytest
-from web_fakes import TOKEN, Clip, picture_message, port_of, receive, serving
+from web_fakes import TOKEN, Clip, FakePipeline, picture_message, port_of, receive, serving
 
 from pose.web import door as door_module
 from pose.web import tally as tally_module
 from pose.web.guard import HEADERS
+from pose.web.jpeg import decode_jpeg
+from pose.web.messages import UNDER_WAY
+from pose.web.server import DECODED_AT_ONCE
 
 
 def run(test, seconds: float = 30):
@@ -285,3 +290,57 @@ def test_error_of_our_own_is_told_with_its_place_and_the_server_goes_on(monkeypa
     run(test)
     (line,) = [record.getMessage() for record in caplog.records]
     assert "3 failed here (KeyError: 'ours', test_web_hostile.py, line" in line
+
+
+def test_pictures_beyond_what_was_agreed_wait_outside(monkeypatch):
+    decoded = []
+
+    def decode(data: bytes, longest: int):
+        decoded.append(len(data))
+        return decode_jpeg(data, longest)
+
+    monkeypatch.setattr("pose.web.client.decode_jpeg", decode)
+    pipeline = FakePipeline()
+    pipeline.gate.clear()
+
+    async def test():
+        async with serving(pipeline) as browser, browser.live() as live:
+            await receive(live, "hello")
+            for number in range(40):
+                await live.send_bytes(picture_message(number / 30))
+            await asyncio.sleep(0.3)
+            assert len(decoded) == UNDER_WAY
+            pipeline.gate.set()
+            while (await receive(live, "result"))[0]["number"] < 39:  # all of them come in at last
+                pass
+            assert len(decoded) == 40
+
+    run(test)
+
+
+def test_only_so_many_pictures_are_decoded_at_once(monkeypatch):
+    lock, running, most = threading.Lock(), 0, 0
+
+    def decode(data: bytes, longest: int):
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        time.sleep(0.02)
+        with lock:
+            running -= 1
+        return decode_jpeg(data, longest)
+
+    monkeypatch.setattr("pose.web.client.decode_jpeg", decode)
+
+    async def test():
+        async with serving(clients=8) as browser, contextlib.AsyncExitStack() as stack:
+            guests = [await stack.enter_async_context(browser.live()) for _ in range(8)]
+            for number in range(3):
+                for live in guests:
+                    await live.send_bytes(picture_message(number))
+                for live in guests:
+                    await receive(live, "result")
+
+    run(test)
+    assert most == DECODED_AT_ONCE

@@ -26,7 +26,10 @@ TOKEN = "correct-horse-battery-staple"
 
 
 class FakePipeline:
-    """Everybody stands 3 m away, known to `sigma` mm. fails_at: the frame at which a network breaks with `error`."""
+    """Everybody stands 3 m away, known to `sigma` mm. fails_at: the frame at which a network breaks with `error`.
+
+    gate: clear it to let the networks wait.
+    """
 
     device, skeleton, models = "cpu", H36M17, ()
 
@@ -35,6 +38,8 @@ class FakePipeline:
     ) -> None:
         self.config = PipelineConfig()
         self.people, self.sigma, self.fails_at, self.error = people, sigma, fails_at, error
+        self.gate = threading.Event()
+        self.gate.set()
 
     def camera(self, size: tuple[int, int]) -> Camera:
         return Camera.of(size)
@@ -48,6 +53,7 @@ class FakeSession:
         self._pipeline, self._size = pipeline, size
 
     def track(self, frame: Frame) -> Frame:
+        assert self._pipeline.gate.wait(20)
         if frame.index == self._pipeline.fails_at:
             raise self._pipeline.error
         return frame
