@@ -6,9 +6,12 @@ import gzip
 import logging
 import socket
 import struct
+import subprocess
+import sys
 import threading
 import time
 import zlib
+from pathlib import Path
 
 import pytest
 from web_fakes import TOKEN, Clip, FakePipeline, picture_message, port_of, receive, serving
@@ -249,6 +252,45 @@ def test_idle_guests_make_room_for_those_who_ask(monkeypatch, caplog):
     lines = [record.getMessage() for record in caplog.records if record.name == "pose.web"]
     assert len(lines) == 1
     assert "closed to make room" in lines[0]
+
+
+FEW_DESCRIPTORS = """
+import resource, sys
+sys.path[:0] = sys.argv[1:]
+from web_fakes import in_thread
+from pose.web import door
+door._places = lambda: 1000  # so that the system runs out before the door does
+with in_thread() as address:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+    print(address, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_who_asks_is_served_though_the_system_gives_no_more_descriptors():
+    folders = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+    with (
+        subprocess.Popen(
+            [sys.executable, "-c", FEW_DESCRIPTORS, *folders],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as server,
+        contextlib.ExitStack() as stack,
+    ):
+        port = int(server.stdout.readline().rpartition(":")[2])
+        for number in range(100):
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
+            if number % 25 == 24:
+                with socket.create_connection(("127.0.0.1", port), timeout=10) as guest:
+                    guest.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                    assert guest.recv(12) == b"HTTP/1.1 200"
+        stack.close()
+        _, errors = server.communicate("", timeout=20)
+    assert server.returncode == 0
+    assert "could not be accepted (too many open files)" in errors
+    assert len(errors.splitlines()) <= 2
 
 
 def test_whatever_happens_is_one_line_a_minute(monkeypatch, caplog):
