@@ -4,18 +4,17 @@ from pathlib import Path
 
 import numpy as np
 
+from pose.export.digits import joined, number, row, text
 from pose.export.format import Notes, SceneFormat
-from pose.export.joint_angles import NAMES, columns, joint_angles
+from pose.export.joint_angles import columns, joint_angles
 from pose.export.space import CAMERA
 from pose.export.tracks import Recording
 from pose.system.whole_file import whole_file
 
-_ROW = "%d,%.6f,%d" + ",%.2f" * (2 * len(NAMES)) + "\n"
-
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
-    with whole_file(target) as hidden, hidden.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(",".join(["frame", "time", "person", *columns()]) + "\n")
+    with whole_file(target) as hidden, hidden.open("wb") as file:
+        file.write((",".join(["frame", "time", "person", *columns()]) + "\n").encode("ascii"))
         for person in people:
             track = recording.track(person, recording.own)
             if track is None:
@@ -23,11 +22,11 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
             for span in track.spans():
                 at = np.flatnonzero(span.known)
                 angles = joint_angles(span.places[at], span.sigma[at], recording.space.up)
-                cells = np.stack([angles.degrees, angles.deviations], axis=2).reshape(len(at), -1).tolist()
+                cells = number(np.stack([angles.degrees, angles.deviations], axis=2), 2, before=",")
                 index = track.first + span.start + at
-                frames = (index if track.resampled else recording.frames[index]).tolist()
-                for frame, time, row in zip(frames, span.times[at].tolist(), cells, strict=True):
-                    file.write(_ROW % (frame, time, person, *row))
+                frames = number(index if track.resampled else recording.frames[index])
+                times = number(span.times[at], 6, before=",")
+                file.write(text(joined(frames, times, f",{person}", row(cells), "\n")))
     vertical = "the picture's own" if recording.space.name == CAMERA else "that of the people"
     return [f"degrees; the vertical that the trunk's lean refers to is {vertical}"]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pose.export.digits import joined, number, row, text
 from pose.export.format import Notes, PersonFormat
 from pose.export.motions import Bones
 from pose.export.rotations import unwrapped_euler
@@ -19,25 +20,25 @@ from pose.export.tracks import Track
 from pose.system.whole_file import whole_file
 
 CENTIMETRES = 100.0
-_ROW = " ".join(["%.4f"] * (3 + 3 * len(NAMES))) + "\n"
 
 
 def write(track: Track, target: Path) -> Notes:
     assert track.rate is not None, "BVH has one rate"
     bones = Bones(track)
-    with whole_file(target) as hidden, hidden.open("w", encoding="ascii", newline="\n") as file:
-        file.writelines(f"{line}\n" for line in ("HIERARCHY", *_joint(bones.body, 0, 0)))
-        file.write(f"MOTION\nFrames: {len(track)}\nFrame Time: {1 / track.rate:.9f}\n")
+    with whole_file(target) as hidden, hidden.open("wb") as file:
+        head = ("HIERARCHY", *_joint(bones.body, 0, 0), "MOTION", f"Frames: {len(track)}")
+        file.write("\n".join((*head, f"Frame Time: {1 / track.rate:.9f}\n")).encode("ascii"))
         previous = None
         for _, motion in bones.spans():
             angles = unwrapped_euler(motion.turns, "zxy", previous)
             previous = angles[-1]
             degrees = np.degrees(angles).reshape(len(angles), -1)
             rows = np.concatenate([CENTIMETRES * motion.root, degrees], axis=1)
-            file.writelines(_ROW % tuple(row) for row in rows.tolist())
+            first, others = number(rows[:, 0], 4), number(rows[:, 1:], 4, before=" ")
+            file.write(text(joined(first, row(others), "\n")))
     return [
         f"{timing(track)}; centimetres",
-        f"joints lie {1000 * bones.mean_distance():.0f} mm from the bones on average",
+        bones.distance_note(),
         *list_filled(track, target),
     ]
 

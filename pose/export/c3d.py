@@ -1,8 +1,11 @@
-"""C3D: joints as points, for the programs of motion capture. Written by ezc3d, which holds all frames in memory.
+"""C3D: joints as points, for the programs of motion capture. Little-endian floats, frame after frame to the disk.
 
-A missing point has coordinates 0 and residual -1: NaN is not portable.
+Not by `ezc3d`, the field's library, which holds all frames in memory and loses those beyond 65,535 when it reads its
+own file; tests read with it and with py-c3d. A missing point has coordinates 0 and residual -1: NaN is not portable.
+Source: Motion Lab Systems, The C3D File Format: A Technical User Guide.
 """
 
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -13,34 +16,80 @@ from pose.export.tracks import Track
 from pose.skeletons import H36M17
 from pose.system.whole_file import whole_file
 
-MOST_FRAMES = 65_535  # that the header can count; ezc3d and others read the true number from a parameter
+MOST_FRAMES = 65_535  # that the header can count; what is longer says so in TRIAL:ACTUAL_END_FIELD
+BLOCK = 512  # bytes
+_INTEL = 84
+_TEXT, _INTEGER, _FLOAT = -1, 2, 4
+_Value = str | list[str] | int | float | tuple[int, ...]
 
 
 def write(track: Track, target: Path) -> Notes:
-    import ezc3d
-
     assert track.rate is not None, "C3D has one rate"
-    points = np.zeros((4, len(H36M17), len(track)))
-    residuals = np.full((1, len(H36M17), len(track)), -1.0)
-    for span in track.spans():
-        at = span.start + np.flatnonzero(span.known)
-        points[:3, :, at] = 1000 * track.space.to_file(span.places[span.known]).transpose(2, 1, 0)
-        residuals[:, :, at] = 0
-    points[3] = 1
-    file = ezc3d.c3d()
-    file["parameters"]["POINT"]["RATE"]["value"] = [track.rate]
-    file["parameters"]["POINT"]["UNITS"]["value"] = ["mm"]
-    file["parameters"]["POINT"]["LABELS"]["value"] = list(H36M17.names)
-    for name, value in (("X_SCREEN", "+X"), ("Y_SCREEN", "+Y")):
-        file.add_parameter("POINT", name, [value])
-    file["data"]["points"] = points
-    file["data"]["meta_points"]["residuals"] = residuals
-    with whole_file(target) as hidden:
-        named = hidden.with_suffix(".c3d")  # ezc3d adds it where it is not there
-        file.write(str(named))
-        named.replace(hidden)
+    with whole_file(target) as hidden, hidden.open("wb") as file:
+        file.write(_head(len(track), track.rate))
+        for span in track.spans():
+            cells = np.zeros((len(span.times), len(H36M17), 4), "<f4")
+            cells[~span.known, :, 3] = -1
+            cells[span.known, :, :3] = 1000 * track.space.to_file(span.places[span.known])
+            file.write(cells.tobytes())
+        if len(track) < MOST_FRAMES:  # a longer one is read to its end, where a block's rest may look like a frame
+            file.write(bytes(-file.tell() % BLOCK))
     long = [f"more than {MOST_FRAMES} frames: some programs read only that many"] if len(track) > MOST_FRAMES else []
     return [f"{timing(track)}; millimetres", *missing(track), *long]
 
 
-FORMAT = PersonFormat(".c3d", write, extra="formats", modules=("ezc3d",))
+def _head(frames: int, rate: float) -> bytes:
+    """The header's block and those of the parameters."""
+    counted = min(frames, MOST_FRAMES)
+    size = len(_parameters(counted, rate, frames, 0))
+    blocks = -(-size // BLOCK)
+    parameters = _parameters(counted, rate, frames, 2 + blocks)
+    count = struct.pack("<4B", 1, 0x50, blocks, _INTEL)
+    header = struct.pack(
+        "<BBHHHHHfHHf", 2, 0x50, len(H36M17), 0, 1, counted, 0, -1.0, 2 + blocks, 0, rate
+    )  # a scale below 0 says that points are floats
+    return header.ljust(BLOCK, b"\0") + (count + parameters[4:]).ljust(blocks * BLOCK, b"\0")
+
+
+def _parameters(counted: int, rate: float, frames: int, data_start: int) -> bytes:
+    """All groups, after four bytes for their own count."""
+    point: dict[str, _Value] = {
+        "USED": len(H36M17), "FRAMES": counted, "DATA_START": data_start, "SCALE": -1.0, "RATE": rate, "UNITS": "mm",
+        "LABELS": list(H36M17.names), "DESCRIPTIONS": list(H36M17.names), "X_SCREEN": "+X", "Y_SCREEN": "+Y",
+    }  # fmt: skip
+    if frames > MOST_FRAMES:
+        point["LONG_FRAMES"] = float(frames)
+    groups: dict[str, dict[str, _Value]] = {
+        "POINT": point,
+        "ANALOG": {"USED": 0, "RATE": 0.0, "GEN_SCALE": 1.0},
+        "TRIAL": {"ACTUAL_START_FIELD": (1, 0), "ACTUAL_END_FIELD": (frames & 0xFFFF, frames >> 16)},
+    }
+    records = bytearray(4)
+    for number, (name, values) in enumerate(groups.items(), start=1):
+        records += _record(name, -number, b"\0")
+        for key, value in values.items():
+            records += _record(key, number, _packed(value) + b"\0")
+    return bytes(records + b"\0\0")
+
+
+def _record(name: str, group: int, rest: bytes) -> bytes:
+    """A group, or a parameter of one; `rest` ends with the length of its description, which is 0."""
+    return struct.pack("<bb", len(name), group) + name.encode("ascii") + struct.pack("<h", 2 + len(rest)) + rest
+
+
+def _packed(value: _Value) -> bytes:
+    """Kind, dimensions and values."""
+    if isinstance(value, str):
+        return struct.pack("<bBB", _TEXT, 1, len(value)) + value.encode("ascii")
+    if isinstance(value, list):
+        width = max(map(len, value))
+        texts = "".join(text.ljust(width) for text in value)
+        return struct.pack("<bBBB", _TEXT, 2, width, len(value)) + texts.encode("ascii")
+    if isinstance(value, float):
+        return struct.pack("<bBf", _FLOAT, 0, value)
+    if isinstance(value, int):
+        return struct.pack("<bBH", _INTEGER, 0, value)
+    return struct.pack(f"<bBB{len(value)}H", _INTEGER, 1, len(value), *value)
+
+
+FORMAT = PersonFormat(".c3d", write)

@@ -7,34 +7,37 @@ from pathlib import Path
 
 import numpy as np
 
-from pose.export.flat import frames
+from pose.export.digits import joined, number, row, text, without_first
+from pose.export.flat import People2D, keypoints, portions
 from pose.export.format import Notes, SceneFormat
 from pose.export.tracks import Recording
 from pose.skeletons import COCO_NAMES
 from pose.system.whole_file import whole_file
 
-_ROW = (
-    '{"image_id":%d,"category_id":1,"track_id":%d,"score":%.4f,"bbox":[%.2f,%.2f,%.2f,%.2f],"keypoints":['
-    + ",".join(["%.2f,%.2f,%.3f"] * len(COCO_NAMES))
-    + "]}"
-)
-
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
-    separator = "\n"
-    with whole_file(target) as hidden, hidden.open("w", encoding="ascii", newline="\n") as file:
-        file.write("[")
-        for part in frames(recording, people, COCO_NAMES):
-            boxes = np.concatenate([part.boxes[:, :2], part.boxes[:, 2:] - part.boxes[:, :2]], axis=1)
-            heads = np.concatenate([part.scores[:, None], boxes], axis=1)
-            values = np.nan_to_num(
-                np.concatenate([heads, part.points.reshape(len(part.ids), 3 * len(COCO_NAMES))], axis=1)
-            ).tolist()
-            for person, row in zip(part.ids.tolist(), values, strict=True):
-                file.write(separator + _ROW % (part.frame, person, *row))
-                separator = ",\n"
-        file.write("\n]\n")
+    with whole_file(target) as hidden, hidden.open("wb") as file:
+        file.write(b"[")
+        separator = b"\n"
+        for part in portions(recording, people, COCO_NAMES):
+            if len(part.ids):
+                file.write(separator + _objects(part).removesuffix(b",\n"))
+                separator = b",\n"
+        file.write(b"\n]\n")
     return ["2D, px; COCO's 17 joints"]
+
+
+def _objects(part: People2D) -> bytes:
+    """One for each row, each with a comma and a new line after it."""
+    boxes = np.concatenate([part.boxes[:, :2], part.boxes[:, 2:] - part.boxes[:, :2]], axis=1)
+    score, box, points = (np.nan_to_num(values) for values in (part.scores, boxes, part.points))
+    return text(
+        joined(
+            *('{"image_id":', number(part.rows_frame), ',"category_id":1,"track_id":', number(part.ids)),
+            *(',"score":', number(score, 4), ',"bbox":[', without_first(row(number(box, 2, before=",")))),
+            *('],"keypoints":[', keypoints(points), "]},\n"),
+        )
+    )
 
 
 FORMAT = SceneFormat("-coco.json", write)

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.export.digits import joined, number, row, without_first
 from pose.export.tracks import CHUNK, Recording
 from pose.skeletons import Skeleton
-from pose.types import F32, I64
+from pose.types import F32, I64, U8
 
 # OpenPose's BODY_25; neck and middle of the hips are midpoints. Source: its documentation of the output format.
 BODY_25 = (
@@ -23,32 +24,41 @@ _BLAZEPOSE_TOES = {"left_big_toe": "left_foot_index", "right_big_toe": "right_fo
 
 @dataclass(frozen=True, slots=True)
 class People2D:
-    """The chosen people of one frame. frame: its index in the result. points: (P, K, 3) x px, y px, score; 0, 0, 0 for
-    a joint that is not seen or that the estimator does not know. boxes: (P, 4) xyxy px.
+    """The chosen people of F frames, N rows in the order of the frames.
+
+    frames: (F,) their indices in the result. edges: (F + 1,) where the rows of each frame begin, and where the last
+    ends. rows_frame, ids: (N,). points: (N, K, 3) x px, y px, score; 0, 0, 0 for a joint that is not seen or that the
+    estimator does not know. boxes: (N, 4) xyxy px. scores: (N,).
     """
 
-    frame: int
+    frames: I64
+    edges: I64
+    rows_frame: I64
     ids: I64
     points: F32
     boxes: F32
     scores: F32
 
 
-def frames(recording: Recording, people: list[int], names: tuple[str, ...]) -> Iterator[People2D]:
+def portions(recording: Recording, people: list[int], names: tuple[str, ...]) -> Iterator[People2D]:
     """Every frame of the recording, also those without anybody."""
     table = recording.table
     pick = _Picker(table.skeleton, names)
     for start in range(0, len(recording.frames), CHUNK):
-        numbers = recording.frames[start : start + CHUNK]
-        first, last = np.searchsorted(table.frame_index, [numbers[0], numbers[-1] + 1])
+        frames = recording.frames[start : start + CHUNK]
+        first, last = np.searchsorted(table.frame_index, [frames[0], frames[-1] + 1])
         rows = first + np.flatnonzero(np.isin(table.id[first:last], people))
+        rows_frame = np.asarray(table.frame_index[rows])
+        edges = np.searchsorted(rows_frame, [*frames, frames[-1] + 1])
         points = pick(np.asarray(table.keypoints[rows]), np.asarray(table.scores[rows]))
-        edges = np.searchsorted(table.frame_index[rows], [*numbers, numbers[-1] + 1]).tolist()
-        ids, boxes, scores = table.id[rows], table.box[rows], table.box_score[rows]
-        for number, low, high in zip(numbers.tolist(), edges[:-1], edges[1:], strict=True):
-            part = slice(low, high)
-            yield People2D(number, ids[part], points[part], boxes[part], scores[part])
+        yield People2D(frames, edges, rows_frame, table.id[rows], points, table.box[rows], table.box_score[rows])
         recording.release()
+
+
+def keypoints(points: F32) -> U8:
+    """Characters (N, ...) of points (N, K, 3): x, y, score and so on, with commas between."""
+    places, scores = row(number(points[..., :2], 2, before=","), 2), number(points[..., 2], 3, before=",")
+    return without_first(row(joined(places, scores)))
 
 
 class _Picker:

@@ -110,9 +110,10 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
         file.truncate(begin + buffer.size)  # zeros, also between the arrays
         for figure in figures:
             _write_figure(file, begin, figure, buffer)
+    notes = [f"person {figure.track.person}: {figure.bones.distance_note()}" for figure in figures]
     away = sum(len(figure.track.gaps) > 0 for figure in figures)
     hidden_note = [f"{away} of {len(figures)} people are hidden (scale 0) in their gaps"] if away else []
-    return ["metres; y up; 0 s is the start of the result", *hidden_note]
+    return ["metres; y up; 0 s is the start of the result", *notes, *hidden_note]
 
 
 def _write_figure(file: IO[bytes], begin: int, figure: _Figure, buffer: _Buffer) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.export.digits import joined, number, row, text
 from pose.export.format import Notes, PersonFormat
 from pose.export.motions import Bones
 from pose.export.rotations import about, from_matrix, inverse, multiply, unwrapped_euler
@@ -27,7 +28,6 @@ COLUMNS = (
     "lumbar_extension", "lumbar_bending", "lumbar_rotation",
     *(f"{name}_{side[0]}" for side in _SIDES for name in ("arm_flex", "arm_add", "arm_rot", "elbow_flex")),
 )  # fmt: skip
-_ROW = "%.6f" + "\t%.5f" * (len(COLUMNS) - 1) + "\n"
 
 # From our rest axes (x left, y up, z forward) to OpenSim's body axes (x forward, y up, z right).
 _BODY = from_matrix(np.array([[0.0, 0, -1], [0, 1, 0], [1, 0, 0]]))
@@ -42,15 +42,15 @@ _AT = {name: place for place, name in enumerate(NAMES)}
 def write(track: Track, target: Path) -> Notes:
     assert track.rate is not None, "MOT has one rate"
     bones = Bones(track)
-    with whole_file(target) as hidden, hidden.open("w", encoding="ascii", newline="\n") as file:
+    with whole_file(target) as hidden, hidden.open("wb") as file:
         name = target.stem.encode("ascii", "replace").decode()
         head = (name, "version=1", f"nRows={len(track)}", f"nColumns={len(COLUMNS)}", "inDegrees=yes", "endheader")
-        file.writelines(f"{line}\n" for line in (*head, "\t".join(COLUMNS)))
+        file.write("\n".join((*head, "\t".join(COLUMNS), "")).encode("ascii"))
         previous: dict[str, F64] = {}
         for span, motion in bones.spans():
-            rows = np.concatenate([span.times[:, None], coordinates(motion, previous)], axis=1)
-            file.writelines(_ROW % tuple(row) for row in rows.tolist())
-    return [f"{timing(track)}; degrees and metres", *list_filled(track, target)]
+            cells = number(coordinates(motion, previous), 5, before="\t")
+            file.write(text(joined(number(span.times, 6), row(cells), "\n")))
+    return [f"{timing(track)}; degrees and metres", bones.distance_note(), *list_filled(track, target)]
 
 
 def coordinates(motion: Motion, previous: dict[str, F64] | None = None) -> F64:

@@ -7,10 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.export import rotations
-from pose.export.skeleton import Body, Motion, fit_body, residual, solve
+from pose.export.skeleton import Body, Motion, Solved, fit_body, residual, solve
 from pose.export.tracks import Span, Track
 
 F64 = NDArray[np.float64]
+
+
+KEPT = 32  # portions of a recording whose turns are kept for the next format: 36 minutes at 30 frames a second, 37 MB
 
 
 class Bones:
@@ -31,26 +34,30 @@ class Bones:
         before = np.maximum.accumulate(np.where(self.track.known, index, 0))
         after = np.minimum.accumulate(np.where(self.track.known, index, len(index))[::-1])[::-1]
         for span in self.track.spans():
-            motion = self._solved(span, True)
-            yield span, self._filled(motion, span, before, after)
+            solved = self._solved(span)
+            self._distance += solved.distance
+            self._count += int(span.known.sum()) * solved.motion.turns.shape[1]
+            yield span, self._filled(_spread(solved.motion, span.known), span, before, after)
 
-    def mean_distance(self) -> float:
-        """Of the joints of all known frames from the bones, m, once `spans` has been used up."""
-        return self._distance / max(1, self._count)
+    def distance_note(self) -> str:
+        """How far the joints of all known frames are from the bones, once `spans` has been used up."""
+        return f"joints lie {1000 * self._distance / max(1, self._count):.0f} mm from the bones on average"
 
-    def _solved(self, span: Span, measure: bool) -> Motion:
-        """The motion of the known frames; the others hold nothing yet."""
-        known = span.known
-        places = self.track.space.to_file(span.places[known])
+    def _solved(self, span: Span) -> Solved:
+        """Kept for the next format that wants it: several do."""
+        kept, key = self.track.recording.solved, (self.track.person, self.track.resampled, span.start, len(span.known))
+        solved = kept.get(key)
+        if solved is None:
+            solved = self._solve(span)
+            if len(kept) < KEPT:
+                kept[key] = solved
+        return solved
+
+    def _solve(self, span: Span) -> Solved:
+        places = self.track.space.to_file(span.places[span.known])
         motion = solve(places, self.body)
-        if measure:
-            distances = residual(places, self.body, motion)
-            self._distance, self._count = self._distance + distances.sum(), self._count + distances.size
-        if known.all():
-            return motion
-        root, turns = np.empty((len(known), 3)), np.empty((len(known), *motion.turns.shape[1:]))
-        root[known], turns[known] = motion.root, motion.turns
-        return Motion(root, turns)
+        distance = float(residual(places, self.body, motion).sum())
+        return Solved(motion, distance)
 
     def _filled(self, motion: Motion, span: Span, before: NDArray[np.int64], after: NDArray[np.int64]) -> Motion:
         missing = np.flatnonzero(~span.known)
@@ -58,10 +65,19 @@ class Bones:
             return motion
         at = missing + span.start
         ends = np.unique(np.concatenate([before[at], after[at]]))
-        known = self._solved(self.track.read(ends), False)
+        known = self._solve(self.track.read(ends)).motion
         first, last = np.searchsorted(ends, before[at]), np.searchsorted(ends, after[at])
         times = self.track.times
         share = (times[at] - times[before[at]]) / (times[after[at]] - times[before[at]])
         motion.root[missing] = known.root[first] + (known.root[last] - known.root[first]) * share[:, None]
         motion.turns[missing] = rotations.slerp(known.turns[first], known.turns[last], share[:, None])
         return motion
+
+
+def _spread(motion: Motion, known: NDArray[np.bool_]) -> Motion:
+    """The known frames at their places among all; the others hold nothing yet."""
+    if known.all():
+        return motion
+    root, turns = np.empty((len(known), 3)), np.empty((len(known), *motion.turns.shape[1:]))
+    root[known], turns[known] = motion.root, motion.turns
+    return Motion(root, turns)

@@ -1,17 +1,17 @@
 """OpenPose JSON: a folder with one file a frame, its 25 body joints, for Pose2Sim, OpenCap-like tools and others."""
 
+import os
 import shutil
 from pathlib import Path
 
-from pose.export.flat import BODY_25, frames
+from pose.export.digits import joined, number, text
+from pose.export.flat import BODY_25, People2D, keypoints, portions
 from pose.export.format import Notes, SceneFormat
 from pose.export.tracks import Recording
 from pose.system.whole_file import WholeFile, file_errors
 
-_PERSON = (
-    '{"person_id":[%d],"pose_keypoints_2d":['
-    + ",".join(["%.2f,%.2f,%.3f"] * len(BODY_25))
-    + '],"face_keypoints_2d":[],"hand_left_keypoints_2d":[],"hand_right_keypoints_2d":[],"pose_keypoints_3d":[],'
+_OTHERS = (
+    '],"face_keypoints_2d":[],"hand_left_keypoints_2d":[],"hand_right_keypoints_2d":[],"pose_keypoints_3d":[],'
     '"face_keypoints_3d":[],"hand_left_keypoints_3d":[],"hand_right_keypoints_3d":[]}'
 )
 
@@ -22,17 +22,33 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
     try:
         with file_errors(target):
             folder.path.mkdir()
-            for part in frames(recording, people, BODY_25):
-                rows = part.points.reshape(len(part.ids), 3 * len(BODY_25)).tolist()
-                texts = [_PERSON % (person, *row) for person, row in zip(part.ids.tolist(), rows, strict=True)]
-                text = f'{{"version":1.3,"people":[{",".join(texts)}]}}'
-                (folder.path / f"{name}_{part.frame:012d}_keypoints.json").write_text(text, encoding="ascii")
+            for part in portions(recording, people, BODY_25):
+                objects = _people(part)
+                for frame, first, last in zip(part.frames, part.edges[:-1], part.edges[1:], strict=True):
+                    content = b'{"version":1.3,"people":[%b]}' % b",".join(objects[first:last])
+                    _write_small(f"{folder.path}/{name}_{frame:012d}_keypoints.json", content)
             if target.is_dir():
                 shutil.rmtree(target)
             folder.path.replace(target)
     finally:
         shutil.rmtree(folder.path, ignore_errors=True)
     return ["2D, px; a file for each frame, BODY_25"]
+
+
+def _people(part: People2D) -> list[bytes]:
+    """The object of each row."""
+    head = ('{"person_id":[', number(part.ids), '],"pose_keypoints_2d":[')
+    return text(joined(*head, keypoints(part.points), _OTHERS + "\n")).splitlines()
+
+
+def _write_small(path: str, content: bytes) -> None:
+    """As `Path.write_bytes`, which costs as much again as the file itself."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    try:
+        while content:
+            content = content[os.write(file, content) :]
+    finally:
+        os.close(file)
 
 
 FORMAT = SceneFormat("-openpose", write)

@@ -141,13 +141,20 @@ def euler(q: F64, order: str) -> F64:
     """
     i, j, k = ("xyz".index(axis) for axis in order)
     sign = 1.0 if (j - i) % 3 == 1 else -1.0
-    m = to_matrix(q)
-    middle = np.arcsin(np.clip(sign * m[..., i, k], -1, 1))
-    locked = np.hypot(m[..., i, i], m[..., i, j]) < _LOCKED
-    first = np.arctan2(-sign * m[..., j, k], m[..., k, k])
-    last = np.arctan2(-sign * m[..., i, j], m[..., i, i])
-    first = np.where(locked, np.arctan2(sign * m[..., k, j], m[..., j, j]), first)
-    return np.stack([first, middle, np.where(locked, 0, last)], axis=-1)
+    w = q[..., 0]
+    a, b, c = (q[..., 1 + axis] for axis in (i, j, k))
+    # Entries of the matrix, halved: R_ik for the middle angle, and so on.
+    middle = np.arcsin(np.clip(2 * (sign * a * c + w * b), -1, 1))
+    ii, ij = 0.5 - b * b - c * c, a * b - sign * w * c
+    angles = np.empty((*q.shape[:-1], 3))
+    angles[..., 0] = np.arctan2(w * a - sign * b * c, 0.5 - a * a - b * b)
+    angles[..., 1] = middle
+    angles[..., 2] = np.arctan2(-sign * ij, ii)
+    locked = ii * ii + ij * ij < (_LOCKED / 2) ** 2
+    if locked.any():
+        turned = np.arctan2(sign * b * c + w * a, 0.5 - a * a - c * c)
+        angles[..., 0], angles[..., 2] = np.where(locked, turned, angles[..., 0]), np.where(locked, 0, angles[..., 2])
+    return angles
 
 
 def unwrapped_euler(q: F64, order: str, before: F64 | None = None) -> F64:
@@ -156,20 +163,18 @@ def unwrapped_euler(q: F64, order: str, before: F64 | None = None) -> F64:
     Every rotation has two triples, (a, b, c) and (a + pi, pi - b, c + pi), and each angle is free by whole turns: taken
     is what is nearest to the frame before, or to `before` (..., 3) for the first.
     """
-    triples = np.stack([euler(q, order)] * 2)  # the two of each frame
-    triples[1, ..., 1] = -triples[1, ..., 1]
-    triples[1] += np.pi
-    start = triples[:1, 0] if before is None else before[None]
-    came_from = np.concatenate([np.broadcast_to(start, triples[:, :1].shape), triples[:, :-1]], axis=1)
-    # steps[a, b]: how far it is from triple a of the frame before to triple b of this one, (2, 2, T, ...)
-    steps = np.abs(_wrapped(triples[None] - came_from[:, None])).sum(axis=-1)
-    goes_on = steps[:, 1] < steps[:, 0]
-    second = np.empty(q.shape[:-1], bool)
-    state = np.zeros(q.shape[1:-1], bool)
-    for row in range(len(q)):
-        second[row] = state = np.where(state, goes_on[1, row], goes_on[0, row])
-    angles = np.where(second[..., None], triples[1], triples[0])
-    return np.unwrap(np.concatenate([start, angles]), axis=0)[1:]
+    triples = euler(q, order)
+    start = triples[:1] if before is None else before[None]
+    came_from = np.concatenate([start, triples[:-1]])
+    # It is as far from one frame's second triple to the next one's as from first to first, and across both ways, too;
+    # |x + pi| is pi - |x| of wrapped angles.
+    steps = np.abs(_wrapped(triples - came_from))
+    outer = steps[..., 0] + steps[..., 2]
+    near = outer + steps[..., 1]
+    across = 3 * np.pi - outer - np.abs(_wrapped(triples[..., 1] + came_from[..., 1]))
+    second = np.cumsum(across < near, axis=0) % 2 == 1
+    triples[second] = triples[second] * (1, -1, 1) + np.pi
+    return np.unwrap(np.concatenate([start, triples]), axis=0)[1:]
 
 
 def _wrapped(angle: F64) -> F64:

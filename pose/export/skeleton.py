@@ -59,6 +59,14 @@ class Motion:
     turns: F64
 
 
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """motion, and the distance, m, from its bones to the joints it was found from, added up over all."""
+
+    motion: Motion
+    distance: float
+
+
 def fit_body(chunks: Iterable[F64]) -> Body:
     """The median bones of (T, 17, 3) points in file axes, Human3.6M order, left and right pooled."""
     sides, middle, shoulders, necks = [], [], [], []

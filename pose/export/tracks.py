@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.errors import PoseError, UsageError
+from pose.export.skeleton import Solved
 from pose.export.space import CAMERA_SPACE, LEVEL_FLOOR, Space, level_space
 from pose.files import PoseTable, load_poses
 from pose.skeletons import to_h36m17
@@ -81,6 +82,8 @@ class Recording:
         self._ids = np.asarray(table.id[self._rows])
         self._positions = np.searchsorted(self.frames, table.frame_index[self._rows])
         self._space_name = space
+        # What one format has solved and the next one needs, by person, whether resampled, first frame, frames.
+        self.solved: dict[tuple[int, bool, int, int], Solved] = {}
 
     @property
     def people(self) -> list[int]:

@@ -4,28 +4,26 @@ cells. Source of the rules: OpenSim's TRCFileAdapter.
 
 from pathlib import Path
 
+import numpy as np
+
+from pose.export.digits import joined, number, row, text
 from pose.export.format import Notes, PersonFormat
 from pose.export.text import missing, timing
 from pose.export.tracks import Track
 from pose.skeletons import H36M17
 from pose.system.whole_file import whole_file
 
-_VALUES = 3 * len(H36M17)
-_ROW = "%d\t%.6f" + "\t%.5f" * _VALUES + "\n"
-# One tab more: OpenSim drops an empty cell at the end of a line, and then misses a column.
-_MISSING = "%d\t%.6f" + "\t" * (_VALUES + 1) + "\n"
-
 
 def write(track: Track, target: Path) -> Notes:
     assert track.rate is not None, "TRC has one rate"
-    with whole_file(target) as hidden, hidden.open("w", encoding="ascii", newline="\n") as file:
-        file.write(_head(track, target.name))
-        number = 0
+    with whole_file(target) as hidden, hidden.open("wb") as file:
+        file.write(_head(track, target.name).encode("ascii"))
         for span in track.spans():
-            rows = track.space.to_file(span.places).reshape(len(span.known), -1).tolist()
-            for time, known, row in zip(span.times.tolist(), span.known.tolist(), rows, strict=True):
-                number += 1
-                file.write(_ROW % (number, time, *row) if known else _MISSING % (number, time))
+            frames = number(span.start + 1 + np.arange(len(span.times)))
+            cells = number(track.space.to_file(span.places), 5, before="\t")
+            # OpenSim drops an empty cell at the end of a line, and then misses a column.
+            one_more = np.where(span.known, 0, ord("\t")).astype(np.uint8)[:, None]
+            file.write(text(joined(frames, number(span.times, 6, before="\t"), row(cells), one_more, "\n")))
     return [f"{timing(track)}; metres", *missing(track)]
 
 

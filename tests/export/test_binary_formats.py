@@ -6,8 +6,9 @@ import struct
 import numpy as np
 import pytest
 
-from pose.export import export
+from pose.export import Recording, export
 from pose.export.skeleton import NAMES, ORDER
+from pose.files import PoseTable
 from pose.skeletons import H36M17
 
 GAPS = np.ones((2, 60), bool)
@@ -162,6 +163,35 @@ def test_c3d_says_missing_and_keeps_millimetres(recorded, tmp_path):
     assert (residuals[:, ~known] == -1).all()
 
 
+@pytest.mark.parametrize("reader", ["ezc3d", "c3d"])
+def test_a_long_c3d_is_read_whole(reader, tmp_path):
+    """More frames than the header can count: TRIAL:ACTUAL_END_FIELD, or the end of the file, says how many."""
+    library = pytest.importorskip(reader)
+    made = write(Recording(long_table(65_540), "long"), "c3d", tmp_path)
+    if reader == "ezc3d":
+        points = library.c3d(str(made.path))["data"]["points"]
+        count, last = points.shape[2], points[:3, 0, -1]
+    else:
+        with made.path.open("rb") as file, pytest.warns(UserWarning, match="No analog data"):
+            *_, (count, points, _) = library.Reader(file).read_frames()
+        last = points[0, :3]
+    assert count == 65_540
+    np.testing.assert_allclose(last, (65_539, 0, -3000), atol=0.01)
+    assert "more than 65535 frames: some programs read only that many" in made.notes
+
+
+def long_table(frames):
+    """A person who glides to the right, a millimetre a frame."""
+    at, one = np.arange(frames), np.ones(frames, np.float32)
+    root = np.stack([at / 1000, 0 * one, 3 * one], axis=1).astype(np.float32)
+    joints, flat = np.zeros((frames, 17, 3), np.float32), np.zeros((frames, 17, 2), np.float32)
+    return PoseTable(
+        frames=at, timestamps=at / 30, frame_index=at, time=at / 30, id=np.ones(frames, np.int64),
+        box=np.zeros((frames, 4), np.float32), box_score=one, keypoints=flat, scores=flat[..., 0], joints3d=joints,
+        root=root, sigma=flat[..., 0], exchanged=np.zeros((frames, 2), bool), skeleton=H36M17,
+    )  # fmt: skip
+
+
 def test_parquet_is_the_csv_with_types(recorded, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     import csv
@@ -184,5 +214,5 @@ def test_a_missing_library_is_named_with_its_extra(recorded, monkeypatch):
     from pose.export import check_formats
 
     monkeypatch.setattr("pose.export.find_spec", lambda name: None)
-    with pytest.raises(PoseError, match=r"format c3d needs ezc3d: pip install 'pose-run\[formats\]'"):
-        check_formats(["bvh", "c3d"], "--to")
+    with pytest.raises(PoseError, match=r"format parquet needs pyarrow: pip install 'pose-run\[formats\]'"):
+        check_formats(["bvh", "c3d", "parquet"], "--to")

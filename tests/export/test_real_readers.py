@@ -111,7 +111,6 @@ def test_opensim_reads_the_numbers_of_trc_and_mot(files):
 
 
 def test_py_c3d_reads_the_points_and_the_gaps(files):
-    pytest.importorskip("ezc3d")
     made, places, _ = files("c3d", people=2, present=GAPS)
     read = read_by("c3d", "pure_c3d.py", made[0])
     assert (read["rate"], read["units"]) == (30, "mm")

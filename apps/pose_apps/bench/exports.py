@@ -28,7 +28,6 @@ def run(options: "Namespace") -> None:
     """Measure, print a table, write JSON."""
     from pose.errors import UsageError
     from pose.export import FORMATS, check_formats, export, open_recording
-    from pose_apps.support.memory import forget_peak, peak_megabytes
 
     if options.frames < 1:
         raise UsageError("--frames: must be at least 1")
@@ -43,16 +42,8 @@ def run(options: "Namespace") -> None:
         print(f"{'format':<10}{'us a frame':>12}{'an hour, s':>12}{'peak, MB':>10}")
         figures: dict[str, dict[str, float | None]] = {}
         for form in present:
-            forget_peak()
-            begun = time.process_time()
-            list(export(open_recording(folder / "poses.npz"), [form], folder, "poses"))
-            each = 1e6 * (time.process_time() - begun) / options.frames
-            peak = peak_megabytes()
-            figures[form] = {"microseconds": each, "peak_megabytes": peak}
-            memory = f"{peak:>10.0f}" if peak else ""
-            print(f"{form:<10}{each:>12.1f}{each * 3600 * FPS / 1e6:>12.1f}{memory}")
-    total = sum(figure["microseconds"] or 0 for figure in figures.values())
-    print(f"{'all':<10}{total:>12.1f}{total * 3600 * FPS / 1e6:>12.1f}")
+            figures[form] = _measured(folder, [form], options.frames, form)
+        together = _measured(folder, present, options.frames, "together")
     lifter = _lifter_microseconds(options.frames)
     for kind, microseconds in lifter.items():
         print(f"{kind:<10}{microseconds:>12.1f}")
@@ -60,8 +51,22 @@ def run(options: "Namespace") -> None:
     if missing:
         print(f"not measured, their libraries are missing: {', '.join(missing)}")
     if options.json:
-        facts = {"frames": options.frames, "formats": figures, "all": total, "lifter": lifter}
+        facts = {"frames": options.frames, "formats": figures, "together": together, "lifter": lifter}
         write_whole(Path(options.json), json.dumps(facts, indent=1) + "\n")
+
+
+def _measured(folder: Path, formats: list[str], frames: int, title: str) -> dict[str, float | None]:
+    """Cost of writing these formats from one recording, printed as a row."""
+    from pose.export import export, open_recording
+    from pose_apps.support.memory import forget_peak, peak_megabytes
+
+    forget_peak()
+    begun = time.process_time()
+    list(export(open_recording(folder / "poses.npz"), formats, folder, "poses"))
+    each = 1e6 * (time.process_time() - begun) / frames
+    peak = peak_megabytes()
+    print(f"{title:<10}{each:>12.1f}{each * 3600 * FPS / 1e6:>12.1f}" + (f"{peak:>10.0f}" if peak else ""))
+    return {"microseconds": each, "peak_megabytes": peak}
 
 
 def _lifter_microseconds(frames: int) -> dict[str, float]:

@@ -1,0 +1,94 @@
+"""Numbers as text, thousands of rows at a time: six times faster than a %-format for each row.
+
+Characters are arrays of bytes whose last axis runs along the text. A cell is as wide as the widest of its block; what
+another one does not need is NUL, and NULs are dropped when rows become text.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.types import U8
+
+_EXACT = 2.0**53  # above it a float64 holds no units; the slow way prints what it does hold
+_MINUS, _POINT, _ZERO = b"-.0"
+
+
+def number(values: NDArray[np.generic], decimals: int = 0, before: str = "") -> U8:
+    """(...,) -> (..., width) characters of each number, as "%.{decimals}f" rounds them but for ties, after `before`.
+
+    What is not finite has no character, and zero no sign.
+    """
+    exact = np.asarray(values, np.float64)
+    finite = np.isfinite(exact)
+    whole = bool(finite.all())
+    if not whole:
+        exact = np.where(finite, exact, 0)
+    with np.errstate(over="ignore"):
+        units = np.rint(np.abs(exact) * 10.0**decimals)
+    most = float(units.max(initial=0))
+    if most >= _EXACT:
+        cells = _printed(np.where(units > 0, exact, 0), decimals)
+    else:
+        cells = _digits(units.astype(np.uint32 if most < 2**32 else np.uint64), len(f"{most:.0f}"), decimals)
+        cells[..., 0] = np.where((exact < 0) & (units > 0), _MINUS, 0)
+    if not whole:
+        cells[~finite] = 0
+    return joined(before, cells) if before else cells
+
+
+def _digits(units: NDArray[np.unsignedinteger], most: int, decimals: int) -> U8:
+    """(...,) units of the last place, of at most `most` digits -> (..., width), with room for the sign in front."""
+    count = max(most, decimals + 1)
+    cells = np.empty((*units.shape, 1 + count + (decimals > 0)), np.uint8)
+    at, left, ten = cells.shape[-1] - 1, units, units.dtype.type(10)
+    for place in range(count):
+        if place == decimals and place > 0:
+            cells[..., at] = _POINT
+            at -= 1
+        rest = left // ten
+        digit = (left - rest * ten).astype(np.uint8)
+        digit += _ZERO
+        if place > decimals:
+            digit *= left > 0  # no zeros in front
+        cells[..., at] = digit
+        at, left = at - 1, rest
+    return cells
+
+
+def _printed(values: NDArray[np.float64], decimals: int) -> U8:
+    texts = np.char.mod(f"%.{decimals}f", values).astype("S")
+    return texts[..., None].view(np.uint8)
+
+
+def words(texts: Sequence[str]) -> U8:
+    """(n, width) characters of texts, in UTF-8."""
+    return np.array([text.encode() for text in texts], "S")[:, None].view(np.uint8)
+
+
+def joined(*parts: U8 | str) -> U8:
+    """Characters one after the other along the last axis; what comes before it is broadcast."""
+    arrays = [words([part])[0] if isinstance(part, str) else part for part in parts]
+    shape = np.broadcast_shapes(*(array.shape[:-1] for array in arrays))
+    whole = np.empty((*shape, sum(array.shape[-1] for array in arrays)), np.uint8)
+    at = 0
+    for array in arrays:
+        whole[..., at : at + array.shape[-1]] = array
+        at += array.shape[-1]
+    return whole
+
+
+def row(cells: U8, axes: int = 1) -> U8:
+    """The same characters with all axes but the first `axes` as one."""
+    return cells.reshape(*cells.shape[:axes], math.prod(cells.shape[axes:]))
+
+
+def without_first(cells: U8) -> U8:
+    """The same rows (n, width), each without its first character: a separator that has nothing before it."""
+    return cells[:, 1:]
+
+
+def text(cells: U8) -> bytes:
+    return cells.tobytes().translate(None, b"\0")

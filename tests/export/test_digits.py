@@ -1,0 +1,50 @@
+"""Numbers as text in blocks, against Python's own formatting one by one."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+
+from pose.export.digits import joined, number, row, text, words
+
+ANY = arrays(
+    np.float64, array_shapes(max_dims=2, max_side=5), elements=st.floats(allow_nan=False, allow_infinity=False)
+)
+USUAL = arrays(np.float64, array_shapes(max_dims=2, max_side=5), elements=st.floats(-1e6, 1e6))
+
+
+def cells(values, decimals):
+    made = number(values, decimals)
+    return [text(one).decode() for one in made.reshape(-1, made.shape[-1])]
+
+
+@given(values=USUAL | ANY, decimals=st.integers(0, 6))
+def test_every_number_is_the_nearest_that_its_decimals_can_say(values, decimals):
+    for got, value in zip(cells(values, decimals), values.reshape(-1).tolist(), strict=True):
+        whole, _, fraction = got.partition(".")
+        assert len(fraction) == decimals
+        assert whole.removeprefix("-") == str(int(whole.removeprefix("-"))), "no zeros in front"
+        assert float(got) == pytest.approx(value, rel=1e-15, abs=0.5 * 10**-decimals * (1 + 1e-9))
+        assert not (float(got) == 0 and got.startswith("-"))
+
+
+@pytest.mark.parametrize(
+    ("value", "decimals"),
+    [(0, 0), (7, 0), (9.99, 1), (-0.06, 1), (0.04, 2), (4294967295, 0), (4294967296, 0), (42949.67295, 5), (1e15, 3),
+     (2.0**53, 0), (-1e22, 2)],
+)  # fmt: skip
+def test_python_writes_the_same(value, decimals):
+    assert cells(np.array([value]), decimals) == [f"{value:.{decimals}f}"]
+
+
+def test_what_is_no_number_has_no_character():
+    assert cells(np.array([np.nan, 1.5, np.inf, -np.inf]), 1) == ["", "1.5", "", ""]
+    assert text(number(np.array([[np.nan, -2]]), 1, before=",")) == b",,-2.0"
+    assert number(np.zeros(0), 2).shape[0] == 0
+
+
+def test_blocks_of_different_shapes_make_rows():
+    frames, places = number(np.arange(9, 11)), number(np.array([[[1, 2.5], [3, 40]], [[5, 6], [7, 8]]]), 1, before=",")
+    made = joined(frames[:, None], " ", words(["a", "bé"]), row(places, 2), "\n")
+    assert text(made).decode() == "9 a,1.0,2.5\n9 bé,3.0,40.0\n10 a,5.0,6.0\n10 bé,7.0,8.0\n"
