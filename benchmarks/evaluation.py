@@ -60,11 +60,14 @@ class WindowedLifter:
         self.name, self._lifter, self._window = lifter.name, lifter, window
         self.processor_seconds = 0.0
 
-    def lift_many(self, sequences: list[Sequence2D], lookahead: int = 0) -> list[Sequence3D]:
+    def lift_many(self, sequences: list[Sequence2D], lookahead: int = 0, *, mirrored: bool = True) -> list[Sequence3D]:
         """3D for every frame of each sequence."""
         start = time.process_time()
-        lift = self._in_windows if self._window else self._lifter.lift_many
-        answers = lift(sequences)
+        answers = (
+            self._in_windows(sequences)
+            if self._window
+            else self._lifter.lift_many(sequences, lookahead, mirrored=mirrored)
+        )
         self.processor_seconds += time.process_time() - start
         return answers
 

@@ -14,7 +14,7 @@ class ConstantLifter:
         self.pose, self.root, self.sigma = np.asarray(pose, np.float32), np.float32(root), sigma
         self.asked = []
 
-    def lift_many(self, sequences, lookahead=0):
+    def lift_many(self, sequences, lookahead=0, *, mirrored=True):
         self.asked += [(len(sequence), lookahead) for sequence in sequences]
         return [self._answer(sequence) for sequence in sequences]
 

@@ -24,8 +24,8 @@ class SequenceLifter(Protocol):
 
     name: str
 
-    def lift_many(self, sequences: list[Sequence2D], lookahead: int = 0) -> list[Sequence3D]:
-        """3D for every frame of each sequence."""
+    def lift_many(self, sequences: list[Sequence2D], lookahead: int = 0, *, mirrored: bool = True) -> list[Sequence3D]:
+        """3D for every frame of each sequence. mirrored: whether it may average with a mirror image's answer itself."""
         ...
 
 
@@ -133,7 +133,8 @@ def _batches(sequences: Sequence[LabelledSequence]) -> Iterator[list[LabelledSeq
 def _lift(batch: list[LabelledSequence], lifter: SequenceLifter, lookahead: int, mirror: bool) -> list[Sequence3D]:
     """One answer a sequence, lifted in the pieces that its protocol shows to a lifter."""
     pieces = [one.observed[piece] for one in batch for piece in _pieces(one)]
-    answers = iter(lifter.lift_many([mirror_picture(piece) if mirror else piece for piece in pieces], lookahead))
+    shown = [mirror_picture(piece) if mirror else piece for piece in pieces]
+    answers = iter(lifter.lift_many(shown, lookahead, mirrored=False))
     whole = [_joined([next(answers) for _ in _pieces(one)]) for one in batch]
     return [mirror_answer(answer) for answer in whole] if mirror else whole
 

@@ -60,7 +60,7 @@ class OfflineLifter:
                 self._camera,
                 self._skeleton.name,
             )
-            track.blend.add(track.start, self._lifter.forward([sequence])[0])
+            track.blend.add(track.start, self._lifter.forward_mirrored([sequence])[0])
             track.fresh = 0
         count = len(track.waiting) if last else HOP
         for frame, answer in zip(track.waiting[:count], track.blend.take(count), strict=True):

@@ -1,8 +1,10 @@
 """Lift whole sequences: overlapping windows of an offline network, blended so that there are no seams.
 
 Windows start every `HOP` frames. Where two overlap, the earlier fades out while the later fades in, so every frame is
-answered with plenty of context on both sides, and only a long sequence's first and last frames lack one of them. A
-streaming network needs no windows: it runs once over the whole sequence, as it would live.
+answered with plenty of context on both sides, and only a long sequence's first and last frames lack one of them. Each
+window is lifted together with its mirror image, and the two answers are averaged: what the network gets wrong in one
+of them only, above all in depth, halves. A streaming network needs no windows: it runs once over the whole sequence,
+as it would live.
 """
 
 from abc import ABC, abstractmethod
@@ -19,8 +21,8 @@ from pose.incoming import check_units
 from pose.lifter.backends import Arrays
 from pose.lifter.format import WINDOW_SEEN
 from pose.lifter.step_batch import Step
-from pose.sequences import Sequence2D, Sequence3D
-from pose.skeletons import get_skeleton, to_h36m17
+from pose.sequences import Sequence2D, Sequence3D, mirror_picture
+from pose.skeletons import H36M17, get_skeleton, to_h36m17
 from pose.types import F32
 
 if TYPE_CHECKING:
@@ -30,6 +32,12 @@ SHIPPED = ("offline", "stream")
 WINDOW = 81
 HOP = 63
 CHUNK = 64  # windows a forward pass
+
+
+# Of joined outputs: where left and right trade places, and the coordinates that a mirror turns round.
+_FLIP = np.array(H36M17.flip_order)
+_MIRROR_ORDER = np.concatenate([(3 * _FLIP[:, None] + np.arange(3)).ravel(), np.arange(51, 54), 54 + _FLIP])
+_MIRROR_SIGNS = np.concatenate([np.tile([-1, 1, 1], 18), np.ones(17)]).astype(np.float32)
 
 
 class Lifter(ABC):
@@ -52,6 +60,12 @@ class Lifter(ABC):
     def forward(self, windows: list[Sequence2D], lookahead: int = 0) -> list[F32]:
         """One pass of the network over sequences of one length T: (T - lookahead, 71) each, see `split_outputs`."""
 
+    def forward_mirrored(self, windows: list[Sequence2D]) -> list[F32]:
+        """Like `forward`, of an offline network: the mean of the answers for the windows and for their mirrors."""
+        answers = self.forward([*windows, *map(mirror_picture, windows)])
+        plain, turned = answers[: len(windows)], answers[len(windows) :]
+        return [np.float32(0.5) * (one + mirror_outputs(other)) for one, other in zip(plain, turned, strict=True)]
+
     def lift(self, sequence: Sequence2D, lookahead: int = 0) -> Sequence3D:
         """3D for every frame of one person. lookahead: frames, for a streaming network only.
 
@@ -60,8 +74,11 @@ class Lifter(ABC):
         check_units(sequence.keypoints, sequence.scores, sequence.times, sequence.camera.size)
         return self.lift_many([sequence], lookahead)[0]
 
-    def lift_many(self, sequences: list[Sequence2D], lookahead: int = 0) -> list[Sequence3D]:
-        """Like `lift`, with the windows of all sequences in as few forward passes as possible."""
+    def lift_many(self, sequences: list[Sequence2D], lookahead: int = 0, *, mirrored: bool = True) -> list[Sequence3D]:
+        """Like `lift`, with the windows of all sequences in as few forward passes as possible.
+
+        mirrored: whether an offline network also sees each window's mirror image; a streaming one never does.
+        """
         if self.streaming:
             return [self._lift_whole(sequence, lookahead) for sequence in sequences]
         if lookahead:
@@ -72,7 +89,8 @@ class Lifter(ABC):
             alike = [span for span in spans if span[2] - span[1] == length]
             for first in range(0, len(alike), CHUNK):
                 chunk = alike[first : first + CHUNK]
-                answers = self.forward([sequences[i][start:stop] for i, start, stop in chunk])
+                windows = [sequences[i][start:stop] for i, start, stop in chunk]
+                answers = self.forward_mirrored(windows) if mirrored else self.forward(windows)
                 for (i, start, _), answer in zip(chunk, answers, strict=True):
                     blends[i].add(start, answer)
         return [
@@ -180,6 +198,12 @@ def join_outputs(lifted: "Lifted") -> F32:
     """(B, T, 17 * 3 + 3 + 17): joints (m), root (m) and sigma (mm) side by side."""
     parts = (lifted.joints.flatten(2), lifted.root, lifted.sigma * 1000)
     return np.concatenate([part.float().cpu().numpy() for part in parts], axis=-1)
+
+
+def mirror_outputs(joined: F32) -> F32:
+    """(..., D): what a network says of a mirrored picture, for the picture as it was; and the other way round."""
+    mirrored: F32 = joined[..., _MIRROR_ORDER] * _MIRROR_SIGNS
+    return mirrored
 
 
 def split_outputs(joined: F32) -> tuple[F32, F32, F32]:

@@ -11,8 +11,9 @@ from pose.evaluation import metrics
 from pose.evaluation.angles import AngleErrors
 from pose.lifter.features import Lifted, observe
 from pose.lifter.model import LifterNetwork
-from pose.lifter.predict import Blend, join_outputs, window_spans
+from pose.lifter.predict import Blend, join_outputs, mirror_outputs, window_spans
 from pose.sequences import LiftBatch
+from pose.skeletons import H36M17
 from pose.types import F32
 
 # The share of errors that one sigma should hold, and the share that is then counted.
@@ -43,8 +44,8 @@ class Figures:
 def lift_batch(network: LifterNetwork, batch: LiftBatch, lookahead: int = 0) -> Lifted:
     """Answers (B, T) for each sequence alone, as `pose.lifter.predict.Lifter` gives them, up to its last valid frame.
 
-    An offline network sees windows, which are blended. A streaming one runs once over the whole sequence, after which
-    it sees nothing for `lookahead` frames.
+    An offline network sees windows and their mirror images; the answers are averaged and blended. A streaming one runs
+    once over the whole sequence, after which it sees nothing for `lookahead` frames.
     """
     if network.config.streaming:
         return _lift_whole(network, batch, lookahead)
@@ -57,13 +58,25 @@ def lift_batch(network: LifterNetwork, batch: LiftBatch, lookahead: int = 0) -> 
     for (start, stop), rows in windows.items():
         frames = slice(start, stop)
         seen = (batch.keypoints[rows, frames], batch.scores[rows, frames], batch.times[rows, frames])
-        for row, answer in zip(rows, join_outputs(_run(network, batch, rows, *seen)), strict=True):
+        plain = join_outputs(_run(network, batch, rows, *seen))
+        turned = join_outputs(_run(network, batch, rows, *_mirrored(batch, rows, *seen)))
+        for row, answer in zip(rows, (plain + mirror_outputs(turned)) / 2, strict=True):
             blends[row].add(start, answer)
     joined = torch.ones(*batch.valid.shape, 17 * 4 + 3)
     for row, (blend, length) in enumerate(zip(blends, lengths, strict=True)):
         joined[row, :length] = torch.from_numpy(blend.take(length))
     joints, root, sigma = joined.split([51, 3, 17], dim=-1)
     return Lifted(joints.unflatten(-1, (17, 3)), root, sigma / 1000)
+
+
+def _mirrored(
+    batch: LiftBatch, rows: list[int], keypoints: F32, scores: F32, times: NDArray[np.float64]
+) -> tuple[F32, F32, NDArray[np.float64]]:
+    """The same people turned over about the camera's axis, so that the camera stays as it is."""
+    order = list(H36M17.flip_order)
+    turned = keypoints[:, :, order]
+    turned[..., 0] = 2 * batch.intrinsics[rows, 0, 2].astype(np.float32)[:, None, None] - turned[..., 0]
+    return turned, scores[:, :, order], times
 
 
 def _lift_whole(network: LifterNetwork, batch: LiftBatch, lookahead: int) -> Lifted:

@@ -9,6 +9,7 @@ import pytest
 from pose.camera import Camera
 from pose.lifter.offline import OfflineLifter
 from pose.lifter.predict import HOP, WINDOW, fade, window_spans
+from pose.sequences import mirror_answer, mirror_picture
 from pose.skeletons import H36M17, SKELETONS
 from pose.types import People
 
@@ -55,6 +56,19 @@ def test_the_stage_gives_what_the_whole_sequence_gives(make_lifter, make_walk, l
     assert [result.index for result in results] == list(range(length))
     np.testing.assert_allclose(np.concatenate([r.poses.joints for r in results]), expected.joints, atol=1e-5)
     np.testing.assert_allclose(np.concatenate([r.poses.sigma for r in results]), expected.sigma, rtol=1e-4)
+
+
+def test_a_mirrored_picture_gives_the_mirrored_answer(make_lifter, make_walk):
+    """Since each window is lifted with its mirror image; a single pass of an untrained network does not."""
+    lifter, sequence = make_lifter(), make_walk(100)
+    turned = mirror_picture(sequence)
+    got, expected = mirror_answer(lifter.lift(turned)), lifter.lift(sequence)
+    np.testing.assert_allclose(got.joints, expected.joints, atol=1e-5)
+    np.testing.assert_allclose(got.root, expected.root, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(got.sigma, expected.sigma, rtol=1e-4)
+    alone, once = (lifter.lift_many([one], mirrored=False)[0] for one in (sequence, turned))
+    assert np.abs(mirror_answer(once).joints - alone.joints).max() > 1e-3
+    np.testing.assert_allclose(expected.joints, (alone.joints + mirror_answer(once).joints) / 2, atol=1e-5)
 
 
 def test_no_seam_where_windows_join(make_lifter, make_walk):
