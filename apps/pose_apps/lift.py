@@ -16,6 +16,7 @@ from pose_apps.support.status import Status
 
 if TYPE_CHECKING:
     from pose.sequences import Sequence2D, Sequence3D
+    from pose.types import Array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,11 +131,15 @@ def plan_targets(inputs: list[Path], people: list[list[int]], config: LiftConfig
 
 def write_answer(path: Path, answer: "Sequence3D") -> None:
     """Raises PoseError when the folder cannot take it."""
-    import numpy as np
-
-    from pose.system.whole_file import file_errors, whole_file
+    from pose.system.archives import write_arrays
+    from pose.system.whole_file import file_errors
 
     with file_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as hidden, hidden.open("wb") as file:
-        np.savez(file, joints3d=answer.joints, root=answer.root, sigma=answer.sigma, timestamps=answer.times)
+    arrays: dict[str, Array] = {
+        "joints3d": answer.joints,
+        "root": answer.root,
+        "sigma": answer.sigma,
+        "timestamps": answer.times,
+    }
+    write_arrays(path, arrays)

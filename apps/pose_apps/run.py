@@ -2,7 +2,6 @@
 
 import argparse
 import math
-import shutil
 import sys
 import threading
 import time
@@ -17,6 +16,7 @@ from jsonargparse import ArgumentParser
 
 from pose.config import PipelineConfig, check_options, default_preset, option, preset_values
 from pose.errors import PoseError, UsageError
+from pose.system.progress import hidden_progress, progress_bar
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.interrupts import Interrupts
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
@@ -93,7 +93,7 @@ class _Clip(argparse.Action):
         self,
         parser: argparse.ArgumentParser,
         namespace: argparse.Namespace,
-        values: str | Sequence[Any] | None,
+        values: str | Sequence[object] | None,
         option_string: str | None = None,
     ) -> None:
         namespace.video = self.given = str(values)
@@ -123,7 +123,6 @@ def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[],
 
     def networks() -> "Pipeline":
         from pose.pipeline import Pipeline
-        from pose.weights import hidden_progress
 
         with hidden_progress(config.quiet):
             pipeline = Pipeline(pipeline_config, intrinsics=intrinsics)
@@ -324,13 +323,7 @@ def _draw_overlay(source: "Source", spool: "ResultSpool", info: "RunInfo", path:
 
 def _shown(results: Iterable["FrameResult"], source: "Source", what: str, *, quiet: bool) -> Iterator["FrameResult"]:
     """The same results, with a progress bar where a person can see it."""
-    from tqdm import tqdm
-
-    hidden = quiet or not sys.stderr.isatty()
-    columns, rows = shutil.get_terminal_size()  # not tqdm's own, which draws nothing where the terminal does not know
-    with tqdm(
-        total=source.info.frame_count, desc=what, unit=" frames", disable=hidden, ncols=columns, nrows=rows
-    ) as bar:
+    with progress_bar(what, source.info.frame_count, " frames", hidden=quiet) as bar:
         for result in results:
             bar.set_postfix_str(f"people {len(result.people)}", refresh=False)
             bar.update()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from pose.errors import PoseError, UsageError
+from pose.system.progress import progress_bar
 from pose.system.whole_file import whole_file
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import ConfigFile
@@ -167,9 +168,8 @@ def _build(options: "Namespace", out: Path) -> tuple["Trainer", TrainingData]:
 
 
 def _train(trainer: "Trainer", quiet: bool) -> None:
-    from tqdm import tqdm
-
-    with tqdm(total=trainer.config.steps, initial=trainer.step, unit="step", disable=True if quiet else None) as bar:
+    steps = trainer.config.steps
+    with progress_bar("training", steps, " steps", done=trainer.step, hidden=quiet) as bar:
 
         def progress(step: int, figures: dict[str, float]) -> None:
             bar.set_postfix_str(f"position {1000 * figures['position']:.1f} mm, rate {figures['learning_rate']:.1e}")

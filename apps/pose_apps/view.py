@@ -1,11 +1,12 @@
 """`pose-view`: look at a result in 3D, in a window or as a video."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pose.errors import PoseError, UsageError
+from pose.system.progress import progress_bar
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.status import Status
 
@@ -97,7 +98,8 @@ def _size(text: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def _progress(shots: list[tuple[int, float]]) -> Iterable[tuple[int, float]]:
-    from tqdm import tqdm
-
-    return tqdm(shots, unit="frame", disable=None)
+def _progress(shots: list[tuple[int, float]]) -> Iterator[tuple[int, float]]:
+    with progress_bar("view", len(shots), " frames") as bar:
+        for shot in shots:
+            yield shot
+            bar.update()

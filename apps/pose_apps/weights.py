@@ -4,10 +4,11 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pose.errors import UsageError
+from pose.types import Json
 from pose.weights import FetchError, Status, Store, Weight
 from pose.weights.bundle import install_bundle, write_bundle
 from pose.weights.catalogue import Download, Source, ZipMember
@@ -146,7 +147,7 @@ def _in_short(source: Source) -> str:
 
 
 def _as_json(statuses: Sequence[Status]) -> str:
-    entries: list[dict[str, Any]] = [
+    entries: list[dict[str, Json]] = [
         {
             "name": status.weight.name,
             "file": status.weight.file,

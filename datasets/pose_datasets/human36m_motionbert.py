@@ -11,7 +11,6 @@ same factor of the ground truth: what the protocol never asks of a lifter is the
 
 import itertools
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,14 +19,13 @@ from pose.errors import PoseError, UsageError
 from pose.labelled import ImageSpace, LabelledSequence, check_metres
 from pose.sequences import Sequence2D
 from pose.skeletons import H36M17
-from pose.system.archives import open_arrays
-from pose.system.whole_file import whole_file
-from pose.types import F32
+from pose.system.archives import open_arrays, write_arrays
+from pose.types import F32, Array
 from pose_datasets.human36m import ACTIONS, FPS, StudioCamera, canonical_take, load_cameras, require_pixels
 from pose_datasets.pickles import load_pickle
 
 F64 = NDArray[np.float64]
-Table = dict[str, NDArray[Any]]
+Table = dict[str, Array]
 
 FILE = "h36m_sh_conf_cam_source_final.pkl"
 PREPARED = "h36m_sh_conf_cam_source_final.npz"
@@ -48,7 +46,7 @@ def load_test(folder: Path, clip_frames: int = CLIP_FRAMES) -> list[LabelledSequ
     lifters see one clip at a time. The truth is in the 2.5D image space.
     """
     table = _read(folder, "test", TEST_COLUMNS)
-    truth = (table["joints_2.5d_image"] / 1000).astype(np.float32)
+    truth = (_numbers(table, "joints_2.5d_image") / 1000).astype(np.float32)
     _checked(truth, "joints_2.5d_image (as millimetres)")
     sequences = []
     for rows in _videos(table["source"]):
@@ -82,7 +80,7 @@ def load_poses(folder: Path, part: str) -> list[LabelledSequence]:
         name, camera = str(table["source"][rows.start]), _camera(table, rows)
         if any(name.startswith(left_out) for left_out in LEFT_OUT):
             continue
-        truth = camera_poses(table["joint3d_image"][rows], camera.focal, camera.centre).astype(np.float32)
+        truth = camera_poses(_numbers(table, "joint3d_image")[rows], camera.focal, camera.centre).astype(np.float32)
         counted = np.ones(len(truth), bool)
         observed = _observed(table, rows, camera)
         sequences.append(LabelledSequence(name, _subject(name), "", camera.id, observed, truth, counted))
@@ -133,11 +131,8 @@ def prepare(source: Path, out: Path) -> Path:
         "test": _checked_half(_half(source, "test"), (*COLUMNS, *TEST_COLUMNS), f"{source}, test"),
     }
     out.mkdir(parents=True, exist_ok=True)
-    arrays: dict[str, Any] = {
-        f"{part}/{name}": values for part, half in halves.items() for name, values in half.items()
-    }
-    with whole_file(out / PREPARED) as hidden, hidden.open("wb") as file:
-        np.savez(file, **arrays)
+    arrays = {f"{part}/{name}": values for part, half in halves.items() for name, values in half.items()}
+    write_arrays(out / PREPARED, arrays)
     return out / PREPARED
 
 
@@ -158,7 +153,7 @@ def _checked_half(half: Table, names: tuple[str, ...], source: str) -> Table:
     for name in (joints.keys() | {"confidence", "2.5d_factor"}) & table.keys():
         if not np.isfinite(table[name]).all():
             raise PoseError(f"{source}: {name} holds NaN or infinity")
-    require_pixels(table["joint_2d"], f"{source}, joint_2d")
+    require_pixels(table["joint_2d"].astype(np.float32), f"{source}, joint_2d")
     return table
 
 
@@ -169,7 +164,7 @@ def _checked(truth: F32, name: str) -> None:
         raise PoseError(str(error)) from error
 
 
-def _videos(source: NDArray[Any]) -> list[slice]:
+def _videos(source: Array) -> list[slice]:
     """The runs of frames of one video."""
     edges = [0, *(np.flatnonzero(source[1:] != source[:-1]) + 1).tolist(), len(source)]
     return [slice(*ends) for ends in itertools.pairwise(edges)]
@@ -183,6 +178,10 @@ def _subject(source: str) -> str:
             f"{FILE}: unknown subject in source {source!r}; expected names like s_09_act_02_subact_01_ca_01"
         )
     return f"S{int(parts[1])}"
+
+
+def _numbers(table: Table, name: str) -> F64:
+    return table[name].astype(np.float64)
 
 
 def _camera(table: Table, rows: slice) -> StudioCamera:
@@ -202,7 +201,7 @@ def _action(name: str, source: str) -> str:
 
 def _observed(table: Table, rows: slice, camera: StudioCamera) -> Sequence2D:
     return Sequence2D(
-        keypoints=camera.undistort(table["joint_2d"][rows]).astype(np.float32),
+        keypoints=camera.undistort(_numbers(table, "joint_2d")[rows]).astype(np.float32),
         scores=np.clip(table["confidence"][rows], 0, 1).astype(np.float32),
         times=np.arange(rows.stop - rows.start) / FPS,
         camera=camera.ideal,

@@ -6,13 +6,12 @@ joints in millimetres, world frame.
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from pose.errors import PoseError, UsageError
 from pose.skeletons import H36M17
-from pose.system.whole_file import whole_file
+from pose.system.archives import write_arrays
 from pose.types import F32
 from pose_datasets.human36m import (
     FILE_3D,
@@ -92,7 +91,5 @@ def _symmetry() -> list[list[int]]:
     return [[joint for joint in range(len(H36M17)) if H36M17.side(joint) == side] for side in ("left", "right")]
 
 
-def _save(path: Path, **contents: Any) -> None:
-    objects: dict[str, Any] = {key: np.array(value, dtype=object) for key, value in contents.items()}
-    with whole_file(path) as hidden, hidden.open("wb") as file:
-        np.savez_compressed(file, **objects)
+def _save(path: Path, **contents: object) -> None:
+    write_arrays(path, {key: np.array(value, dtype=object) for key, value in contents.items()}, compressed=True)

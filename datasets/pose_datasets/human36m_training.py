@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from pose.sequences import LiftBatch, Sequence2D, mirror_picture, mirror_poses
 from pose.types import F32
 from pose_datasets import human36m, human36m_motionbert
 
+Kind = TypeVar("Kind", bound=np.generic)
 # Periodic evaluation measures about this many frames, spread over all held-out sequences.
 _EVALUATION_FRAMES = 20_000
 _EVALUATION_BATCH = 16
@@ -123,7 +124,7 @@ def window(sequence: LabelledSequence, rows: slice, mirror: bool) -> Window:
 def collate(windows: Sequence[Window], frames: int) -> LiftBatch:
     """One batch of windows with known lenses, each filled up to `frames` with frames that do not count."""
 
-    def filled(arrays: Sequence[NDArray[Any]], mode: Literal["constant", "edge"] = "constant") -> NDArray[Any]:
+    def filled(arrays: Sequence[NDArray[Kind]], mode: Literal["constant", "edge"] = "constant") -> NDArray[Kind]:
         return np.stack([np.pad(a, [(0, frames - len(a)), *[(0, 0)] * (a.ndim - 1)], mode) for a in arrays])
 
     poses = filled([one.truth for one in windows], "edge")

@@ -8,15 +8,13 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pose.errors import PoseError
-from pose.system.archives import open_archive, open_arrays
-from pose.system.whole_file import whole_file
-from pose.types import F32
+from pose.system.archives import open_archive, open_arrays, write_arrays
+from pose.types import F32, Array
 from pose_datasets import asf_amc, bvh, limbs
 from pose_datasets.mapping import POINTS, asf_points, bvh_points
 
@@ -171,15 +169,14 @@ def calibrate_limbs(clips: list[Clip]) -> list[Clip]:
 
 def save_clips(clips: list[Clip], path: Path) -> None:
     """Write clips to one NPZ file without pickles; it appears only when it is whole."""
-    with whole_file(path) as hidden, hidden.open("wb") as file:
-        np.savez(
-            file,
-            subject=np.array([clip.subject for clip in clips]),
-            name=np.array([clip.name for clip in clips]),
-            length=np.array([len(clip.times) for clip in clips]),
-            points=np.concatenate([clip.points for clip in clips]),
-            times=np.concatenate([clip.times for clip in clips]),
-        )
+    arrays = {
+        "subject": np.array([clip.subject for clip in clips]),
+        "name": np.array([clip.name for clip in clips]),
+        "length": np.array([len(clip.times) for clip in clips]),
+        "points": np.concatenate([clip.points for clip in clips]),
+        "times": np.concatenate([clip.times for clip in clips]),
+    }
+    write_arrays(path, arrays)
 
 
 def load_clips(path: Path) -> list[Clip]:
@@ -193,18 +190,19 @@ def load_clips(path: Path) -> list[Clip]:
     return clips
 
 
-def _split_clips(arrays: Mapping[str, NDArray[Any]]) -> list[Clip]:
+def _split_clips(arrays: Mapping[str, Array]) -> list[Clip]:
     """Raises KeyError, ValueError or TypeError for arrays that do not belong together."""
-    ends, points, times = np.cumsum(arrays["length"]), arrays["points"], arrays["times"]
+    lengths, points, times = arrays["length"].astype(np.int64), arrays["points"], arrays["times"]
+    ends = np.cumsum(lengths)
     if points.shape != (len(times), len(POINTS), 3) or points.dtype.kind != "f" or times.dtype.kind != "f":
         raise ValueError(f"expected points (T, {len(POINTS)}, 3) and times (T,), got {points.shape} and {times.shape}")
-    if len(ends) == 0 or (arrays["length"] < 1).any() or ends[-1] != len(times):
+    if len(ends) == 0 or (lengths < 1).any() or ends[-1] != len(times):
         raise ValueError("its clips are not as long as its points")
     if not (np.isfinite(points).all() and np.isfinite(times).all()):
         raise ValueError("NaN or infinity in it")
     clips = [
-        Clip(str(subject), str(name), *both)
-        for subject, name, *both in zip(
+        Clip(str(subject), str(name), places.astype(np.float32), seconds.astype(np.float64))
+        for subject, name, places, seconds in zip(
             arrays["subject"], arrays["name"], np.split(points, ends[:-1]), np.split(times, ends[:-1]), strict=True
         )
     ]

@@ -7,7 +7,6 @@ et al., "Monocular 3D human pose estimation in the wild using improved CNN super
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,6 @@ from pose.sequences import Sequence2D
 from pose.skeletons import H36M17
 from pose.system.archives import open_archive
 from pose.system.whole_file import whole_file
-from pose.types import F32
 
 F64 = NDArray[np.float64]
 
@@ -99,7 +97,7 @@ def _sequence(path: Path, truth: str, fps: float) -> LabelledSequence:
     lens = fit_pinhole(true[counted], pixels[counted]) if counted.any() else None
     observed = Sequence2D(
         keypoints=np.nan_to_num(pixels).astype(np.float32),
-        scores=np.isfinite(pixels).all(axis=-1).astype(np.float32),
+        scores=np.asarray(np.isfinite(pixels).all(axis=-1), np.float32),
         times=np.arange(len(pixels)) / fps,
         camera=Camera.of(IMAGE_SIZES.get(name, STUDIO_SIZE), lens),
         skeleton=H36M17.name,
@@ -107,7 +105,7 @@ def _sequence(path: Path, truth: str, fps: float) -> LabelledSequence:
     return LabelledSequence(name, name, name, "0", observed, poses, counted)
 
 
-def _read(path: Path, shown: Path | None = None) -> dict[str, NDArray[Any]]:
+def _read(path: Path, shown: Path | None = None) -> dict[str, F64]:
     """The arrays of one sequence, checked. shown: what errors call the file."""
     try:
         import h5py
@@ -117,7 +115,7 @@ def _read(path: Path, shown: Path | None = None) -> dict[str, NDArray[Any]]:
     shapes = {"annot2": (17, 2), "annot3": (17, 3), "univ_annot3": (17, 3)}
     try:
         with h5py.File(path, "r") as file:
-            arrays = {name: np.asarray(file[name]) for name in (*shapes, "valid_frame")}
+            arrays = {name: np.asarray(file[name], np.float64) for name in (*shapes, "valid_frame")}
     except (OSError, KeyError) as error:
         raise PoseError(f"{shown}: not a readable MPI-INF-3DHP annotation file ({error})") from error
     arrays["valid_frame"] = arrays["valid_frame"].reshape(-1)
@@ -134,7 +132,7 @@ def _read(path: Path, shown: Path | None = None) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def fit_pinhole(points: F32, pixels: F32) -> F64:
+def fit_pinhole(points: F64, pixels: F64) -> F64:
     """The (3, 3) px matrix that best projects (N, J, 3) points in the camera frame onto (N, J, 2) pixels."""
     rays = (points[..., :2] / points[..., 2:]).reshape(-1, 2)
     lens = np.eye(3)

@@ -8,7 +8,6 @@ its camera.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,7 @@ from pose.files.keypoints import read_keypoints
 from pose.labelled import LabelledSequence, check_metres
 from pose.skeletons import H36M17
 from pose.system.archives import open_arrays
-from pose.types import F32
+from pose.types import F32, Array
 
 F64 = NDArray[np.float64]
 # Time stamps of the same frames, written by different programs, in seconds.
@@ -40,7 +39,9 @@ def load_truth(path: Path) -> Truth:
     arrays = _arrays(path)
     if "joints3d" not in arrays:
         raise PoseError(f"{path}: key 'joints3d' is missing; found: {', '.join(arrays) or 'none'}")
-    joints = arrays["joints3d"]
+    if arrays["joints3d"].dtype.kind not in "fiu":
+        raise PoseError(f"{path}: joints3d holds {arrays['joints3d'].dtype}, expected numbers")
+    joints = arrays["joints3d"].astype(np.float64)
     if joints.ndim == 3:
         joints = joints[:, None]
     if joints.ndim != 4 or joints.shape[2:] != (len(H36M17), 3):
@@ -48,7 +49,7 @@ def load_truth(path: Path) -> Truth:
     if "root" in arrays:
         if arrays["root"].size != joints[:, :, 0].size:
             raise PoseError(f"{path}: expected root {joints[:, :, 0].shape}, got {arrays['root'].shape}")
-        joints = joints + arrays["root"].reshape(*joints.shape[:2], 1, 3)
+        joints = joints + arrays["root"].astype(np.float64).reshape(*joints.shape[:2], 1, 3)
     try:
         check_metres(joints.reshape(-1, len(H36M17), 3), f"{path}, joints3d")
     except ValueError as error:
@@ -82,7 +83,7 @@ def load_sequences(keypoints: Path, truth: Path) -> list[LabelledSequence]:
     return [load_sequence(file, truth / file.name) for file in files]
 
 
-def _arrays(path: Path) -> dict[str, NDArray[Any]]:
+def _arrays(path: Path) -> dict[str, Array]:
     if not path.is_file():
         raise UsageError(
             f"{path}: no such file; ground truth is an .npz with joints3d (T, 17, 3), see docs/evaluation.md"
@@ -91,7 +92,7 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
         return dict(arrays)
 
 
-def _times(arrays: dict[str, NDArray[Any]], frames: int, path: Path) -> F64 | None:
+def _times(arrays: dict[str, Array], frames: int, path: Path) -> F64 | None:
     if "timestamps" not in arrays:
         return None
     times = arrays["timestamps"].astype(np.float64)
@@ -100,7 +101,7 @@ def _times(arrays: dict[str, NDArray[Any]], frames: int, path: Path) -> F64 | No
     return times
 
 
-def _lens(arrays: dict[str, NDArray[Any]], path: Path) -> F64 | None:
+def _lens(arrays: dict[str, Array], path: Path) -> F64 | None:
     if "intrinsics" not in arrays:
         return None
     if arrays["intrinsics"].shape != (3, 3):

@@ -98,7 +98,7 @@ class SSDLiteDetector:
             found = self._network(batch)
         return [self._boxes({key: value.cpu().numpy() for key, value in rows.items()}) for rows in found]
 
-    def _boxes(self, rows: dict[str, Any]) -> Boxes:
+    def _boxes(self, rows: dict[str, F32]) -> Boxes:
         keep = (rows["scores"] >= self._score_threshold) & np.isin(rows["labels"], self._classes)
         return _best_first(rows["boxes"][keep], rows["scores"][keep])
 

@@ -11,7 +11,7 @@ import struct
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import islice
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import IO
 import numpy as np
 
 from pose.errors import PoseError
-from pose.system.whole_file import file_errors
+from pose.system.whole_file import file_errors, whole_file
 from pose.types import Array
 
 ROOM = 256 << 20  # bytes that any file may unpack to;
@@ -159,6 +159,13 @@ def some_names(names: Iterable[str]) -> str:
     """What a file holds, for an error: the first of its names, however many and long they are."""
     shown = [name if len(name) <= 40 else f"{name[:40]}..." for name in islice(names, 9)]
     return ", ".join(shown[:8]) + (", ..." if len(shown) > 8 else "") if shown else "nothing"
+
+
+def write_arrays(target: Path, arrays: Mapping[str, Array], *, compressed: bool = False) -> None:
+    """Write an .npz file. Raises PoseError, and then nothing is left."""
+    save: Callable[..., None] = np.savez_compressed if compressed else np.savez
+    with whole_file(target) as hidden, hidden.open("wb") as file:
+        save(file, **arrays)
 
 
 def load_array(path: Path) -> Array:

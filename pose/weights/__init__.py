@@ -7,7 +7,6 @@
 from pathlib import Path
 
 from pose.weights.catalogue import WEIGHTS, Weight
-from pose.weights.progress import hidden_progress
 from pose.weights.store import CorruptWeightError, FetchError, Status, Store, UnverifiedWeightError, sha256_of
 
 __all__ = [
@@ -18,7 +17,6 @@ __all__ = [
     "Store",
     "UnverifiedWeightError",
     "Weight",
-    "hidden_progress",
     "locate",
     "locate_if_reachable",
     "sha256_of",

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import IO
 from urllib.parse import urlsplit
 
+from pose.system.progress import progress_bar
 from pose.weights.catalogue import SourceError
-from pose.weights.progress import is_shown
 
 _BLOCK = 1 << 18
 _LARGEST = 4 << 30  # bytes; no weight is near it, and a server that sends more is not what we asked for
@@ -148,13 +148,9 @@ def _attempt(opener: urllib.request.OpenerDirector, url: str, path: Path, offset
 
 
 def _copy(response: http.client.HTTPResponse, out: IO[bytes], url: str, offset: int, total: int | None) -> int:
-    from tqdm import tqdm  # here, so that a command that downloads nothing does not load it
-
     done = offset
     name = urlsplit(url).path.rpartition("/")[2]
-    with tqdm(
-        initial=offset, total=total, unit="B", unit_scale=True, desc=name, disable=not is_shown(), leave=False
-    ) as bar:
+    with progress_bar(name, total, "B", done=offset, scaled=True, kept=False) as bar:
         while block := response.read(_BLOCK):
             done += len(block)
             if done > _LARGEST:

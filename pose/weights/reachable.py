@@ -9,9 +9,9 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from pose.system.progress import say
 from pose.system.whole_file import write_whole
 from pose.weights.catalogue import Download, Weight, ZipMember
-from pose.weights.progress import say
 from pose.weights.store import CorruptWeightError, FetchError, Store
 
 PATIENCE = 3.0  # s

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Literal, Self
 
 from pose.errors import PoseError, UsageError
+from pose.system.progress import say
 from pose.system.whole_file import write_whole
 from pose.weights.archive import ArchiveError, extract_member
 from pose.weights.catalogue import WEIGHTS, ByHand, Download, InPackage, SourceError, Weight, WheelMember, ZipMember
 from pose.weights.packaged import MODELS, packaged_weights
-from pose.weights.progress import say
 
 _DAY = 86_400.0
 

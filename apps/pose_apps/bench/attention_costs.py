@@ -9,7 +9,6 @@ import multiprocessing
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import torch
 
@@ -132,8 +131,8 @@ def measure_all(
     seconds: float = 0.5,
 ) -> dict[str, dict[int, Cost]]:
     """The cost of every mechanism at every length. seconds: of measuring each."""
-    shape: dict[str, Any] = {"batch": batch, "dim": dim, "heads": heads, "device": device}
-    return {
-        name: {length: measure(Case(name=name, length=length, **shape), seconds) for length in lengths}
-        for name in ATTENTIONS
-    }
+
+    def cost(name: str, length: int) -> Cost:
+        return measure(Case(name=name, length=length, batch=batch, dim=dim, heads=heads, device=device), seconds)
+
+    return {name: {length: cost(name, length) for length in lengths} for name in ATTENTIONS}

@@ -6,11 +6,12 @@ import platform
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pose.system.whole_file import write_whole
+from pose.types import Json
 from pose_apps.support.status import Status
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def add_options(parser: "ArgumentParser") -> None:
 def run(options: "Namespace") -> None:
     """Measure, print tables, write JSON."""
     with Status("loading torch"):
-        figures: dict[str, Any] = {"machine": _machine()}
+        figures: dict[str, Json] = {"machine": _machine()}
     if options.attention:  # first: it forks, which it may only do before torch has threads
         print("Attention, one thread: softmax itself, the others' time and memory as ratios to it\n", flush=True)
         from pose_apps.bench.attention_costs import LENGTHS, measure_all, table
@@ -44,7 +45,7 @@ def run(options: "Namespace") -> None:
         costs = measure_all(seconds=min(options.seconds, 0.5))
         print(table(costs, list(LENGTHS)), end="\n\n")
         figures["attention"] = {
-            name: {length: asdict(cost) for length, cost in row.items()} for name, row in costs.items()
+            name: {str(length): asdict(cost) for length, cost in row.items()} for name, row in costs.items()
         }
     steps = bench_stream(options.stream, options.lookahead, options.skeleton, options.seconds)
     print(_stream_table(steps), end="\n\n")
@@ -161,7 +162,7 @@ def _stream_table(steps: list[StepTime]) -> str:
     return "\n".join(lines)
 
 
-def _machine() -> dict[str, Any]:
+def _machine() -> dict[str, Json]:
     import torch
 
     return {"processors": os.cpu_count(), "architecture": platform.machine(), "torch": torch.__version__}

@@ -210,9 +210,13 @@ def _first_frame(video: str | None) -> U8:
         return next(iter(source)).image
 
 
-def describe_machine(device: str) -> dict[str, Any]:
+def describe_machine(device: str) -> dict[str, str | int | None]:
     """Processors, architecture and, unless only the CPU is asked for, the GPU's name."""
-    about: dict[str, Any] = {"processors": os.cpu_count(), "architecture": platform.machine(), "gpu": "none"}
+    about: dict[str, str | int | None] = {
+        "processors": os.cpu_count(),
+        "architecture": platform.machine(),
+        "gpu": "none",
+    }
     if resolve_device(device) == "cuda":
         import torch
 

@@ -6,7 +6,7 @@ A new one is its reader in `pose_datasets`, two functions here and a line in `BE
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jsonargparse import ArgumentParser, Namespace
@@ -17,6 +17,7 @@ from pose.errors import UsageError
 
 if TYPE_CHECKING:
     from pose.evaluation.results import Benchmark
+    from pose.evaluation.scores import Averaging
     from pose.labelled import LabelledSequence
 
 
@@ -41,7 +42,7 @@ class Labelled:
 
 def add_human36m(command: ArgumentParser) -> None:
     """The options of Human3.6M."""
-    add: Any = command.add_argument
+    add = command.add_argument
     add("--protocol", type=str, required=True, choices=("V", "M"), help="V: metric camera space; M: 2.5D image space")
     add("--2d", dest="input_2d", type=str, help="protocol V: gt or cpn (default); protocol M has one 2D, its own")
     add("--data", type=str, required=True, metavar="DIR", help="folder with the prepared files, see docs/data.md")
@@ -72,7 +73,7 @@ def _human36m(sequences: "list[LabelledSequence]", protocol: str, input_2d: str)
 
 def add_mpi_inf_3dhp(command: ArgumentParser) -> None:
     """The options of MPI-INF-3DHP."""
-    add: Any = command.add_argument
+    add = command.add_argument
     add("--data", type=str, required=True, metavar="DIR", help="folder with TS1 ... TS6, see docs/data.md")
     add("--truth", type=str, default=mpi.TRUTHS[0], choices=mpi.TRUTHS, help="people of one height, or of their own")
     add("--fps", type=float, default=mpi.DEFAULT_FPS, help="frames a second; the files do not say")
@@ -90,7 +91,7 @@ def mpi_inf_3dhp(options: Namespace) -> Task:
 
 def add_sequence(command: ArgumentParser) -> None:
     """The options of sequences from anywhere."""
-    add: Any = command.add_argument
+    add = command.add_argument
     add("--keypoints", type=str, required=True, help="an .npz as pose-lift takes it, or a folder of them")
     add("--gt", type=str, required=True, help="the .npz with its ground truth, or a folder of the same names")
 
@@ -127,7 +128,7 @@ def _benchmark(
     protocol: str,
     input_2d: str,
     sequences: "list[LabelledSequence]",
-    averaging: Any,
+    averaging: "Averaging",
     groups: tuple[str, ...],
 ) -> "Benchmark":
     from pose.evaluation.results import Benchmark

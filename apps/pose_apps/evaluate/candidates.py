@@ -1,16 +1,16 @@
 """Evaluate candidates on a task, with progress, and write and print what came out."""
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NoReturn
 
 from jsonargparse import Namespace
 
 from pose.errors import PoseError, UsageError
 from pose.evaluation.results import Result
+from pose.system.progress import progress_bar
 from pose_apps.evaluate.benchmarks import Task
 
 if TYPE_CHECKING:
@@ -119,12 +119,9 @@ def _at_lookahead(candidate: Candidate, task: Task, output: Output, frames: int)
 
 
 @contextmanager
-def _progress(name: str, task: Task, output: Output) -> "Iterator[tqdm[Any]]":
-    from tqdm import tqdm
-
-    hidden = output.quiet or not sys.stderr.isatty()
+def _progress(name: str, task: Task, output: Output) -> "Iterator[tqdm[NoReturn]]":
     total = sum(len(one) for one in task.sequences)
-    with tqdm(total=total, desc=name, unit=" frames", unit_scale=True, disable=hidden, dynamic_ncols=True) as bar:
+    with progress_bar(name, total, " frames", scaled=True, hidden=output.quiet) as bar:
         yield bar
 
 

@@ -4,7 +4,6 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from jsonargparse import ArgumentParser, Namespace
 
@@ -111,7 +110,7 @@ def _parser() -> ArgumentParser:
 
 
 def _add_candidates(command: ArgumentParser) -> None:
-    add: Any = command.add_argument
+    add = command.add_argument
     add("--lifter", type=str, help="offline, stream, or a checkpoint file; offline where nothing else is named")
     add("--predictions", type=str, metavar="FILE", help="an .npz of predictions from anywhere instead of a lifter")
     add("--compare", type=str, nargs="+", metavar="WHAT", help="more lifters or predictions, in the same table")
@@ -126,7 +125,7 @@ def _add_candidates(command: ArgumentParser) -> None:
 
 
 def _add_output(command: ArgumentParser) -> None:
-    add: Any = command.add_argument
+    add = command.add_argument
     add("--out", type=str, help="folder for results.json, predictions.npz and report.html")
     add("--no-report", dest="report", action="store_false", help="no report.html (which needs matplotlib)")
     add("--overwrite", action="store_true", help="replace results that are there already")

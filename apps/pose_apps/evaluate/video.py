@@ -1,6 +1,5 @@
 """`pose-eval video`: the whole pipeline from pixels, against given 3D."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from pose_datasets.sequences import Truth, load_truth
 
 from pose.config import PipelineConfig
 from pose.errors import PoseError
+from pose.system.progress import hidden_progress, progress_bar
 from pose_apps.evaluate.candidates import finish, plan_output, write_predictions
 from pose_apps.support.status import Status
 
@@ -30,7 +30,6 @@ def evaluate_video(options: Namespace, config: PipelineConfig) -> None:
     from pose.evaluation.video import match
     from pose.pipeline import Pipeline
     from pose.video import open_source
-    from pose.weights import hidden_progress
 
     with Status("loading the networks", hidden=output.quiet), hidden_progress(output.quiet):
         pipeline = Pipeline(config, intrinsics=truth.intrinsics)
@@ -56,10 +55,10 @@ def evaluate_video(options: Namespace, config: PipelineConfig) -> None:
 
 
 def _shown(results: Iterator["FrameResult"], source: "Source", quiet: bool) -> Iterator["FrameResult"]:
-    from tqdm import tqdm
-
-    hidden = quiet or not sys.stderr.isatty()
-    yield from tqdm(results, total=source.info.frame_count, unit=" frames", disable=hidden, dynamic_ncols=True)
+    with progress_bar("video", source.info.frame_count, " frames", hidden=quiet) as bar:
+        for result in results:
+            bar.update()
+            yield result
 
 
 def _times(truth: Truth, fps: float) -> NDArray[np.float64]:

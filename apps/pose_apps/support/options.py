@@ -5,14 +5,17 @@ import sys
 from collections.abc import Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Literal, TypeVar, get_type_hints
 
 import yaml
 from jsonargparse import ActionConfigFile, ActionYesNo, ArgumentParser, Namespace
 
 from pose.config import preset_names, presets_folder
 
-Config = TypeVar("Config")
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Config = TypeVar("Config", bound="DataclassInstance")
 MOST_BYTES = 1 << 16  # of a file of settings;
 MOST_DEEP = 20  # collections in collections in it
 
@@ -35,7 +38,7 @@ def config_first(argv: Sequence[str] | None) -> list[str]:
     return front + others
 
 
-def add_options(parser: ArgumentParser, config: type[Any]) -> None:
+def add_options(parser: ArgumentParser, config: type["DataclassInstance"]) -> None:
     """One option for each field of a dataclass whose fields were made by `pose.config.option`."""
     types = get_type_hints(config)
     for entry in fields(config):
@@ -53,7 +56,7 @@ def add_options(parser: ArgumentParser, config: type[Any]) -> None:
 
 def config_of(config: type[Config], parsed: Namespace) -> Config:
     """The dataclass of the parsed options. Raises UsageError for a value that is not allowed."""
-    return config(**{entry.name: parsed[entry.name] for entry in fields(config)})  # type: ignore[arg-type]
+    return config(**{entry.name: parsed[entry.name] for entry in fields(config)})
 
 
 def _check_yaml(path: Path) -> None:
@@ -80,7 +83,7 @@ class ConfigFile(ActionConfigFile):
         self,
         parser: argparse.ArgumentParser,
         namespace: argparse.Namespace,
-        values: str | Sequence[Any] | None,
+        values: str | Sequence[object] | None,
         option_string: str | None = None,
     ) -> None:
         path = Path(str(values)).expanduser()
@@ -99,7 +102,7 @@ class _PresetOrFile(ConfigFile):
         self,
         parser: argparse.ArgumentParser,
         namespace: argparse.Namespace,
-        values: str | Sequence[Any] | None,
+        values: str | Sequence[object] | None,
         option_string: str | None = None,
     ) -> None:
         if values in preset_names():

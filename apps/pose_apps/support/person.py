@@ -1,13 +1,13 @@
 """2D of one person out of a run of `pose-run`, as the .npz that `pose-lift` and `pose-eval sequence` take."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from pose.errors import UsageError
 from pose.files import load_poses
-from pose.system.whole_file import whole_file
+from pose.system.archives import write_arrays
+from pose.types import Array
 
 
 def extract_person(poses: Path, person: int | None, out: Path) -> tuple[int, int]:
@@ -31,7 +31,7 @@ def extract_person(poses: Path, person: int | None, out: Path) -> tuple[int, int
     keypoints = np.zeros((len(table), joints, 2), np.float32)
     scores = np.zeros((len(table), joints), np.float32)
     keypoints[places], scores[places] = table.keypoints[rows], table.scores[rows]
-    arrays: dict[str, Any] = {
+    arrays: dict[str, Array] = {
         "keypoints": keypoints,
         "scores": scores,
         "timestamps": table.timestamps,
@@ -40,6 +40,5 @@ def extract_person(poses: Path, person: int | None, out: Path) -> tuple[int, int
     }
     if table.camera.known:
         arrays["intrinsics"] = table.camera.matrix
-    with whole_file(out) as hidden, hidden.open("wb") as file:
-        np.savez_compressed(file, **arrays)
+    write_arrays(out, arrays, compressed=True)
     return chosen, int(rows.sum())

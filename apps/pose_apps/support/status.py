@@ -3,11 +3,11 @@
 Only on a terminal; the line is gone when the work is done. A command opens it before its heavy imports.
 """
 
-import shutil
-import sys
 import threading
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, NoReturn, Self
+
+from pose.system.progress import is_shown, progress_bar
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -23,16 +23,13 @@ class Status:
 
     def __init__(self, text: str, *, hidden: bool = False) -> None:
         self._text = text
-        self._shown = not hidden and sys.stderr.isatty()
-        self._bar: tqdm[Any] | None = None
+        self._hidden = hidden
+        self._bar: tqdm[NoReturn] | None = None
         self._ended = threading.Event()
 
     def __enter__(self) -> Self:
-        if self._shown:
-            from tqdm import tqdm
-
-            columns, rows = shutil.get_terminal_size()  # tqdm's own is 0 where the terminal does not know
-            self._bar = tqdm(bar_format=f"{self._text} {{elapsed}}", leave=False, ncols=columns, nrows=rows)
+        if is_shown() and not self._hidden:
+            self._bar = progress_bar("", None, "", kept=False, form=f"{self._text} {{elapsed}}")
             self._ticking = threading.Thread(target=self._tick, name="status", daemon=True)
             self._ticking.start()
         return self

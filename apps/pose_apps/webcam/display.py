@@ -3,7 +3,7 @@
 import os
 import sys
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from pose.errors import PoseError
 from pose.system.silence import silenced
@@ -29,7 +29,7 @@ class Display:
             import pygame
         except ImportError as error:
             raise PoseError(f"the window needs pygame: pip install 'pose-run[webcam]'; or {ADVICE}") from error
-        self._pygame: Any = pygame
+        self._pygame = pygame
         try:
             with silenced(sys.stderr, 2):  # SDL tries one kind of display after the other, and so says what lacks
                 pygame.display.init()

@@ -11,13 +11,14 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from pose.errors import PoseError
 from pose.live import LiveLoop, LiveResult
 from pose.live.result import Stream
 from pose.live.subscriber import Subscriber
 from pose.system.whole_file import write_whole
+from pose.types import Json
 from pose_apps.support.memory import resident_megabytes
 from pose_apps.webcam.extras import Extras
 from pose_apps.webcam.troubles import Troubles
@@ -25,7 +26,54 @@ from pose_apps.webcam.troubles import Troubles
 FORMAT, VERSION = "pose-webcam-report", 1
 LOOK_SECONDS = 0.5
 SETTLED_SECONDS = 60.0  # after which memory must not grow any more
-PERCENTILES = {"median": 50.0, "p95": 95.0, "p99": 99.0}
+
+
+class Latency(TypedDict):
+    """From capture to 3D, ms; None where nothing was processed."""
+
+    median: float | None
+    p95: float | None
+    p99: float | None
+    max: float | None
+
+
+class People(TypedDict):
+    """ids: how many people were told apart. most: in view at a time."""
+
+    ids: int
+    most_at_a_time: int
+
+
+class Memory(TypedDict):
+    """Of this process, MiB: at SETTLED_SECONDS, at most since, and at the end; None where the system does not tell."""
+
+    settled: float | None
+    highest_after: float | None
+    end: float | None
+
+
+class LiveReport(TypedDict):
+    """What `--report` writes; docs/live.md explains it."""
+
+    format: str
+    version: int
+    source: str
+    seconds: float
+    frames_in: int
+    processed: int
+    dropped: int
+    fps: float
+    latency_ms: Latency
+    people: People
+    memory_mib: Memory
+    cpu_seconds: float
+    cpus: int | None
+    device: str
+    lifter_delay_ms: float
+    messages: list[str]
+    lost: dict[str, int]
+    settings: dict[str, Json]
+    python: str
 
 
 @contextmanager
@@ -85,11 +133,10 @@ class Watch:
         self._ids.update(live.result.people.ids.tolist())
         self._most_people = max(self._most_people, len(live.result.people))
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> LiveReport:
         """Plain values, once the loop has ended; docs/live.md explains them."""
         self.look()
         loop, status, meter = self._loop, self._loop.status(), self._loop.meter
-        latency = {name: meter.percentile(percent) for name, percent in PERCENTILES.items()}
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -99,7 +146,12 @@ class Watch:
             "processed": status.processed,
             "dropped": status.dropped,
             "fps": round(status.processed / self._seconds, 2),
-            "latency_ms": {name: _rounded(ms) for name, ms in (latency | {"max": meter.longest_ms}).items()},
+            "latency_ms": {
+                "median": _rounded(meter.percentile(50)),
+                "p95": _rounded(meter.percentile(95)),
+                "p99": _rounded(meter.percentile(99)),
+                "max": _rounded(meter.longest_ms),
+            },
             "people": {"ids": self._people_before + len(self._ids), "most_at_a_time": self._most_people},
             "memory_mib": {
                 "settled": _rounded(self._settled),
@@ -117,7 +169,7 @@ class Watch:
         }
 
 
-def write_report(path: Path, report: dict[str, Any]) -> None:
+def write_report(path: Path, report: LiveReport) -> None:
     """Raises PoseError when the file cannot be written."""
     try:
         write_whole(path, json.dumps(report, indent=2, allow_nan=False) + "\n")
@@ -125,7 +177,7 @@ def write_report(path: Path, report: dict[str, Any]) -> None:
         raise PoseError(f"--report: {error}") from error
 
 
-def summary(report: dict[str, Any]) -> str:
+def summary(report: LiveReport) -> str:
     """Two lines for people."""
     latency, memory = report["latency_ms"], report["memory_mib"]
     if not report["processed"]:

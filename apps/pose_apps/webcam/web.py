@@ -6,7 +6,7 @@ import socket
 import sys
 from collections.abc import Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pose.errors import PoseError
 from pose.web.settings import WebSettings, ip_address, is_loopback, token_from
@@ -47,7 +47,7 @@ def serve(config: WebcamConfig, pipeline: "Pipeline") -> int:
     return 0
 
 
-async def _until_told(work: Coroutine[Any, Any, None]) -> None:
+async def _until_told(work: Coroutine[object, None, None]) -> None:
     """Run it to its end, or until the system asks the program to end (SIGTERM); Ctrl-C is asyncio's own affair."""
     task = asyncio.ensure_future(work)
     if sys.platform != "win32":
