@@ -131,7 +131,10 @@ class Client:
 
     async def _record(self, on: object) -> None:
         if on is True and self._recording is None:
-            self._recording = self._recordings.start(self._loop)
+            try:
+                self._recording = self._recordings.start(self._loop)
+            except PoseError as error:  # no place for it; the poses go on
+                await self._socket.send_str(messages.recorded(0, 0.0, [], str(error)))
         elif on is False and self._recording is not None:
             recording, self._recording = self._recording, None
             recorded = await asyncio.to_thread(recording.stop)

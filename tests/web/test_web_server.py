@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import shutil
 import socket
 import subprocess
@@ -437,6 +438,24 @@ def test_recording_without_pictures_says_so():
             await live.send_str('{"type":"record","on":false}')
             recorded, _ = await receive(live, "recorded")
             assert (recorded["files"], recorded["problem"]) == ([], "nothing was recorded")
+
+    run(test)
+
+
+def test_recording_that_has_no_place_says_so_and_the_poses_go_on():
+    async def test():
+        async with serving(source=Clip()) as browser, browser.live() as live:
+            folder = browser.server._recordings._folder
+            folder.rmdir()
+            folder.touch()  # a file in its place: not even root can write into that
+            await live.send_str('{"type":"record","on":true}')
+            recorded, _ = await receive(live, "recorded")
+            folder.unlink()
+            assert (recorded["frames"], recorded["files"]) == (0, [])
+            assert re.match("cannot record into .*: not a directory", recorded["problem"])
+            await receive(live, "result")
+            await live.send_str('{"type":"record","on":false}')  # which the page may have sent meanwhile
+            await receive(live, "result")
 
     run(test)
 
