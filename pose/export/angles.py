@@ -28,7 +28,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
                 times = number(span.times[at], 6, before=",")
                 file.write(text(joined(frames, times, f",{person}", row(cells), "\n")))
     vertical = "the picture's own" if recording.space.name == CAMERA else "that of the people"
-    return [f"degrees; the vertical that the trunk's lean refers to is {vertical}"]
+    return [f"degrees; the vertical that the trunk's lean refers to is {vertical}", "no ankles: 3D has no feet"]
 
 
 FORMAT = SceneFormat("-angles.csv", write)
