@@ -53,7 +53,7 @@ class RunConfig:
     )
     cache: str = option(
         "off",
-        "folder that remembers 2D and 3D: with another lifter or format only that is computed; or off",
+        "folder that remembers 2D and 3D; off: none",
     )
     cache_size: float = option(2.0, "GB that the cache may take; what was not used for longest goes first", least=0.0)
     overwrite: bool = option(False, "replace results that are there already")
@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_config_option(parser)
     add_options(parser, RunConfig)
     add_options(parser, PipelineConfig)
-    parser.set_defaults(_preset_by_device(argv))
+    parser.set_defaults(preset_by_device(argv))
     words = config_first(argv)
     parsed = parse_arguments(parser, words)
     if clip.given and any(word.partition("=")[0] == "--video" for word in words):
@@ -99,7 +99,7 @@ class _Clip(argparse.Action):
         namespace.video = self.given = str(values)
 
 
-def _preset_by_device(argv: Sequence[str] | None) -> dict[str, Any]:
+def preset_by_device(argv: Sequence[str] | None) -> dict[str, Any]:
     """The fields of the device's usual preset where the call itself chooses none, and no network either."""
     chosen = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     for option_name in ("--device", "--config", "--detector", "--estimator"):

@@ -40,14 +40,16 @@ def work_folder(parent: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def alone_in(folder: Path) -> Iterator[bool]:
-    """Whether no other process says that it is in this folder, and says so itself. False where nobody can know."""
+def alone_in(folder: Path) -> Iterator[bool | None]:
+    """Whether no other process says that it is in this folder; says so itself. None where folders cannot be locked."""
+    lock, alone = None, None
     try:
         lock = _lock(folder)
-    except OSError:
-        lock = None
+        alone = None if lock is None else True
+    except BlockingIOError:
+        alone = False
     try:
-        yield lock is not None
+        yield alone
     finally:
         _unlock(lock)
 

@@ -23,7 +23,14 @@ LAYOUTS: Mapping[str, Layout] = {
         "output": ("out", "formats", "overlay", "overwrite", "quiet"),
         "people": _PEOPLE,
         "networks": _NETWORKS,
-        "speed": (*_SPEED, "profile"),
+        "speed": (*_SPEED, "cache", "profile"),
+    },
+    "pose-batch": {
+        "input": ("inputs", "start", "end", "shard"),
+        "output": ("out", "formats", "overlay", "resume", "quiet"),
+        "work": ("workers", "time_limit", "retries", "engine", "cache"),
+        "people": _PEOPLE,
+        "networks": _NETWORKS,
     },
     "pose-webcam": {
         "input": ("source", "loop", "mirror", "seconds"),
@@ -46,6 +53,7 @@ LAYOUTS: Mapping[str, Layout] = {
 }
 EXAMPLES: Mapping[str, Sequence[str]] = {
     "pose-run": ("pose-run clip.mp4", "pose-run clip.mp4 --max-people 2 --out result --overwrite"),
+    "pose-batch": ("pose-batch clips --out results", "pose-batch 'day*/*.mp4' more.txt --out results --workers 4"),
     "pose-webcam": ("pose-webcam", "pose-webcam --web", "pose-webcam --source clip.mp4 --headless --report times.json"),
     "pose-lift": ("pose-lift keypoints.npz --out poses.npz",),
     "pose-view": ("pose-view clip/poses.npz", "pose-view clip/poses.npz --save turning.mp4"),
@@ -63,12 +71,13 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
 # What an option does that is on without being asked for, said of the form that turns it off.
 TURNED_OFF = {
     "overlay": "draw no overlay video",
+    "resume": "do everything anew, whatever is there",
     "repair": "lift the 2D as it was found, left/right swaps and outliers included",
 }
 VALUES = {
     "video": "VIDEO", "out": "DIR", "start": "SECONDS", "end": "SECONDS", "seconds": "SECONDS",
     "detect_every": "SECONDS", "formats": "NAMES", "intrinsics": "CAMERA", "config": "PRESET|FILE",
-    "lifter": "NAME|FILE", "source": "SOURCE",
+    "lifter": "NAME|FILE", "source": "SOURCE", "time_limit": "SECONDS", "shard": "I/N", "cache": "DIR|off",
 }  # fmt: skip
 LEFT = 25  # columns of what is typed
 NARROW, WIDE = 50, 100

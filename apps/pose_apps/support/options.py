@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar, get_type_hints
@@ -38,10 +38,12 @@ def config_first(argv: Sequence[str] | None) -> list[str]:
     return front + others
 
 
-def add_options(parser: ArgumentParser, config: type["DataclassInstance"]) -> None:
-    """One option for each field of a dataclass whose fields were made by `pose.config.option`."""
+def add_options(parser: ArgumentParser, config: type["DataclassInstance"], without: Container[str] = ()) -> None:
+    """One option for each field of a dataclass whose fields were made by `pose.config.option`, but for some."""
     types = get_type_hints(config)
     for entry in fields(config):
+        if entry.name in without:
+            continue
         name = "--" + entry.name.replace("_", "-")
         assert entry.default is not MISSING, entry.name
         text = entry.metadata["help"]

@@ -1,0 +1,209 @@
+"""`pose-batch`: folders of clips in, tracked 3D people of all of them out."""
+
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jsonargparse import ArgumentParser
+
+from pose.config import AUTO_LIFTER, PipelineConfig, check_options, choose_detector, model_files, option
+from pose.errors import PoseError, UsageError
+from pose_apps.run import RunConfig, preset_by_device
+from pose_apps.support.command import parse_arguments, run_command
+from pose_apps.support.options import add_config_option, add_options, config_first, config_of
+from pose_apps.support.status import Status
+from pose_apps.support.summary import counted
+
+if TYPE_CHECKING:
+    from pose_apps.batch.clips import Clip
+    from pose_apps.batch.manifest import Line, Manifest
+    from pose_apps.batch.schedule import Engine
+    from pose_apps.batch.work import Job, Task
+
+WITHOUT = frozenset({"video", "out", "overwrite", "quiet", "profile", "cache"})  # of pose-run's own options
+CACHE = ".cache"  # in the folder of the results
+WORKER_MEGABYTES = 900  # a worker at its largest, by measurement (docs/batch.md), and a quarter more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchConfig:
+    """What a call of `pose-batch` does. Raises UsageError for a value that is not allowed."""
+
+    out: str | None = option(None, "folder for the results, one folder in it for each clip")
+    workers: int | None = option(None, "clips at a time; by default what cores and memory allow", least=1, most=1024)
+    time_limit: float = option(math.inf, "seconds that a clip may take before it is given up", least=0.1)
+    retries: int = option(1, "further attempts at a clip whose worker died", least=0, most=100)
+    resume: bool = option(True, "do only what is missing or changed, where results are there already")
+    shard: str | None = option(None, "i/n: only this part of the clips, i from 0 on; n such calls do all")
+    cache: str | None = option(None, "folder that remembers 2D and 3D; by default .cache in --out; or off")
+    engine: str = option("local", "what runs the workers", choices=("local", "ray"))
+    address: str | None = option(None, "of a Ray cluster; by default this machine")
+    quiet: bool = option(False, "print nothing but warnings and errors")
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+
+@run_command
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point of `pose-batch`."""
+    parser = ArgumentParser(prog="pose-batch", description="Track people in 3D in many clips.", exit_on_error=False)
+    parser.add_argument(
+        "inputs", nargs="*", metavar="INPUT", help="files, folders, globs, addresses, or lists of them in a .txt file"
+    )
+    add_config_option(parser)
+    add_options(parser, BatchConfig)
+    add_options(parser, RunConfig, without=WITHOUT)
+    add_options(parser, PipelineConfig)
+    parser.set_defaults({"threads": 1, **preset_by_device(argv)})
+    parsed = parse_arguments(parser, config_first(argv))
+    config = config_of(BatchConfig, parsed)
+    own = {entry.name: parsed[entry.name] for entry in fields(RunConfig) if entry.name not in WITHOUT}
+    return run(list(parsed["inputs"]), config, RunConfig(**own), config_of(PipelineConfig, parsed))
+
+
+def run(inputs: list[str], config: BatchConfig, clip_config: RunConfig, pipeline_config: PipelineConfig) -> int:
+    """Process all clips; the exit status. Raises PoseError for a wrong call, KeyboardInterrupt after Ctrl-C."""
+    from pose_apps.batch.clips import find_clips, read_shard, shard_of
+    from pose_apps.batch.manifest import Manifest
+    from pose_apps.support.outputs import plan_outputs
+
+    if not inputs:
+        raise UsageError("no clips: name files, folders, globs, or a .txt file that lists them")
+    if config.out is None:
+        raise UsageError("--out: name the folder for the results")
+    if config.address is not None and config.engine != "ray":
+        raise UsageError("--address: is of a Ray cluster; add --engine ray")
+    shard = None if config.shard is None else read_shard(config.shard)
+    plan_outputs("clip", config.out, clip_config.formats, clip_config.overlay)  # raises what it has to say
+    out = Path(config.out)
+    with Status("looking at the clips and the weights", hidden=config.quiet):
+        clips = find_clips(inputs, out)
+        clips = clips if shard is None else shard_of(clips, shard)
+        job = make_job(out, config, clip_config, pipeline_config)
+        _make_folder(out)
+        manifest = Manifest(out, shard)
+        known, tasks = plan(clips, manifest, job) if config.resume else ([], _tasks(clips))
+    with manifest.writing():
+        lines = known + _work(config, job, tasks, manifest, known)
+    if not config.quiet:
+        from pose_apps.batch.report import table
+
+        print(table(lines, already=len(known), manifest=manifest.path))
+    failed = [line for line in lines if line.status != "ok"]
+    return 1 if failed else 0
+
+
+def make_job(out: Path, config: BatchConfig, clip_config: RunConfig, pipeline_config: PipelineConfig) -> "Job":
+    """What is done with every clip. Weights are fetched and hashed here, once. Raises PoseError."""
+    from importlib.metadata import version
+
+    from pose.cache.keys import FILES, hash_of
+    from pose.lifter.predict import checkpoint_path
+    from pose.weights import sha256_of
+    from pose_apps.batch.work import Job
+    from pose_apps.support.intrinsics import read_intrinsics
+
+    if pipeline_config.lifter == AUTO_LIFTER:
+        pipeline_config = replace(pipeline_config, lifter="offline")
+    pipeline_config, stand_in = choose_detector(pipeline_config)
+    if stand_in is not None and not config.quiet:
+        print(f"warning: {stand_in}", file=sys.stderr)
+    cache = str(out / CACHE) if config.cache is None else config.cache
+    run_config = replace(clip_config, overwrite=True, quiet=True, cache=cache)
+    camera = None if clip_config.intrinsics is None else read_intrinsics(clip_config.intrinsics).tolist()
+    asked = {name: value for name, value in asdict(clip_config).items() if name not in WITHOUT | {"cache_size"}}
+    asked = asked | {"intrinsics": camera, "end": str(clip_config.end)}
+    settings = {name: value for name, value in asdict(pipeline_config).items() if name not in FILES}
+    weights = [[role, name, sha256_of(file)] for role, name, file in model_files(pipeline_config)]
+    weights.append(["lifter", pipeline_config.lifter, sha256_of(checkpoint_path(pipeline_config.lifter))])
+    key = hash_of([version("pose-run"), asked, settings, weights])
+    return Job(run_config, pipeline_config, out, key)
+
+
+def plan(clips: "list[Clip]", manifest: "Manifest", job: "Job") -> "tuple[list[Line], list[Task]]":
+    """The lines of clips that are done and did not change, and what to do with the others."""
+    from pose_apps.batch.work import Task
+
+    done, tasks = [], []
+    for clip in clips:
+        line = manifest.lines.get(clip.name)
+        good = line is not None and line.status == "ok" and line.job == job.key
+        if line is None or not good or not all((manifest.folder / path).exists() for path in line.outputs):
+            tasks.append(Task(clip))
+        elif line.path == clip.path and line.signature == clip.signature():
+            done.append(line)
+        else:
+            tasks.append(Task(clip, known=line))  # its content decides
+    return done, _largest_first(tasks)
+
+
+def _tasks(clips: "list[Clip]") -> "list[Task]":
+    from pose_apps.batch.work import Task
+
+    return _largest_first([Task(clip) for clip in clips])
+
+
+def _largest_first(tasks: "list[Task]") -> "list[Task]":
+    """So that no long clip is left over for a single worker at the end."""
+    return sorted(tasks, key=lambda task: -(task.clip.signature() or [0, 0])[1])
+
+
+def _work(
+    config: BatchConfig, job: "Job", tasks: "list[Task]", manifest: "Manifest", known: "list[Line]"
+) -> "list[Line]":
+    """Do the tasks; the line of each. Raises KeyboardInterrupt that says what is finished."""
+    from pose_apps.batch.report import Progress
+    from pose_apps.batch.schedule import Schedule, StartError
+
+    if not tasks:
+        return []
+    lines: list[Line] = []
+    workers = min(config.workers or default_workers(job), len(tasks))
+    engine = _engine(config, workers, job)
+    try:
+        with Progress(len(tasks), workers, hidden=config.quiet) as progress:
+            schedule = Schedule(
+                engine, tasks, time_limit=config.time_limit, retries=config.retries, frames=progress.frames
+            )
+            for line in schedule.lines():
+                manifest.add(line)
+                lines.append(line)
+                progress.finished(line)
+    except KeyboardInterrupt:
+        done = len(lines) + len(known)
+        text = f"{done} of {counted(len(tasks) + len(known), 'clip')} finished and kept; the same call does the others"
+        raise KeyboardInterrupt(text) from None
+    except StartError as error:
+        raise PoseError(f"no worker could begin: {error}") from error
+    finally:
+        engine.close()
+    return lines
+
+
+def default_workers(job: "Job") -> int:
+    """What cores and memory allow; one where networks run on a GPU, of which there is one."""
+    from pose.system.device import resolve_device
+    from pose_apps.support.resources import available_cores, available_megabytes
+
+    if resolve_device(job.pipeline.device) != "cpu":
+        return 1
+    memory = available_megabytes()
+    room = math.inf if memory is None else memory // WORKER_MEGABYTES
+    return int(max(1, min(available_cores() // job.pipeline.threads, room)))
+
+
+def _engine(config: BatchConfig, workers: int, job: "Job") -> "Engine":
+    from pose_apps.batch.processes import Processes
+
+    return Processes(workers, job)
+
+
+def _make_folder(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise PoseError(f"{out}: cannot be made ({error.strerror}); name another with --out") from error

@@ -1,0 +1,100 @@
+"""`manifest.jsonl`: what became of every clip, a line each, and so what a further call need not do again.
+
+A line is added when a clip's files are in their place. After a call that was killed the file may end in half a line,
+and hold two for a clip; the last one counts, and the next call puts it in order.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from pose.errors import PoseError
+from pose.system.whole_file import WholeFile, file_errors, write_whole
+from pose.system.work_folder import alone_in
+
+NAME = "manifest"
+ENDING = ".jsonl"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One clip. key: SHA-256 of its content, the settings and the weights; None where it was not read to the end.
+
+    outputs: files, relative to the manifest's folder. seconds: it took, the last attempt. people: different ones.
+    cached: what the cache knew. job: SHA-256 of settings and weights. signature: see `Clip`.
+    """
+
+    path: str
+    name: str
+    key: str | None
+    status: Literal["ok", "failed"]
+    error: str | None = None
+    seconds: float = 0.0
+    frames: int = 0
+    people: int = 0
+    outputs: list[str] = field(default_factory=list)
+    attempts: int = 1
+    cached: str = "nothing"
+    warnings: list[str] = field(default_factory=list)
+    job: str = ""
+    signature: list[int] | None = None
+
+
+class Manifest:
+    """The lines of a folder of results. All shards' lines are known; what is added goes to this shard's own file."""
+
+    def __init__(self, folder: Path, shard: tuple[int, int] | None) -> None:
+        self.folder = folder
+        self.path = folder / (f"{NAME}{ENDING}" if shard is None else f"{NAME}-{shard[0]}-of-{shard[1]}{ENDING}")
+        self.lines: dict[str, Line] = {}
+        for path in sorted(folder.glob(f"{NAME}*{ENDING}"), key=lambda path: path == self.path):  # its own count last
+            self.lines |= _read(path)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Put the file in order now and at the end. Raises PoseError where another process writes this very file."""
+        lock = self.folder / f".lock{self.path.stem.removeprefix(NAME)}"
+        with file_errors(lock):
+            lock.mkdir(exist_ok=True)
+        with alone_in(lock) as alone:
+            if alone is False:
+                raise PoseError(f"{self.folder}: another pose-batch works here; wait for it, or take shards (--shard)")
+            WholeFile.remove_leftovers(self.folder, f"{self.path.name}.")
+            self._order()
+            try:
+                yield
+            finally:
+                self._order()
+
+    def add(self, line: Line) -> None:
+        """A clip is finished, and its line on the disk when this returns."""
+        self.lines[line.name] = line
+        with file_errors(self.path), self.path.open("ab") as file:
+            file.write(f"{json.dumps(asdict(line))}\n".encode())
+
+    def _order(self) -> None:
+        if self.path.is_file():
+            own = _read(self.path)
+            write_whole(self.path, "".join(f"{json.dumps(asdict(line))}\n" for line in own.values()))
+
+
+def _read(path: Path) -> dict[str, Line]:
+    """Name -> the last line of it. What is no line is left out: it was cut off, or is somebody else's."""
+    lines: dict[str, Line] = {}
+    known = {entry.name for entry in fields(Line)}
+    if not path.is_file():
+        return lines
+    with file_errors(path):
+        texts = path.read_bytes().decode("utf-8", "replace").splitlines()
+    for text in texts:
+        try:
+            values: Any = json.loads(text)
+            line = Line(**{name: value for name, value in values.items() if name in known})
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            continue
+        if isinstance(line.name, str) and isinstance(line.outputs, list):
+            lines[line.name] = line
+    return lines

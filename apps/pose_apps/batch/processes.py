@@ -1,0 +1,102 @@
+"""The engine of one machine: a process a worker, started anew when it dies."""
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from pose_apps.batch.schedule import Event
+from pose_apps.batch.work import Job, Task, Worker
+
+PATIENCE = 5.0  # s in which a worker that was told to end must have done so
+
+
+@dataclass(slots=True)
+class _Member:
+    process: Any
+    pipe: Connection
+
+
+class Processes:
+    """Implements `pose_apps.batch.schedule.Engine`. Workers begin as new interpreters ("spawn"), as everywhere."""
+
+    def __init__(self, count: int, job: Job) -> None:
+        self._context = multiprocessing.get_context("spawn")
+        self._job = job
+        self._members = [self._started() for _ in range(count)]
+
+    def give(self, worker: int, task: Task) -> None:
+        with suppress(OSError):  # it has just died, which is the next event
+            self._members[worker].pipe.send(task)
+
+    def events(self, timeout: float) -> Iterator[Event]:
+        places = {member.pipe: number for number, member in enumerate(self._members)}
+        for pipe in wait(list(places), timeout):
+            assert isinstance(pipe, Connection)
+            worker = places[pipe]
+            try:
+                kind, value = pipe.recv()
+            except (EOFError, OSError):
+                process = self._members[worker].process
+                process.join()
+                yield Event(worker, "died", _how(process.exitcode))
+                self._replace(worker)
+            else:
+                yield Event(worker, kind, value)
+
+    def kill(self, worker: int) -> None:
+        """End it; its death is an event like any other."""
+        self._members[worker].process.kill()
+
+    def close(self) -> None:
+        """End all workers."""
+        for member in self._members:
+            member.process.kill()
+        for member in self._members:
+            member.process.join(PATIENCE)
+            member.pipe.close()
+
+    def _replace(self, worker: int) -> None:
+        self._members[worker].pipe.close()
+        self._members[worker] = self._started()
+
+    def _started(self) -> _Member:
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(target=serve, args=(theirs, self._job), name="pose-batch worker", daemon=True)
+        process.start()
+        theirs.close()
+        return _Member(process, ours)
+
+
+def serve(pipe: Connection, job: Job, make: Callable[[Job], Worker] = Worker) -> None:
+    """The life of a worker: takes tasks, gives answers, and ends with the process that started it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal; one decides
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    worker = make(job)
+    pipe.send(("ready", None))
+    while True:
+        try:
+            task = pipe.recv()
+            pipe.send(("done", worker.do(task, lambda frames: pipe.send(("frames", frames)))))
+        except (EOFError, BrokenPipeError, ConnectionResetError):
+            return
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)  # nobody waits for what is being done
+
+
+def _how(status: int | None) -> str:
+    if status is not None and status < 0:
+        name = signal.Signals(-status).name if -status in signal.valid_signals() else str(-status)
+        hint = ": out of memory? Fewer --workers need less" if -status == signal.SIGKILL else ""
+        return f"its worker was killed ({name}){hint}"
+    return f"its worker ended (exit status {status})"

@@ -1,0 +1,153 @@
+"""Who does what next: tasks to workers that are free, time limits, attempts. It knows no process and no cluster."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
+
+from pose_apps.batch.manifest import Line
+from pose_apps.batch.work import Answer, Task
+
+TICK_SECONDS = 0.5
+MOST_DEATHS = 10  # of workers in a row that did nothing: something is wrong that no further one will change
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What a worker has to say. ready: it can take a task (again, after it died). frames: so many more. done: an
+    `Answer`. died: why; the engine brings it back.
+    """
+
+    worker: int
+    kind: Literal["ready", "frames", "done", "died"]
+    value: Any = None
+
+
+class Engine(Protocol):
+    """Workers, by number."""
+
+    def give(self, worker: int, task: Task) -> None:
+        """Hand a task to a worker that is ready."""
+        ...
+
+    def events(self, timeout: float) -> Iterator[Event]:
+        """What has happened, waited for at most `timeout` s."""
+        ...
+
+    def kill(self, worker: int) -> None:
+        """End a worker, which then dies and comes back."""
+        ...
+
+    def close(self) -> None:
+        """End everything."""
+        ...
+
+
+@dataclass(slots=True)
+class _Work:
+    task: Task
+    begun: float
+    overdue: bool = False
+
+
+class StartError(Exception):
+    """Workers die before they are ready."""
+
+
+class Schedule:
+    """Runs tasks on an engine until each has a line.
+
+    time_limit: s a clip, from the moment it is handed out. retries: further attempts after a worker died, or an error
+    that is not the clip's. clock: s, as `time.monotonic`.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        tasks: list[Task],
+        *,
+        time_limit: float,
+        retries: int,
+        frames: Callable[[int], None] = lambda count: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._engine, self._waiting = engine, deque(tasks)
+        self._time_limit, self._retries, self._frames, self._clock = time_limit, retries, frames, clock
+        self._working: dict[int, _Work] = {}
+        self._free: set[int] = set()
+        self._deaths = 0
+
+    @property
+    def working(self) -> int:
+        """How many clips are being worked on."""
+        return len(self._working)
+
+    def lines(self) -> Iterator[Line]:
+        """Every clip's line, as soon as it is known. Raises StartError where no worker ever gets ready."""
+        while self._waiting or self._working:
+            for event in self._engine.events(TICK_SECONDS):
+                line = self._heard(event)
+                if line is not None:
+                    yield line
+            self._end_overdue()
+
+    def _heard(self, event: Event) -> Line | None:
+        line = None
+        if event.kind == "frames":
+            self._frames(event.value)
+        elif event.kind == "ready":
+            self._deaths = 0
+            self._free.add(event.worker)
+        elif event.kind == "died":
+            self._free.discard(event.worker)
+            line = self._lost(event)
+        elif (work := self._working.pop(event.worker, None)) is not None:
+            if not work.overdue:  # else it is being killed, and will say when it is ready again
+                self._free.add(event.worker)
+            line = self._answered(work, event.value)
+        self._hand_out()
+        return line
+
+    def _answered(self, work: _Work, answer: Answer) -> Line | None:
+        if answer.again and work.task.attempts <= self._retries:
+            self._again(work.task)
+            return None
+        return answer.line
+
+    def _lost(self, event: Event) -> Line | None:
+        work = self._working.pop(event.worker, None)
+        if work is None:
+            self._deaths += 1
+            if self._deaths == MOST_DEATHS:
+                raise StartError(event.value)
+            return None
+        if work.overdue:
+            return self._failed(work, f"took longer than the time limit of {self._time_limit:g} s")
+        if work.task.attempts <= self._retries:
+            self._again(work.task)
+            return None
+        return self._failed(work, event.value)
+
+    def _failed(self, work: _Work, error: str) -> Line:
+        clip, task = work.task.clip, work.task
+        seconds = round(self._clock() - work.begun, 3)
+        line = Line(path=clip.path, name=clip.name, key=None, status="failed", error=error, seconds=seconds)
+        return replace(line, attempts=task.attempts, signature=clip.signature())
+
+    def _again(self, task: Task) -> None:
+        """At the end: what killed one worker should not kill the next at once."""
+        self._waiting.append(replace(task, attempts=task.attempts + 1))
+
+    def _hand_out(self) -> None:
+        while self._waiting and self._free:
+            worker, task = min(self._free), self._waiting.popleft()
+            self._free.remove(worker)
+            self._working[worker] = _Work(task, self._clock())
+            self._engine.give(worker, task)
+
+    def _end_overdue(self) -> None:
+        for worker, work in self._working.items():
+            if not work.overdue and self._clock() - work.begun > self._time_limit:
+                work.overdue = True
+                self._engine.kill(worker)

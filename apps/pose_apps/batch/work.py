@@ -1,0 +1,161 @@
+"""What a worker does: one clip after the other with networks that are loaded once, whatever engine runs it."""
+
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pose.config import PipelineConfig
+from pose.errors import PoseError
+from pose_apps.batch.clips import Clip
+from pose_apps.batch.manifest import Line
+from pose_apps.run import Done, Host, RunConfig, run_clip
+
+if TYPE_CHECKING:
+    from pose.pipeline import Pipeline
+    from pose.types import FrameResult
+    from pose.video import Source
+
+TELL_SECONDS = 0.5  # between two words about progress
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is done with every clip. key: SHA-256 of settings and weights. out: the folder of all results."""
+
+    run: RunConfig
+    pipeline: PipelineConfig
+    out: Path
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One clip to do. known: the key of a result that is there and still good if the content is what it was."""
+
+    clip: Clip
+    known: Line | None = None
+    attempts: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of a task. again: another attempt may help, for the error is none of the clip's."""
+
+    line: Line
+    again: bool = False
+
+
+class Worker:
+    """Does clips. Networks are loaded with the first one."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._pipeline: Pipeline | None = None
+
+    def do(self, task: Task, tell: Callable[[int], None] = lambda frames: None) -> Answer:
+        """Process one clip; the error of a clip is part of the answer. tell: called with frames that were finished."""
+        begun = time.perf_counter()
+        clip = task.clip
+        said: list[str] = []
+        base = Line(
+            path=clip.path, name=clip.name, key=None, status="failed", attempts=task.attempts, job=self._job.key
+        )
+        base = replace(base, signature=clip.signature())
+        again = False
+        with warnings.catch_warnings(record=True) as caught:
+            try:
+                line = self._unchanged(task, base) or self._done(clip, base, said.extend, tell)
+            except PoseError as error:
+                line = replace(base, error=_one_line(str(error)))
+            except Exception as error:  # a bug of ours or of a library is this clip's error, not the end of all
+                line, again = replace(base, error=_one_line(f"{type(error).__name__}: {error}")), True
+        said += [str(one.message) for one in caught]
+        seconds = round(time.perf_counter() - begun, 3)
+        return Answer(replace(line, seconds=seconds, warnings=[_one_line(text) for text in said]), again)
+
+    def _unchanged(self, task: Task, base: Line) -> Line | None:
+        """The line of an earlier result, where its file was touched or moved and has the content that it had."""
+        if task.known is None:
+            return None
+        from pose.video import open_source
+
+        run = self._job.run
+        with open_source(task.clip.path, start=run.start, end=run.end, image_fps=run.image_fps) as source:
+            if task.known.key != self._key(source):
+                return None
+        return replace(task.known, path=base.path, signature=base.signature)
+
+    def _done(self, clip: Clip, base: Line, warn: Callable[[Iterable[str]], None], tell: Callable[[int], None]) -> Line:
+        from pose.cache import open_cache
+        from pose.system.device import seed_torch
+
+        run = replace(self._job.run, video=clip.path, out=str(self._job.out / clip.name))
+        seed_torch(self._job.pipeline.seed)  # so that no clip depends on those before
+        with nullcontext() if run.cache == "off" else open_cache(run.cache, run.cache_size) as cache:
+            done = run_clip(run, self._networks, Host(_told(tell), warn, cache, heard=False))
+            if cache is not None and cache.problem:
+                warn([f"{cache.problem}; results are not remembered"])
+        return self._line(done, base)
+
+    def _line(self, done: Done, base: Line) -> Line:
+        cut_short = done.source.cut_short
+        return replace(
+            base,
+            key=self._key(done.source),
+            status="ok" if cut_short is None else "failed",
+            error=None if cut_short is None else _one_line(f"{cut_short}; the results hold what comes before"),
+            frames=done.tally.frames,
+            people=len(done.tally.ids),
+            outputs=[path.relative_to(self._job.out).as_posix() for path in done.files],
+            cached=done.known,
+        )
+
+    def _key(self, source: "Source") -> str:
+        from pose.cache.keys import hash_of
+
+        return hash_of([self._job.key, source.content() or source.name])
+
+    def _networks(self) -> "Pipeline":
+        if self._pipeline is None:
+            self._pipeline = make_pipeline(self._job)
+        return self._pipeline
+
+
+def make_pipeline(job: Job) -> "Pipeline":
+    """The networks of a job. Raises PoseError."""
+    import cv2
+
+    from pose.pipeline import Pipeline
+    from pose.system.progress import hidden_progress
+    from pose_apps.support.intrinsics import read_intrinsics
+
+    cv2.setNumThreads(1)  # the other cores are other workers'
+    intrinsics = None if job.run.intrinsics is None else read_intrinsics(job.run.intrinsics)
+    with hidden_progress(True):
+        return Pipeline(job.pipeline, intrinsics=intrinsics)
+
+
+def _told(
+    tell: Callable[[int], None],
+) -> "Callable[[Iterable[FrameResult], Source, str], Iterator[FrameResult]]":
+    """Gives results on, and says now and then how many there were."""
+
+    def shown(results: "Iterable[FrameResult]", source: Any, what: str) -> "Iterator[FrameResult]":
+        count, last = 0, time.monotonic()
+        for result in results:
+            count += what == "poses"
+            if (now := time.monotonic()) - last > TELL_SECONDS:
+                tell(count)
+                count, last = 0, now
+            yield result
+        tell(count)
+
+    return shown
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,222 @@
+"""`pose-batch`, as a user calls it, on short real clips."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from batch_results import lines_of, results_of
+from pose_apps.batch.command import BatchConfig, default_workers, main, make_job
+from pose_apps.run import RunConfig
+from pose_apps.run import main as run_main
+
+from pose.config import PipelineConfig
+
+pytestmark = pytest.mark.usefixtures("at_hand")
+QUICK = ("--formats", "json,npz", "--workers", "1")
+
+
+@pytest.fixture
+def clips(videos, short_clip, tmp_path) -> Path:
+    """A folder with two good clips and a bad one."""
+    short_clip(videos / "dance.mp4", tmp_path / "in" / "dance.mp4", 0.3)
+    short_clip(videos / "squats.mp4", tmp_path / "in" / "day" / "squats.mp4", 0.3)
+    (tmp_path / "in" / "bad.mp4").write_text("no video")
+    return tmp_path / "in"
+
+
+@pytest.fixture
+def batch(tiny_lifter, tmp_path):
+    def call(*arguments: object) -> int:
+        return main([*map(str, arguments), "--out", str(tmp_path / "out"), "--lifter", str(tiny_lifter)])
+
+    return call
+
+
+def test_every_clip_has_what_pose_run_gives_and_a_line(clips, batch, tmp_path, tiny_lifter, capsys):
+    assert batch(clips, "--workers", "2") == 1  # one is bad
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert "3 clips, " in said.out
+    assert "1 failed" in said.out
+    assert "bad.mp4: not a video" in said.out
+    lines = lines_of(tmp_path / "out")
+    assert {name: line["status"] for name, line in lines.items()} == {
+        "bad": "failed",
+        "dance": "ok",
+        "day/squats": "ok",
+    }
+    for name, clip in (("dance", clips / "dance.mp4"), ("day/squats", clips / "day" / "squats.mp4")):
+        alone = tmp_path / "alone" / name
+        call = ["--video", str(clip), "--out", str(alone), "--lifter", str(tiny_lifter), "--threads", "1"]
+        assert run_main([*call, "--quiet"]) == 0
+        assert results_of(tmp_path / "out" / name) == results_of(alone)
+        document = json.loads((alone / "poses.json").read_text())
+        assert lines[name]["frames"] == len(document["frames"])
+        assert lines[name]["people"] == 1
+        assert lines[name]["outputs"] == [f"{name}/{file}" for file in ("poses.json", "poses.npz", "overlay.mp4")]
+    assert not (tmp_path / "out" / "bad").exists()
+
+
+def test_again_does_only_what_is_missing_or_changed(clips, batch, tmp_path, short_clip, videos, capsys):
+    (clips / "bad.mp4").unlink()
+    out = tmp_path / "out"
+    assert batch(clips, *QUICK) == 0
+    first, states = results_of(out), {path: path.stat().st_mtime_ns for path in out.rglob("poses.*")}
+
+    def written_anew():
+        return sorted(
+            str(path.relative_to(out)) for path in out.rglob("poses.*") if path.stat().st_mtime_ns != states.get(path)
+        )
+
+    assert batch(clips, *QUICK) == 0
+    assert "2 of them done before" in capsys.readouterr().out
+    assert written_anew() == []
+    (clips / "dance.mp4").touch()  # the content is what it was
+    (out / "day" / "squats" / "poses.npz").unlink()
+    assert batch(clips, *QUICK) == 0
+    assert written_anew() == ["day/squats/poses.json", "day/squats/poses.npz"]
+    assert lines_of(out)["dance"]["signature"][2] == (clips / "dance.mp4").stat().st_mtime_ns
+    assert lines_of(out)["day/squats"]["cached"] == "everything"
+    assert results_of(out) == first
+    short_clip(videos / "dance.mp4", clips / "dance.mp4", 0.2)
+    states = {path: path.stat().st_mtime_ns for path in out.rglob("poses.*")}
+    assert batch(clips, *QUICK) == 0
+    assert written_anew() == ["dance/poses.json", "dance/poses.npz"]
+    assert batch(clips, *QUICK, "--no-repair") == 0
+    assert {name: line["cached"] for name, line in lines_of(out).items()} == {"dance": "people", "day/squats": "people"}
+
+
+def test_shards_together_do_everything(clips, batch, tmp_path, capsys):
+    (clips / "bad.mp4").unlink()
+    for index in range(2):
+        assert batch(clips, *QUICK, "--shard", f"{index}/2") == 0
+    capsys.readouterr()
+    assert batch(clips, *QUICK) == 0
+    assert "2 of them done before" in capsys.readouterr().out
+
+
+def test_a_clip_that_is_cut_short_keeps_what_comes_before_and_is_listed(videos, short_clip, batch, tmp_path, capsys):
+    """The index in front and the end missing, as a download that broke off leaves it."""
+    clip = short_clip(videos / "dance.mp4", tmp_path / "in" / "dance.mp4", 1.0, front=True)
+    clip.write_bytes(clip.read_bytes()[: clip.stat().st_size * 2 // 3])
+    assert batch(clip, *QUICK) == 1
+    line = lines_of(tmp_path / "out")["dance"]
+    assert line["status"] == "failed"
+    assert line["error"].endswith("; the results hold what comes before")
+    assert line["outputs"] == ["dance/poses.json", "dance/poses.npz"]
+    assert line["frames"] > 5
+
+
+def test_the_time_limit_ends_a_clip_and_not_the_call(videos, clips, batch, tmp_path, capsys):
+    (clips / "walk.mp4").symlink_to(videos / "walk-by.mp4")
+    assert batch(clips / "walk.mp4", *QUICK, "--time-limit", "0.5") == 1
+    line = lines_of(tmp_path / "out")["walk"]
+    assert line["error"] == "took longer than the time limit of 0.5 s"
+    assert not (tmp_path / "out" / "walk").exists() or not results_of(tmp_path / "out" / "walk")
+
+
+def children(process: int) -> list[int]:
+    """Workers of a pose-batch: they run Python's spawn."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            if int(stat.read_text().rpartition(")")[2].split()[1]) == process:
+                command = (stat.parent / "cmdline").read_bytes()
+                found += [int(stat.parent.name)] if b"spawn_main" in command else []
+        except OSError:
+            continue
+    return found
+
+
+def alive(process: int) -> bool:
+    stat = Path(f"/proc/{process}/stat")
+    try:
+        return stat.read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def waited_for(condition, seconds: float = 120.0):
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return value
+
+
+@pytest.fixture
+def started(command_line, weights_dir, tiny_lifter, tmp_path):
+    def start(*arguments: object) -> subprocess.Popen:
+        words = command_line("batch", *arguments, "--out", tmp_path / "out", "--lifter", tiny_lifter)
+        environment = {**os.environ, "POSE_WEIGHTS_DIR": str(weights_dir)}
+        return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    return start
+
+
+def test_a_worker_that_is_killed_costs_one_attempt(videos, started, tmp_path):
+    process = started(videos / "dance.mp4", *QUICK, "--end", 3)
+    worker = waited_for(lambda: list((tmp_path / "out").glob("dance/.new-*")) and children(process.pid))[0]
+    os.kill(worker, signal.SIGKILL)
+    _, errors = process.communicate(timeout=200)
+    assert (process.returncode, errors) == (0, "")
+    line = lines_of(tmp_path / "out")["dance"]
+    assert (line["status"], line["attempts"], line["frames"]) == ("ok", 2, 90)
+    assert sorted(path.name for path in (tmp_path / "out" / "dance").iterdir()) == ["poses.json", "poses.npz"]
+
+
+def test_ctrl_c_keeps_what_is_finished_and_no_worker_stays(videos, clips, started, tmp_path):
+    (clips / "bad.mp4").unlink()
+    (clips / "day" / "squats.mp4").unlink()
+    process = started(clips, videos / "walk-by.mp4", *QUICK, "--workers", "2")
+    waited_for(lambda: (tmp_path / "out" / "manifest.jsonl").exists())
+    workers = children(process.pid)
+    assert workers
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors == "interrupted: 1 of 2 clips finished and kept; the same call does the others\n"
+    waited_for(lambda: not any(map(alive, workers)))
+    assert list(lines_of(tmp_path / "out")) == ["dance"]
+
+
+def test_a_folder_without_clips_is_one_line(batch, tmp_path, capsys):
+    (tmp_path / "empty").mkdir()
+    assert batch(tmp_path / "empty") == 2
+    assert "no clips in" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "no clips: name files, folders"),
+        (["none.mp4"], "none.mp4: no such file or folder"),
+        (["{clips}", "--shard", "3/3"], "--shard: 3/3 is no shard"),
+        (["{clips}", "--formats", "xml"], "'xml' is unknown"),
+        (["{clips}", "--workers", "0"], "workers: 0 is out of range"),
+        (["{clips}", "--address", "auto"], "--address: is of a Ray cluster; add --engine ray"),
+        (["{clips}", "--max-peple", "3"], "did you mean --max-people?"),
+    ],
+)
+def test_a_wrong_call_is_one_line(arguments, words, clips, batch, tmp_path, capsys):
+    assert batch(*(word.format(clips=clips) for word in arguments)) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert words in said.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_workers_are_what_cores_and_memory_allow(tmp_path, tiny_lifter, monkeypatch):
+    config = PipelineConfig(lifter=str(tiny_lifter), threads=2)
+    job = make_job(tmp_path, BatchConfig(out=str(tmp_path)), RunConfig(), config)
+    monkeypatch.setattr("pose_apps.support.resources.available_cores", lambda: 8)
+    monkeypatch.setattr("pose_apps.support.resources.available_megabytes", lambda: 64_000.0)
+    assert default_workers(job) == 4
+    monkeypatch.setattr("pose_apps.support.resources.available_megabytes", lambda: 2_000.0)
+    assert default_workers(job) == 2
+    monkeypatch.setattr("pose_apps.support.resources.available_megabytes", lambda: 100.0)
+    assert default_workers(job) == 1

@@ -1,0 +1,235 @@
+"""Which clips, whose shard, who does what next, and what is written down."""
+
+import json
+import multiprocessing
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pose_apps.batch.clips import Clip, find_clips, read_shard, shard_of
+from pose_apps.batch.manifest import Line, Manifest
+from pose_apps.batch.report import table
+from pose_apps.batch.schedule import Event, Schedule, StartError
+from pose_apps.batch.work import Answer, Task
+
+from pose.errors import PoseError, UsageError
+
+
+def touch(folder, *names):
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(b"x")
+
+
+def names(inputs, out):
+    return [clip.name for clip in find_clips([str(one) for one in inputs], out)]
+
+
+def test_a_folder_means_its_videos_at_any_depth_and_its_folders_of_pictures(tmp_path):
+    touch(
+        tmp_path / "in", "a.mp4", "notes.doc", ".hidden.mp4", "day/b.MOV", "day/2/c.mkv", "frames/1.png", "frames/2.png"
+    )
+    touch(tmp_path / "in", ".git/x.mp4", "a/poses.json", "a/overlay.mp4", "day/cover.jpg")
+    assert names([tmp_path / "in"], tmp_path / "out") == ["a", "day/b", "day/2/c", "frames"]
+
+
+def test_the_folder_of_results_holds_no_clips(tmp_path):
+    touch(tmp_path, "a.mp4", "out/a/overlay.mp4")
+    assert names([tmp_path], tmp_path / "out") == ["a"]
+
+
+def test_files_globs_lists_and_addresses(tmp_path):
+    touch(tmp_path, "x/a.mp4", "x/b.mp4", "y/c.mp4")
+    (tmp_path / "list.txt").write_text(
+        "# mine\nx/a.mp4\n\ny/*.mp4\nhttp://example.org/films/walk.mp4?key=1\ngone.mp4\n"
+    )
+    clips = find_clips([str(tmp_path / "x" / "*.mp4"), str(tmp_path / "list.txt")], tmp_path / "out")
+    assert [clip.name for clip in clips] == ["a", "b", "c", "walk", "gone"]
+    assert [clip.signature() is None for clip in clips] == [False, False, False, True, True]
+
+
+def test_no_two_clips_share_a_folder(tmp_path):
+    touch(tmp_path, "x/a.mp4", "x/a.mov", "y/a.mp4", "y/A.mp4", "y/b.mp4")
+    found = names([tmp_path / "x", tmp_path / "y"], tmp_path / "out")
+    assert len({name.lower() for name in found}) == 5
+    assert found[-1] == "b"
+    assert found[0] == "a-mov"
+    assert found == names([tmp_path / "x", tmp_path / "y"], tmp_path / "out")
+
+
+@pytest.mark.parametrize("given", ["none.mp4", "none/*.mp4"])
+def test_an_input_that_is_not_there_is_one_line(given, tmp_path):
+    with pytest.raises(UsageError, match=r"none.*(no such file or folder|nothing matches)"):
+        find_clips([str(tmp_path / given)], tmp_path / "out")
+
+
+@given(st.sets(st.text(min_size=1, max_size=8), max_size=30), st.integers(1, 9))
+def test_every_clip_is_in_one_shard_whatever_others_there_are(texts, count):
+    clips = [Clip(f"/{text}", text) for text in sorted(texts)]
+    shards = [shard_of(clips, (index, count)) for index in range(count)]
+    assert sorted((clip for shard in shards for clip in shard), key=lambda clip: clip.name) == clips
+    for index, shard in enumerate(shards):
+        assert shard_of(clips[::2], (index, count)) == [clip for clip in clips[::2] if clip in shard]
+
+
+@pytest.mark.parametrize("text", ["1", "2/2", "-1/2", "a/b", "1/0", "/", "0/2/3"])
+def test_what_is_no_shard_is_one_line(text):
+    with pytest.raises(UsageError, match="is no shard; give i/n"):
+        read_shard(text)
+
+
+def line(name, status="ok", **more):
+    return Line(path=f"/{name}.mp4", name=name, key="k", status=status, **more)
+
+
+def test_a_manifest_has_one_line_a_clip_and_the_last_one_counts(tmp_path):
+    manifest = Manifest(tmp_path, None)
+    with manifest.writing():
+        manifest.add(line("a", "failed", error="no\nvideo"))
+        manifest.add(line("b"))
+        manifest.add(line("a", frames=7))
+        assert len(manifest.path.read_text().splitlines()) == 3
+    assert [json.loads(text)["name"] for text in manifest.path.read_text().splitlines()] == ["a", "b"]
+    assert Manifest(tmp_path, None).lines["a"] == line("a", frames=7)
+
+
+def test_half_a_line_alone_does_not_spoil_the_next(tmp_path):
+    manifest = Manifest(tmp_path, None)
+    manifest.path.write_text('{"path": "/c.mp4", "na')
+    with manifest.writing():
+        manifest.add(line("a"))
+    assert list(Manifest(tmp_path, None).lines) == ["a"]
+
+
+@pytest.mark.parametrize("torn", ['{"path": "/c.mp4", "na', "null", "[]", '{"name": 3}', "\x00\xff"])
+def test_half_a_line_and_other_peoples_lines_are_left_out(torn, tmp_path):
+    first = Manifest(tmp_path, None)
+    with first.writing():
+        first.add(line("a"))
+    with first.path.open("a") as file:
+        file.write(torn)  # the process was killed here
+    manifest = Manifest(tmp_path, None)
+    assert list(manifest.lines) == ["a"]
+    with manifest.writing():
+        manifest.add(line("b"))
+    assert list(Manifest(tmp_path, None).lines) == ["a", "b"]
+
+
+def test_shards_write_files_of_their_own_and_know_of_each_other(tmp_path):
+    for index in range(2):
+        manifest = Manifest(tmp_path, (index, 2))
+        with manifest.writing():
+            manifest.add(line(f"clip{index}"))
+    assert sorted(path.name for path in tmp_path.glob("*.jsonl")) == ["manifest-0-of-2.jsonl", "manifest-1-of-2.jsonl"]
+    assert sorted(Manifest(tmp_path, None).lines) == ["clip0", "clip1"]
+
+
+def _hold(folder, ready, done):
+    with Manifest(folder, None).writing():
+        ready.set()
+        done.wait(60)
+
+
+def test_two_calls_do_not_write_one_manifest(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    ready, done = context.Event(), context.Event()
+    process = context.Process(target=_hold, args=(tmp_path, ready, done), daemon=True)
+    process.start()
+    try:
+        assert ready.wait(60)
+        with pytest.raises(PoseError, match="another pose-batch works here"), Manifest(tmp_path, None).writing():
+            pass
+        with Manifest(tmp_path, (0, 2)).writing():
+            pass  # a shard is another file
+    finally:
+        done.set()
+        process.join(60)
+    with Manifest(tmp_path, None).writing():
+        pass
+
+
+class Fake:
+    """An engine in which what workers do is written down beforehand. script: name -> what happens each time."""
+
+    def __init__(self, workers, script):
+        self.script = {name: list(steps) for name, steps in script.items()}
+        self.queue = [Event(worker, "ready") for worker in range(workers)]
+        self.given, self.now, self.hanging = [], 0.0, {}
+
+    def give(self, worker, task):
+        assert worker not in self.hanging
+        self.given.append(task.clip.name)
+        step = self.script[task.clip.name].pop(0)
+        if step == "hang":
+            self.hanging[worker] = task
+        elif step == "die":
+            self.queue += [Event(worker, "died", "killed"), Event(worker, "ready")]
+        else:
+            done = Line(path="", name=task.clip.name, key=None, status="ok", attempts=task.attempts)
+            done = done if step == "ok" else replace(done, status="failed", error=step)
+            self.queue.append(Event(worker, "done", Answer(done, again=step == "bug")))
+
+    def events(self, timeout):
+        self.now += timeout
+        queue, self.queue = self.queue, []
+        yield from queue
+
+    def kill(self, worker):
+        del self.hanging[worker]
+        self.queue += [Event(worker, "died", "killed"), Event(worker, "ready")]
+
+    def close(self):
+        pass
+
+
+def outcome(script, workers=2, retries=1, time_limit=10.0):
+    engine = Fake(workers, script)
+    tasks = [Task(Clip(f"/{name}", name)) for name in script]
+    schedule = Schedule(engine, tasks, time_limit=time_limit, retries=retries, clock=lambda: engine.now)
+    lines = {one.name: (one.status, one.error, one.attempts) for one in schedule.lines()}
+    assert sorted(lines) == sorted(script)
+    return lines, engine
+
+
+def test_every_clip_gets_a_line_and_no_failure_stops_the_others():
+    lines, engine = outcome({"a": ["ok"], "b": ["no video"], "c": ["die", "ok"], "d": ["bug", "ok"], "e": ["ok"]})
+    assert lines == {
+        "a": ("ok", None, 1),
+        "b": ("failed", "no video", 1),
+        "c": ("ok", None, 2),
+        "d": ("ok", None, 2),
+        "e": ("ok", None, 1),
+    }
+    assert engine.given.count("b") == 1, "a bad clip is bad the second time, too"
+
+
+@pytest.mark.parametrize("retries", [0, 1, 3])
+def test_a_clip_that_kills_its_workers_is_given_up(retries):
+    lines, _ = outcome({"a": ["die"] * (retries + 1), "b": ["ok"]}, retries=retries)
+    assert lines == {"a": ("failed", "killed", retries + 1), "b": ("ok", None, 1)}
+
+
+def test_a_clip_that_takes_too_long_is_ended_and_its_worker_goes_on():
+    lines, _ = outcome({"a": ["hang"], "b": ["ok"], "c": ["ok"]}, workers=1)
+    assert lines["a"] == ("failed", "took longer than the time limit of 10 s", 1)
+    assert lines["c"] == ("ok", None, 1)
+
+
+def test_workers_that_never_begin_end_the_call():
+    engine = Fake(1, {})
+    engine.events = lambda timeout: iter([Event(0, "died", "no memory")])
+    with pytest.raises(StartError, match="no memory"):
+        list(Schedule(engine, [Task(Clip("/a", "a"))], time_limit=1, retries=0).lines())
+
+
+def test_the_table_lists_everything_or_what_failed(tmp_path):
+    lines = [line("a", frames=10, people=2, seconds=1.0), line("b", "failed", error="no video")]
+    assert table(lines, already=1, manifest=tmp_path).splitlines() == [
+        "clip   frames people        s",
+        "b           0      0      0.0  failed: no video",
+        "a          10      2      1.0",
+        f"2 clips, 10 frames, 1 of them done before, 1 failed; {tmp_path}",
+    ]
+    many = table([line(f"clip{n}") for n in range(100)] + lines[1:], already=0, manifest=tmp_path)
+    assert len(many.splitlines()) == 3
