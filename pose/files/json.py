@@ -5,14 +5,15 @@ times faster than `json.dumps` and with fixed decimals: px 0.01, score 0.001, me
 """
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
+from pose.errors import PoseError
 from pose.files.run_info import RunInfo
 from pose.files.writer import PartFile, WriterContext
 from pose.skeletons import H36M17
-from pose.system.whole_file import file_errors
 from pose.types import FrameResult
 
 FORMAT_NAME = "pose-run"
@@ -28,14 +29,18 @@ SCHEMA_PATH = Path(__file__).with_name("poses.schema.json")
 
 
 class JsonWriter(WriterContext):
-    """Writes `poses.json`. Implements `ResultWriter`."""
+    """Writes `poses.json`. Implements `ResultWriter`.
 
-    def __init__(self, path: Path, info: RunInfo) -> None:
+    The file is a whole document at any time, which says of itself that it is not complete.
+    """
+
+    def __init__(self, path: Path, info: RunInfo, part: Path | None = None) -> None:
+        """part: the name under which it grows; by default a hidden one beside `path`."""
         self._frames = 0
         self._people = PeopleJson(len(info.skeleton))
         head = json.dumps({"format": FORMAT_NAME, "version": FORMAT_VERSION, **info.to_dict()}, allow_nan=False)
-        self._part = PartFile(path)
-        self._end = 0  # where the last whole piece ends: an interrupt may come in the middle of a write
+        self._part = PartFile(path, part)
+        self._end = 0  # where the last whole piece ends
         self._append(f'{head[:-1]},\n"frames": [')
 
     def write(self, result: FrameResult) -> None:
@@ -44,23 +49,65 @@ class JsonWriter(WriterContext):
         self._frames += 1
 
     def close(self, complete: bool = True) -> None:
-        if self._part.file.closed:
+        """As `ResultWriter`; where only the end could not be written, what is there has its name all the same."""
+        if self._part.closed:
             return
-        with file_errors(self._part.target):
-            self._part.file.seek(self._end)
-            self._part.file.truncate()
-        self._append(f'\n],\n"complete": {"true" if complete else "false"}}}\n')
+        try:
+            self._part.write_end(self._end, _tail(complete))
+        except PoseError:
+            self._restore()
+            self._part.commit()
+            raise
         self._part.commit()
 
     def abort(self) -> None:
-        if not self._part.file.closed:
+        if not self._part.closed:
             self._part.discard()
 
     def _append(self, text: str) -> None:
         data = text.encode()
-        with file_errors(self._part.target):
-            self._part.file.write(data)
+        try:
+            self._part.write_end(self._end, data + _tail(complete=False))
+        except PoseError:
+            self._restore()
+            raise
         self._end += len(data)
+
+    def _restore(self) -> None:
+        """The end as it was before a write that failed; there is room for it, as there was before."""
+        with suppress(PoseError):
+            self._part.write_end(self._end, _tail(complete=False))
+
+
+def _tail(complete: bool) -> bytes:
+    return b'\n],\n"complete": %s}\n' % (b"true" if complete else b"false")
+
+
+def mend_json(path: Path) -> int:
+    """Make a whole document of one whose writer was killed, maybe within a write; how many frames it holds.
+
+    Raises OSError. Without any frame the file stays as it is.
+    """
+    place = end = frames = 0
+    with path.open("r+b") as file:
+        for line in file:
+            if line.startswith(b'{"index":') and line.endswith(b"\n"):
+                end, frames = place + len(line.rstrip(b",\n")), frames + 1
+            place += len(line)
+        if end:
+            file.seek(end)
+            file.write(_tail(complete=False))
+            file.truncate()
+    return frames
+
+
+def read_head(path: Path) -> RunInfo:
+    """What a document says about its run, whether it is whole or not.
+
+    Raises OSError, KeyError, TypeError or ValueError.
+    """
+    with path.open("rb") as file:
+        return RunInfo.from_dict(json.loads(file.readline().rstrip(b",\n") + b"}"))
 
 
 class PeopleJson:

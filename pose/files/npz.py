@@ -1,15 +1,19 @@
 """`poses.npz`: the results of a run as arrays, one row for each person and frame. docs/outputs.md lists the keys.
 
-While the run lasts every array grows in a nameless temporary file beside the target, so memory stays flat and nothing
-is left if the process dies. `close` puts the headers before them and zips them, uncompressed as `numpy.savez` does:
-noisy floats hardly shrink, and the file opens at once.
+While the run lasts every array grows in a temporary file of its own, so memory stays flat: in a nameless one beside
+the target, of which nothing is left if the process dies, or in a named one, of which the rest can be made later.
+`close` puts the headers before them and zips them, uncompressed as `numpy.savez` does: noisy floats hardly shrink, and
+the file opens at once.
 """
 
 import json
 import math
+import os
 import tempfile
 import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 from typing import IO
 
@@ -17,50 +21,75 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.files.run_info import RunInfo
-from pose.files.writer import WriterContext, close_scratch
+from pose.files.writer import WriterContext, close_scratch, write_all
 from pose.skeletons import H36M17
 from pose.system.whole_file import file_errors, whole_file
 from pose.types import FrameResult
 
 FORMAT_VERSION = 1
 _CHUNK_BYTES = 1 << 18
+_HEADS = 1 << 16  # bytes that headers and constants take, at most
 _PER_FRAME = ("timestamps", "frames")
 
 
 class _Spool:
-    """An array whose first axis grows in a file."""
+    """An array whose first axis grows in a file. rows: whole ones that are there."""
 
-    def __init__(self, folder: Path, dtype: str, row: tuple[int, ...]) -> None:
+    def __init__(self, folder: Path, dtype: str, row: tuple[int, ...], path: Path | None) -> None:
+        """path: of a named file, which is continued if it is there; None makes a nameless one in `folder`."""
         self.dtype = np.dtype(dtype)
         self.row = row
-        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - lives as long as the writer
+        self.row_bytes = math.prod(row) * self.dtype.itemsize
+        self._path = path
+        if path is None:
+            self._file: FileIO = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - lives as long as the writer
+        else:
+            self._file = path.open("r+b" if path.exists() else "w+b", buffering=0)
 
-    def append(self, rows: NDArray[np.generic]) -> None:
+    @property
+    def rows(self) -> int:
+        return self._file.seek(0, os.SEEK_END) // self.row_bytes
+
+    def write(self, first: int, rows: NDArray[np.generic]) -> None:
+        """Make `rows` those from row `first` on."""
         assert rows.shape[1:] == self.row, (rows.shape, self.row)
-        self._file.write(rows.astype(self.dtype).tobytes())
+        write_all(self._file, first * self.row_bytes, rows.astype(self.dtype).tobytes())
+
+    def read(self, rows: int) -> NDArray[np.generic]:
+        """The first `rows` rows."""
+        self._file.seek(0)
+        return np.frombuffer(self._file.read(rows * self.row_bytes), self.dtype).reshape(rows, *self.row)
 
     def copy_to(self, stream: IO[bytes], rows: int) -> None:
         """Write the first `rows` rows as an .npy file."""
-        shape = (rows, *self.row)
-        header = {"descr": self.dtype.str, "fortran_order": False, "shape": shape}
+        header = {"descr": self.dtype.str, "fortran_order": False, "shape": (rows, *self.row)}
         np.lib.format.write_array_header_1_0(stream, header)
         self._file.seek(0)
-        left = math.prod(shape) * self.dtype.itemsize
+        left = rows * self.row_bytes
         while left:
             chunk = self._file.read(min(left, _CHUNK_BYTES))
             assert chunk, "a spool is shorter than its count"
             stream.write(chunk)
             left -= len(chunk)
 
-    def close(self) -> None:
+    def free(self) -> None:
+        """Nobody will read it any more: a nameless file is gone now, and its place on the disk free."""
+        if self._path is None:
+            self.close()
+
+    def close(self, remove: bool = False) -> None:
         close_scratch(self._file)
+        if remove and self._path is not None:
+            self._path.unlink(missing_ok=True)
 
 
 class NpzWriter(WriterContext):
     """Writes `poses.npz`. Implements `ResultWriter`."""
 
-    def __init__(self, path: Path, info: RunInfo) -> None:
+    def __init__(self, path: Path, info: RunInfo, scratch: Path | None = None) -> None:
+        """scratch: a folder for named files. What a writer left in it is continued; it stays where `close` fails."""
         self._path = path
+        self._scratch = scratch
         self._info = info
         self._open = True
         self._whole = (0, 0)  # frames and rows that all arrays have: an interrupt may come between two arrays
@@ -82,17 +111,39 @@ class NpzWriter(WriterContext):
             "exchanged": ("|b1", (2,)),
         }
         with file_errors(path):
-            self._spools = {name: _Spool(path.parent, dtype, row) for name, (dtype, row) in layout.items()}
+            if scratch is not None:
+                scratch.mkdir(exist_ok=True)
+            self._spools = {
+                name: _Spool(path.parent, dtype, row, None if scratch is None else scratch / name)
+                for name, (dtype, row) in layout.items()
+            }
+            self.keep_first(min(self._spools[name].rows for name in _PER_FRAME))
+
+    @property
+    def frames(self) -> int:
+        """How many were written."""
+        return self._whole[0]
+
+    @property
+    def bytes(self) -> int:
+        """How much room `close` needs, beside the named files."""
+        frames, rows = self._whole
+        counts = ((frames if name in _PER_FRAME else rows, spool) for name, spool in self._spools.items())
+        return _HEADS + sum(count * spool.row_bytes for count, spool in counts)
+
+    def keep_first(self, frames: int) -> None:
+        """Forget all but the first `frames` frames. Of a frame its people are written first, and then itself."""
+        rows = min(spool.rows for name, spool in self._spools.items() if name not in _PER_FRAME)
+        last = self._spools["frames"].read(frames)[-1:]
+        of_rows = self._spools["frame_index"].read(rows)
+        self._whole = frames, int(np.searchsorted(of_rows, last, side="right")[0]) if frames else 0
 
     def write(self, result: FrameResult) -> None:
         people, poses = result.people, result.poses
         n = len(people)
-        rows: dict[str, NDArray[np.generic]] = {
-            "timestamps": np.array([result.time]),
-            "frames": np.array([result.index]),
-        }
+        rows: dict[str, NDArray[np.generic]] = {}
         if n:
-            rows |= {
+            rows = {
                 "frame_index": np.full(n, result.index),
                 "time": np.full(n, result.time),
                 "id": people.ids,
@@ -105,10 +156,11 @@ class NpzWriter(WriterContext):
                 "sigma": poses.sigma,
                 "exchanged": poses.exchanged,
             }
+        rows |= {"timestamps": np.array([result.time]), "frames": np.array([result.index])}
+        frames, people_rows = self._whole
         with file_errors(self._path):
             for name, values in rows.items():
-                self._spools[name].append(values)
-        frames, people_rows = self._whole
+                self._spools[name].write(frames if name in _PER_FRAME else people_rows, values)
         self._whole = frames + 1, people_rows + n
 
     def close(self, complete: bool = True) -> None:
@@ -120,17 +172,26 @@ class NpzWriter(WriterContext):
                 for name, spool in self._spools.items():
                     with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
                         spool.copy_to(stream, frames if name in _PER_FRAME else rows)
-                    spool.close()
+                    spool.free()
                 for name, value in _constants(self._info, complete).items():
                     with archive.open(f"{name}.npy", "w") as stream:
                         np.lib.format.write_array(stream, value, allow_pickle=False)
-        finally:
             self.abort()
+        finally:
+            self._release(remove=False)
 
     def abort(self) -> None:
+        self._release(remove=True)
+
+    def _release(self, remove: bool) -> None:
+        if not self._open:
+            return
         self._open = False
         for spool in self._spools.values():
-            spool.close()
+            spool.close(remove)
+        if remove and self._scratch is not None:
+            with suppress(OSError):
+                self._scratch.rmdir()
 
 
 def _constants(info: RunInfo, complete: bool) -> Mapping[str, NDArray[np.generic]]:

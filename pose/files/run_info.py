@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Self
+
+import numpy as np
 
 from pose.camera import Camera
-from pose.skeletons import H36M17, Skeleton
+from pose.skeletons import H36M17, SKELETONS, Skeleton
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,24 @@ class RunInfo:
     models: tuple[ModelInfo, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     created_by: str = field(default_factory=_created_by)
+
+    @classmethod
+    def from_dict(cls, head: Mapping[str, Any]) -> Self:
+        """The inverse of `to_dict`, to its decimals. Raises KeyError, TypeError or ValueError for anything else."""
+        source, camera = head["source"], head["camera"]
+        return cls(
+            source=str(source["name"]),
+            fps=float(source["fps"]),
+            camera=Camera(
+                np.array(camera["intrinsics"], np.float64),
+                camera["status"] == "known",
+                (int(source["width"]), int(source["height"])),
+            ),
+            skeleton=SKELETONS[head["skeletons"]["keypoints"]["name"]],
+            models=tuple(ModelInfo(model["role"], model["name"], model["sha256"]) for model in head["models"]),
+            settings=head["settings"],
+            created_by=str(head["created_by"]),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The head of `poses.json`, of plain values."""

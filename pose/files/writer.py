@@ -1,6 +1,7 @@
 """The life of a result file: written under a temporary name, renamed when it is whole."""
 
 from contextlib import AbstractContextManager, suppress
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Protocol, Self
@@ -29,23 +30,42 @@ class ResultWriter(AbstractContextManager["ResultWriter"], Protocol):
 class PartFile:
     """A file that gets its real name only when it is whole.
 
-    It grows beside `target` under a hidden name; `commit` renames it over `target`, `discard` removes it.
+    It grows under another name, `part`, by default a hidden one beside `target`; `commit` renames it over `target`,
+    `discard` removes it. Nothing waits in memory to be written.
     """
 
-    def __init__(self, target: Path) -> None:
+    def __init__(self, target: Path, part: Path | None = None) -> None:
         self.target = target
-        self._whole = WholeFile(target)
+        self._part = part or WholeFile(target).path
         with file_errors(target):
-            self.file = self._whole.path.open("wb")
+            self._file: FileIO = self._part.open("wb", buffering=0)
+
+    @property
+    def closed(self) -> bool:
+        return self._file.closed
+
+    def write_end(self, place: int, data: bytes) -> None:
+        """Make `data`, from byte `place` on, the end of the file. Raises PoseError when the disk cannot take it."""
+        with file_errors(self.target):
+            write_all(self._file, place, data)
+            self._file.truncate(place + len(data))
 
     def commit(self) -> None:
         with file_errors(self.target):
-            self.file.close()
-        self._whole.commit()
+            self._file.close()
+            self._part.replace(self.target)
 
     def discard(self) -> None:
-        close_scratch(self.file)
-        self._whole.discard()
+        close_scratch(self._file)
+        self._part.unlink(missing_ok=True)
+
+
+def write_all(file: FileIO, place: int, data: bytes) -> None:
+    """Write `data` at byte `place` of a file without a buffer. Raises OSError when it could not all be written."""
+    file.seek(place)
+    rest = memoryview(data)
+    while len(rest):
+        rest = rest[file.write(rest) or 0 :]
 
 
 def close_scratch(file: IO[bytes]) -> None:

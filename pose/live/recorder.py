@@ -1,49 +1,60 @@
 """Recording a live loop: the pictures as a video and the poses as `pose-run` writes them."""
 
-import time
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 from pose.errors import PoseError
-from pose.files import JsonWriter, NpzWriter, ResultWriter, RunInfo
+from pose.files import RunInfo
 from pose.live.loop import LiveLoop
-from pose.live.result import LiveResult, Stream
+from pose.live.recording import Recording
+from pose.live.result import LiveResult
 from pose.live.subscriber import Subscriber
 from pose.pipeline import Pipeline
-from pose.types import FrameResult
-from pose.video import VideoWriter
 
-VIDEO = "video.mp4"
-# What a recording holds beside the pictures; `pose-run` can write more.
-POSES: dict[str, Callable[[Path, RunInfo], ResultWriter]] = {"poses.json": JsonWriter, "poses.npz": NpzWriter}
 WAITING_SECONDS = 2.0  # of pictures that may wait for a slow disk
 
 
 class Recorder:
     """Records from now on: `video.mp4`, `poses.json` and `poses.npz`, in a folder of their own.
 
-    The files get their names when they are whole: at `close`, when the loop ends, or when the pictures change their
-    size or the networks are others. Frames are numbered from 0 and begin at second 0. frames, seconds: how much was
-    written; `files` says what of it is there in the end.
+    The files get their names when they are whole: at `close`, when the loop ends, when the disk is full, or when the
+    pictures change their size or the networks are others. done: the recordings that are finished.
     """
 
-    def __init__(self, loop: LiveLoop, parent: Path, *, video: bool = True) -> None:
-        """parent: the folder in which the recording's own is made. video: record the pictures, too.
+    def __init__(self, loop: LiveLoop, parent: Path, *, video: bool = True, anew: bool = False) -> None:
+        """parent: the folder in which the recording's own is made. video: record the pictures, too. anew: where
+        pictures of another size, or other networks, would end it, go on in another folder.
 
-        Raises PoseError when the folder cannot be made.
+        Raises PoseError when nothing can be recorded there.
         """
-        self.folder = new_folder(parent)
-        self.frames, self.seconds = 0, 0.0
-        self._with_video = video
-        self._loop = loop
-        self._stream: Stream | None = None
-        self._video: VideoWriter | None = None
-        self._writers: list[ResultWriter] = []
-        self._begun = 0.0
+        self._loop, self._parent, self._with_video, self._anew = loop, parent, video, anew
+        self._now = self._begin()
+        self.done: list[Recording] = []
         waiting = max(4, round(WAITING_SECONDS * loop.source.fps))
         self._subscriber = Subscriber(loop, self._write, maxlen=waiting, after=self._finish)
+
+    def _begin(self) -> Recording:
+        return Recording(self._parent, self._info_of, video=self._with_video)
+
+    @property
+    def folder(self) -> Path:
+        """Of the recording that runs, or ran last."""
+        return self._now.folder
+
+    @property
+    def files(self) -> dict[str, Path | None]:
+        """Once it is closed: the files in `folder` by name, None where one could not be finished."""
+        return self._now.files
+
+    @property
+    def frames(self) -> int:
+        """How many were written."""
+        return self._now.frames + sum(recording.frames for recording in self.done if recording is not self._now)
+
+    @property
+    def seconds(self) -> float:
+        """From the first to the last frame, in `folder`."""
+        return self._now.seconds
 
     @property
     def problem(self) -> str | None:
@@ -60,63 +71,26 @@ class Recorder:
         self._subscriber.close()
 
     def _write(self, live: LiveResult) -> None:
-        if not self._writers:
-            self._open(live)
-        if live.stream is not self._stream:
-            raise PoseError("the size of the pictures or the networks changed")
-        when = live.result.time - self._begun
-        if self._video is not None:
-            self._video.write(live.image, when)
-        people = replace(live.result.people, index=self.frames, time=when)
-        for writer in self._writers:
-            writer.write(FrameResult(people, live.result.poses))
-        self.frames, self.seconds = self.frames + 1, when
-
-    def _open(self, live: LiveResult) -> None:
-        assert live.stream is not None, "a loop says what its results belong to"
-        self._begun, self._stream = live.result.time, live.stream
-        info = _run_info(self._loop, live.stream.pipeline, live.size)
-        if self._with_video:
-            self._video = VideoWriter(self.folder / VIDEO, live.size, fps=info.fps)
-        for name, writer in POSES.items():
-            self._writers.append(writer(self.folder / name, info))
-
-    @property
-    def files(self) -> dict[str, Path | None]:
-        """Once it is closed: the files by name, None where one could not be finished."""
-        names = [*([VIDEO] if self._with_video else []), *POSES]
-        return {name: path if (path := self.folder / name).is_file() else None for name in names}
+        if self._now.stream not in (None, live.stream):
+            if not self._anew:
+                raise PoseError("the size of the pictures or the networks changed")
+            self.done.append(self._now)
+            self._now.finish()
+            self._now = self._begin()
+        try:
+            self._now.write(live)
+        except PoseError:
+            self._now.cut_short = True
+            raise
 
     def _finish(self) -> None:
-        """Finish each file by itself: where one cannot be, the others are kept. Raises the first error."""
-        problems = []
-        files: list[VideoWriter | ResultWriter] = [*self._writers]
-        if self._video is not None:
-            files.append(self._video)
-        for file in files:
-            try:
-                file.close() if self.frames else file.abort()
-            except PoseError as error:
-                file.abort()
-                problems.append(error)
-        with suppress(OSError):  # not empty
-            self.folder.rmdir()
-        if problems:
-            raise problems[0]
+        if self._now not in self.done:
+            self.done.append(self._now)
+            self._now.finish()
 
-
-def new_folder(parent: Path) -> Path:
-    """A new folder named after the time. Raises PoseError when it cannot be made."""
-    name = time.strftime("live-%Y%m%d-%H%M%S")
-    try:
-        for suffix in ("", *(f"-{number}" for number in range(2, 100))):
-            folder = parent / f"{name}{suffix}"
-            if not folder.exists():
-                folder.mkdir(parents=True)
-                return folder
-    except OSError as error:
-        raise PoseError(f"cannot record into {parent}: {(error.strerror or str(error)).lower()}") from error
-    raise PoseError(f"cannot record into {parent}: too many recordings at a time")
+    def _info_of(self, live: LiveResult) -> RunInfo:
+        assert live.stream is not None, "a loop says what its results belong to"
+        return _run_info(self._loop, live.stream.pipeline, live.size)
 
 
 def _run_info(loop: LiveLoop, pipeline: Pipeline, size: tuple[int, int]) -> RunInfo:

@@ -132,8 +132,8 @@ class Client:
     async def _record(self, on: object) -> None:
         if on is True and self._recording is None:
             try:
-                self._recording = self._recordings.start(self._loop)
-            except PoseError as error:  # no place for it; the poses go on
+                self._recording = await asyncio.to_thread(self._recordings.start, self._loop)
+            except PoseError as error:  # a full disk, a folder that cannot be written
                 await self._socket.send_str(messages.recorded(0, 0.0, [], str(error)))
         elif on is False and self._recording is not None:
             recording, self._recording = self._recording, None

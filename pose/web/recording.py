@@ -3,12 +3,16 @@
 import secrets
 import shutil
 import tempfile
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pose.errors import PoseError
 from pose.live import LiveLoop
 from pose.live.recorder import Recorder
+from pose.system.work_folder import alone_in
 
+PREFIX = "pose-webcam-"
 LONGEST_SECONDS = 600.0
 KEPT = 8  # finished recordings; older ones are deleted
 
@@ -57,13 +61,27 @@ class Recording:
 
 
 class Recordings:
-    """The recordings of one run of a server, in a temporary folder that goes with it."""
+    """The recordings of one run of a server, in a temporary folder that goes with it.
+
+    What a server left that was killed goes when the next one records.
+    """
 
     def __init__(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="pose-webcam-"))
+        self._place = ExitStack()
+        self._folder: Path | None = None
         self._finished: dict[str, Recorded] = {}
 
     def start(self, loop: LiveLoop) -> Recording:
+        """Raises PoseError when nothing can be recorded."""
+        if self._folder is None:
+            _remove_leftovers()
+            try:
+                folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+            except OSError as error:
+                raise PoseError(f"cannot record into {tempfile.gettempdir()}: {error.strerror or error}") from error
+            self._place.callback(shutil.rmtree, folder, ignore_errors=True)
+            self._place.enter_context(alone_in(folder))
+            self._folder = folder
         return Recording(loop, self._folder, LONGEST_SECONDS)
 
     def keep(self, recorded: Recorded) -> None:
@@ -79,4 +97,14 @@ class Recordings:
         return None if found is None else found.files.get(name)
 
     def close(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._place.close()
+        self._folder = None
+
+
+def _remove_leftovers() -> None:
+    """Remove the folders of servers that are no more; nobody can fetch from those."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        if folder.is_dir() and not folder.is_symlink():
+            with alone_in(folder) as alone:
+                if alone:
+                    shutil.rmtree(folder, ignore_errors=True)

@@ -3,6 +3,7 @@
 import importlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -13,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 from pose_apps.webcam.command import main
-from pose_apps.webcam.report import FORMAT, VERSION
+from pose_apps.webcam.report import FORMAT, VERSION, write_report
 from pose_apps.webcam.troubles import Troubles
 
 from pose.config import PipelineConfig
@@ -94,7 +95,7 @@ def test_ctrl_c_finishes_the_recording_and_the_report(command_line, dance, tmp_p
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
     end = time.monotonic() + 120
-    while not any(tmp_path.glob("live-*/.*.part")):
+    while not any(tmp_path.glob("live-*/unfinished-*.json")):
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < end
         time.sleep(0.1)
@@ -123,6 +124,69 @@ def test_a_stream_is_connected_to_when_the_networks_are_loaded(monkeypatch, caps
     assert main(["--headless", "--source", "http://127.0.0.1:9/video"]) == 1
     assert done == ["load", "connect"]
     assert capsys.readouterr().err == "error: cannot read http://127.0.0.1:9/video: connection refused\n"
+
+
+def test_a_recording_that_the_disk_cuts_short_is_a_failure_with_all_that_fits(dance, tmp_path, capsys, room_for):
+    """Of `ulimit -f`; the run itself goes on to its end."""
+    with room_for(60_000):
+        status = main(["--headless", "--source", dance, "--seconds", "6", "--record", "--out", str(tmp_path)])
+    assert status == 1
+    (folder,) = tmp_path.iterdir()
+    assert {path.name for path in folder.iterdir()} - {"video.mp4"} == {"poses.json", "poses.npz"}
+    poses = load_poses(folder / "poses.npz")
+    said = capsys.readouterr()
+    assert re.search(rf"recorded {len(poses)} frames into {folder}(, without video.mp4)?; it ended early: ", said.out)
+    assert "warning: the recording: " in said.err  # while it happens
+    assert said.err.splitlines()[-1].startswith("error: the recording ended early: ")
+    assert "file too large" in said.err.lower()
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "words"),
+    [("", 2, "is a folder; name a file"), ("no/report.json", 2, "no is no folder"), ("full", 1, "File too large")],
+)
+def test_a_report_that_cannot_be_written_is_said_at_the_start(path, status, words, dance, tmp_path, capsys, room_for):
+    with room_for(1000 if path == "full" else 10**9):
+        assert main(["--headless", "--source", dance, "--report", str(tmp_path / path)]) == status
+    said = capsys.readouterr().err
+    assert said.startswith("error: --report: ")
+    assert words in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_report_that_does_not_fit_in_the_end_is_printed(tmp_path, capsys, room_for):
+    with room_for(10), pytest.raises(PoseError, match=r"--report: .*report\.json: File too large"):
+        write_report(tmp_path / "report.json", {"format": FORMAT})
+    assert json.loads(capsys.readouterr().out) == {"format": FORMAT}
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("signal_name", ["SIGHUP", "SIGKILL"])
+def test_a_recording_survives_a_closed_terminal_and_is_finished_after_a_kill(
+    command_line, dance, tmp_path, signal_name, capsys
+):
+    if not hasattr(signal, signal_name):
+        pytest.skip("this system has no such signal")
+    words = command_line("webcam", "--headless", "--loop", "--source", dance, "--record", "--out", tmp_path)
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 120
+    while not any(path.stat().st_size > 50_000 for path in tmp_path.glob("live-*/unfinished-*.json")):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    process.send_signal(getattr(signal, signal_name))
+    process.communicate(timeout=60)
+    (folder,) = tmp_path.glob("live-*")
+    if signal_name == "SIGHUP":
+        assert process.returncode == 130
+    else:
+        assert main(["--headless", "--source", dance, "--seconds", "1", "--out", str(tmp_path)]) == 0
+        assert f"note: the recording {folder} was cut short; finished with" in capsys.readouterr().err
+    assert sorted(path.name for path in folder.iterdir()) == ["poses.json", "poses.npz", "video.mp4"]
+    poses = load_poses(folder / "poses.npz")
+    assert poses.complete == (signal_name == "SIGHUP")
+    assert len(poses) > 5
+    assert abs(len(json.loads((folder / "poses.json").read_text())["frames"]) - len(poses)) <= 1
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,8 @@ def demo(tmp_path, monkeypatch):
     monkeypatch.setattr("pose.live.recorder._run_info", lambda loop, pipeline, size: run_info(H36M17, size))
     source = PushedFrames("test")
     with Display("test") as display, LiveLoop(Pipeline(), source) as loop:
-        window = Window(loop, display, WebcamConfig(out=str(tmp_path)), Extras())
+        config = WebcamConfig(out=str(tmp_path))
+        window = Window(loop, display, config, Extras(loop, config))
         grey = np.linspace(40, 90, SIZE[0], dtype=np.uint8)
         image = np.broadcast_to(grey[None, :, None], (SIZE[1], SIZE[0], 3)).copy()
 

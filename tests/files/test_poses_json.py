@@ -103,7 +103,7 @@ def test_an_interrupt_in_the_middle_of_a_write_leaves_the_frames_before(tmp_path
     path = tmp_path / "poses.json"
     writer = JsonWriter(path, run_info())
     writer.write(random_result(rng, 0, 2))
-    writer._part.file.write(b',\n{"index":1,"ti')  # what a write that Ctrl-C stopped has left
+    writer._part._file.write(b',\n{"index":1,"ti')  # what a write that Ctrl-C stopped has left
     writer.close(complete=False)
     document = json.loads(path.read_text())
     _validate(document)

@@ -85,10 +85,10 @@ def test_an_interrupt_between_two_arrays_drops_the_half_frame(tmp_path, rng, mon
     writer = NpzWriter(path, run_info())
     writer.write(random_result(rng, 0, 2))
 
-    def interrupted(rows):
+    def interrupted(first, rows):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(writer._spools["keypoints"], "append", interrupted)
+    monkeypatch.setattr(writer._spools["keypoints"], "write", interrupted)
     with pytest.raises(KeyboardInterrupt):
         writer.write(random_result(rng, 1, 3))
     writer.close(complete=False)

@@ -1,5 +1,6 @@
 """A recording holds what was seen, in the files that `pose-run` writes, and is finished whatever happens."""
 
+import errno
 import json
 
 import jsonschema
@@ -12,9 +13,10 @@ from pose_fakes import run_info
 from pose.errors import PoseError
 from pose.files import load_poses
 from pose.files.json import SCHEMA_PATH
-from pose.live import LiveLoop, PushedFrames
+from pose.live import LiveLoop, PushedFrames, recording
 from pose.live import recorder as module
 from pose.live.recorder import Recorder
+from pose.live.recording import finish_interrupted
 from pose.video import open_source
 
 
@@ -124,32 +126,46 @@ def test_a_recording_of_frames_that_were_under_way_names_their_networks(source, 
     assert named == [before]
 
 
-def test_a_disk_that_is_full_at_the_end_is_said_and_nothing_is_promised(source, tmp_path, room_for):
+def test_a_disk_that_is_full_at_the_end_costs_what_is_not_on_it_yet(source, tmp_path, room_for):
     with start(source) as loop:
         recorder = Recorder(loop, tmp_path)
-        push_timed(source, range(10))
-        settled(loop, 10)
-        wait_until(lambda: recorder.frames == 10)
+        push_timed(source, range(40))
+        settled(loop, 40)
+        wait_until(lambda: recorder.frames == 40)
         with room_for(300):
             said = close_recorder(recorder)
-    assert said.startswith("nothing was recorded: ")
+    assert said.startswith(f"recorded 40 frames into {recorder.folder}, without poses.npz; it ended early: ")
     assert "File too large" in said
-    assert list(tmp_path.iterdir()) == []
+    assert [frame["index"] for frame in json.loads((recorder.folder / "poses.json").read_text())["frames"]] == [
+        *range(40)
+    ]
+    assert video_frames(recorder.folder) >= 40 - 13  # a fragment of half a second
+    (line,) = finish_interrupted(tmp_path)  # now there is room
+    assert line.endswith("finished with 40 frames: video.mp4, poses.json, poses.npz")
+    assert len(load_poses(recorder.folder / "poses.npz")) == 40
+
+
+def video_frames(folder) -> int:
+    with open_source(str(folder / "video.mp4")) as video:
+        return sum(1 for _ in video)
 
 
 def test_a_file_that_could_not_be_finished_is_named(source, tmp_path, monkeypatch):
-    def full(*_: object, **__: object) -> None:
-        raise PoseError("poses.npz: No space left on device")
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("pose.files.npz.NpzWriter.close", full)
+    monkeypatch.setattr("pose.files.npz._constants", full)
     with start(source) as loop:
         recorder = Recorder(loop, tmp_path)
         push_timed(source, range(10))
         settled(loop, 10)
         said = close_recorder(recorder)
     there = sorted(path.name for path in recorder.folder.iterdir())
-    assert there == ["poses.json", "video.mp4"]
-    assert said == f"recorded 10 frames into {recorder.folder}, without poses.npz: poses.npz: No space left on device"
+    assert there == ["poses.json", "unfinished-poses.npz", "video.mp4"]
+    npz = recorder.folder / "poses.npz"
+    assert said == (
+        f"recorded 10 frames into {recorder.folder}, without poses.npz; it ended early: {npz}: No space left on device"
+    )
 
 
 def test_a_full_disk_ends_the_recording_and_not_the_loop(source, tmp_path, monkeypatch):
@@ -167,7 +183,7 @@ def test_a_full_disk_ends_the_recording_and_not_the_loop(source, tmp_path, monke
 
 
 def test_two_recordings_of_one_second_get_two_folders(source, tmp_path, monkeypatch):
-    monkeypatch.setattr(module.time, "strftime", lambda form: "live-20260102-030405")
+    monkeypatch.setattr(recording.time, "strftime", lambda form: "live-20260102-030405")
     with start(source) as loop:
         recorders = [Recorder(loop, tmp_path) for _ in range(3)]
         push(source, 2)

@@ -6,6 +6,7 @@ import re
 import shutil
 import socket
 import subprocess
+import tempfile
 
 import aiohttp
 import jsonschema
@@ -26,6 +27,8 @@ from web_fakes import (
 from pose.errors import PoseError
 from pose.files import load_poses
 from pose.files.json import SCHEMA_PATH
+from pose.live import LiveLoop, PushedFrames
+from pose.system.work_folder import alone_in
 from pose.web import messages
 from pose.web.jpeg import decode_jpeg
 from pose.web.recording import KEPT, Recorded, Recordings
@@ -414,12 +417,12 @@ def test_recording_that_is_long_enough_ends_by_itself(monkeypatch):
     run(test)
 
 
-def test_old_recordings_are_deleted():
+def test_old_recordings_are_deleted(tmp_path):
     recordings = Recordings()
     try:
         made = []
         for number in range(KEPT + 2):
-            file = recordings._folder / str(number) / "poses.json"
+            file = tmp_path / str(number) / "poses.json"
             file.parent.mkdir()
             file.write_text("{}")
             made.append(Recorded(file.parent, {file.name: file}, 1, 0.0, ""))
@@ -429,6 +432,41 @@ def test_old_recordings_are_deleted():
         assert [recorded.folder.exists() for recorded in made] == kept
     finally:
         recordings.close()
+
+
+def test_a_recording_that_cannot_begin_is_said_and_the_browser_stays(tmp_path, monkeypatch):
+    """As where the folder for temporary files is read-only, or full."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+
+    async def test():
+        async with serving() as browser, browser.live() as live:
+            for _ in range(2):
+                await live.send_str('{"type":"record","on":true}')
+                recorded, _ = await receive(live, "recorded")
+                assert recorded["problem"] == f"cannot record into {tmp_path / 'gone'}: No such file or directory"
+                assert recorded["files"] == []
+            await live.send_str('{"type":"ping","time":1}')
+            await receive(live, "pong")
+
+    run(test)
+
+
+def test_what_a_killed_server_recorded_goes_when_the_next_one_records(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    left, used = tmp_path / "pose-webcam-left", tmp_path / "pose-webcam-used"
+    for folder in (left, used):
+        folder.mkdir()
+        (folder / "poses.json").write_text("{}")
+    recordings = Recordings()
+    try:
+        with alone_in(used):  # another server
+            recordings.start(LiveLoop(FakePipeline(), PushedFrames("test"))).stop()
+        assert not left.exists()
+        assert used.exists()
+        assert len(list(tmp_path.iterdir())) == 2
+    finally:
+        recordings.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["pose-webcam-used"]
 
 
 def test_recording_without_pictures_says_so():

@@ -1,12 +1,34 @@
 """What Ctrl-C does to a run, so that nothing finished is lost."""
 
 import math
+import os
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Self
+
+
+def end_with_the_terminal() -> None:
+    """From now on a terminal that is closed (SIGHUP) ends the program as Ctrl-C does, in good order.
+
+    What is said after that to the terminal is lost, rather than an error. Who starts it with `nohup` has it go on.
+    """
+    hang_up = getattr(signal, "SIGHUP", None)
+    if hang_up is None or signal.getsignal(hang_up) is not signal.SIG_DFL:
+        return
+    terminals = [descriptor for descriptor in (1, 2) if os.isatty(descriptor)]
+
+    def end(number: int, frame: FrameType | None) -> None:
+        signal.signal(hang_up, signal.SIG_IGN)  # the shell may say it again
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for descriptor in terminals:
+            os.dup2(nowhere, descriptor)
+        os.close(nowhere)
+        raise KeyboardInterrupt
+
+    signal.signal(hang_up, end)
 
 
 class Interrupts:

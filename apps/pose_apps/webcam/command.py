@@ -8,6 +8,7 @@ from jsonargparse import ArgumentParser
 from pose.config import PipelineConfig
 from pose.errors import UsageError
 from pose_apps.support.command import parse_arguments, run_command
+from pose_apps.support.interrupts import end_with_the_terminal
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
 from pose_apps.support.status import Status
 from pose_apps.webcam.options import WebcamConfig
@@ -29,6 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parsed = parse_arguments(parser, config_first(argv))
     config, pipeline_config = config_of(WebcamConfig, parsed), config_of(PipelineConfig, parsed)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # finish in good order when the system asks, too
+    end_with_the_terminal()
     if config.web:
         return _serve(config, pipeline_config)
     if config.headless:

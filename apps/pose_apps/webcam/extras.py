@@ -47,17 +47,42 @@ class Sink(Protocol):
 class Extras:
     """What runs beside a loop. sinks: by their option. failures: what was not done as asked; it makes a run fail."""
 
-    def __init__(self) -> None:
+    def __init__(self, loop: "LiveLoop", config: WebcamConfig) -> None:
         self.sinks: dict[str, Sink] = {}
         self.failures: list[str] = []
+        self.recorder: Recorder | None = None
+        self._missing = 0  # in recordings that are finished
+        self._loop, self._folder = loop, Path(config.out)
+
+    def record(self) -> None:
+        """Begin to record. Raises PoseError when it cannot."""
+        from pose.live.recorder import Recorder
+
+        self.recorder = Recorder(self._loop, self._folder, anew=True)
+
+    def stop_recording(self) -> str:
+        """Finish its files; what became of them, in one line that is printed, too. Empty when nothing was recorded."""
+        if self.recorder is None:
+            return ""
+        recorder, self.recorder = self.recorder, None
+        words = close_recorder(recorder)
+        self._missing += recorder.dropped
+        if recorder.problem is not None:
+            self.failures.append(f"the recording ended early: {recorder.problem}")
+        return words
 
     def troubles(self) -> dict[str, str]:
-        """What is wrong now with each sink, empty where nothing is."""
-        return {option: sink.problem or sink.trouble for option, sink in self.sinks.items()}
+        """What is wrong now with each sink and the recording, empty where nothing is."""
+        found = {option: sink.problem or sink.trouble for option, sink in self.sinks.items()}
+        if self.recorder is not None:
+            found["the recording"] = self.recorder.problem or ""
+        return found
 
     def lost(self) -> dict[str, int]:
-        """How much each sink lost."""
-        return {option: sink.lost for option, sink in self.sinks.items()}
+        """How much each sink lost, and of recordings how many frames the disk was too slow for."""
+        lost = {option: sink.lost for option, sink in self.sinks.items()}
+        missing = self._missing + (self.recorder.dropped if self.recorder is not None else 0)
+        return lost | ({"recording": missing} if missing else {})
 
 
 @contextmanager
@@ -66,14 +91,14 @@ def live_extras(loop: "LiveLoop", config: WebcamConfig) -> Iterator[Extras]:
 
     Raises PoseError when something cannot start.
     """
-    extras = Extras()
+    extras = Extras(loop, config)
     with ExitStack() as stack:
         for option, sink in _sinks(loop, config):
             extras.sinks[option] = sink
             stack.callback(_close, option, sink)
+        stack.callback(extras.stop_recording)
         if config.record:
-            recorder = start_recorder(loop, config)
-            stack.callback(lambda: close_recorder(recorder))
+            extras.record()
         yield extras
 
 
@@ -113,25 +138,27 @@ def _close(option: str, sink: Sink) -> None:
         print(f"{option}: {sink.lost} lost", flush=True)
 
 
-def start_recorder(loop: "LiveLoop", config: WebcamConfig) -> "Recorder":
-    """Raises PoseError when it cannot."""
-    from pose.live.recorder import Recorder
+def finish_interrupted_recordings(config: WebcamConfig) -> None:
+    """Finish what a killed run left in --out, and say so."""
+    from pose.live.recording import finish_interrupted
 
-    return Recorder(loop, Path(config.out))
+    for line in finish_interrupted(Path(config.out)):
+        print(f"note: {line}", file=sys.stderr)
 
 
 def close_recorder(recorder: "Recorder") -> str:
     """Finish the files; what became of them, in one line that is printed, too."""
     recorder.close()
-    missing = [name for name, path in recorder.files.items() if path is None]
-    if len(missing) == len(recorder.files):
-        words = "nothing was recorded"
-    else:
-        words = f"recorded {recorder.frames} frames into {recorder.folder}"
-        words += f", without {' and '.join(missing)}" if missing else ""
+    parts = []
+    for recording in recorder.done:
+        missing = [name for name, path in recording.files.items() if path is None]
+        if len(missing) < len(recording.files):
+            part = f"{recording.frames} frames into {recording.folder}"
+            parts.append(part + (f", without {' and '.join(missing)}" if missing else ""))
+    words = f"recorded {'; '.join(parts)}" if parts else "nothing was recorded"
     if recorder.dropped:
         words += f"; {recorder.dropped} are missing: the disk was too slow"
     if recorder.problem is not None:
-        words += f": {recorder.problem}" if missing else f"; it ended early: {recorder.problem}"
+        words += f"; it ended early: {recorder.problem}" if parts else f": {recorder.problem}"
     print(words, flush=True)
     return words

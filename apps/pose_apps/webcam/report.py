@@ -13,17 +13,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TypedDict
 
-from pose.errors import PoseError
+from pose.errors import PoseError, UsageError
 from pose.live import LiveLoop, LiveResult
 from pose.live.result import Stream
 from pose.live.subscriber import Subscriber
-from pose.system.whole_file import write_whole
+from pose.system.whole_file import WholeFile, file_errors, write_whole
 from pose.types import Json
 from pose_apps.support.memory import resident_megabytes
 from pose_apps.webcam.extras import Extras
+from pose_apps.webcam.options import WebcamConfig
 from pose_apps.webcam.troubles import Troubles
 
 FORMAT, VERSION = "pose-webcam-report", 1
+USUAL_BYTES = 4096
 LOOK_SECONDS = 0.5
 SETTLED_SECONDS = 60.0  # after which memory must not grow any more
 
@@ -124,7 +126,7 @@ class Watch:
         if self.extras is not None:
             lost = self.extras.lost()
             for option, trouble in self.extras.troubles().items():
-                self._troubles.look(option, trouble, lost[option])
+                self._troubles.look(option, trouble, lost.get(option))
 
     def see(self, live: LiveResult) -> None:
         """Note who is in a frame."""
@@ -169,10 +171,38 @@ class Watch:
         }
 
 
-def write_report(path: Path, report: LiveReport) -> None:
-    """Raises PoseError when the file cannot be written."""
+def check_report(config: WebcamConfig) -> None:
+    """Say that the report cannot be written before there is anything to report. Raises PoseError."""
+    if config.report is None:
+        return
+    path = Path(config.report)
+    if path.is_dir():
+        raise UsageError(f"--report: {path} is a folder; name a file")
+    if not path.parent.is_dir():
+        raise UsageError(f"--report: {path.parent} is no folder")
+    trial = WholeFile(path)
     try:
-        write_whole(path, json.dumps(report, indent=2, allow_nan=False) + "\n")
+        with _as_report(), file_errors(path):
+            trial.path.write_bytes(bytes(USUAL_BYTES))
+    finally:
+        trial.discard()
+
+
+def write_report(path: Path, report: LiveReport) -> None:
+    """Raises PoseError when the file cannot be written; what it would say is printed then."""
+    text = json.dumps(report, indent=2, allow_nan=False) + "\n"
+    try:
+        with _as_report():
+            write_whole(path, text)
+    except PoseError:
+        print(text)
+        raise
+
+
+@contextmanager
+def _as_report() -> Iterator[None]:
+    try:
+        yield
     except PoseError as error:
         raise PoseError(f"--report: {error}") from error
 

@@ -10,9 +10,15 @@ from pose.config import PipelineConfig
 from pose.errors import PoseError
 from pose.live import LiveLoop
 from pose_apps.support.status import Status
-from pose_apps.webcam.extras import Extras, check_sinks, live_extras, load_pipeline
+from pose_apps.webcam.extras import (
+    Extras,
+    check_sinks,
+    finish_interrupted_recordings,
+    live_extras,
+    load_pipeline,
+)
 from pose_apps.webcam.options import WebcamConfig, check_live_source, open_live_source
-from pose_apps.webcam.report import summary, watched, write_report
+from pose_apps.webcam.report import check_report, summary, watched, write_report
 
 POLL_SECONDS = 0.5
 
@@ -25,21 +31,28 @@ def run_live(config: WebcamConfig, pipeline_config: PipelineConfig, show: Callab
     interrupted = False
     check_live_source(config)
     check_sinks(config)
+    check_report(config)
+    finish_interrupted_recordings(config)
     with Status("loading the networks"):
         pipeline = load_pipeline(pipeline_config)
     with closing(open_live_source(config)) as source:  # last: what a camera sends before that would be old
         loop = LiveLoop(pipeline, source)
         with watched(loop) as watch:
             try:
-                with live_extras(loop, config) as extras, loop:
-                    watch.extras = extras
-                    show(loop, extras)
+                with live_extras(loop, config) as watch.extras, loop:
+                    show(loop, watch.extras)
             except KeyboardInterrupt:
                 interrupted = True
         report = watch.report()
     print(summary(report))
+    failures = [] if watch.extras is None else watch.extras.failures
     if config.report is not None:
-        write_report(Path(config.report), report)
+        try:
+            write_report(Path(config.report), report)
+        except PoseError as error:
+            failures.append(str(error))
+    if failures:
+        raise PoseError("; ".join(failures))
     if interrupted:
         raise KeyboardInterrupt
     if not report["processed"]:

@@ -4,7 +4,6 @@ import math
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pose.config import PipelineConfig, preset_names, with_networks_of
 from pose.errors import PoseError
@@ -14,12 +13,9 @@ from pose.system.whole_file import file_errors, write_whole
 from pose.types import U8
 from pose_apps.webcam.canvas import VIEWS, Canvas
 from pose_apps.webcam.display import Display
-from pose_apps.webcam.extras import Extras, close_recorder, load_pipeline, start_recorder
+from pose_apps.webcam.extras import Extras, load_pipeline
 from pose_apps.webcam.options import WebcamConfig
 from pose_apps.webcam.run import run_live
-
-if TYPE_CHECKING:
-    from pose.live.recorder import Recorder
 
 HELP = "q quit   space pause   r record   m mirror   v 2D/3D/both   s snapshot   p next preset"
 REFRESH_SECONDS = 0.2  # of the status line while no frame comes
@@ -47,7 +43,6 @@ class Window:
         self._last: LiveResult | None = None
         self._picture: U8 | None = None
         self._shown = Meter()
-        self._recorder: Recorder | None = None
         self._notice, self._notice_end = "", 0.0
         self._presets = preset_names()
         self._preset = -1  # the one in use, once somebody chose one
@@ -91,9 +86,8 @@ class Window:
 
     def stop_recording(self) -> None:
         """Finish the files of a recording, if there is one."""
-        if self._recorder is not None:
-            self._say(close_recorder(self._recorder))
-            self._recorder = None
+        if self._extras.recorder is not None:
+            self._say(self._extras.stop_recording())
 
     def _draw(self) -> None:
         """The newest frame, as it is to be seen now."""
@@ -110,11 +104,11 @@ class Window:
         if not math.isnan(shown):
             status += f" | on the screen after {shown:.0f} ms"
         recording = ""
-        if self._recorder is not None:
-            if self._recorder.problem is not None:
+        if (recorder := self._extras.recorder) is not None:
+            if recorder.problem is not None:
                 self.stop_recording()
             else:
-                recording = f"{self._recorder.frames} frames"
+                recording = f"{recorder.frames} frames"
         alert = self._notice if time.monotonic() < self._notice_end else self._loop.source.message
         sinks = [f"{option}: {trouble}" for option, trouble in self._extras.troubles().items() if trouble]
         self._display.show(self._picture, [status, HELP], alert or "; ".join(sinks), recording)
@@ -134,11 +128,11 @@ class Window:
         self._draw()
 
     def _record_or_stop(self) -> None:
-        if self._recorder is not None:
+        if self._extras.recorder is not None:
             self.stop_recording()
             return
         try:
-            self._recorder = start_recorder(self._loop, self._config)
+            self._extras.record()
         except PoseError as error:
             self._say(str(error))
 

@@ -1,0 +1,136 @@
+"""Video that can be watched however its writing ends: an MP4 file of fragments, each whole in itself.
+
+What kills the program, or fills the disk, costs the last fragment, at most FRAGMENT_SECONDS.
+"""
+
+import struct
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import av
+
+from pose.errors import PoseError
+from pose.system.whole_file import whole_file
+from pose.types import U8
+from pose.video.h264 import CLOCK, PictureStream, check_size
+
+if TYPE_CHECKING:
+    from av.container import OutputContainer
+
+FRAGMENT_SECONDS = 0.5
+OPTIONS = {
+    "movflags": "empty_moov+default_base_moof",
+    "frag_duration": str(round(1e6 * FRAGMENT_SECONDS)),
+    "flush_packets": "1",
+}
+
+
+class GrowingVideo:
+    """Writes `path` under another name, `part`, which is a video at any time. Errors of the disk leave it one."""
+
+    def __init__(self, path: Path, part: Path, size: tuple[int, int], *, fps: float) -> None:
+        """size: (width, height) px of the pictures. fps: average. Raises PoseError when the file cannot be made."""
+        self.path, self._part, self._size = path, part, size
+        self._container: OutputContainer | None = None
+        self._failed = False
+        try:
+            self._container = av.open(str(part), "w", format="mp4", options=OPTIONS)
+            self._pictures = PictureStream(self._container, size, fps, CLOCK, at_once=True)
+            self._container.start_encoding()
+        except (av.FFmpegError, OSError) as error:
+            self.abort()
+            raise self._error(error) from error
+
+    def write(self, image: U8, time: float) -> None:
+        """Append a picture, (H, W, 3) uint8 RGB, shown from `time` on, in s; times must increase.
+
+        Raises PoseError when the disk cannot take it; what is there by then is kept at `close`.
+        """
+        check_size(image, self._size)
+        try:
+            self._pictures.write(image, time)
+        except (av.FFmpegError, OSError) as error:
+            self._failed = True
+            raise self._error(error) from error
+
+    def close(self) -> None:
+        """Give it its name, with an index in front where there is room for that. Without any picture there is no file.
+
+        Raises PoseError when the last pictures could not be written; the others are there nevertheless.
+        """
+        if self._container is None:
+            return
+        error = None
+        try:
+            if not self._failed:
+                self._pictures.finish()
+            self._container.close()
+        except (av.FFmpegError, OSError) as problem:
+            error = None if self._failed else problem
+        self._container = None
+        finish_video(self._part, self.path)
+        if error is not None:
+            raise self._error(error) from error
+
+    def abort(self) -> None:
+        """Leave nothing behind. Does nothing after `close`."""
+        if self._container is None:
+            return
+        with suppress(av.FFmpegError, OSError):
+            self._container.close()
+        self._container = None
+        self._part.unlink(missing_ok=True)
+
+    def _error(self, error: av.FFmpegError | OSError) -> PoseError:
+        return PoseError(f"cannot write {self.path}: {(error.strerror or str(error)).lower()}")
+
+
+def finish_video(part: Path, path: Path) -> None:
+    """Make a `path` of all that is whole in `part`, which is gone then. Where nothing is, there is no file."""
+    try:
+        end = _whole_fragments(part)
+        if end == 0:
+            part.unlink(missing_ok=True)
+            return
+        with part.open("r+b") as file:
+            file.truncate(end)
+        with suppress(PoseError, av.FFmpegError):  # no room for a second copy: fragments can be watched, too
+            with whole_file(path) as hidden:
+                _remux(part, hidden)
+            part.unlink()
+            return
+        part.replace(path)
+    except OSError as error:
+        raise PoseError(f"cannot write {path}: {(error.strerror or str(error)).lower()}") from error
+
+
+def _whole_fragments(path: Path) -> int:
+    """Bytes up to the end of the last whole fragment; 0 when there is none (boxes: ISO/IEC 14496-12, 4.2 and 8.8)."""
+    size, place, end = path.stat().st_size, 0, 0
+    with path.open("rb") as file:
+        while place + 8 <= size:
+            file.seek(place)
+            length, kind = struct.unpack(">I4s", file.read(8))
+            if length == 1:
+                (length,) = struct.unpack(">Q", file.read(8).ljust(8, b"\0"))
+            if length < 8 or place + length > size:
+                break
+            place += length
+            end = place if kind == b"mdat" else end
+    return end
+
+
+def _remux(source: Path, target: Path) -> None:
+    """The same pictures with one index, in front, as players that look for an index want it."""
+    with (
+        av.open(str(source)) as container,
+        av.open(str(target), "w", format="mp4", options={"movflags": "faststart"}) as output,
+    ):
+        stream = container.streams.video[0]
+        copy = output.add_stream_from_template(stream)
+        copy.time_base = stream.time_base
+        for packet in container.demux(stream):
+            if packet.dts is not None:
+                packet.stream = copy
+                output.mux(packet)

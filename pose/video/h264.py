@@ -1,0 +1,110 @@
+"""RGB pictures with times -> a stream of H.264 in a container that is being written."""
+
+from fractions import Fraction
+from math import ceil
+from typing import TYPE_CHECKING
+
+import av
+import numpy as np
+from av.video.reformatter import ColorRange, Colorspace, VideoReformatter
+
+from pose.types import U8
+
+if TYPE_CHECKING:
+    from av.container import OutputContainer
+
+CLOCK = Fraction(1, 90000)
+MIN_TICKS, MAX_TICKS = 10_000, 1_000_000  # a second: repaired stamps keep their order; long frames fit in MP4's 32 bits
+KEY_SECONDS = 2  # between key frames at most: seeking in a player stays quick
+OPTIONS = {"preset": "superfast", "crf": "21"}
+AT_ONCE = {"tune": "zerolatency"}  # the encoder holds no picture back
+BT709 = 1  # FFmpeg's number for primaries, transfer and matrix alike
+
+
+class PictureStream:
+    """Takes pictures of one size. Odd sides are padded by repeating the last column or row: 4:2:0 needs even ones.
+
+    started: whether there was any picture. is_h264: False where PyAV has no libx264, and MPEG-4 Part 2 is written.
+    """
+
+    def __init__(
+        self,
+        output: "OutputContainer",
+        size: tuple[int, int],
+        fps: float,
+        time_base: Fraction,
+        *,
+        at_once: bool = False,
+    ) -> None:
+        """at_once: every picture is written when it comes, at the price of a larger file."""
+        self.is_h264 = "libx264" in av.codecs_available
+        self._output = output
+        self._size, self._fps = size, fps
+        self._tick = _written_tick(time_base)
+        self._first: float | None = None
+        self._last = -1
+        self._reformatter = VideoReformatter()
+        rate = Fraction(fps).limit_denominator(1001)
+        if self.is_h264:
+            options = OPTIONS | AT_ONCE if at_once else OPTIONS
+            self._stream = output.add_stream("libx264", rate=rate, options=options)
+        else:
+            self._stream = output.add_stream("mpeg4", rate=rate, bit_rate=4_000_000)
+        width, height = size
+        context = self._stream.codec_context
+        context.width, context.height = width + width % 2, height + height % 2
+        context.pix_fmt = "yuv420p"
+        context.time_base = self._tick
+        context.gop_size = max(1, round(KEY_SECONDS * fps))
+        context.color_range = ColorRange.MPEG
+        context.color_primaries = context.color_trc = context.colorspace = BT709
+        context.thread_type = "SLICE" if at_once else "AUTO"
+
+    @property
+    def started(self) -> bool:
+        return self._first is not None
+
+    @property
+    def end(self) -> float:
+        """s from the first picture to the end of the last one."""
+        return self._last * float(self._tick) + 1 / self._fps
+
+    def write(self, image: U8, time: float) -> float:
+        """Append a picture, (H, W, 3) uint8 RGB, shown from `time` on, in s; s since the first one."""
+        if self._first is None:
+            self._first = time
+        frame = self._yuv(image)
+        self._last = max(round((time - self._first) / self._tick), self._last + 1)
+        frame.pts = self._last
+        frame.time_base = self._tick
+        frame.duration = max(1, round(1 / (self._fps * self._tick)))
+        self._output.mux(self._stream.encode(frame))
+        return time - self._first
+
+    def finish(self) -> None:
+        """Write what the encoder holds."""
+        self._output.mux(self._stream.encode(None))
+
+    def _yuv(self, image: U8) -> av.VideoFrame:
+        odd_height, odd_width = image.shape[0] % 2, image.shape[1] % 2
+        if odd_height or odd_width:
+            image = np.pad(image, ((0, odd_height), (0, odd_width), (0, 0)), mode="edge")
+        frame = av.VideoFrame.from_ndarray(image, format="rgb24")
+        return self._reformatter.reformat(
+            frame,
+            format="yuv420p",
+            dst_colorspace=Colorspace.ITU709,
+            dst_color_range=ColorRange.MPEG,
+            threads=1,
+        )
+
+
+def check_size(image: U8, size: tuple[int, int]) -> None:
+    """Raises ValueError for a picture of another (width, height)."""
+    if (image.shape[1], image.shape[0]) != size:
+        raise ValueError(f"expected a picture of {size}, got {image.shape[1], image.shape[0]}")
+
+
+def _written_tick(time_base: Fraction) -> Fraction:
+    tick = time_base / ceil(MIN_TICKS * time_base)
+    return tick if tick * MAX_TICKS >= 1 else CLOCK
