@@ -78,7 +78,8 @@ class Recordings:
             try:
                 folder = Path(tempfile.mkdtemp(prefix=PREFIX))
             except OSError as error:
-                raise PoseError(f"cannot record into {tempfile.gettempdir()}: {error.strerror or error}") from error
+                why = (error.strerror or str(error)).lower()
+                raise PoseError(f"cannot record into {tempfile.gettempdir()}: {why}") from error
             self._place.callback(shutil.rmtree, folder, ignore_errors=True)
             self._place.enter_context(alone_in(folder))
             self._folder = folder

@@ -258,8 +258,8 @@ CLOSED_TERMINAL = """
 import os, signal, sys, time
 from pose_apps.support.interrupts import end_with_the_terminal
 end_with_the_terminal()
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     time.sleep(60)
 except KeyboardInterrupt:
     os.kill(os.getpid(), signal.SIGHUP)  # once more, from the shell
