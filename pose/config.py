@@ -5,7 +5,7 @@ This module imports nothing heavy, so that a command can parse its options befor
 
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from pose.builders import (
     AUTO_DETECTOR,
@@ -21,6 +21,10 @@ from pose.errors import UsageError
 from pose.networks.options import StageOptions
 from pose.people.trackers import TRACKERS
 from pose.system.device import Device, Precision, driver_present, onnx_has_cuda
+from pose.types import Json
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 DEVICES: tuple[str, ...] = get_args(Device)
 PRECISIONS: tuple[str, ...] = get_args(Precision)
@@ -38,7 +42,7 @@ def option(
     return field(default=default, metadata={"help": text, "choices": choices, "least": least, "most": most})
 
 
-def check_options(config: Any) -> None:
+def check_options(config: "DataclassInstance") -> None:
     """Hold every field made by `option` to its choices or range. Raises UsageError that names key and range."""
     for entry in fields(config):
         value, rules = getattr(config, entry.name), entry.metadata
@@ -213,7 +217,7 @@ def preset_text(name: str) -> str:
     return (presets_folder() / f"{name}.yaml").read_text(encoding="utf-8")
 
 
-def preset_values(name: str) -> dict[str, Any]:
+def preset_values(name: str) -> dict[str, Json]:
     """The fields that a preset sets. Raises what `preset_text` raises."""
     import yaml
 

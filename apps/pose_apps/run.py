@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pose.cache import Cache, Found
     from pose.files import ResultSpool, ResultWriter, RunInfo
     from pose.pipeline import Pipeline
-    from pose.types import U8, FrameResult
+    from pose.types import U8, FrameResult, Json
     from pose.video import Source
 
 
@@ -99,7 +99,7 @@ class _Clip(argparse.Action):
         namespace.video = self.given = str(values)
 
 
-def preset_by_device(argv: Sequence[str] | None) -> dict[str, Any]:
+def preset_by_device(argv: Sequence[str] | None) -> "dict[str, Json]":
     """The fields of the device's usual preset where the call itself chooses none, and no network either."""
     chosen = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     for option_name in ("--device", "--config", "--detector", "--estimator"):

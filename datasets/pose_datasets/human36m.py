@@ -7,11 +7,11 @@ human pose estimation in video with temporal convolutions and semi-supervised tr
 
 import functools
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from pose.skeletons import H36M17
 from pose.types import F32
 from pose_datasets.pickles import load_npz_object
 
+T = TypeVar("T")
 F64 = NDArray[np.float64]
 Positions3D = dict[str, dict[str, F32]]
 Positions2D = dict[str, dict[str, list[F32]]]
@@ -102,6 +103,25 @@ class StudioCamera:
         return rays * self.focal + self.centre
 
 
+class _Lens(TypedDict):
+    """Of one camera, as `human36m_cameras.json` has it."""
+
+    id: str
+    res_w: int
+    res_h: int
+    focal_length: list[float]
+    center: list[float]
+    radial_distortion: list[float]
+    tangential_distortion: list[float]
+
+
+class _Place(TypedDict):
+    """orientation: a quaternion, w first, camera to world. translation: mm."""
+
+    orientation: list[float]
+    translation: list[float]
+
+
 @functools.cache
 def load_cameras() -> dict[str, tuple[StudioCamera, ...]]:
     """The four cameras of each subject of the split, in the order of the 2D files."""
@@ -113,7 +133,7 @@ def load_cameras() -> dict[str, tuple[StudioCamera, ...]]:
     }
 
 
-def _camera(lens: dict[str, Any], place: dict[str, Any]) -> StudioCamera:
+def _camera(lens: _Lens, place: _Place) -> StudioCamera:
     return StudioCamera(
         id=lens["id"],
         size=(lens["res_w"], lens["res_h"]),
@@ -176,16 +196,16 @@ def load_sequences(
     return sequences
 
 
-def _of(table: dict[str, Any], name: str, source: str) -> Any:
+def _of(table: Mapping[str, T], name: str, source: str) -> T:
     if name not in table:
         raise PoseError(f"{source}: {name} is not in it; it has {', '.join(table) or 'nothing'}")
     return table[name]
 
 
-def _sequence(subject: str, take: str, camera: StudioCamera, world: F32, pixels: F32) -> LabelledSequence:
+def _sequence(subject: str, take: str, camera: StudioCamera, world: F32, seen: object) -> LabelledSequence:
     key = f"{subject}/{take}/{camera.id}"
     frames = len(world)
-    _require_numbers(pixels, (len(H36M17), 2), f"{key}, 2D")
+    pixels = _numbers(seen, (len(H36M17), 2), f"{key}, 2D")
     if len(pixels) < frames:
         raise PoseError(f"{key}: 2D has {len(pixels)} frames, 3D has {frames}; 2D may be longer, never shorter")
     pixels = pixels[:frames]  # some videos run on after the motion capture has ended
@@ -206,25 +226,27 @@ def _sequence(subject: str, take: str, camera: StudioCamera, world: F32, pixels:
 def read_positions_3d(folder: Path) -> Positions3D:
     """`positions_3d` of `data_3d_h36m.npz`, checked: subjects, names, joint count, NaN, metres."""
     path = _existing(folder, FILE_3D)
-    positions: Positions3D = _renamed(load_npz_object(path, "positions_3d"), path)
-    for subject, takes in positions.items():
-        for take, world in takes.items():
+    positions: Positions3D = {}
+    for subject, takes in _renamed(load_npz_object(path, "positions_3d"), path).items():
+        positions[subject] = {}
+        for take, values in takes.items():
             source = f"{FILE_3D}, {subject}/{take}"
             action_of(take, f"{FILE_3D}, {subject}")
-            _require_numbers(world, (RAW_JOINTS, 3), source)
+            positions[subject][take] = world = _numbers(values, (RAW_JOINTS, 3), source)
             if not np.isfinite(world).all():
                 raise PoseError(f"{source}: holds NaN or infinity")
             require_metres(world, source)
     return positions
 
 
-def _require_numbers(values: Any, shape: tuple[int, ...], source: str) -> None:
-    """Raise PoseError, naming `source`, when this is no array of numbers (T, *shape)."""
+def _numbers(values: object, shape: tuple[int, ...], source: str) -> F32:
+    """The array (T, *shape). Raises PoseError, naming `source`, when this is none, or not of numbers."""
     found = getattr(values, "shape", type(values).__name__)
     if not isinstance(values, np.ndarray) or values.ndim != 1 + len(shape) or values.shape[1:] != shape:
         raise PoseError(f"{source}: expected (T, {', '.join(map(str, shape))}), got {found}")
     if values.dtype.kind not in "fiu":
         raise PoseError(f"{source}: expected numbers, got {values.dtype}")
+    return np.asarray(values, np.float32)
 
 
 def require_pixels(pixels: F32, source: str) -> None:
@@ -243,15 +265,22 @@ def require_metres(world: F32, source: str) -> None:
         raise PoseError(str(error)) from error
 
 
-def read_positions_2d(folder: Path, detections: str) -> Positions2D:
-    """`positions_2d` of the 2D file of `detections`."""
+def read_positions_2d(folder: Path, detections: str) -> dict[str, dict[str, list[object]]]:
+    """`positions_2d` of the 2D file of `detections`: of each take what there is of each camera, not yet checked."""
     if detections not in FILES_2D:
         raise UsageError(f"2D: unknown {detections!r}; known: {', '.join(FILES_2D)}")
     path = _existing(folder, FILES_2D[detections])
-    return _renamed(load_npz_object(path, "positions_2d"), path)
+    positions: dict[str, dict[str, list[object]]] = {}
+    for subject, takes in _renamed(load_npz_object(path, "positions_2d"), path).items():
+        positions[subject] = {}
+        for take, views in takes.items():
+            if not isinstance(views, list | tuple | np.ndarray):
+                raise PoseError(f"{path}: expected a list of cameras for {subject}/{take}, got {type(views).__name__}")
+            positions[subject][take] = list(views)
+    return positions
 
 
-def _renamed(table: Any, path: Path) -> dict[str, Any]:
+def _renamed(table: object, path: Path) -> dict[str, dict[str, object]]:
     if not isinstance(table, dict) or not all(isinstance(takes, dict) for takes in table.values()):
         raise PoseError(f"{path}: expected positions[subject][action]")
     for subject in table:

@@ -6,22 +6,22 @@ arrays, their scalars and types, and plain containers; anything else in a file i
 
 import pickle
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.errors import PoseError
 from pose.system.archives import open_arrays, read_header, some_names
+from pose.types import Array
 
 
-def load_pickle(path: Path) -> Any:
+def load_pickle(path: Path) -> object:
     """The contents of a pickle file of arrays and plain containers. Raises PoseError for anything else."""
     with path.open("rb") as file:
         return _load(file, path)
 
 
-def load_npz_object(path: Path, key: str) -> Any:
+def load_npz_object(path: Path, key: str) -> object:
     """The one object stored under `key` in an .npz file (`np.savez(path, key=some_dict)`), or the array there.
 
     Raises PoseError when the file is no .npz, has no such key, or holds more than arrays and plain containers.
@@ -36,7 +36,7 @@ def load_npz_object(path: Path, key: str) -> Any:
     return array.item() if isinstance(array, np.ndarray) and array.shape == () else array
 
 
-def _load(file: IO[bytes], path: Path) -> Any:
+def _load(file: IO[bytes], path: Path) -> object:
     try:
         return _ArrayUnpickler(file, encoding="latin1").load()
     except _ForeignObjectError as error:
@@ -51,7 +51,7 @@ class _ForeignObjectError(Exception):
     """The pickle names something that is no array."""
 
 
-def _new_array(_kind: object, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+def _new_array(_kind: object, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> Array:
     """The empty array that NumPy's pickles begin with and fill afterwards: what they name may not take memory here."""
     if shape not in ((0,), ()):
         raise _ForeignObjectError(f"an array of the shape {shape} without values")
@@ -63,11 +63,13 @@ def _bytearray(content: bytes | str = b"", encoding: str = "latin1") -> bytearra
     return bytearray(_encode(content, encoding) if isinstance(content, str) else bytes(memoryview(content)))
 
 
-def _array_from_buffer(buffer: Any, dtype: Any, shape: tuple[int, ...], order: str) -> NDArray[Any]:
-    return np.frombuffer(buffer, dtype).reshape(shape, order=cast(Any, order))
+def _array_from_buffer(
+    buffer: bytes | bytearray, dtype: np.dtype[np.generic], shape: tuple[int, ...], order: str
+) -> Array:
+    return np.frombuffer(buffer, dtype).reshape(shape, order="F" if order == "F" else "C")
 
 
-def _scalar(dtype: Any, value: Any = b"") -> Any:
+def _scalar(dtype: np.dtype[np.generic], value: object = b"") -> object:
     return np.frombuffer(value, dtype)[0] if isinstance(value, bytes) else dtype.type(value)
 
 
@@ -79,7 +81,7 @@ def _encode(text: str, encoding: str) -> bytes:
 
 
 # Our own equals of the names that NumPy puts into pickles, so that none of its private functions is called.
-_KNOWN: dict[tuple[str, str], Any] = {
+_KNOWN: dict[tuple[str, str], object] = {
     ("numpy", "ndarray"): np.ndarray,
     ("numpy", "dtype"): np.dtype,
     ("_codecs", "encode"): _encode,
@@ -94,7 +96,7 @@ for _core in ("numpy.core", "numpy._core"):
 
 
 class _ArrayUnpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
+    def find_class(self, module: str, name: str) -> object:
         module = {"__builtin__": "builtins"}.get(module, module)
         if (module, name) not in _KNOWN:
             raise _ForeignObjectError(f"{module}.{name}")

@@ -6,7 +6,7 @@ arXiv:1704.04861; Howard et al., Searching for MobileNetV3, 2019, arXiv:1905.022
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import cv2
 import numpy as np
@@ -17,6 +17,9 @@ from pose.networks.litert import LiteRTModel
 from pose.networks.options import USUAL, StageOptions
 from pose.system.device import resolve_device, torch_threads
 from pose.types import F32, U8, Boxes
+
+if TYPE_CHECKING:
+    from torchvision.models.detection import SSD
 
 SCORE_THRESHOLD = 0.5
 
@@ -103,7 +106,7 @@ class SSDLiteDetector:
         return _best_first(rows["boxes"][keep], rows["scores"][keep])
 
 
-def _ssdlite(path: Path) -> Any:
+def _ssdlite(path: Path) -> "SSD":
     """The network with the parameters of a file, read without unpickling code."""
     import pickle
 

@@ -1,8 +1,8 @@
 """Any top-down model of MMPose, through the `mmpose` package: its own config decides on crops, tests and decoding."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
@@ -13,6 +13,17 @@ from pose.networks.options import USUAL, StageOptions
 from pose.skeletons import SKELETONS, Skeleton
 from pose.system.device import resolve_device, torch_threads
 from pose.types import F32, U8, Boxes, Keypoints2D, Regions
+
+if TYPE_CHECKING:
+    from mmpose.models import TopdownPoseEstimator
+
+
+class _Meta(TypedDict):
+    """What an MMPose model says of the data set it was trained on, as far as it is read here."""
+
+    keypoint_id2name: Mapping[int, str]
+    num_keypoints: int
+
 
 # As for RTMPose: the joints that bound a person, how far the box reaches beyond them, and how many say who is there.
 JOINT_SCORE = 0.3
@@ -67,7 +78,7 @@ def _box_regions(xyxy: F32) -> Regions:
     return Regions((low + high) * np.float32(0.5), high - low, np.zeros(len(xyxy), np.float32))
 
 
-def _build(checkpoint: Path, device: str) -> Any:
+def _build(checkpoint: Path, device: str) -> "TopdownPoseEstimator":
     """MMPose's model with the parameters of a checkpoint, which is read without unpickling code."""
     from pose.estimators.rtmpose_net import read_parameters
 
@@ -86,7 +97,7 @@ def _build(checkpoint: Path, device: str) -> Any:
     return network.to(device)
 
 
-def _skeleton(about: dict[str, Any], checkpoint: Path) -> Skeleton:
+def _skeleton(about: _Meta, checkpoint: Path) -> Skeleton:
     """The skeleton with the joint names of MMPose's data set."""
     names = tuple(about["keypoint_id2name"][joint] for joint in range(about["num_keypoints"]))
     for skeleton in SKELETONS.values():

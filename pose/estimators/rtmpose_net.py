@@ -10,9 +10,9 @@ Axes: B batch, J joint, D feature of a joint, C channel.
 
 import math
 import pickle
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -277,7 +277,7 @@ def read_parameters(path: Path) -> dict[str, Tensor]:
     return parameters
 
 
-def _numpy_arrays() -> list[Any]:
+def _numpy_arrays() -> list[Callable[..., object] | tuple[Callable[..., object], str]]:
     """What a pickled NumPy array is made of, by NumPy 1's names and NumPy 2's: checkpoints keep the dataset's."""
     from numpy._core.multiarray import _reconstruct, scalar
 

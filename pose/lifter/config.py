@@ -1,7 +1,10 @@
 """What a lifter is made of: its configuration, checked, without torch."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from typing import Self
+
+from pose.types import Json
 
 INITS = ("t-fixup", "dt-fixup", "xavier", "torch")  # `pose.lifter.initialization` has them
 NORMS = ("none", "pre", "post")
@@ -40,7 +43,7 @@ class LifterConfig:
         check_norm_init(self.norm, self.init)
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Self:
+    def from_dict(cls, values: Mapping[str, object]) -> Self:
         """What `to_dict` gave, from anywhere. Raises ValueError or TypeError for anything else."""
         if not isinstance(values, dict):
             raise TypeError("expected keys and values")
@@ -53,7 +56,7 @@ class LifterConfig:
                 raise ValueError(f"attention_options: {str(value)[:40]} is nothing for {name[:40]!r}")
         return cls(**values)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         return asdict(self)
 
 

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from pose.networks.options import USUAL, StageOptions
 from pose.networks.yolo_findings import MOST, OVERLAP_THRESHOLD, SCORE_THRESHOLD, USUAL_SIDE, Findings, Task
 from pose.system.device import resolve_device, torch_threads
 from pose.types import U8
+
+if TYPE_CHECKING:
+    from ultralytics.engine.results import Results
 
 
 class YoloUltralytics:
@@ -36,7 +39,7 @@ class YoloUltralytics:
         if not model.is_file():
             raise PoseError(f"{model}: no such file")
         try:
-            self._network: Any = YOLO(model, task=task, verbose=False)
+            self._network = YOLO(model, task=task, verbose=False)
         except Exception as error:  # unpickling raises whatever the file holds
             raise PoseError(f"{model}: not a readable YOLO file ({str(error).splitlines()[0]})") from error
         if self._network.task != task:
@@ -67,7 +70,7 @@ class YoloUltralytics:
             found = self._network.predict(pictures, **self._arguments)
         return [self._findings(result) for result in found]
 
-    def _findings(self, result: Any) -> Findings:
+    def _findings(self, result: "Results") -> Findings:
         boxes = result.boxes.data.cpu().numpy().astype(np.float32)
         joints = np.zeros((len(boxes), 0, 3), np.float32)
         if result.keypoints is not None:

@@ -11,11 +11,10 @@ into account as well (`pose.people.similarity`).
 from collections import deque
 from collections.abc import Set
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from pose.people.association import NOBODY, SURE_SCORE, Tracker, box_similarity
+from pose.people.association import NOBODY, SURE_SCORE, BoxTracker, box_similarity
 from pose.people.similarity import PoseMemory
 from pose.people.trackers import TRACKERS
 from pose.skeletons import Skeleton
@@ -54,7 +53,7 @@ class Identities:
             raise ValueError(f"tracker: unknown name {tracker!r}; known: {', '.join(TRACKERS)}")
         self._choice = TRACKERS[tracker]
         self._memory = memory
-        self._tracker: Tracker[Any] | None = None
+        self._tracker: BoxTracker | None = None
         self._poses = None if skeleton is None else PoseMemory(skeleton)
         self._waiting: deque[_Sighting] = deque()  # what the tracker has not been told yet
         self._last_seen = -np.inf
@@ -116,7 +115,7 @@ class Identities:
                 known = self._id_of.get(int(theirs[row]))
                 ids[row] = self._new_id() if known is None or known in ids else known
             self._id_of[int(theirs[row])] = int(ids[row])
-        self._forget_lost({track.id for track in self._tracker.tracks})
+        self._forget_lost(self._tracker.remembered)
         return ids
 
     def _forget_lost(self, followed: Set[int]) -> None:

@@ -2,33 +2,33 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pose.people.association import Similarity, Tracker
+    from pose.people.association import BoxTracker, Similarity
 
 
 @dataclass(frozen=True, slots=True)
 class TrackerChoice:
     """build: makes the tracker for a memory in s and a measure of similarity. sees_pictures: it needs every picture."""
 
-    build: "Callable[[float, Similarity], Tracker[Any]]"
+    build: "Callable[[float, Similarity], BoxTracker]"
     sees_pictures: bool = False
 
 
-def _bytetrack(memory: float, similarity: "Similarity") -> "Tracker[Any]":
+def _bytetrack(memory: float, similarity: "Similarity") -> "BoxTracker":
     from pose.people.association import ByteTrack
 
     return ByteTrack(memory, similarity)
 
 
-def _ocsort(memory: float, similarity: "Similarity") -> "Tracker[Any]":
+def _ocsort(memory: float, similarity: "Similarity") -> "BoxTracker":
     from pose.people.association import OcSort
 
     return OcSort(memory, similarity)
 
 
-def _botsort(memory: float, similarity: "Similarity") -> "Tracker[Any]":
+def _botsort(memory: float, similarity: "Similarity") -> "BoxTracker":
     from pose.people.association import BotSort
 
     return BotSort(memory, similarity)

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 from torch import Tensor, nn
 from torch.optim import Adam, AdamW, Muon, Optimizer, RAdam
+from torch.optim.optimizer import StateDict
 
 from pose.training.config import OptimizerConfig
 
@@ -22,7 +22,7 @@ def build_optimizer(network: nn.Module, config: OptimizerConfig) -> Optimizer:
     inner = [p for name, p in named.items() if config.name == "muon" and name.startswith("blocks.") and p.ndim == 2]
     chosen = {id(parameter) for parameter in inner}
     parameters = [parameter for parameter in named.values() if id(parameter) not in chosen]
-    groups: list[dict[str, Any]] = [
+    groups: list[dict[str, object]] = [
         {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": config.weight_decay},
         {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
     ]
@@ -37,7 +37,7 @@ class MuonAdamW(Optimizer):
     Muon's updates are scaled to the root mean square that AdamW's have (Liu et al., 2025), so one rate suits both.
     """
 
-    def __init__(self, matrices: Sequence[Tensor], groups: list[dict[str, Any]], config: OptimizerConfig) -> None:
+    def __init__(self, matrices: Sequence[Tensor], groups: list[dict[str, object]], config: OptimizerConfig) -> None:
         decay = config.weight_decay
         self._parts: tuple[Optimizer, Optimizer] = (
             Muon(list(matrices), lr=config.lr, weight_decay=decay, adjust_lr_fn="match_rms_adamw"),
@@ -45,7 +45,7 @@ class MuonAdamW(Optimizer):
         )
         super().__init__(self._groups(), {})
 
-    def _groups(self) -> list[dict[str, Any]]:
+    def _groups(self) -> list[dict[str, object]]:
         """Of both, the very objects, so that a schedule that changes them here changes them there."""
         return [group for part in self._parts for group in part.param_groups]
 
@@ -54,11 +54,11 @@ class MuonAdamW(Optimizer):
         for part in self._parts:
             part.step()
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> StateDict:
         """The states of both."""
         return {"parts": [part.state_dict() for part in self._parts]}
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+    def load_state_dict(self, state_dict: StateDict) -> None:
         """Take over the states of both."""
         for part, state in zip(self._parts, state_dict["parts"], strict=True):
             part.load_state_dict(state)

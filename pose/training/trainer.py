@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import torch
 from accelerate import Accelerator
@@ -192,7 +192,7 @@ class Trainer:
         path = self.folder / STATE_FILE
         if not path.is_file():
             raise PoseError(f"{path}: nothing to resume from")
-        state: dict[str, Any] = torch.load(path, map_location=self.accelerator.device, weights_only=True)
+        state = torch.load(path, map_location=self.accelerator.device, weights_only=True)
         if state["config"] != json.dumps(asdict(self.config)):
             raise PoseError(f"{path}: was trained with another configuration; use its config or another --out")
         self.step, self.best = state["step"], state["best"]

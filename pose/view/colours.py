@@ -6,9 +6,9 @@ three; the ten lie at least 30 apart in CIELAB, from each other and from the thr
 """
 
 import functools
-from typing import Any
 
 from pose.skeletons import H36M17, Skeleton
+from pose.types import Json
 
 RGB = tuple[int, int, int]
 
@@ -58,7 +58,7 @@ def edge_side(skeleton: Skeleton, a: int, b: int) -> str:
     return sides.pop() if len(sides) == 1 else "centre"
 
 
-def drawing_facts() -> dict[str, Any]:
+def drawing_facts() -> dict[str, Json]:
     """What a page needs to draw bodies, of plain values: limbs of Human3.6M-17 with their sides, the head, colours."""
     return {
         "edges3d": [

@@ -10,7 +10,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,10 @@ from pose.types import F32, U8
 from pose.view import draw
 from pose.view.colours import person_colour
 from pose.view.scene import HEAD, Mesh, Stage, body_mesh, grid_lines, mark_mesh, orbit_eye
+
+if TYPE_CHECKING:
+    from open3d import geometry
+    from open3d.visualization import rendering
 
 INSTALL = 'pip install "pose-run[view3d]"'
 SYSTEM = "apt-get install libusb-1.0-0 libgl1 libegl1 libgomp1 libvulkan1 mesa-vulkan-drivers"
@@ -40,7 +45,7 @@ _WINDOW_PROBE = (  # of a window that stays hidden, which its flag 1 says
 _NO_DISPLAY = "headless"  # Open3D says that it goes on without a window where it cannot reach the display
 
 
-def import_open3d() -> Any:
+def import_open3d() -> ModuleType:
     """The module. Raises PoseError, in one line, when it or a library it needs is not installed."""
     os.environ.setdefault("EGL_PLATFORM", "surfaceless" if not _has_display() else "")
     try:
@@ -59,7 +64,7 @@ def _has_display() -> bool:
 class Scene3D:
     """Shows frames of a stage in an Open3D scene, that of a window or of an off-screen renderer."""
 
-    def __init__(self, stage: Stage, scene: Any) -> None:
+    def __init__(self, stage: Stage, scene: "rendering.Open3DScene") -> None:
         self._stage = stage
         self._scene = scene
         self._shown: list[str] = []
@@ -86,7 +91,7 @@ class Scene3D:
             mesh = Mesh.join([body_mesh(joints), mark_mesh(joints, person)])
             self._scene.add_geometry(name, self._surface(mesh), self._material("defaultUnlit"))
 
-    def _surface(self, mesh: Mesh) -> Any:
+    def _surface(self, mesh: Mesh) -> "geometry.TriangleMesh":
         utility = self._o3d.utility
         surface = self._o3d.geometry.TriangleMesh(
             utility.Vector3dVector(mesh.vertices.astype(np.float64)), utility.Vector3iVector(mesh.triangles)
@@ -94,7 +99,9 @@ class Scene3D:
         surface.vertex_colors = utility.Vector3dVector(shaded(mesh).astype(np.float64))
         return surface
 
-    def _material(self, shader: str, colour: tuple[float, ...] = (1, 1, 1, 1), line_width: float = 1.0) -> Any:
+    def _material(
+        self, shader: str, colour: tuple[float, ...] = (1, 1, 1, 1), line_width: float = 1.0
+    ) -> "rendering.MaterialRecord":
         material = self._o3d.visualization.rendering.MaterialRecord()
         material.shader = shader
         material.base_color = colour

@@ -2,7 +2,7 @@
 
 import math
 import time
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from pose.view.open3d_scene import (
     labels,
 )
 from pose.view.scene import Stage, orbit_eye
+
+if TYPE_CHECKING:
+    from open3d.visualization import gui
 
 SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
 HELP = "space: play or pause   left, right: one frame   up, down: speed   home: start   mouse: orbit, pan, zoom"
@@ -73,7 +76,7 @@ class Window:
         self._gui = o3d.visualization.gui
         self._stage = stage
         self._player = Player(stage)
-        self._labels: list[Any] = []
+        self._labels: list[gui.Label3D] = []
         self._window = self._gui.Application.instance.create_window(f"pose-view: {title}", 1280, 800)
         self._view = self._gui.SceneWidget()
         self._view.scene = o3d.visualization.rendering.Open3DScene(self._window.renderer)
@@ -87,7 +90,7 @@ class Window:
         self._look()
         self._show()
 
-    def _make_bar(self) -> Any:
+    def _make_bar(self) -> "gui.Vert":
         gui, em = self._gui, self._window.theme.font_size
         bar = gui.Vert(0.3 * em, gui.Margins(em, 0.4 * em, em, 0.4 * em))
         row = gui.Horiz(0.6 * em)
@@ -113,7 +116,7 @@ class Window:
         self._view.set_view_controls(self._gui.SceneWidget.Controls.ROTATE_CAMERA_SPHERE)  # the floor stays level
         self._view.look_at(middle, eye.astype(np.float32), np.array([0, 0, 1], np.float32))
 
-    def _layout(self, context: Any) -> None:
+    def _layout(self, context: "gui.LayoutContext") -> None:
         area = self._window.content_rect
         height = self._bar.calc_preferred_size(context, self._gui.Widget.Constraints()).height
         self._view.frame = self._gui.Rect(area.x, area.y, area.width, area.height - height)
@@ -132,7 +135,7 @@ class Window:
         self._say()
         return True
 
-    def _label(self, person: int, place: NDArray[np.floating]) -> Any:
+    def _label(self, person: int, place: NDArray[np.floating]) -> "gui.Label3D":
         label = self._view.add_3d_label(place.astype(np.float32), str(person))
         red, green, blue = mix(person_colour(person), PAPER, 0.4)
         label.color = self._gui.Color(red / 255, green / 255, blue / 255)
@@ -154,7 +157,7 @@ class Window:
         if self._player.seek(int(value)):
             self._show()
 
-    def _key(self, event: Any) -> bool:
+    def _key(self, event: "gui.KeyEvent") -> bool:
         """True when the key was one of ours."""
         key = self._gui.KeyName
         actions = {

@@ -2,12 +2,13 @@
 
 import asyncio
 import time
-from typing import Any
+from collections.abc import Mapping
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from pose.errors import PoseError
 from pose.live import LiveLoop, PushedFrames
+from pose.types import Json
 from pose.web import messages
 from pose.web.clock import ForeignClock
 from pose.web.feed import Feed
@@ -87,7 +88,7 @@ class Client:
             raise ProtocolError(str(error)) from error
         self._pictures = 1 + self._camera.push(image, self._clock.local(seconds, arrived))
 
-    async def _receive_text(self, message: dict[str, Any]) -> None:
+    async def _receive_text(self, message: Mapping[str, Json]) -> None:
         match message["type"]:
             case "ack":
                 self._under_way = max(0, self._under_way - 1)
@@ -97,7 +98,7 @@ class Client:
             case "record":
                 await self._record(message.get("on"))
             case other:
-                raise ProtocolError(f"a message of the unknown type {other[:20]!r}")
+                raise ProtocolError(f"a message of the unknown type {str(other)[:20]!r}")
 
     async def _send_results(self) -> None:
         turn = 0
@@ -139,7 +140,7 @@ class Client:
             recording, self._recording = self._recording, None
             recorded = await asyncio.to_thread(recording.stop)
             self._recordings.keep(recorded)
-            files = [
+            files: list[Mapping[str, Json]] = [
                 {"name": name, "url": f"/recordings/{recorded.key}/{name}", "bytes": path.stat().st_size}
                 for name, path in recorded.files.items()
             ]

@@ -1,7 +1,6 @@
 """Pictures of browsers: a JPEG is measured before it is decoded, so that a small file cannot ask for much memory."""
 
 import struct
-from typing import Any
 
 import cv2
 import numpy as np
@@ -54,22 +53,22 @@ def decode_jpeg(data: bytes, longest: int) -> U8:
     if not (0 < width <= longest and 0 < height <= longest):
         raise ValueError(f"a picture of {width} x {height} px; at most {longest} px a side are taken")
     try:
-        image: Any = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION)
+        image = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION)
     except cv2.error as error:
         raise ValueError("a JPEG that cannot be decoded") from error
     if image is None or image.shape != (height, width, 3):
         raise ValueError("a JPEG that cannot be decoded")
-    return image
+    return np.asarray(image, np.uint8)
 
 
 def encode_jpeg(image: U8, longest: int, quality: int = 80) -> tuple[bytes, float]:
     """A JPEG of (H, W, 3) uint8 RGB, with sides of at most `longest` px, and by what it was scaled for that."""
-    picture: Any = image[:, :, ::-1]  # OpenCV takes BGR
+    picture = image[:, :, ::-1]  # OpenCV takes BGR
     height, width = picture.shape[:2]
     scale = min(1.0, longest / max(width, height))
     if scale < 1:
         size = (max(1, round(scale * width)), max(1, round(scale * height)))
-        picture = cv2.resize(picture, size, interpolation=cv2.INTER_AREA)
+        picture = np.asarray(cv2.resize(picture, size, interpolation=cv2.INTER_AREA), np.uint8)
     done, data = cv2.imencode(".jpg", picture, [cv2.IMWRITE_JPEG_QUALITY, quality])
     assert done
     return data.tobytes(), scale

@@ -3,8 +3,8 @@
 import json
 import math
 import struct
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pose.live import LiveResult, Status
 from pose.repair.sides import with_lifted_sides
 from pose.skeletons import Skeleton
+from pose.types import Json
 from pose.view.colours import drawing_facts, edge_side
 from pose.view.overlay import thickness
 from pose.view.upright import Upright
@@ -38,7 +39,7 @@ def hello(mode: str, source: str, skeleton: Skeleton, *, lookahead: int, mirror:
         source=source,
         mirror=mirror,
         joints=[
-            {"name": name, "side": skeleton.side(joint)} | _thick(name) for joint, name in enumerate(skeleton.names)
+            {"name": name, "side": skeleton.side(joint), **_thick(name)} for joint, name in enumerate(skeleton.names)
         ],
         edges=[_edge(skeleton, a, b) | _thick(skeleton.names[a], skeleton.names[b]) for a, b in skeleton.edges],
         **drawing_facts(),
@@ -51,7 +52,7 @@ def most_pictures(lookahead: int) -> int:
     return UNDER_WAY + lookahead
 
 
-def _edge(skeleton: Skeleton, a: int, b: int) -> dict[str, Any]:
+def _edge(skeleton: Skeleton, a: int, b: int) -> dict[str, Json]:
     return {"ends": [a, b], "side": edge_side(skeleton, a, b)}
 
 
@@ -96,12 +97,12 @@ def _scaled(pixels: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
     return pixels if scale == 1 else ((pixels + 0.5) * scale - 0.5).astype(np.float32)
 
 
-def _rounded(values: NDArray[np.float32], decimals: int) -> list[Any]:
+def _rounded(values: NDArray[np.float32], decimals: int) -> list[Json]:
     """Short numbers; None for those that are not known."""
     numbers = np.round(values.astype(np.float64), decimals)
     if np.isfinite(numbers).all():
         return numbers.tolist()
-    known: NDArray[Any] = numbers.astype(object)
+    known: NDArray[np.object_] = numbers.astype(object)
     known[~np.isfinite(numbers)] = None
     return known.tolist()
 
@@ -124,16 +125,16 @@ def pong(sent: float, now: float) -> str:
     return _text("pong", time=sent, server=now)
 
 
-def recorded(frames: int, seconds: float, files: list[dict[str, Any]], problem: str) -> str:
+def recorded(frames: int, seconds: float, files: Sequence[Mapping[str, Json]], problem: str) -> str:
     """A recording is finished. problem: why it is not what was wanted, empty if it is."""
     return _text("recorded", frames=frames, seconds=round(seconds, 3), files=files, problem=problem)
 
 
-def _text(kind: str, **values: Any) -> str:
+def _text(kind: str, **values: Json) -> str:
     return json.dumps({"type": kind, **values}, separators=(",", ":"), allow_nan=False)
 
 
-def parse_text(text: str) -> dict[str, Any]:
+def parse_text(text: str) -> dict[str, Json]:
     """A message of the page: an object with a `type`. Raises ProtocolError."""
     if len(text) > LONGEST_TEXT:
         raise ProtocolError("a message that is too long")
@@ -146,7 +147,7 @@ def parse_text(text: str) -> dict[str, Any]:
     return message
 
 
-def number_in(message: dict[str, Any], key: str) -> float:
+def number_in(message: Mapping[str, Json], key: str) -> float:
     """A finite number of a message. Raises ProtocolError."""
     value = message.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e15:

@@ -5,7 +5,6 @@ import shutil
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from pose.errors import PoseError, UsageError
 from pose.system.archives import open_archive
@@ -114,7 +113,7 @@ def _entries(store: Store, bundle: Path) -> list[tuple[Weight, str]]:
 
 def _parse(text: bytes) -> list[tuple[str, str]] | None:
     try:
-        content: Any = json.loads(text)
+        content = json.loads(text)
         if content["format"] != _FORMAT:
             return None
         return [(str(entry["name"]), str(entry["sha256"])) for entry in content["weights"]]

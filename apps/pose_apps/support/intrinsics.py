@@ -2,10 +2,9 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from pose.camera import check_intrinsics
 from pose.errors import PoseError, UsageError
@@ -32,7 +31,7 @@ def read_intrinsics(text: str) -> NDArray[np.float64]:
     return numbers
 
 
-def _from_file(path: Path) -> Any:
+def _from_file(path: Path) -> ArrayLike:
     if path.suffix == ".npy":
         return load_array(path)
     if path.suffix == ".json":

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -61,6 +61,19 @@ class Track(ABC):
 T = TypeVar("T", bound=Track)
 
 
+class BoxTracker(Protocol):
+    """What following needs of any tracker."""
+
+    @property
+    def remembered(self) -> set[int]:
+        """The numbers of the people that it remembers."""
+        raise NotImplementedError
+
+    def update(self, boxes: F32, scores: F32, time: float, image: U8 | None) -> I64:
+        """Who is in which box, see `Tracker.update`."""
+        raise NotImplementedError
+
+
 class Tracker(ABC, Generic[T]):
     """Names the boxes of one frame after another. tracks: the people it remembers."""
 
@@ -71,6 +84,10 @@ class Tracker(ABC, Generic[T]):
         self._time: float | None = None
         self._next = 0
         self.tracks: list[T] = []
+
+    @property
+    def remembered(self) -> set[int]:
+        return {track.id for track in self.tracks}
 
     def update(self, boxes: F32, scores: F32, time: float, image: U8 | None) -> I64:
         """Who is in which box: (P,) numbers from 0, NOBODY for a box that is too weak to start somebody.
