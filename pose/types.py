@@ -203,11 +203,37 @@ class Poses3D:
 
 
 @dataclass(frozen=True, slots=True)
+class Placed:
+    """The same people in the world of a fixed camera (`pose.world.frame`), one row for each row of `People`.
+
+    joints: (P, 17, 3) m, x to the camera's right, y up, z towards it, the floor at 0. root_sigma: (P,) mm, of the
+    pelvis' distance from the camera, NaN where it is not known. contacts: (P, 2) probability that left and right foot
+    stand. filled: (P,) whether the person was missing here and is put between the frames before and after. moved: (P,)
+    mm, by how much the clean-up moved the joints in the mean; NaN where there was nothing to move.
+    """
+
+    joints: F32
+    root_sigma: F32
+    contacts: F32
+    filled: Flags
+    moved: F32
+
+    def __post_init__(self) -> None:
+        n = len(self.joints)
+        check_shape(self, "joints", (n, 17, 3))
+        check_shape(self, "root_sigma", (n,))
+        check_shape(self, "contacts", (n, 2))
+        check_shape(self, "filled", (n,))
+        check_shape(self, "moved", (n,))
+
+
+@dataclass(frozen=True, slots=True)
 class FrameResult:
-    """Everything the pipeline knows about one frame."""
+    """Everything the pipeline knows about one frame. placed: None where nobody was put into a world."""
 
     people: People
     poses: Poses3D
+    placed: Placed | None = None
 
     @property
     def index(self) -> int:

@@ -7,14 +7,14 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser
 
-from pose.config import PipelineConfig, check_options, default_preset, option, preset_values
+from pose.config import PipelineConfig, default_preset, option, preset_values
 from pose.errors import PoseError, UsageError
 from pose.system.progress import hidden_progress, progress_bar
 from pose_apps.support.command import parse_arguments, run_command
@@ -23,6 +23,7 @@ from pose_apps.support.options import add_config_option, add_options, config_fir
 from pose_apps.support.outputs import FORMATS, Outputs, plan_outputs
 from pose_apps.support.status import Status
 from pose_apps.support.summary import Tally, counted, report
+from pose_apps.support.world import WorldConfig, steps_of, world_line
 
 if TYPE_CHECKING:
     from pose.cache import Cache, Found
@@ -36,7 +37,7 @@ VIDEO = "a video file, a folder or glob of pictures, an http(s) or RTSP address,
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunConfig:
+class RunConfig(WorldConfig):
     """What one run reads and writes. Raises UsageError for a value that is not allowed."""
 
     video: str | None = option(None, f"{VIDEO}; also without --video")
@@ -61,7 +62,7 @@ class RunConfig:
     profile: bool = option(False, "print the time that each stage took")
 
     def __post_init__(self) -> None:
-        check_options(self)
+        WorldConfig.__post_init__(self)
 
 
 @run_command
@@ -236,39 +237,66 @@ def _process(
     """Write the results as they come, then the overlay. Returns whether all was done (not where Ctrl-C ended it early),
     and what the cache knew.
     """
-    from pose.files import WRITERS, ResultSpool
+    from pose.files import ResultSpool
 
     info = _run_info(source, pipeline, config)
     with Interrupts(host.heard) as interrupts, ExitStack() as stack:
         stop = interrupts.stop
-        writers: list[ResultWriter] = [
-            stack.enter_context(WRITERS[name](path, info)) for name, path in outputs.files.items() if name in WRITERS
-        ]
-        spool = None
-        if "overlay" in outputs.files:
-            spool = ResultSpool(outputs.folder, pipeline.skeleton)
-            stack.callback(spool.close)
-        sinks: list[ResultWriter | ResultSpool] = [*writers, spool] if spool else [*writers]
+        spool = ResultSpool(outputs.folder, pipeline.skeleton)
+        stack.callback(spool.close)
+        placed: Iterable[FrameResult] = spool
+        whole = False
         try:
             with interrupts.raised_after(1):
                 results, known = _results(source, pipeline, stop, host.cache)
                 for result in host.shown(results, source, "poses"):
                     with pipeline.times.measure("write"):
-                        for sink in sinks:
-                            sink.write(result)
+                        spool.write(result)
                     tally.add(result, pipeline.skeleton)
-        finally:
-            if tally.frames == 0:
-                for writer in writers:
-                    writer.abort()
-        complete = not stop.is_set()
+            whole = not stop.is_set()
+        finally:  # whatever ended it, what was finished is kept
+            if tally.frames:
+                if config.world:
+                    with pipeline.times.measure("world"):
+                        placed, info = _into_world(spool, info, config, pipeline, tally)
+                with pipeline.times.measure("write"):
+                    _write(placed, info, outputs, whole)
+        host.warn(problem for problem in source.problems if problem != source.cut_short)
+        # Ctrl-C is how one ends a live source.
+        if "overlay" in outputs.files and (source.info.is_live or not stop.is_set()):
+            with pipeline.times.measure("overlay"), interrupts.raised_after(0):
+                _draw_overlay(source, placed, info, outputs.files["overlay"], host)
+    return not stop.is_set(), known
+
+
+def _into_world(
+    spool: "ResultSpool", info: "RunInfo", config: RunConfig, pipeline: "Pipeline", tally: Tally
+) -> tuple["Iterable[FrameResult]", "RunInfo"]:
+    """The results in their world, and the head of their files, which says what world that is."""
+    from pose.files import WorldInfo
+    from pose.world.run import PlacedRun
+
+    steps = steps_of(config, bones=pipeline.config.constant_bones)
+    run = PlacedRun(spool, pipeline.skeleton, info.camera, steps)
+    world = WorldInfo(run.world, run.heights)
+    if run.people:
+        tally.world = world_line(world, run.filled)
+    return run, replace(info, world=world)
+
+
+def _write(results: "Iterable[FrameResult]", info: "RunInfo", outputs: Outputs, complete: bool) -> None:
+    """The files of results, but for the overlay."""
+    from pose.files import WRITERS
+
+    with ExitStack() as stack:
+        writers: list[ResultWriter] = [
+            stack.enter_context(WRITERS[name](path, info)) for name, path in outputs.files.items() if name in WRITERS
+        ]
+        for result in results:
+            for writer in writers:
+                writer.write(result)
         for writer in writers:
             writer.close(complete)
-        host.warn(problem for problem in source.problems if problem != source.cut_short)
-        if spool is not None and (source.info.is_live or not stop.is_set()):  # Ctrl-C is how one ends a live source
-            with pipeline.times.measure("overlay"), interrupts.raised_after(0):
-                _draw_overlay(source, spool, info, outputs.files["overlay"], host)
-    return not stop.is_set(), known
 
 
 def _results(
@@ -287,17 +315,18 @@ def _run_info(source: "Source", pipeline: "Pipeline", config: RunConfig) -> "Run
     from pose.files import RunInfo
 
     span = {"start": config.start, "end": config.end if math.isfinite(config.end) else None}
+    world = {entry.name: getattr(config, entry.name) for entry in fields(WorldConfig)}
     return RunInfo(
         source=source.name,
         fps=source.info.fps,
         camera=pipeline.camera(source.info.size),
         skeleton=pipeline.skeleton,
         models=pipeline.models,
-        settings={**span, **asdict(pipeline.config)},
+        settings={**span, **asdict(pipeline.config), **world},
     )
 
 
-def _draw_overlay(source: "Source", spool: "ResultSpool", info: "RunInfo", path: Path, host: Host) -> None:
+def _draw_overlay(source: "Source", results: "Iterable[FrameResult]", info: "RunInfo", path: Path, host: Host) -> None:
     """The second look at the source: the pictures again, with the results of the first.
 
     Decoding, drawing and encoding go on at the same time.
@@ -316,7 +345,7 @@ def _draw_overlay(source: "Source", spool: "ResultSpool", info: "RunInfo", path:
             writer.write(*shown)
 
         with in_background(encode) as write:
-            for frame, result in zip(frames, host.shown(spool, source, "overlay"), strict=False):
+            for frame, result in zip(frames, host.shown(results, source, "overlay"), strict=False):
                 write((overlay.draw(frame.image, result), frame.time))
     host.warn(writer.problems)
 

@@ -1,7 +1,8 @@
 """The frame that exported points stand in: named in every file, and turned to the axes that the file wants.
 
 Motion files have y up, right-handed, metres. Without known gravity a camera's frame becomes (x, -y, -z), half a turn
-about x. The level frame stands on the people's own vertical and floor.
+about x. The level frame is the world of the result where it has one, else it stands on the people's own vertical and
+floor.
 """
 
 from collections.abc import Iterable
@@ -11,7 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.types import F32
-from pose.view.upright import ANKLE_HEIGHT, ANKLES, LEVEL, body_axes
+from pose.world.floor import ANKLE_HEIGHT
+from pose.world.frame import BODIES, FEET, GIVEN, LEVEL_UP, World, rotation_of
+from pose.world.gravity import ANKLES
+from pose.world.upright import upright_bodies
 
 F64 = NDArray[np.float64]
 
@@ -57,18 +61,21 @@ def level_space(bodies: Iterable[tuple[F32, F32]]) -> Space:
     """
     total, feet = np.zeros(3), []
     for joints, root in bodies:
-        total += body_axes(joints).sum(axis=0)
+        total += upright_bodies(joints).sum(axis=0)
         feet.append((joints[:, ANKLES] + root[:, None]).reshape(-1, 3))
-    up = total if total.any() else LEVEL
-    y = up / np.linalg.norm(up)
-    z = -np.array([0.0, 0.0, 1.0])
-    z = z - z @ y * y
-    z /= np.linalg.norm(z)
-    turn = np.stack([np.cross(y, z), y, z])
-    heights = np.concatenate([np.zeros((0, 3)), *feet]) @ y
+    turn = rotation_of(total if total.any() else LEVEL_UP)
+    heights = np.concatenate([np.zeros((0, 3)), *feet]) @ turn[1]
     floor = float(np.percentile(heights, _FLOOR_SHARE)) - ANKLE_HEIGHT if len(heights) else 0.0
-    tilt = np.degrees(np.arccos(np.clip(y @ LEVEL, -1, 1)))
-    note = (
-        f"level frame with y up, floor at 0; the vertical, {tilt:.0f} degrees off the camera's, is that of the people"
-    )
-    return Space(LEVEL_FLOOR, note, turn, floor)
+    return Space(LEVEL_FLOOR, _note(turn, "is that of the people"), turn, floor)
+
+
+def world_space(world: World) -> Space:
+    """The world that a result was put into."""
+    by = {GIVEN: "was given", FEET: "is that of standing feet", BODIES: "is that of the people"}
+    said = by.get(world.found_by, "is unknown, and the camera's own stands for it")
+    return Space(LEVEL_FLOOR, _note(world.rotation, said), world.rotation, world.floor)
+
+
+def _note(turn: F64, said: str) -> str:
+    tilt = np.degrees(np.arccos(np.clip(turn[1] @ LEVEL_UP, -1, 1)))
+    return f"level frame with y up, floor at 0; the vertical, {tilt:.0f} degrees off the camera's, {said}"

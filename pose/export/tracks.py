@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pose.errors import PoseError, UsageError
 from pose.export.skeleton import Solved
-from pose.export.space import CAMERA_SPACE, LEVEL_FLOOR, Space, level_space
+from pose.export.space import CAMERA_SPACE, LEVEL_FLOOR, Space, level_space, world_space
 from pose.files import PoseTable, load_poses
 from pose.skeletons import to_h36m17
 from pose.types import I64
@@ -96,7 +96,9 @@ class Recording:
 
     @cached_property
     def level(self) -> Space:
-        """On the people's own floor, whatever space was asked for: for looking at."""
+        """On the floor of the result's world, else on the people's own, whatever space was asked for."""
+        if self.table.world_info is not None:
+            return world_space(self.table.world_info.world)
         rows = np.arange(self._rows.start, self._rows.stop)
         parts = np.array_split(thinned(rows, 8 * _SAMPLE), 8)
         space = level_space((self.table.joints3d[part], self.table.root[part]) for part in parts if len(part))

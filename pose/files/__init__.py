@@ -6,7 +6,7 @@ from pathlib import Path
 from pose.files.json import JsonWriter
 from pose.files.npz import NpzWriter
 from pose.files.reader import PoseTable, load_poses
-from pose.files.run_info import ModelInfo, RunInfo
+from pose.files.run_info import ModelInfo, RunInfo, WorldInfo
 from pose.files.spool import ResultSpool
 from pose.files.writer import ResultWriter
 
@@ -22,5 +22,6 @@ __all__ = [
     "ResultSpool",
     "ResultWriter",
     "RunInfo",
+    "WorldInfo",
     "load_poses",
 ]

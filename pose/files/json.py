@@ -14,17 +14,19 @@ from pose.errors import PoseError
 from pose.files.run_info import RunInfo
 from pose.files.writer import PartFile, WriterContext
 from pose.skeletons import H36M17
-from pose.types import FrameResult
+from pose.types import FrameResult, Placed
 
 FORMAT_NAME = "pose-run"
-FORMAT_VERSION = 1
-# What ends a person, by whether legs and arms were exchanged.
+FORMAT_VERSION = 2
+# What follows a person's numbers, by whether legs and arms were exchanged.
 _EXCHANGED = {
-    (False, False): "[]}",
-    (True, False): '["legs"]}',
-    (False, True): '["arms"]}',
-    (True, True): '["legs","arms"]}',
+    (False, False): "[]",
+    (True, False): '["legs"]',
+    (False, True): '["arms"]',
+    (True, True): '["legs","arms"]',
 }
+_POINT = "[%.4f,%.4f,%.4f]"
+_PLACED = f',"world":[{",".join([_POINT] * len(H36M17))}],"contacts":[%.2f,%.2f],"root_sigma":%.1f,"moved":%.1f,'
 SCHEMA_PATH = Path(__file__).with_name("poses.schema.json")
 
 
@@ -138,15 +140,29 @@ class PeopleJson:
         rows[~np.isfinite(rows)] = np.nan
         limbs = (_EXCHANGED[tuple(row)] for row in poses.exchanged.tolist())
         named = zip(people.ids.tolist(), rows.tolist(), limbs, strict=True)
-        return [(self._format % (person, *row)).replace("nan", "null") + limb for person, row, limb in named]
+        texts = [(self._format % (person, *row)).replace("nan", "null") + limb for person, row, limb in named]
+        ends = ["}"] * n if result.placed is None else _placed(result.placed)
+        return [text + end for text, end in zip(texts, ends, strict=True)]
+
+
+def _placed(placed: Placed) -> list[str]:
+    """What ends people who are put into a world."""
+    n = len(placed.filled)
+    values = [placed.joints.reshape(n, -1), placed.contacts, placed.root_sigma[:, None], placed.moved[:, None]]
+    rows = np.concatenate(values, axis=1)
+    rows[~np.isfinite(rows)] = np.nan
+    filled = ("true" if one else "false" for one in placed.filled.tolist())
+    return [
+        (_PLACED % tuple(row)).replace("nan", "null") + f'"filled":{one}}}'
+        for row, one in zip(rows.tolist(), filled, strict=True)
+    ]
 
 
 def _person_format(joints: int) -> str:
     keypoint = "[%.2f,%.2f,%.3f]"
-    point = "[%.4f,%.4f,%.4f]"
     return (
         '{"id":%d,"box":[%.2f,%.2f,%.2f,%.2f],"score":%.3f,'
         f'"keypoints":[{",".join([keypoint] * joints)}],'
-        f'"joints3d":[{",".join([point] * len(H36M17))}],"root":{point},'
+        f'"joints3d":[{",".join([_POINT] * len(H36M17))}],"root":{_POINT},'
         f'"sigma":[{",".join(["%.1f"] * len(H36M17))}],"exchanged":'
     )

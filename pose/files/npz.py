@@ -25,11 +25,20 @@ from pose.files.writer import WriterContext, close_scratch, write_all
 from pose.skeletons import H36M17
 from pose.system.whole_file import file_errors, whole_file
 from pose.types import FrameResult
+from pose.world.frame import World
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _CHUNK_BYTES = 1 << 18
 _HEADS = 1 << 16  # bytes that headers and constants take, at most
 _PER_FRAME = ("timestamps", "frames")
+# What a run with a world holds besides (`pose.types.Placed`).
+_PLACED: dict[str, tuple[str, tuple[int, ...]]] = {
+    "world": ("<f4", (len(H36M17), 3)),
+    "root_sigma": ("<f4", ()),
+    "contacts": ("<f4", (2,)),
+    "filled": ("|b1", ()),
+    "moved": ("<f4", ()),
+}
 
 
 class _Spool:
@@ -110,6 +119,8 @@ class NpzWriter(WriterContext):
             "sigma": ("<f4", (j3,)),
             "exchanged": ("|b1", (2,)),
         }
+        if info.world is not None:
+            layout |= _PLACED
         with file_errors(path):
             if scratch is not None:
                 scratch.mkdir(exist_ok=True)
@@ -156,6 +167,10 @@ class NpzWriter(WriterContext):
                 "sigma": poses.sigma,
                 "exchanged": poses.exchanged,
             }
+            if self._info.world is not None:
+                assert result.placed is not None, "a run with a world places everybody"
+                rows |= {"world": result.placed.joints}
+                rows |= {name: getattr(result.placed, name) for name in _PLACED if name != "world"}
         rows |= {"timestamps": np.array([result.time]), "frames": np.array([result.index])}
         frames, people_rows = self._whole
         with file_errors(self._path):
@@ -196,6 +211,7 @@ class NpzWriter(WriterContext):
 
 def _constants(info: RunInfo, complete: bool) -> Mapping[str, NDArray[np.generic]]:
     return {
+        **({} if info.world is None else world_arrays(info.world.world)),
         "format_version": np.array(FORMAT_VERSION, np.int64),
         "complete": np.array(complete),
         "image_size": np.array(info.camera.size, np.int64),
@@ -206,3 +222,8 @@ def _constants(info: RunInfo, complete: bool) -> Mapping[str, NDArray[np.generic
         "joint_names": np.array(H36M17.names),
         "run": np.array(json.dumps(info.to_dict(), allow_nan=False)),
     }
+
+
+def world_arrays(world: World) -> dict[str, NDArray[np.generic]]:
+    """How points get from the camera's axes into the world: world = world_rotation @ camera - (0, world_floor, 0)."""
+    return {"world_rotation": world.rotation, "world_floor": np.array(world.floor)}

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from pose.camera import Camera
 from pose.errors import PoseError, UsageError
 from pose.files.npz import FORMAT_VERSION
+from pose.files.run_info import WorldInfo
 from pose.skeletons import H36M17, SKELETONS, Skeleton
 from pose.system.archives import open_arrays
-from pose.types import F32, I64, Flags, FrameResult, People, Poses3D
+from pose.types import F32, I64, Flags, FrameResult, People, Placed, Poses3D
 
 F64 = NDArray[np.float64]
 
@@ -26,7 +27,8 @@ class PoseTable:
     frames: (F,) index of each frame. timestamps: (F,) s. frame_index, time, id: (N,); time in s. box: (N, 4) xyxy px.
     box_score: (N,). keypoints: (N, J, 2) px. scores: (N, J). joints3d: (N, 17, 3) m root-relative, root: (N, 3) m, both
     in the camera frame. sigma: (N, 17) mm. exchanged: (N, 2), whether left and right of legs and arms were exchanged
-    before lifting; False where the file does not say. skeleton: of the keypoints. camera: that the 3D refers
+    before lifting; False where the file does not say. placed: the people in the world, and world_info: what world that
+    is; None where the file has none. skeleton: of the keypoints. camera: that the 3D refers
     to, fps: average; None where the file does not say. run: the head of `poses.json` as a dict, empty where the file
     has none. complete: False when the run was cut short. format_version: None for the answer of `pose-lift`.
     """
@@ -45,6 +47,8 @@ class PoseTable:
     sigma: F32
     exchanged: Flags
     skeleton: Skeleton
+    placed: Placed | None = None
+    world_info: WorldInfo | None = None
     camera: Camera | None = None
     fps: float | None = None
     run: Mapping[str, Any] = field(default_factory=dict)
@@ -80,7 +84,13 @@ class PoseTable:
             self.scores[rows],
         )
         poses = Poses3D(self.joints3d[rows], self.root[rows], self.sigma[rows], self.exchanged[rows])
-        return FrameResult(people, poses)
+        return FrameResult(people, poses, self.placed_rows(rows))
+
+    def placed_rows(self, rows: slice | I64) -> Placed | None:
+        """Some of the N rows in the world; None where the file has no world."""
+        if self.placed is None:
+            return None
+        return Placed(*(getattr(self.placed, name)[rows] for name in self.placed.__slots__))
 
     def __iter__(self) -> Iterator[FrameResult]:
         return (self[position] for position in range(len(self)))
@@ -114,8 +124,8 @@ def _read_arrays(path: Path, mapped: bool) -> dict[str, NDArray[Any]]:
 
 def _from_run(path: Path, arrays: Mapping[str, NDArray[Any]]) -> PoseTable:
     version = int(_shaped(arrays, "format_version", ()))
-    if version != FORMAT_VERSION:
-        raise PoseError(f"{path}: has format version {version}, this program reads version {FORMAT_VERSION}")
+    if not 1 <= version <= FORMAT_VERSION:
+        raise PoseError(f"{path}: has format version {version}, this program reads versions 1 to {FORMAT_VERSION}")
     name = str(arrays["skeleton"])
     if name not in SKELETONS:
         raise PoseError(f"{path}: unknown skeleton {name!r}; known: {', '.join(SKELETONS)}")
@@ -137,6 +147,8 @@ def _from_run(path: Path, arrays: Mapping[str, NDArray[Any]]) -> PoseTable:
         sigma=_shaped(arrays, "sigma", (rows, 17)),
         exchanged=_shaped(arrays, "exchanged", (rows, 2)) if "exchanged" in arrays else np.zeros((rows, 2), bool),
         skeleton=skeleton,
+        placed=_placed(arrays, rows),
+        world_info=None if (said := head.get("world")) is None else WorldInfo.from_dict(said),
         camera=_camera(arrays, head),
         fps=float(_shaped(arrays, "fps", ())),
         run=head,
@@ -164,6 +176,20 @@ def _from_lift(arrays: Mapping[str, NDArray[Any]]) -> PoseTable:
         sigma=_shaped(arrays, "sigma", (t, j)),
         exchanged=np.zeros((t, 2), bool),
         skeleton=H36M17,
+        placed=_placed(arrays, t),
+        world_info=WorldInfo.from_dict(_head(arrays["world_info"])) if "world_info" in arrays else None,
+    )
+
+
+def _placed(arrays: Mapping[str, NDArray[Any]], rows: int) -> Placed | None:
+    if "world" not in arrays:
+        return None
+    return Placed(
+        joints=_shaped(arrays, "world", (rows, len(H36M17), 3)),
+        root_sigma=_shaped(arrays, "root_sigma", (rows,)),
+        contacts=_shaped(arrays, "contacts", (rows, 2)),
+        filled=_shaped(arrays, "filled", (rows,)).astype(bool),
+        moved=_shaped(arrays, "moved", (rows,)),
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from pose.camera import Camera
 from pose.skeletons import H36M17, SKELETONS, Skeleton
+from pose.world.frame import UNKNOWN, World
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +25,55 @@ def _created_by() -> str:
     return f"pose-run {version('pose-run')}"
 
 
+@dataclass(frozen=True, slots=True)
+class WorldInfo:
+    """The world of a run, and what is known of its people.
+
+    world: where the floor is. heights: by id, a person's height and its standard deviation, m; 0 where the height was
+    given. joined: (id, the id it became) of tracks that turned out to be one person's.
+    """
+
+    world: World
+    heights: Mapping[int, tuple[float, float]] = field(default_factory=dict)
+    joined: tuple[tuple[int, int], ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; a number that is not known is None."""
+        world = self.world
+        known = world.found_by != UNKNOWN
+        return {
+            "found_by": world.found_by,
+            "confidence": round(world.confidence, 3),
+            "sigma_degrees": round(world.sigma_degrees, 3) if known else None,
+            "rotation": [[round(float(value), 6) for value in row] for row in world.rotation],
+            "floor": round(world.floor, 4) if world.floor_known else None,
+            "people": [
+                {"id": person, "height": round(height, 3), "height_sigma": round(sigma, 3)}
+                for person, (height, sigma) in self.heights.items()
+            ],
+            "joined": [list(pair) for pair in self.joined],
+        }
+
+    @classmethod
+    def from_dict(cls, said: Mapping[str, Any]) -> Self:
+        """The inverse of `to_dict`. Raises KeyError, TypeError or ValueError for anything else."""
+        rotation = np.array(said["rotation"], np.float64)
+        if rotation.shape != (3, 3) or not np.isfinite(rotation).all():
+            raise ValueError("world: expected a rotation of 3 x 3 numbers")
+        sigma = float("nan") if said["sigma_degrees"] is None else float(said["sigma_degrees"])
+        floor = said["floor"]
+        world = World(rotation, float(floor or 0.0), str(said["found_by"]), sigma, floor is not None)
+        people = {int(one["id"]): (float(one["height"]), float(one["height_sigma"])) for one in said["people"]}
+        return cls(world, people, tuple((int(a), int(b)) for a, b in said["joined"]))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunInfo:
     """Everything about a run that is known before its first frame.
 
     source: file name or address of the video. fps: average frames per second of the source; the time stamps are what
     counts. camera: that the 3D refers to. skeleton: of the 2D keypoints. settings: plain values (what `json.dumps`
-    takes) that a reader needs to repeat the run.
+    takes) that a reader needs to repeat the run. world: that the results were put into; None where they were not.
     """
 
     source: str
@@ -39,6 +82,7 @@ class RunInfo:
     skeleton: Skeleton
     models: tuple[ModelInfo, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
+    world: WorldInfo | None = None
     created_by: str = field(default_factory=_created_by)
 
     @classmethod
@@ -56,6 +100,7 @@ class RunInfo:
             skeleton=SKELETONS[head["skeletons"]["keypoints"]["name"]],
             models=tuple(ModelInfo(model["role"], model["name"], model["sha256"]) for model in head["models"]),
             settings=head["settings"],
+            world=None if (said := head.get("world")) is None else WorldInfo.from_dict(said),
             created_by=str(head["created_by"]),
         )
 
@@ -73,6 +118,7 @@ class RunInfo:
             "skeletons": {"keypoints": _skeleton(self.skeleton), "joints3d": _skeleton(H36M17)},
             "models": [{"role": m.role, "name": m.name, "sha256": m.sha256} for m in self.models],
             "settings": dict(self.settings),
+            "world": None if self.world is None else self.world.to_dict(),
         }
 
 

@@ -16,7 +16,7 @@ from pose.skeletons import H36M17
 from pose.types import F32, U8, FrameResult
 from pose.view import draw
 from pose.view.colours import PAPER, RGB, SIDE_COLOURS, edge_side, mix, person_colour, rim_colour
-from pose.view.upright import Upright
+from pose.world.upright import Upright
 
 F64 = NDArray[np.float64]
 
@@ -125,7 +125,7 @@ class Inset:
         rows = np.flatnonzero(known)
         rows = rows[np.argsort(poses.root[rows, 2], kind="stable")][:_MOST_PEOPLE]
         ids = result.people.ids[rows].tolist()
-        placed = self._upright.place(ids, poses.joints[rows], poses.root[rows], result.time)
+        placed = self._upright.place(result, rows)
         return ids, placed, np.nan_to_num(poses.sigma[rows]) / np.float32(1000)
 
     def _follow(self, placed: F32, time: float) -> _View:

@@ -1,6 +1,6 @@
 """The 3D scene of a whole run as plain arrays: where everybody stands, and the surfaces to show. No window, no Open3D.
 
-Everything is on the stage of `pose.view.upright`: x right, y away from the camera, z up, metres, floor at z = 0.
+Everything is on the stage of `pose.world.upright`: x right, y away from the camera, z up, metres, floor at z = 0.
 """
 
 import math
@@ -13,7 +13,7 @@ from pose.files import PoseTable
 from pose.skeletons import H36M17
 from pose.types import F32, I64
 from pose.view.colours import RGB, SIDE_COLOURS, edge_side, person_colour
-from pose.view.upright import Upright, mean_up
+from pose.world.upright import Upright, mean_up
 
 _SIDES = 14  # of a tube
 _RINGS = 8  # of a ball, from the lower pole to the upper
@@ -60,7 +60,7 @@ class Stage:
         for result in table:
             rows = np.isfinite(result.poses.joints.sum(axis=(1, 2)) + result.poses.root.sum(axis=1))
             ids = result.people.ids[rows].tolist()
-            placed = upright.place(ids, result.poses.joints[rows], result.poses.root[rows], result.time)
+            placed = upright.place(result, np.flatnonzero(rows))
             self._people.append((ids, placed))
         self.middle, self.radius = self._extent()
 

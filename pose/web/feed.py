@@ -3,9 +3,9 @@
 import asyncio
 
 from pose.live import LiveLoop, LiveResult
-from pose.view.upright import Upright
 from pose.web import messages
 from pose.web.jpeg import encode_jpeg
+from pose.world.upright import Upright
 
 PICTURE_SIDE = 960  # px, of the pictures that the server sends
 

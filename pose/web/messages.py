@@ -15,7 +15,7 @@ from pose.skeletons import Skeleton
 from pose.types import Json
 from pose.view.colours import drawing_facts, edge_side
 from pose.view.overlay import thickness
-from pose.view.upright import Upright
+from pose.world.upright import Upright
 
 VERSION = 1
 LONGEST_TEXT = 4096  # characters of a message from the page
@@ -68,7 +68,7 @@ def result(live: LiveResult, upright: Upright, scale: float = 1.0) -> str:
     people, poses = live.result.people, live.result.poses
     known = np.isfinite(poses.joints).all(axis=(1, 2)) & np.isfinite(poses.root).all(axis=1)
     rows = np.flatnonzero(known)
-    placed = upright.place(people.ids[rows].tolist(), poses.joints[rows], poses.root[rows], live.result.time)
+    placed = upright.place(live.result, rows)
     stages = dict(zip(rows.tolist(), _rounded(placed, 3), strict=True))
     sigmas = dict(zip(rows.tolist(), _rounded(poses.sigma[rows], 0), strict=True))
     boxes = _rounded(_scaled(people.boxes, scale), 1)

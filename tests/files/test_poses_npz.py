@@ -151,7 +151,7 @@ def _wrong_shape(path):
 
 
 def _newer(path):
-    np.savez(path, format_version=np.array(2))
+    np.savez(path, format_version=np.array(3))
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def _newer(path):
         (_single_array, "is a single array"),
         (_pickled, "holds pickled objects"),
         (_wrong_shape, r"'joints3d' should have shape \(2, 17, 3\), has \(2, 16, 3\)"),
-        (_newer, "has format version 2"),
+        (_newer, "has format version 3"),
     ],
 )
 def test_a_wrong_file_is_one_line(tmp_path, make, message):

@@ -5,10 +5,11 @@ import pytest
 from pose_fakes import STANDING, seen_result
 
 from pose.skeletons import H36M17
-from pose.types import FrameResult, Poses3D
+from pose.types import FrameResult, Placed, Poses3D
 from pose.view.colours import SIDE_COLOURS, person_colour
 from pose.view.inset import Inset, _draw_haze, _View
-from pose.view.upright import ANKLE_HEIGHT, Upright, mean_up, stage_rotation
+from pose.world.floor import ANKLE_HEIGHT
+from pose.world.upright import CausalWorld, Upright, mean_up, to_stage
 
 
 def _tilt(degrees):
@@ -16,23 +17,28 @@ def _tilt(degrees):
     return np.array([[1, 0, 0], [0, c, -s], [0, s, c]])
 
 
-def test_a_level_camera_sees_the_stage_with_y_and_z_exchanged():
-    rotation = stage_rotation(np.array([0.0, -1.0, 0.0]))
-    assert rotation @ [0.3, 0.5, 2.0] == pytest.approx([0.3, 2.0, -0.5])
+# People stand with the middle of the foot, not with the ankle, below the centre of the body.
+ON_ITS_FEET = STANDING.copy()
+ON_ITS_FEET[[3, 6], 2] += 0.119
 
 
-@pytest.mark.parametrize("up", [(0, -1, 0), (0.1, -0.9, 0.3), (-0.2, -0.8, -0.4)])
-def test_the_stage_is_a_rotation_that_turns_up_into_z(up):
-    rotation = stage_rotation(np.array(up, float))
-    assert rotation @ rotation.T == pytest.approx(np.eye(3), abs=1e-12)
-    assert np.linalg.det(rotation) == pytest.approx(1)
-    assert rotation @ (np.array(up) / np.linalg.norm(up)) == pytest.approx([0, 0, 1])
+def test_the_stage_has_the_world_s_y_as_z_and_looks_away_from_the_camera():
+    assert to_stage(np.array([0.3, 1.7, -2.0])) == pytest.approx([0.3, 2.0, 1.7])
+
+
+def test_who_is_placed_is_shown_there():
+    result = seen_result([(0, 0, 3.0), (1, 0, 4.0)])
+    world = np.arange(2 * 17 * 3, dtype=np.float32).reshape(2, 17, 3)
+    nothing = np.zeros(2, np.float32)
+    placed = Placed(world, nothing, np.zeros((2, 2), np.float32), nothing > 0, nothing)
+    shown = Upright().place(FrameResult(result.people, result.poses, placed), np.array([1]))
+    np.testing.assert_array_equal(shown, to_stage(world[1:]))
 
 
 @pytest.mark.parametrize("degrees", [-20, 0, 15, 30])
 def test_who_stands_shows_the_vertical_to_a_tilted_camera(degrees):
     tilt = _tilt(degrees)
-    up = mean_up((STANDING @ tilt.T).astype(np.float32)[None])
+    up = mean_up((ON_ITS_FEET @ tilt.T).astype(np.float32)[None])
     angle = np.degrees(np.arccos(up @ tilt @ [0, -1, 0] / np.linalg.norm(up)))
     assert angle < 1
 
@@ -44,23 +50,23 @@ def test_who_lies_says_nothing_of_the_vertical():
 
 def test_a_tilted_camera_is_learnt_in_a_few_seconds_and_feet_stay_on_the_floor():
     tilt = _tilt(20)
-    joints = (STANDING @ tilt.T).astype(np.float32)[None]
-    upright = Upright()
+    joints = (ON_ITS_FEET @ tilt.T).astype(np.float32)[None]
+    world = CausalWorld()
     for i in range(250):
         root = (tilt @ [0, 0, 3 + i / 100]).astype(np.float32)[None]
-        placed = upright.place([1], joints, root, i / 25)
-    height = placed[0, :, 2]
+        placed = world.place([1], joints, root, i / 25)
+    height = placed[0, :, 1]
     assert height[H36M17.index("left_ankle")] == pytest.approx(ANKLE_HEIGHT, abs=0.05)
     assert height[H36M17.index("head")] == pytest.approx(1.61 + ANKLE_HEIGHT, abs=0.05)
 
 
 def test_a_jump_leaves_the_floor():
-    upright = Upright()
+    world = CausalWorld()
     body = STANDING[None]
     for i in range(25):
-        upright.place([1], body, np.array([[0, 0, 3]], np.float32), i / 25)
-    in_the_air = upright.place([1], body, np.array([[0, -0.4, 3]], np.float32), 1.04)
-    assert in_the_air[0, H36M17.index("left_ankle"), 2] == pytest.approx(0.4 + ANKLE_HEIGHT, abs=0.03)
+        world.place([1], body, np.array([[0, 0, 3]], np.float32), i / 25)
+    in_the_air = world.place([1], body, np.array([[0, -0.4, 3]], np.float32), 1.04)
+    assert in_the_air[0, H36M17.index("left_ankle"), 1] == pytest.approx(0.4 + ANKLE_HEIGHT, abs=0.03)
 
 
 def _has(image, colour, tolerance=30):

@@ -10,11 +10,11 @@ from pose_fakes import seen_result
 from pose.errors import UsageError
 from pose.live import LiveResult, Status
 from pose.skeletons import BLAZEPOSE33, H36M17
-from pose.view.upright import Upright
 from pose.web import messages
 from pose.web.clock import LEAST_STEP, ForeignClock
 from pose.web.messages import ProtocolError
 from pose.web.settings import WebSettings, is_loopback, token_from
+from pose.world.upright import Upright
 
 TOKEN = "0123456789abcdef"
 

@@ -22,7 +22,7 @@ WORTH_SAYING = 0.01  # of all joints
 @dataclass(slots=True)
 class Tally:
     """What a run has seen so far. unfollowed: the most people in one frame whom nobody followed. joints, guessed: how
-    many there are in all, and how many of them the picture hardly showed.
+    many there are in all, and how many of them the picture hardly showed. world: what was found of it.
     """
 
     frames: int = 0
@@ -34,6 +34,7 @@ class Tally:
     unfollowed: int = 0
     joints: int = 0
     guessed: int = 0
+    world: str = ""
 
     def add(self, result: "FrameResult", skeleton: "Skeleton") -> None:
         from pose.skeletons import to_h36m17
@@ -73,6 +74,8 @@ def report(
         say(line)
     if known != "nothing":
         say(FROM_CACHE[known])
+    if tally.world:
+        say(tally.world)
     camera = pipeline.camera(source.info.size)
     if tally.ids and not camera.known:
         fov = camera.fov_degrees

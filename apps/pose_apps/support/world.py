@@ -1,0 +1,95 @@
+"""What commands let people say about the world: the options, and what they mean to `pose.world`."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pose.config import check_options, option
+from pose.errors import UsageError
+
+if TYPE_CHECKING:
+    from pose.files import WorldInfo
+    from pose.world.clean import Steps
+
+TALLEST, SHORTEST = 2.75, 0.4  # m that a person may be
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorldConfig:
+    """How people are put into a world. Raises UsageError for a value that is not allowed."""
+
+    world: bool = option(
+        True, "for a fixed camera: find gravity and floor, hold depth, motion and standing feet together"
+    )
+    pitch: float | None = option(
+        None, "degrees that the camera looks above the horizon, below 0 for down; by default found", least=-90, most=90
+    )
+    roll: float | None = option(
+        None, "degrees that the camera is turned clockwise; by default found", least=-180, most=180
+    )
+    height: str | None = option(None, "how tall people are, m: 1.82 for everybody, or by id: 1:1.82,2:1.65")
+    smooth: bool = option(True, "smooth the motion, without delay")
+    fill_gaps: bool = option(True, "fill gaps of up to half a second, and mark them")
+    foot_lock: bool = option(True, "hold feet that stand in one place")
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        read_heights(self.height)
+        if not self.world:
+            for name in ("pitch", "roll", "height"):
+                if getattr(self, name) is not None:
+                    raise UsageError(f"{name}: means nothing without the world; leave out --no-world")
+
+
+def read_heights(text: str | None) -> dict[int | None, float]:
+    """`1.82` or `1:1.82,2:1.65` as heights in m by id; None stands for everybody. Raises UsageError."""
+    heights: dict[int | None, float] = {}
+    for word in [] if text is None else str(text).split(","):
+        number, colon, value = word.strip().rpartition(":")
+        try:
+            person = int(number) if colon else None
+            metres = float(value)
+        except ValueError:
+            raise UsageError(f"height: expected metres, such as 1.82 or 1:1.82,2:1.65, got {text!r}") from None
+        if not SHORTEST <= metres <= TALLEST:
+            raise UsageError(f"height: {metres:g} m is out of range; allowed: {SHORTEST:g} to {TALLEST:g}")
+        if person in heights:
+            raise UsageError(f"height: {text!r} says it twice for {'everybody' if person is None else person}")
+        heights[person] = metres
+    return heights
+
+
+def steps_of(config: WorldConfig, bones: bool = True) -> "Steps":
+    """The steps that the options stand for. bones: one body for each person."""
+    from pose.world.clean import Steps
+    from pose.world.frame import up_of
+
+    up = None
+    if config.pitch is not None or config.roll is not None:
+        up = up_of(config.pitch or 0.0, config.roll or 0.0)
+    return Steps(
+        bones=bones,
+        fill=config.fill_gaps,
+        smooth=config.smooth,
+        feet=config.foot_lock,
+        up=up,
+        heights=read_heights(config.height),
+    )
+
+
+def world_line(info: "WorldInfo", filled: int = 0) -> str:
+    """What was found, for people."""
+    from pose.world.frame import FEET, GIVEN, UNKNOWN
+
+    world = info.world
+    if world.found_by == UNKNOWN:
+        text = "world: gravity is unknown, the camera counts as level (--pitch and --roll say how it was held)"
+    elif world.found_by == GIVEN:
+        text = "world: gravity as given"
+    else:
+        by = "standing feet" if world.found_by == FEET else "upright bodies"
+        text = f"world: gravity from {by}, good to {world.sigma_degrees:.0f} degrees"
+    if world.floor_known:
+        text += f"; the camera is {-world.floor:.1f} m above the floor"
+    if filled:
+        text += f"; {filled} {'frame' if filled == 1 else 'frames'} of people filled in"
+    return text
