@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
     from pose.cache import Cache, Found
     from pose.files import ResultSpool, ResultWriter, RunInfo
     from pose.pipeline import Pipeline
-    from pose.types import U8, FrameResult, Json
+    from pose.types import FrameResult, Json
     from pose.video import Source
+    from pose.video.planes import Planes
 
 
 VIDEO = "a video file, a folder or glob of pictures, an http(s) or RTSP address, or a camera number"
@@ -335,18 +337,28 @@ def _draw_overlay(source: "Source", results: "Iterable[FrameResult]", info: "Run
     from pose.system.prefetch import prefetch
     from pose.system.times import StageTimes
     from pose.video import VideoWriter
-    from pose.view.overlay import Overlay
+    from pose.view.planar_overlay import PlanarOverlay
 
-    overlay, video = Overlay(info.camera.size, info.skeleton), source.info
-    frames = prefetch(source.replay(), StageTimes(), threading.Event())
-    with VideoWriter(path, overlay.output_size, fps=video.fps, time_base=video.time_base, sound=source.sound) as writer:
+    overlay, video = PlanarOverlay(info.camera.size, info.skeleton), source.info
+    frames = prefetch(source.replay_planes(), StageTimes(), threading.Event())
+    first = next(frames, None)
+    if first is None:
+        return
+    with VideoWriter(
+        path,
+        overlay.output_size,
+        fps=video.fps,
+        time_base=video.time_base,
+        colours=first.planes.colours,
+        sound=source.sound,
+    ) as writer:
 
-        def encode(shown: tuple["U8", float]) -> None:
-            writer.write(*shown)
+        def encode(shown: tuple["Planes", float]) -> None:
+            writer.write_planes(*shown)
 
         with in_background(encode) as write:
-            for frame, result in zip(frames, host.shown(results, source, "overlay"), strict=False):
-                write((overlay.draw(frame.image, result), frame.time))
+            for frame, result in zip(chain([first], frames), host.shown(results, source, "overlay"), strict=False):
+                write((overlay.draw(frame.planes, result), frame.time))
     host.warn(writer.problems)
 
 

@@ -4,20 +4,21 @@ import queue
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 from pose.system.times import StageTimes
-from pose.types import Frame
 
+Item = TypeVar("Item")
 PREFETCHED_FRAMES = 4
 POLL_SECONDS = 0.1
 
 
-def prefetch(frames: Iterable[Frame], times: StageTimes, stop: threading.Event) -> Iterator[Frame]:
+def prefetch(frames: Iterable[Item], times: StageTimes, stop: threading.Event) -> Iterator[Item]:
     """The same frames, made by a thread that is at most PREFETCHED_FRAMES ahead; ends early once `stop` is set."""
-    ready: queue.Queue[Frame | BaseException | None] = queue.Queue(PREFETCHED_FRAMES)
+    ready: queue.Queue[Item | BaseException | None] = queue.Queue(PREFETCHED_FRAMES)
     left = threading.Event()  # nobody takes frames any more
 
-    def put(item: Frame | BaseException | None) -> None:
+    def put(item: Item | BaseException | None) -> None:
         while not left.is_set():
             try:
                 return ready.put(item, timeout=POLL_SECONDS)

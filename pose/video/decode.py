@@ -21,7 +21,8 @@ from pose.types import Frame
 from pose.video.arrival import LiveTimeline, Waiting
 from pose.video.container import Target, announced_seconds, has_time_stamps, reason, tick_of, video_stream
 from pose.video.interlace import deinterlaced
-from pose.video.picture import Layout, UprightRGB
+from pose.video.picture import Layout, Picture, Upright, UprightPlanes, UprightRGB
+from pose.video.planes import PlanarFrame
 from pose.video.recording import Recording
 from pose.video.server_copy import ServerCopy
 from pose.video.source import TIME_TOLERANCE, Sound, Source, Span, Timeline, VideoInfo
@@ -176,7 +177,7 @@ class StreamSource(Source):
     def _first_pass(self, walk: Walk) -> Iterator[Frame]:
         count = 0
         try:
-            for frame in self._frames(walk, self._begun, self.problems):
+            for frame in self._frames(walk, self._begun, UprightRGB(self._layout), self.problems):
                 if self._recording is not None:
                     self._recording.write(frame)
                 yield frame
@@ -193,17 +194,37 @@ class StreamSource(Source):
             return iter(())
         if self._recording is not None:
             return self._recording.frames()
+        walk = self._opened_again()
+        return self._frames(walk, iter(walk), UprightRGB(self._layout), [])
+
+    def replay_planes(self) -> Iterator[PlanarFrame]:
+        if self.closed:
+            return iter(())
+        if self._recording is not None:
+            return super().replay_planes()
+        walk = self._opened_again()
+        shown = self._shown(walk, iter(walk), UprightPlanes(self._layout), [])
+        return (PlanarFrame(planes, index, time) for index, (planes, time) in enumerate(shown))
+
+    def _opened_again(self) -> Walk:
         if self.info.is_live:
             raise PoseError(f"{self.name} is live: its frames can be read once")
-        walk = self._open()
-        return self._frames(walk, iter(walk), [])
+        return self._open()
 
-    def _frames(self, walk: Walk, pictures: Iterator[av.VideoFrame], problems: list[str]) -> Iterator[Frame]:
-        """The frames inside the span; appends to `problems` when they have ended."""
+    def _frames(
+        self, walk: Walk, pictures: Iterator[av.VideoFrame], upright: UprightRGB, problems: list[str]
+    ) -> Iterator[Frame]:
+        shown = self._shown(walk, pictures, upright, problems)
+        return (Frame(image, index, time) for index, (image, time) in enumerate(shown))
+
+    def _shown(
+        self, walk: Walk, pictures: Iterator[av.VideoFrame], upright: Upright[Picture], problems: list[str]
+    ) -> Iterator[tuple[Picture, float]]:
+        """What lies inside the span, with its time; appends to `problems` when it has ended."""
         try:
             if self._span.start > 0 and not self.info.is_live:
                 walk, pictures = self._sought(walk)
-            yield from self._timed(walk, pictures, problems)
+            yield from self._timed(walk, pictures, upright, problems)
         finally:
             walk.container.close()
 
@@ -230,11 +251,11 @@ class StreamSource(Source):
             return None
         return (stamp - self._origin) * self._time_base.numerator / self._time_base.denominator
 
-    def _timed(self, walk: Walk, pictures: Iterator[av.VideoFrame], problems: list[str]) -> Iterator[Frame]:
-        upright = UprightRGB(self._layout)
+    def _timed(
+        self, walk: Walk, pictures: Iterator[av.VideoFrame], upright: Upright[Picture], problems: list[str]
+    ) -> Iterator[tuple[Picture, float]]:
         timeline, waiting = self._timeline(), Waiting(self._watch and self.info.is_live)
         end = 0.0
-        index = 0
         for picture in pictures:
             if self.closed:
                 break
@@ -247,15 +268,14 @@ class StreamSource(Source):
             if self._span.starts_after(time):
                 continue
             if self._watch and not upright.fits(picture):
-                upright = UprightRGB(Layout.of(picture, walk.stream.sample_aspect_ratio))
+                upright = type(upright)(Layout.of(picture, walk.stream.sample_aspect_ratio))
             try:
                 image = upright(picture)
             except av.FFmpegError:
                 walk.damaged += 1
                 continue
             self.arrived = walk.arrived if self.info.is_live else None
-            yield Frame(image, index, time)
-            index += 1
+            yield image, time
         else:
             self.cut_short = self._missing_end(walk, end)
             problems.extend([self.cut_short] if self.cut_short else [])

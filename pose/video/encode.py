@@ -13,6 +13,7 @@ from pose.errors import PoseError
 from pose.system.whole_file import WholeFile
 from pose.types import U8
 from pose.video.h264 import CLOCK, PictureStream, check_size
+from pose.video.planes import Colours, Planes
 from pose.video.sound import SoundTrack
 from pose.video.source import Sound
 
@@ -21,13 +22,14 @@ if TYPE_CHECKING:
 
 
 class VideoWriter:
-    """An MP4 file (H.264, yuv420p, index in front) made of RGB pictures with time stamps.
+    """An MP4 file (H.264, yuv420p, index in front) made of pictures with time stamps.
 
     The file appears under its name only at `close()`; after `abort()`, or an error inside `with`, nothing is left.
 
     path: of the file; an existing one is replaced. size: (width, height) px of the pictures. fps: average, a hint for
-    players. time_base: s, the source's tick: with it the time stamps of the source are kept exactly. sound: copied
-    along, shifted so that it fits. problems: one line for each thing that could not be done as asked.
+    players. time_base: s, the source's tick: with it the time stamps of the source are kept exactly. colours: of
+    the planes in it. sound: copied along, shifted so that it fits. problems: one line for each thing that could not be
+    done as asked.
     """
 
     def __init__(
@@ -37,6 +39,7 @@ class VideoWriter:
         *,
         fps: float,
         time_base: Fraction = CLOCK,
+        colours: Colours | None = None,
         sound: Sound | None = None,
     ) -> None:
         self.path = path
@@ -49,7 +52,7 @@ class VideoWriter:
             self._container = output = av.open(
                 str(self._whole.path), "w", format="mp4", options={"movflags": "faststart"}
             )
-            self._pictures = PictureStream(output, size, fps, time_base)
+            self._pictures = PictureStream(output, size, fps, time_base, colours)
             if not self._pictures.is_h264:
                 self.problems.append(f"{path}: PyAV has no libx264 here; MPEG-4 Part 2 was written instead of H.264")
             if sound is not None:
@@ -68,6 +71,13 @@ class VideoWriter:
         The first picture becomes second 0 of the file.
         """
         check_size(image, self._size)
+        self._append(image, time)
+
+    def write_planes(self, planes: Planes, time: float) -> None:
+        """Append a packed picture of the even size, in the colours of the file, as `write` does."""
+        self._append(planes, time)
+
+    def _append(self, image: U8 | Planes, time: float) -> None:
         assert self._container is not None, "closed"
         with self._guarded():
             if self._sound is not None and not self._pictures.started:

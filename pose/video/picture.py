@@ -1,19 +1,23 @@
 """Decoded pictures of any format -> upright RGB arrays of one size."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 import numpy as np
 
 from pose.types import U8
+from pose.video.planes import BT470BG, BT709, SMPTE170M, UNSPECIFIED, Colours, Planes
 
 if TYPE_CHECKING:
     import av
+    from av.video.plane import VideoPlane
 
 # Colour matrices that swscale can undo, as numbered in ITU-T H.273; others (YCgCo, ICtCp, ...) are rare or reserved.
 KNOWN_MATRICES = frozenset({0, 1, 2, 4, 5, 6, 7, 9})
-BT709 = 1
+FULL_RANGE = 2  # FFmpeg's number for samples that fill 0 to 255
+DIRECT = frozenset({"yuv420p", "yuvj420p"})  # formats whose planes are taken as they are
 
 Turn = tuple[bool, bool, bool]  # transpose, then mirror left-right, then mirror top-bottom
 
@@ -75,7 +79,10 @@ class Layout:
         return (height, width) if self.turn[0] else (width, height)
 
 
-class UprightRGB:
+Picture = TypeVar("Picture", U8, Planes)
+
+
+class Upright(ABC, Generic[Picture]):
     """Converts the frames of one pass through a stream, with the colour matrix and range that each frame names.
 
     A frame of another size (a stream that adapts to its network) is scaled to the first one's and counted in `resized`.
@@ -92,8 +99,15 @@ class UprightRGB:
         """Whether it has the size of the first one."""
         return (frame.width, frame.height) == self._layout.coded
 
+    @abstractmethod
+    def __call__(self, frame: "av.VideoFrame") -> Picture:
+        """The picture of a frame, upright; it stays as it is when the next one is decoded."""
+
+
+class UprightRGB(Upright[U8]):
+    """Makes (H, W, 3) uint8 RGB, contiguous."""
+
     def __call__(self, frame: "av.VideoFrame") -> U8:
-        """(H, W, 3) uint8 RGB, upright, contiguous."""
         self.resized += not self.fits(frame)
         width, height = self._layout.square
         matrix = None if frame.colorspace in KNOWN_MATRICES else BT709  # wrong colours, but the right shapes
@@ -102,6 +116,53 @@ class UprightRGB:
             frame, width, height, "rgb24", src_colorspace=matrix, dst_colorspace=matrix, threads=1
         )
         return turned(np.asarray(rgb.to_ndarray(), np.uint8), self._layout.turn)
+
+
+class UprightPlanes(Upright[Planes]):
+    """Takes the planes of the frames, all in the colours of the first one.
+
+    Frames of 8 bit 4:2:0 in the matrix of BT.601 or BT.709, which is what most files hold, are not converted at all.
+    Others become BT.709.
+    """
+
+    _colours: Colours | None = None
+
+    def __call__(self, frame: "av.VideoFrame") -> Planes:
+        own = _colours_of(frame)
+        self._colours = self._colours or own or Colours()
+        self.resized += not self.fits(frame)
+        if own != self._colours or (frame.width, frame.height) != self._layout.square:
+            frame = self._converted(frame, self._colours)
+        y, u, v = (_samples(plane, self._layout.turn) for plane in frame.planes)
+        return Planes(y, u, v, self._colours)
+
+    def _converted(self, frame: "av.VideoFrame", colours: Colours) -> "av.VideoFrame":
+        width, height = self._layout.square
+        return self._reformatter.reformat(
+            frame,
+            width,
+            height,
+            "yuv420p",
+            src_colorspace=None if frame.colorspace in KNOWN_MATRICES else BT709,
+            dst_colorspace=colours.matrix,
+            dst_color_range=FULL_RANGE if colours.full else 1,
+            threads=1,
+        )
+
+
+def _samples(plane: "VideoPlane", turn: Turn) -> U8:
+    """One plane as an array, which keeps the frame's memory alive, turned upright."""
+    rows = np.frombuffer(memoryview(plane), np.uint8).reshape(-1, plane.line_size)
+    samples = rows[: plane.height, : plane.width]
+    return turned(samples, turn) if any(turn) else samples
+
+
+def _colours_of(frame: "av.VideoFrame") -> Colours | None:
+    """What the planes of a frame mean; None where they cannot be taken as they are."""
+    matrix = SMPTE170M if frame.colorspace == UNSPECIFIED else int(frame.colorspace)  # swscale takes it for that, too
+    if frame.format.name not in DIRECT or matrix not in (BT709, BT470BG, SMPTE170M):
+        return None
+    return Colours(matrix, frame.format.name == "yuvj420p" or frame.color_range == FULL_RANGE)
 
 
 def _square_pixels(width: int, height: int, aspect: Fraction | None) -> tuple[int, int]:

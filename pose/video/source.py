@@ -9,6 +9,7 @@ from typing import Self
 
 from pose.types import Frame
 from pose.video.container import Target
+from pose.video.planes import PlanarFrame, Planes
 
 TIME_TOLERANCE = 1e-6  # s; a clip's borders are typed as decimals and compared with binary fractions
 STEP = 1e-3  # s, by which a time stamp that does not increase is moved behind its predecessor
@@ -108,6 +109,11 @@ class Source(ABC):
         None for what cannot be read twice or may change meanwhile: cameras and network addresses.
         """
         return None
+
+    def replay_planes(self) -> Iterator[PlanarFrame]:
+        """The same frames as `replay()`, as video stores them; all with the colours of the first one."""
+        for frame in self.replay():
+            yield PlanarFrame(Planes.of_rgb(frame.image), frame.index, frame.time)
 
     def close(self) -> None:
         """Let go of files, devices and connections. May be called twice, and while another thread reads."""

@@ -3,7 +3,7 @@
 Points are (x, y) px, arrays, and must be finite and within `FAR` of the picture's corner.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import cv2
@@ -95,12 +95,23 @@ def _font(height: float) -> tuple[float, int]:
 
 def label(image: U8, words: str, bottom_middle: Point, height: float, colour: RGB) -> None:
     """Words on a pill of `colour` that stands on `bottom_middle`, moved inside the picture where it would leave it."""
-    rows, columns = image.shape[:2]
-    thick = 1.9 * height
+    x, y, half, thick = _pill(image.shape[1::-1], words, bottom_middle, height)
     length = text_width(words, height)
-    half = max(length / 2 + 0.6 * height, thick / 2)
-    x = min(max(bottom_middle[0], half), columns - half)
-    y = min(max(bottom_middle[1] - thick / 2, thick / 2), rows - thick / 2)
     inner = half - thick / 2
     strokes(image, np.array([[(x - inner, y), (x + inner, y)]]), colour, thick)
     text(image, words, (x - length / 2, y), height, ink_on(colour))
+
+
+def label_reach(size: tuple[int, int], words: str, bottom_middle: Point, height: float) -> NDArray[np.float64]:
+    """Two corners (2, 2) px of what `label` draws on a picture of (width, height) px."""
+    x, y, half, thick = _pill(size, words, bottom_middle, height)
+    return np.array([(x - half, y - thick / 2), (x + half, y + thick / 2)])
+
+
+def _pill(size: Sequence[int], words: str, bottom_middle: Point, height: float) -> tuple[float, float, float, float]:
+    """The middle of a label, half its width, and its height, px."""
+    thick = 1.9 * height
+    half = max(text_width(words, height) / 2 + 0.6 * height, thick / 2)
+    x = min(max(bottom_middle[0], half), size[0] - half)
+    y = min(max(bottom_middle[1] - thick / 2, thick / 2), size[1] - thick / 2)
+    return x, y, half, thick

@@ -7,6 +7,7 @@ parallax shows depth.
 
 import math
 from collections import deque
+from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -46,6 +47,7 @@ _HAZE_REACH = 2.6  # sigma, where it ends
 _HAZE_PIXELS = 64  # along a side at most, and made larger then: it is smooth
 _HEAD_RADIUS = 0.095  # m
 _RING_RADIUS = 0.34  # m
+_FLOOR_REACH = 0.48  # of the distance of the view
 _PALEST = 0.5
 _SHADES_OF_PALE = 64
 
@@ -55,6 +57,7 @@ _HEAD = H36M17.index("head")
 _EDGES = np.array(H36M17.edges)
 _EDGE_COLOURS = [SIDE_COLOURS[edge_side(H36M17, a, b)] for a, b in H36M17.edges]
 _SHADES = np.array([SIDE_COLOURS[H36M17.side(joint)] for joint in range(len(H36M17))], np.float32)
+_LEVEL = np.array([1, 1, 0], np.float32)
 _TURN = np.linspace(0, 2 * math.pi, 49)
 _RING = np.stack([np.cos(_TURN), np.sin(_TURN), np.zeros(49)], axis=1).astype(np.float32)
 _SPINE_AND_LEG = np.array([H36M17.index(name) for name in ("head", "thorax", "pelvis", "left_knee", "left_ankle")])
@@ -90,13 +93,21 @@ class _View:
 
 
 class Inset:
-    """Renders the 3D of frame after frame. It follows the people smoothly, so it must see the frames in order."""
+    """Renders the 3D of frame after frame. It follows the people smoothly, so it must see the frames in order.
+
+    background: (H, W, 3) what is there without anybody.
+    """
 
     def __init__(self, size: tuple[int, int]) -> None:
         """size: (width, height) px."""
         self.size = size
         self._upright = Upright()
-        self._background = _background(size)
+        self._unit = min(size) / 300
+        self._captions = _captions(size, self._unit)
+        self._empty = _background(size)
+        self.background = self._empty.copy()
+        for caption in self._captions:
+            caption.draw(self.background)
         self._middle = np.array([0, 0, _MIDDLE], np.float32)
         self._distance = 0.0  # 0: nobody has been seen yet
         self._time = 0.0
@@ -104,19 +115,48 @@ class Inset:
 
     def render(self, result: FrameResult) -> U8:
         """(H, W, 3) uint8 RGB."""
+        image = self.background.copy()
+        self.render_on(image, result)
+        return image
+
+    def render_on(self, image: U8, result: FrameResult) -> tuple[int, int]:
+        """As `render`, on an (H, W, 3) picture whose content does not matter, and only the rows that differ from
+        `background`. Returns the first of them and the one after the last.
+        """
         ids, placed, sigma = self._main_people(result)
         view = self._follow(placed, result.time)
         self._remember(ids, placed, result.time)
-        image = self._background.copy()
-        unit = min(self.size) / 300
-        _draw_floor(image, view, unit)
-        self._draw_trails(image, view, unit)
-        _draw_marks(image, view, ids, placed, unit)
+        low, high = self._rows(view, placed, sigma)
+        image[low:high] = self._empty[low:high]
+        _draw_floor(image, view, self._unit)
+        self._draw_trails(image, view, self._unit)
+        _draw_marks(image, view, ids, placed, self._unit)
         _draw_haze(image, view, placed, sigma)
         _draw_bodies(image, view, ids, placed)
-        _draw_labels(image, view, ids, placed, unit)
-        _draw_caption(image, unit)
-        return image
+        _draw_labels(image, view, ids, placed, self._unit)
+        for caption in self._captions:
+            if caption.rows[0] < high and caption.rows[1] > low:
+                caption.draw(image)
+        return low, high
+
+    def _rows(self, view: _View, placed: F32, sigma: F32) -> tuple[int, int]:
+        """Between which rows everything lies that is drawn; a caption is inside or outside as a whole."""
+        trails = np.array([(x, y, 0) for trail in self._trails.values() for _, x, y in trail], np.float32)
+        shadows = (placed * _LEVEL).reshape(-1, 3)
+        points = np.concatenate([_floor_rim(view), placed.reshape(-1, 3), shadows, trails.reshape(-1, 3)])
+        growth = max((_growth(body) for body in placed), default=1.0)
+        reach = np.full(len(points), (_RING_RADIUS + _HEAD_RADIUS) * growth)  # m, of rings, limbs and heads
+        reach[: len(_RING)] = 0
+        haze = slice(len(_RING), len(_RING) + sigma.size)
+        reach[haze] = np.maximum(reach[haze], _HAZE_REACH * np.minimum(sigma, _WIDEST_HAZE).ravel())
+        pixels, scale = view.project(points)
+        reach = reach * scale + 30 * max(self._unit, 0.7)  # px, with badges and strokes
+        low = int(np.clip((pixels[:, 1] - reach).min(), 0, self.size[1]))
+        high = int(np.clip((pixels[:, 1] + reach).max() + 1, 0, self.size[1]))
+        for first, after in (caption.rows for caption in self._captions):
+            if first < high and after > low:
+                low, high = min(low, first), min(max(high, after), self.size[1])
+        return low & ~1, min(high + (high & 1), self.size[1])  # video halves its rows
 
     def _main_people(self, result: FrameResult) -> tuple[list[int], F32, F32]:
         """Ids, stage coordinates (P, 17, 3) m and sigma (P, 17) m of the people nearest to the camera."""
@@ -139,7 +179,7 @@ class Inset:
             self._middle += step * np.float32(1 if first else _share(elapsed, _FOLLOW_SECONDS))
         view = _View(self.size, self._middle.copy(), azimuth)
         if len(near):
-            rooms = [_ROOM * _growth(body) + body[0] * np.array([1, 1, 0], np.float32) for body in near]
+            rooms = [_ROOM * _growth(body) + body[0] * _LEVEL for body in near]
             change = view.fitting_distance(np.concatenate([*rooms, *near])) - self._distance
             seconds = _BACK_OFF_SECONDS if change > 0 else _COME_NEAR_SECONDS
             self._distance += change * (1 if first else _share(elapsed, seconds))
@@ -190,11 +230,16 @@ def _background(size: tuple[int, int]) -> U8:
     return np.ascontiguousarray(np.broadcast_to(column, (height, width, 3)).round().astype(np.uint8))
 
 
+def _floor_rim(view: _View) -> F32:
+    """Points (N, 3) m around the floor that is drawn."""
+    return _RING * np.float32(_FLOOR_REACH * view.distance) + view.middle * _LEVEL
+
+
 def _draw_floor(image: U8, view: _View, unit: float) -> None:
     """A round floor with lines every metre that fade towards its rim."""
-    reach = 0.48 * view.distance
-    middle = view.middle * np.array([1, 1, 0], np.float32)
-    draw.polygon(image, view.project(_RING * np.float32(reach) + middle)[0], _FLOOR)
+    reach = _FLOOR_REACH * view.distance
+    middle = view.middle * _LEVEL
+    draw.polygon(image, view.project(_floor_rim(view))[0], _FLOOR)
     steps = np.linspace(-1, 1, 17)
     lines = []
     for axis in (0, 1):
@@ -214,7 +259,7 @@ def _draw_floor(image: U8, view: _View, unit: float) -> None:
 def _draw_marks(image: U8, view: _View, ids: list[int], placed: F32, unit: float) -> None:
     """A ring in the person's colour on the floor, and the shadow of a light above."""
     for person, body in zip(ids, placed, strict=True):
-        flat = body * np.array([1, 1, 0], np.float32)
+        flat = body * _LEVEL
         pixels, scale = view.project(flat)
         draw.strokes(image, pixels[_EDGES], _SHADOW, _LIMB_WIDTH * 1.3 * _growth(body) * float(scale[0]))
         ring, _ = view.project(_RING * np.float32(_RING_RADIUS * _growth(body)) + flat[0])
@@ -294,13 +339,28 @@ def _draw_labels(image: U8, view: _View, ids: list[int], placed: F32, unit: floa
             draw.label(image, str(person), (x, y), height, person_colour(person))
 
 
-def _draw_caption(image: U8, unit: float) -> None:
+class _Caption(NamedTuple):
+    """A line of words. place: of the middle of its left edge, and letters, the height of its capitals: px."""
+
+    words: str
+    place: draw.Point
+    letters: float
+
+    @property
+    def rows(self) -> tuple[int, int]:
+        """The first row of the picture that it may cover, and the one after the last."""
+        return max(0, int(self.place[1] - 1.5 * self.letters)), int(self.place[1] + 1.5 * self.letters) + 1
+
+    def draw(self, image: U8) -> None:
+        draw.text(image, self.words, self.place, self.letters, mix(_GRID, PAPER, 0.5))
+
+
+def _captions(size: tuple[int, int], unit: float) -> list[_Caption]:
     """What the picture is, above; what the haze says, below. As large as can be read and as there is room for."""
-    height, width = image.shape[:2]
-    letters = max(8.0, 8.5 * unit)
-    quiet = mix(_GRID, PAPER, 0.5)
-    margin = letters
-    above = "3D, grid 1 m"
+    width, height = size
+    letters = margin = max(8.0, 8.5 * unit)
     letters = min(letters, letters * (width - 2 * margin) / draw.text_width(HAZE_WORDS, letters))
-    draw.text(image, above, (margin, 1.6 * letters), letters, quiet)
-    draw.text(image, HAZE_WORDS, (margin, height - 1.6 * letters), letters, quiet)
+    return [
+        _Caption("3D, grid 1 m", (margin, 1.6 * letters), letters),
+        _Caption(HAZE_WORDS, (margin, height - 1.6 * letters), letters),
+    ]

@@ -14,7 +14,9 @@ _LONGEST = "00:00.00"
 
 
 class Legend:
-    """Lies in the lower left corner of pictures of one size. height: px that it takes there; 0 where it has no room."""
+    """Lies in the lower left corner of pictures of one size. width, height: px that it takes there; 0 where it has
+    no room.
+    """
 
     def __init__(self, size: tuple[int, int], unit: float) -> None:
         """size: (width, height) px. unit: 1 for a picture of 1280 x 720, what everything on it is scaled with."""
@@ -25,7 +27,8 @@ class Legend:
         swatch = round(1.6 * letters)
         width = clock + sum(words) + 2 * swatch + 4 * gap
         height = round(2.4 * letters)
-        self.height = height if width < size[0] and height < size[1] / 3 else 0
+        fits = width < size[0] and height < size[1] / 3
+        self.width, self.height = (width, height) if fits else (0, 0)
         self._letters, self._gap = letters, gap
         self._ink = np.zeros((height, width, 3), np.uint8)
         self._ink[:] = INK
@@ -40,7 +43,7 @@ class Legend:
         """Draw it on `image`, a frame of `time` s. In place."""
         if not self.height:
             return
-        rows, columns = self._ink.shape[:2]
+        rows, columns = self.height, self.width
         patch = image[-rows:, :columns]
         line = self._ink.copy()
         draw.text(line, clock(time), (self._gap, rows / 2), self._letters, PAPER)

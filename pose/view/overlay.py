@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from pose.repair.sides import with_lifted_sides
 from pose.skeletons import Skeleton
 from pose.types import F32, U8, FrameResult, People
+from pose.video.planes import Area
 from pose.view import draw
 from pose.view.colours import PAPER, RGB, SIDE_COLOURS, edge_side, mix, person_colour, rim_colour
+from pose.view.draw import Point
 from pose.view.head import Head
 from pose.view.inset import Inset
 from pose.view.legend import Legend
@@ -79,39 +81,87 @@ class Overlay:
             raise ValueError(f"image: expected shape {(height, width, 3)}, got {image.shape}")
         canvas = np.empty((height, self.output_size[0], 3), np.uint8)
         canvas[:, :width] = image
+        if self.panel is not None:
+            canvas[:, width:] = self.panel
+        self.draw_on(canvas, result)
+        return canvas
+
+    def draw_on(self, canvas: U8, result: FrameResult) -> Area:
+        """As `draw`, in place. Returns the part of the panel that differs from `panel`, empty where there is no panel.
+
+        canvas: (H, W, 3) uint8 RGB of `output_size`. The frame on its left needs to be there only in the areas of
+        `changes(result)`, and nothing else of it is changed; of the panel nothing needs to be there.
+        """
+        width = self._size[0]
         picture = canvas[:, :width]
         self._draw_people(picture, result)
         self._legend.paste(picture, result.time)
-        if self._inset is not None:
-            inset = self._inset.render(result)
-            if self._corner is None:
-                canvas[:, width:] = inset
-            else:
-                self._corner.paste(picture, inset, result)
-        return canvas
+        if self._inset is None:
+            return Area(width, 0, width, 0)
+        if self._corner is not None:
+            self._corner.paste(picture, self._inset.render(result), result)
+            return Area(width, 0, width, 0)
+        top, low = self._inset.render_on(canvas[:, width:], result)
+        return Area(width, top, self.output_size[0], low)
+
+    @property
+    def panel(self) -> U8 | None:
+        """(H, W, 3) what lies beside the frame while nobody is there; None where nothing does."""
+        return self._inset.background if self._inset is not None and self._beside else None
+
+    def changes(self, result: FrameResult) -> list[Area]:
+        """The parts of the frame that the next drawing changes. They may overlap."""
+        height = self._size[1]
+        people = self._sided(result)
+        areas = [self._reach(people, row) for row in range(len(people))]
+        areas.append(Area(0, height - self._legend.height, self._legend.width, height))
+        if self._corner is not None:
+            areas.append(self._corner.next_area(result))
+        return [area for area in areas if area.pixels]
+
+    def _reach(self, people: People, row: int) -> Area:
+        """What a person's drawing lies in."""
+        words, place, height = self._badge(people, row)
+        drawn = [draw.label_reach(self._size, words, place, height)]
+        keypoints = people.keypoints[row]
+        seen = np.isfinite(keypoints).all(axis=1) & (people.scores[row] > _HIDDEN_BELOW)
+        drawn.append(np.clip(keypoints[seen], -draw.FAR, draw.FAR).astype(np.float64))
+        points, margin = np.concatenate(drawn), 2 * self._width(people, row) + 2
+        low = np.clip(np.floor(points.min(axis=0) - margin), 0, self._size).astype(int).tolist()
+        high = np.clip(np.ceil(points.max(axis=0) + margin) + 1, 0, self._size).astype(int).tolist()
+        return Area(low[0], low[1], high[0], high[1])
+
+    def _sided(self, result: FrameResult) -> People:
+        """The people with left and right as they were lifted."""
+        keypoints, scores = with_lifted_sides(result, self._skeleton)
+        return replace(result.people, keypoints=keypoints, scores=scores)
 
     def _draw_people(self, image: U8, result: FrameResult) -> None:
-        keypoints, scores = with_lifted_sides(result, self._skeleton)
-        people = replace(result.people, keypoints=keypoints, scores=scores)
+        people = self._sided(result)
         rows = np.argsort(people.boxes[:, 3], kind="stable").tolist()  # who stands lower is nearer: drawn last
         for row in rows:
             self._draw_skeleton(image, people, row)
         for row in rows:
-            self._draw_badge(image, people, row)
+            words, place, height = self._badge(people, row)
+            draw.label(image, words, place, height, person_colour(int(people.ids[row])))
 
-    def _draw_badge(self, image: U8, people: People, row: int) -> None:
-        """The id, beyond the crown of the head, as large as the person is."""
-        box, person = people.boxes[row], int(people.ids[row])
+    def _badge(self, people: People, row: int) -> tuple[str, Point, float]:
+        """The id, the place of its lower edge beyond the crown of the head, and its height, as large as the person."""
+        box = people.boxes[row]
         known = np.isfinite(people.keypoints[row]).all(axis=1)
         crown, away = self._head.crown(people.keypoints[row], np.where(known, people.scores[row], 0), box)
         share = _BADGE_SHARE * float(box[3] - box[1])
         height = max(_BADGE_LEAST, min(max(share, _BADGE_LEAST * self._unit), _BADGE_MOST * self._unit))
         x, y = np.clip(crown + 1.1 * height * away, -draw.FAR, draw.FAR).tolist()
-        draw.label(image, str(person), (x, y + 0.95 * height), height, person_colour(person))
+        return str(int(people.ids[row])), (x, y + 0.95 * height), height
+
+    def _width(self, people: People, row: int) -> float:
+        """How thick a limb of a person is drawn, px."""
+        return max(1.2, min(3.6 * self._unit, 0.016 * float(people.boxes[row, 3] - people.boxes[row, 1])))
 
     def _draw_skeleton(self, image: U8, people: People, row: int) -> None:
         """In layers of equal opacity, the faint ones first: what overlaps inside a layer does not add up."""
-        box, keypoints, scores = people.boxes[row], people.keypoints[row], people.scores[row]
+        keypoints, scores = people.keypoints[row], people.scores[row]
         rim = rim_colour(int(people.ids[row]))
         known = np.isfinite(keypoints.sum(axis=1))
         share = np.where(known, (scores - _HIDDEN_BELOW) / (_FULL_FROM - _HIDDEN_BELOW), 0)
@@ -119,7 +169,7 @@ class Overlay:
         levels = np.ceil(np.clip(share, 0, 1) * face * _LEVELS).astype(np.int64)
         limb_levels = levels[self._edges].min(axis=1)
         points = np.clip(np.where(known[:, None], keypoints, 0), -draw.FAR, draw.FAR)
-        width = max(1.2, min(3.6 * self._unit, 0.016 * float(box[3] - box[1])))
+        width = self._width(people, row)
         for level in range(1, _LEVELS + 1):
             joints, limbs = np.equal(levels, level), np.equal(limb_levels, level)
             if not joints.any():  # then no limb has this level either
@@ -185,10 +235,14 @@ class _Corner:
         self._worse_since: float | None = None
         self._mask = _rounded_mask(inset, round(0.05 * inset[1]))
 
-    def paste(self, image: U8, inset: U8, result: FrameResult) -> None:
+    def next_area(self, result: FrameResult) -> Area:
+        """Where it lies on the next frame."""
         self._choose(result.people.boxes, result.time)
         x, y = self._places[self._current]
-        patch = image[y : y + self._inset[1], x : x + self._inset[0]]
+        return Area(x, y, x + self._inset[0], y + self._inset[1])
+
+    def paste(self, image: U8, inset: U8, result: FrameResult) -> None:
+        patch = self.next_area(result).of(image)
         blended = cv2.addWeighted(inset, _CORNER_OPACITY, patch, 1 - _CORNER_OPACITY, 0)
         cv2.copyTo(blended, self._mask, patch)
 

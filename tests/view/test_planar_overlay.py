@@ -1,0 +1,121 @@
+"""The overlay on planes of video: the same drawing as on RGB, and everything else untouched."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from pose_fakes import random_result, seen_result
+
+from pose.skeletons import BLAZEPOSE33, H36M17
+from pose.types import U8, FrameResult
+from pose.video.planes import BT470BG, BT709, SMPTE170M, Area, Colours, Planes
+from pose.view.overlay import Overlay
+from pose.view.planar_overlay import PlanarOverlay
+
+SIZES = [(640, 360), (360, 640), (641, 361), (361, 641), (360, 641), (33, 57), (200, 31), (16, 16), (1, 1)]
+
+
+def smooth(size, rng) -> U8:
+    """A picture whose colours change slowly, which 4:2:0 keeps."""
+    width, height = size
+    columns, rows = np.meshgrid(np.linspace(0, 3, width), np.linspace(0, 3, height))
+    waves = [np.sin(columns * a + rows * b + c) for a, b, c in rng.uniform(0.2, 1, (3, 3))]
+    return (128 + 90 * np.stack(waves, axis=-1)).astype(np.uint8)
+
+
+def source_planes(image: U8, colours: Colours) -> Planes:
+    """Planes of exactly the picture's size, as a decoder gives them."""
+    height, width = image.shape[:2]
+    even = Planes.of_rgb(image, colours)
+    half = (slice((height + 1) // 2), slice((width + 1) // 2))
+    return Planes(even.y[:height, :width], even.u[half], even.v[half], colours)
+
+
+def as_rgb(planes: Planes) -> U8:
+    width, height = planes.size
+    return planes.rgb(Area(0, 0, width, height))
+
+
+@pytest.mark.parametrize("colours", [Colours(BT709), Colours(SMPTE170M), Colours(BT470BG, full=True)], ids=str)
+def test_rgb_comes_back(rng, colours):
+    flat = np.repeat(np.repeat(rng.integers(0, 256, (9, 11, 3), np.uint8), 2, axis=0), 2, axis=1)
+    back = as_rgb(Planes.of_rgb(flat, colours))
+    assert np.abs(back.astype(int) - flat).max() <= (3 if not colours.full else 2)
+
+
+@pytest.mark.parametrize("matrix", [BT709, SMPTE170M])
+@pytest.mark.parametrize("full", [False, True])
+def test_colours_are_those_of_ffmpeg(rng, matrix, full):
+    import av
+
+    image = np.repeat(np.repeat(rng.integers(0, 256, (8, 8, 3), np.uint8), 8, axis=0), 8, axis=1)
+    frame = av.VideoFrame.from_ndarray(image, format="rgb24")
+    theirs = frame.reformat(format="yuv444p", dst_colorspace=matrix, dst_color_range=2 if full else 1).to_ndarray()
+    ours = Planes.of_rgb(image, Colours(matrix, full))
+    inside = (slice(2, None, 4), slice(2, None, 4))  # away from the edges, where filters differ
+    assert np.abs(ours.y[inside].astype(int) - theirs[0][inside]).max() <= 1
+    for mine, plane in ((ours.u, theirs[1]), (ours.v, theirs[2])):
+        assert np.abs(mine[1::2, 1::2].astype(int) - plane[2::4, 2::4]).max() <= 1
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("people", [0, 1, 4])
+def test_it_is_the_drawing_on_rgb(rng, size, people):
+    """Both overlays see the same frames; what differs is what 4:2:0 cannot hold, not where anything is."""
+    image = smooth(size, rng)
+    planes = source_planes(image, Colours())
+    before = [plane.copy() for plane in (planes.y, planes.u, planes.v)]
+    plain, planar = Overlay(size, BLAZEPOSE33), PlanarOverlay(size, BLAZEPOSE33)
+    assert plain.output_size == planar.output_size
+    for index in range(4):
+        result = random_result(rng, index, people)
+        drawn = planar.draw(planes, result)
+        wanted = Planes.of_rgb(plain.draw(image, result))
+        assert drawn.size == wanted.size
+        for mine, true in ((drawn.y, wanted.y), (drawn.u, wanted.u), (drawn.v, wanted.v)):
+            assert np.abs(mine.astype(int) - true).max() <= 4
+    for plane, then in zip((planes.y, planes.u, planes.v), before, strict=True):
+        assert np.array_equal(plane, then)
+
+
+def test_what_is_not_drawn_on_passes_through_untouched(rng):
+    size = (640, 480)
+    noise = Planes(
+        rng.integers(0, 256, (480, 640), np.uint8), *rng.integers(0, 256, (2, 240, 320), np.uint8), Colours(SMPTE170M)
+    )
+    result = seen_result([(0.5, 0, 6.0)])
+    overlay = PlanarOverlay(size, H36M17)
+    drawn = overlay.draw(noise, result)
+    assert drawn.colours == Colours(SMPTE170M)
+    changed = drawn.y != noise.y
+    assert changed.any()
+    x0, y0 = result.people.keypoints[0].min(axis=0) - 50  # the badge is above the head
+    x1, y1 = result.people.keypoints[0].max(axis=0) + 10
+    rows, columns = np.nonzero(changed[:440, :])  # above the legend
+    outside = (columns < x0) | (columns > x1) | (rows < y0) | (rows > y1)
+    inset = overlay._overlay._corner
+    assert inset is not None
+    corner = inset.next_area(result)
+    in_corner = (columns >= corner.x0) & (columns < corner.x1) & (rows >= corner.y0) & (rows < corner.y1)
+    assert not (outside & ~in_corner).any()
+
+
+def far_away(result: FrameResult) -> FrameResult:
+    people = result.people
+    keypoints = people.keypoints.copy()
+    keypoints[0, ::3] = 1e9
+    keypoints[0, 1::3] = np.nan
+    return replace(result, people=replace(people, keypoints=keypoints))
+
+
+def test_keypoints_far_outside_and_no_numbers(rng):
+    image = smooth((320, 240), rng)
+    result = far_away(seen_result([(0, 0, 4.0)], size=(320, 240)))
+    drawn = PlanarOverlay((320, 240), H36M17).draw(source_planes(image, Colours()), result)
+    wanted = Planes.of_rgb(Overlay((320, 240), H36M17).draw(image, result))
+    assert np.abs(drawn.y.astype(int) - wanted.y).max() <= 4
+
+
+def test_planes_of_another_size_are_refused(rng):
+    with pytest.raises(ValueError, match="expected a picture of"):
+        PlanarOverlay((320, 240), H36M17).draw(Planes.empty((322, 240), Colours()), random_result(rng, 0, 0))
