@@ -106,26 +106,18 @@ class Pipeline:
         return Camera.of(image_size, self._intrinsics)
 
     def lifter_stage(self, camera: Camera) -> LifterStage:
-        """The lifter for the pictures of a camera, with nobody's past; it repairs what it lifts, if so set."""
-        stage = self._bare_lifter_stage(camera)
-        if self.config.constant_bones and not self._lifter.streaming:
-            from pose.refining import RefinedLifter
-
-            stage = RefinedLifter(stage, self.skeleton, camera)
-        if not self.config.repair:
-            return stage
-        from pose.repair.person import WHOLE_VIEW, RepairedLifter
-
-        return RepairedLifter(stage, self.skeleton, 0.0 if self._lifter.streaming else WHOLE_VIEW)
-
-    def _bare_lifter_stage(self, camera: Camera) -> LifterStage:
+        """The lifter for the pictures of a camera, with nobody's past; it repairs and refines what it is set to."""
+        config = self.config
         if self._lifter.streaming:
             from pose.lifter.stream import LifterStream, StreamLifter
 
-            return StreamLifter(LifterStream(self._lifter, self.skeleton, camera, self.config.lookahead))
+            stream = LifterStream(self._lifter, self.skeleton, camera, config.lookahead)
+            return StreamLifter(stream, repair=config.repair)
         from pose.lifter.offline import OfflineLifter
 
-        return OfflineLifter(self._lifter, self.skeleton, camera)
+        return OfflineLifter(
+            self._lifter, self.skeleton, camera, repair=config.repair, constant_bones=config.constant_bones
+        )
 
     def session(self, image_size: tuple[int, int]) -> "Session":
         """A new stream of pictures of (width, height) px, with identities of its own."""

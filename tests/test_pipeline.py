@@ -130,7 +130,7 @@ def pipeline(weights_dir, tiny_lifter, monkeypatch) -> Pipeline:
 
 
 def test_results_come_in_order_with_bounded_delay(pipeline, videos, monkeypatch):
-    monkeypatch.setattr("pose.refining.SECONDS", 1.0)
+    monkeypatch.setattr("pose.lifter.one_body.SECONDS", 1.0)
     session_delay = []
     with open_source(str(videos / "dance.mp4"), end=6.0) as source:
         session = pipeline.session(source.info.size)

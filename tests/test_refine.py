@@ -7,11 +7,12 @@ import pytest
 
 from pose.camera import Camera, intrinsics_from_fov, project
 from pose.evaluation.angles import flexion
+from pose.lifter.one_body import SECONDS, PersonBody
+from pose.lifter.pending import PendingFrame, PersonFrame
 from pose.refine import body_of, bone_lengths, constant_bones, refine
-from pose.refining import SECONDS, RefinedLifter
 from pose.sequences import Sequence2D, Sequence3D
 from pose.skeletons import H36M17
-from pose.types import FrameResult, People, Poses3D
+from pose.types import People
 
 EDGES = np.array(H36M17.edges)
 FRAMES = 60
@@ -157,67 +158,46 @@ def test_legs_that_are_straight_already_stay():
     np.testing.assert_allclose(refine(straight, seen_of(straight.joints)).joints, straight.joints, atol=0.012)
 
 
-class Scripted:
-    """A lifter stage that answers each frame at once, with poses given beforehand, by frame and person."""
-
-    def __init__(self, poses):
-        self.poses = poses
-
-    def push(self, people):
-        joints = np.stack([self.poses[number][people.index] for number in people.ids.tolist()] or [np.zeros((17, 3))])
-        joints = joints[: len(people)].astype(np.float32)
-        return [FrameResult(people, Poses3D(joints, np.zeros((len(people), 3), np.float32),
-                                            np.full((len(people), 17), 30, np.float32)))]  # fmt: skip
-
-    def flush(self):
-        return []
+def frame_of(index, pixels, joints):
+    """One person in one frame, lifted: (17, 2) px, (17, 3) m."""
+    people = People(
+        index, index / 30, np.ones(1, np.int64), np.zeros((1, 4), np.float32), np.ones(1, np.float32),
+        pixels[None].astype(np.float32), np.ones((1, 17), np.float32),
+    )  # fmt: skip
+    frame = PersonFrame.of(PendingFrame(people), 0)
+    frame.lifted = np.concatenate([joints.ravel(), np.zeros(3), np.full(17, 30)]).astype(np.float32)
+    return frame
 
 
-def people_of(index, rows):
-    """People of one frame: {id: (17, 2) px}."""
-    ids = np.array(list(rows), np.int64)
-    keypoints = np.stack(list(rows.values())).astype(np.float32) if rows else np.zeros((0, 17, 2), np.float32)
-    n = len(ids)
-    return People(index, index / 30, ids, np.zeros((n, 4), np.float32), np.ones(n, np.float32), keypoints,
-                  np.ones((n, 17), np.float32))  # fmt: skip
+def joints_of(frames):
+    return np.stack([frame.lifted[:51].reshape(17, 3) for frame in frames])
 
 
-def test_the_stage_gives_what_refine_gives_for_whole_tracks_with_a_bounded_delay(rng):
-    """Two people, one of whom comes late and leaves early, both within the seconds that say what body it is."""
-    frames = 280
-    spans = {1: range(frames), 2: range(40, 200)}
-    poses, pixels = {}, {}
-    for number in spans:
-        bends = np.where(np.arange(frames) % 20 < 10, 0.0, 40.0)
-        poses[number] = leg_pose(bends, 20.0) * rng.normal(1, 0.02, (frames, 1, 1))
-        pixels[number] = seen_of(leg_pose(bends, 0.0)).keypoints
-    stage = RefinedLifter(Scripted(poses), H36M17, Camera.of((1280, 720)))
-    results, waiting = [], 0
+@pytest.mark.parametrize("frames", [1, 160, 280])
+def test_frame_by_frame_gives_what_refine_gives_for_the_whole_track(frames, rng):
+    """Of a person who is there for no longer than the seconds that say what body it is."""
+    bends = np.where(np.arange(frames) % 20 < 10, 0.0, 40.0)
+    poses = leg_pose(bends, 20.0) * rng.normal(1, 0.02, (frames, 1, 1))
+    pixels = seen_of(leg_pose(bends, 0.0)).keypoints
+    body, done = PersonBody(H36M17, Camera.of((1280, 720))), []
     for index in range(frames):
-        results += stage.push(people_of(index, {n: pixels[n][index] for n, span in spans.items() if index in span}))
-        waiting = max(waiting, index + 1 - len(results))
-    results += stage.flush()
-    assert [result.people.index for result in results] == list(range(frames))
-    assert waiting <= 30 * SECONDS + 1
-    for number, span in spans.items():
-        chosen = np.array(span)
-        lifted = sequence_of(poses[number][chosen])
-        seen = replace(seen_of(poses[number][chosen]), keypoints=pixels[number][chosen])
-        expected = refine(lifted, seen).joints
-        got = [r.poses.joints[r.people.ids.tolist().index(number)] for r in results if number in r.people.ids]
-        np.testing.assert_allclose(np.stack(got), expected, atol=1e-5)
+        done += body.push([frame_of(index, pixels[index], poses[index])])
+    done += body.end()
+    assert [frame.pending.people.index for frame in done] == list(range(frames))
+    expected = refine(sequence_of(poses), replace(seen_of(poses), keypoints=pixels)).joints
+    np.testing.assert_array_equal(joints_of(done), expected)
 
 
-def test_the_stage_keeps_the_body_of_the_first_seconds_and_does_not_hold_the_video():
+def test_the_first_seconds_say_what_body_it_is_and_nothing_waits_longer():
     frames = 900
     joints = leg_pose(np.zeros(frames), 0.0) * np.linspace(1, 1.3, frames)[:, None, None]
-    stage = RefinedLifter(Scripted({1: joints}), H36M17, Camera.of((1280, 720)))
-    results = []
+    pixels = seen_of(joints[:1]).keypoints[0]
+    body, done = PersonBody(H36M17, Camera.of((1280, 720))), []
     for index in range(frames):
-        results += stage.push(people_of(index, {1: seen_of(joints[:1]).keypoints[0]}))
-        assert index + 1 - len(results) <= 30 * SECONDS + 1
-    results += stage.flush()
-    thigh = [np.linalg.norm(r.poses.joints[0, 2] - r.poses.joints[0, 1]) for r in results]
-    assert len(results) == frames
+        done += body.push([frame_of(index, pixels, joints[index])])
+        assert index + 1 - len(done) <= 30 * SECONDS + 1
+    done += body.end()
+    thigh = np.linalg.norm(joints_of(done)[:, 2] - joints_of(done)[:, 1], axis=-1)
+    assert len(done) == frames
     assert np.ptp(thigh) < 1e-5
     assert thigh[0] == pytest.approx(0.42 * 1.05, rel=0.01)  # the median of the first 10 of 30 seconds

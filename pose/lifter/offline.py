@@ -1,6 +1,8 @@
 """The offline lifter as a pipeline stage: tracks come in frame by frame, 3D goes out when no later frame can change it.
 
-It gives what `Lifter.lift` gives for each whole track, with memory bounded by a window and not by the video.
+Every person is one track of three steps: their 2D is repaired, lifted in windows, and what comes out is put on one
+body. Each step gives a frame on when nothing that follows can change it, with memory bounded by seconds and not by the
+video; together they give what the three give for each whole track.
 """
 
 from collections import deque
@@ -8,9 +10,11 @@ from collections import deque
 import numpy as np
 
 from pose.camera import Camera
-from pose.lifter.pending import PendingFrame, take_finished
-from pose.lifter.predict import HOP, WINDOW, Blend, Lifter
-from pose.sequences import Sequence2D
+from pose.lifter.one_body import PersonBody
+from pose.lifter.pending import PendingFrame, PersonFrame, take_finished
+from pose.lifter.predict import Lifter
+from pose.lifter.windows import PersonWindows
+from pose.repair.person import WHOLE_VIEW, PersonRepair
 from pose.skeletons import Skeleton
 from pose.stages import LONGEST_GAP_SECONDS
 from pose.types import FrameResult, People
@@ -19,75 +23,93 @@ from pose.types import FrameResult, People
 class OfflineLifter:
     """`pose.stages.LifterStage` over an offline `Lifter`.
 
-    skeleton: of the incoming keypoints. camera: that sees them.
+    The results carry the people as they came in, what the estimator saw, and say which limbs repair exchanged.
     """
 
-    def __init__(self, lifter: Lifter, skeleton: Skeleton, camera: Camera) -> None:
+    def __init__(
+        self, lifter: Lifter, skeleton: Skeleton, camera: Camera, *, repair: bool = False, constant_bones: bool = False
+    ) -> None:
+        """skeleton: of the incoming keypoints. camera: that sees them. repair: what is lifted. constant_bones: one body
+        for each person.
+        """
         self._lifter, self._skeleton, self._camera = lifter, skeleton, camera
+        self._repair, self._constant_bones = repair, constant_bones
+        self._kept = LONGEST_GAP_SECONDS + (WHOLE_VIEW if repair else 0)  # s without a sight of somebody
         self._tracks: dict[int, _Track] = {}
         self._pending: deque[PendingFrame] = deque()
 
     def push(self, people: People) -> list[FrameResult]:
         """Take the next frame; return the frames that are final now, oldest first."""
-        self._end_tracks(last_seen_before=people.time - LONGEST_GAP_SECONDS)
         pending = PendingFrame(people)
         self._pending.append(pending)
         for row, person in enumerate(people.ids.tolist()):
-            track = self._tracks.setdefault(person, _Track())
-            track.append(people, row, pending)
-            if len(track.waiting) == WINDOW and track.fresh >= HOP:
-                self._lift(track, last=False)
+            if person not in self._tracks:
+                self._tracks[person] = self._new_track()
+            self._tracks[person].push(PersonFrame.of(pending, row))
+        for person, track in list(self._tracks.items()):
+            track.advance(people.time)
+            if track.last_seen < people.time - self._kept:
+                track.end()
+                del self._tracks[person]
         return take_finished(self._pending)
 
     def flush(self) -> list[FrameResult]:
         """The source has ended: return all frames not yet returned."""
-        self._end_tracks(last_seen_before=np.inf)
+        for track in self._tracks.values():
+            track.end()
+        self._tracks = {}
         return take_finished(self._pending)
 
-    def _end_tracks(self, last_seen_before: float) -> None:
-        for person, track in list(self._tracks.items()):
-            if track.waiting[-1].time < last_seen_before:
-                self._lift(track, last=True)
-                del self._tracks[person]
-
-    def _lift(self, track: "_Track", last: bool) -> None:
-        """Lift the waiting frames as one window and hand out those that no later window will touch."""
-        if track.fresh:
-            sequence = Sequence2D(
-                np.stack([frame.keypoints for frame in track.waiting]),
-                np.stack([frame.scores for frame in track.waiting]),
-                np.array([frame.time for frame in track.waiting]),
-                self._camera,
-                self._skeleton.name,
-            )
-            track.blend.add(track.start, self._lifter.forward_mirrored([sequence])[0])
-            track.fresh = 0
-        count = len(track.waiting) if last else HOP
-        for frame, answer in zip(track.waiting[:count], track.blend.take(count), strict=True):
-            frame.pending.answer(frame.row, answer)
-        track.waiting = track.waiting[count:]
-        track.start += count
-
-
-class _Waiting:
-    """One person in one frame that is not final yet."""
-
-    __slots__ = ("keypoints", "pending", "row", "scores", "time")
-
-    def __init__(self, people: People, row: int, pending: PendingFrame) -> None:
-        self.keypoints, self.scores, self.time = people.keypoints[row], people.scores[row], people.time
-        self.row, self.pending = row, pending
+    def _new_track(self) -> "_Track":
+        return _Track(
+            PersonRepair(self._skeleton, WHOLE_VIEW) if self._repair else None,
+            PersonWindows(self._lifter, self._skeleton, self._camera),
+            PersonBody(self._skeleton, self._camera) if self._constant_bones else None,
+        )
 
 
 class _Track:
-    """One person: the frames from the first that is not final on, and how many of them no window has seen yet."""
+    """One person: the steps, None where one is left out, and the frames that wait for the first. last_seen: s."""
 
-    def __init__(self) -> None:
-        self.waiting: list[_Waiting] = []
-        self.blend = Blend()
-        self.start = 0
-        self.fresh = 0
+    def __init__(self, repair: PersonRepair | None, windows: PersonWindows, body: PersonBody | None) -> None:
+        self._repair, self._windows, self._body = repair, windows, body
+        self._seen: deque[PersonFrame] = deque()
+        self.last_seen = -np.inf
 
-    def append(self, people: People, row: int, pending: PendingFrame) -> None:
-        self.waiting.append(_Waiting(people, row, pending))
-        self.fresh += 1
+    def push(self, frame: PersonFrame) -> None:
+        """Take the next frame in which the person is seen."""
+        self.last_seen = frame.time
+        self._seen.append(frame)
+        if self._repair is not None:
+            self._repair.push(frame.keypoints, frame.scores, frame.time)
+
+    def advance(self, now: float) -> None:
+        """Answer what is decided at `now` (s; inf: nothing follows)."""
+        lifted: list[PersonFrame] = []
+        for frame in self._repaired(now):
+            lifted += self._windows.push(frame)
+        self._answer(lifted)
+
+    def end(self) -> None:
+        """Nothing follows: answer all frames."""
+        self.advance(np.inf)
+        self._answer(self._windows.end())
+        if self._body is not None:
+            for frame in self._body.end():
+                frame.answer()
+
+    def _repaired(self, now: float) -> list[PersonFrame]:
+        if self._repair is None:
+            frames = list(self._seen)
+            self._seen.clear()
+            return frames
+        frames = []
+        for repaired in self._repair.take(now):
+            frame = self._seen.popleft()
+            frame.keypoints, frame.scores, frame.exchanged = repaired
+            frames.append(frame)
+        return frames
+
+    def _answer(self, lifted: list[PersonFrame]) -> None:
+        for frame in lifted if self._body is None else self._body.push(lifted):
+            frame.answer()

@@ -12,9 +12,10 @@ import numpy as np
 
 from pose.camera import Camera
 from pose.lifter.format import TYPICAL_STEP
-from pose.lifter.pending import PendingFrame, take_finished
+from pose.lifter.pending import PendingFrame, PersonFrame, take_finished
 from pose.lifter.predict import Lifter
 from pose.lifter.step_batch import PeopleState, PersonState, Setting, gather
+from pose.repair.person import PersonRepair
 from pose.skeletons import Skeleton, to_h36m17
 from pose.stages import LONGEST_GAP_SECONDS
 from pose.types import F32, FrameResult, People
@@ -32,7 +33,7 @@ class LifterStream:
             raise ValueError(f"lifter: {lifter.name} sees whole windows and cannot stream")
         if lookahead < 0:
             raise ValueError(f"lookahead: must be at least 0 frames, got {lookahead}")
-        self.lookahead, self._skeleton = lookahead, skeleton
+        self.lookahead, self.skeleton = lookahead, skeleton
         told = {
             "intrinsics": camera.matrix,
             "derived": np.array(skeleton.derived),
@@ -52,7 +53,7 @@ class LifterStream:
         """
         if not people:
             return []
-        keypoints, scores = to_h36m17(keypoints, scores, self._skeleton)
+        keypoints, scores = to_h36m17(keypoints, scores, self.skeleton)
         state = gather(self._setting, people)
         ready = [person.ready for person in people]
         answers = state.advance(keypoints, scores, time)
@@ -63,11 +64,13 @@ class StreamLifter:
     """`pose.stages.LifterStage` over a `LifterStream`: what a live pipeline lifts with.
 
     A frame is answered `lookahead` frames later. Somebody who is away for a moment stays in mind, unseen, and is
-    forgotten after a second.
+    forgotten after a second. The results carry the people as they came in, what the estimator saw, and say which limbs
+    repair exchanged.
     """
 
-    def __init__(self, stream: LifterStream) -> None:
-        self._stream = stream
+    def __init__(self, stream: LifterStream, *, repair: bool = False) -> None:
+        """repair: what is lifted, as far as the frames up to now say what is wrong."""
+        self._stream, self._repair = stream, repair
         self._people: dict[int, _Live] = {}
         self._pending: deque[PendingFrame] = deque()
         self._step = TYPICAL_STEP
@@ -85,7 +88,9 @@ class StreamLifter:
         frame = PendingFrame(people)
         self._pending.append(frame)
         for person in people.ids.tolist():
-            self._people.setdefault(person, _Live(self._stream.new_person()))
+            if person not in self._people:
+                repair = PersonRepair(self._stream.skeleton, lookahead=0.0) if self._repair else None
+                self._people[person] = _Live(self._stream.new_person(), repair)
         self._advance(people, frame)
         return ended + take_finished(self._pending)
 
@@ -105,28 +110,40 @@ class StreamLifter:
         keypoints = np.zeros((len(self._people), *people.keypoints.shape[1:]), np.float32)
         scores = np.zeros(keypoints.shape[:2], np.float32)
         for slot, (person, live) in enumerate(self._people.items()):
-            if person in rows:
-                keypoints[slot], scores[slot] = people.keypoints[rows[person]], people.scores[rows[person]]
-                live.seen = people.time
-            live.asked.append((frame, rows[person]) if frame and person in rows else None)
+            asked = None
+            if frame is not None and person in rows:
+                asked = live.see(PersonFrame.of(frame, rows[person]))
+                keypoints[slot], scores[slot] = asked.keypoints, asked.scores
+            live.asked.append(asked)
         if not self._people:
             return
         states = [live.state for live in self._people.values()]
         answers = self._stream.step(states, keypoints, scores, people.time)
         for live, answer in zip(self._people.values(), answers, strict=True):
             if answer is not None and (asked := live.asked.popleft()) is not None:
-                asked[0].answer(asked[1], answer)
+                asked.lifted = answer
+                asked.answer()
         oldest = people.time - LONGEST_GAP_SECONDS
         self._people = {person: live for person, live in self._people.items() if live.seen >= oldest or any(live.asked)}
 
 
 @dataclass(slots=True)
 class _Live:
-    """Somebody in mind: what the network sees of them, the frames that wait for an answer, when they were last seen."""
+    """Somebody in mind: what the network sees of them, the frames that wait for an answer (None: they were not seen),
+    and when they were last seen. repair: None where what is seen is taken as it is."""
 
     state: PersonState
-    asked: deque[tuple[PendingFrame, int] | None] = field(default_factory=deque)
+    repair: PersonRepair | None
+    asked: deque[PersonFrame | None] = field(default_factory=deque)
     seen: float = 0.0
+
+    def see(self, frame: PersonFrame) -> PersonFrame:
+        """The next frame in which the person is seen, repaired."""
+        self.seen = frame.time
+        if self.repair is not None:
+            self.repair.push(frame.keypoints, frame.scores, frame.time)
+            ((frame.keypoints, frame.scores, frame.exchanged),) = self.repair.take(frame.time)
+        return frame
 
 
 def nobody(like: People, time: float) -> People:

@@ -5,18 +5,17 @@ off (`pose.repair.outliers`) or has a low score gets score 0.
 """
 
 from collections import deque
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from pose.repair.outliers import WINDOW_SECONDS, find_outliers
-from pose.repair.sides import LIMB_NAMES, mirrored_orders
+from pose.repair.sides import mirrored_orders
 from pose.repair.swaps import LONGEST_SECONDS, SwapFinder
 from pose.sequences import Sequence2D
 from pose.skeletons import Skeleton, get_skeleton
-from pose.stages import LONGEST_GAP_SECONDS, LifterStage
-from pose.types import F32, Flags, FrameResult, People
+from pose.types import F32, Flags
 
 LEAST_SCORE = 0.05  # joints below are not seen
 WHOLE_VIEW = LONGEST_SECONDS + WINDOW_SECONDS  # s of look-ahead beyond which no decision changes much
@@ -109,79 +108,3 @@ class PersonRepair:
             row - first,
         )
         return Repaired(keypoints, np.where(outliers, 0, scores).astype(np.float32), exchanged)
-
-
-class RepairedLifter:
-    """A lifter (`pose.stages.LifterStage`) that sees repaired keypoints.
-
-    The results carry the people as they came in, what the estimator saw, and say which limbs were exchanged.
-    """
-
-    def __init__(self, lifter: LifterStage, skeleton: Skeleton, lookahead: float = WHOLE_VIEW) -> None:
-        """lookahead: s that every frame waits for its repair; 0 adds no delay."""
-        self._lifter, self._skeleton, self._lookahead = lifter, skeleton, lookahead
-        self._people: dict[int, _Person] = {}
-        self._repairing: deque[_Frame] = deque()
-        self._lifting: deque[_Frame] = deque()
-
-    def push(self, people: People) -> list[FrameResult]:
-        """Take the next frame; return the frames that are final now, oldest first."""
-        exchanged = np.zeros((len(people), len(LIMB_NAMES)), bool)
-        frame = _Frame(people, people.keypoints.copy(), people.scores.copy(), exchanged, len(people))
-        self._repairing.append(frame)
-        for row, person in enumerate(people.ids.tolist()):
-            if person not in self._people:
-                self._people[person] = _Person(PersonRepair(self._skeleton, self._lookahead))
-            self._people[person].repair.push(people.keypoints[row], people.scores[row], people.time)
-            self._people[person].waiting.append((frame, row))
-            self._people[person].last_seen = people.time
-        return self._lift(people.time)
-
-    def flush(self) -> list[FrameResult]:
-        """The source has ended: return all frames not yet returned."""
-        return self._lift(np.inf) + self._as_seen(self._lifter.flush())
-
-    def _lift(self, now: float) -> list[FrameResult]:
-        for person in self._people.values():
-            for keypoints, scores, exchanged in person.repair.take(now):
-                frame, row = person.waiting.popleft()
-                frame.keypoints[row], frame.scores[row], frame.exchanged[row] = keypoints, scores, exchanged
-                frame.missing -= 1
-        done = []
-        while self._repairing and not self._repairing[0].missing:
-            frame = self._repairing.popleft()
-            self._lifting.append(frame)
-            repaired = replace(frame.people, keypoints=frame.keypoints, scores=frame.scores)
-            done += self._as_seen(self._lifter.push(repaired))
-        oldest = now - self._lookahead - LONGEST_GAP_SECONDS
-        self._people = {i: person for i, person in self._people.items() if person.waiting or person.last_seen > oldest}
-        return done
-
-    def _as_seen(self, results: list[FrameResult]) -> list[FrameResult]:
-        seen = []
-        for result in results:
-            frame = self._lifting.popleft()
-            seen.append(FrameResult(frame.people, replace(result.poses, exchanged=frame.exchanged)))
-        return seen
-
-
-@dataclass(slots=True)
-class _Frame:
-    """A frame whose people are not all repaired yet; `missing` says how many. keypoints, scores: what is repaired.
-    exchanged: (P, 2), which limbs.
-    """
-
-    people: People
-    keypoints: F32
-    scores: F32
-    exchanged: Flags
-    missing: int
-
-
-@dataclass(slots=True)
-class _Person:
-    """One person and their frames that are not repaired yet, with the row that is theirs."""
-
-    repair: PersonRepair
-    waiting: deque[tuple[_Frame, int]] = field(default_factory=deque)
-    last_seen: float = -np.inf

@@ -9,6 +9,8 @@ import pytest
 from pose.camera import Camera
 from pose.lifter.offline import OfflineLifter
 from pose.lifter.predict import HOP, WINDOW, fade, window_spans
+from pose.refine import refine
+from pose.repair.person import WHOLE_VIEW, repair
 from pose.sequences import mirror_answer, mirror_picture
 from pose.skeletons import H36M17, SKELETONS
 from pose.types import People
@@ -122,6 +124,28 @@ def test_a_long_absence_starts_a_new_sequence(make_lifter, make_walk):
     np.testing.assert_allclose(
         np.concatenate([result.poses.joints for result in results[20:]]), lifter.lift(tail).joints, atol=1e-5
     )
+
+
+def test_a_track_is_repaired_lifted_and_refined_as_a_whole_one_is(make_lifter, make_walk):
+    """Of two people, one of whom comes later and leaves earlier, both with limbs exchanged at times."""
+    lifter, sequence = make_lifter(), make_walk(200)
+    exchanged = [*range(50, 54), *range(120, 123)]
+    sequence.keypoints[exchanged] = sequence.keypoints[exchanged][:, list(H36M17.flip_order)]
+    sequence = replace(sequence, scores=np.ones_like(sequence.scores))
+    stage = OfflineLifter(lifter, H36M17, sequence.camera, repair=True, constant_bones=True)
+    lives, results = {1: slice(0, 200), 2: slice(20, 150)}, []
+    for frame in range(200):
+        results += stage.push(people_of(sequence, frame, [i for i, life in lives.items() if frame in range(200)[life]]))
+    results += stage.flush()
+    for person, life in lives.items():
+        seen = repair(sequence[life], lookahead=WHOLE_VIEW)
+        expected = refine(lifter.lift(seen), seen)
+        mine = [(result, result.people.ids.tolist().index(person)) for result in results[life]]
+        np.testing.assert_allclose([result.poses.joints[row] for result, row in mine], expected.joints, atol=1e-5)
+        np.testing.assert_allclose([result.poses.root[row] for result, row in mine], expected.root, rtol=1e-4)
+        undone = (seen.keypoints != sequence[life].keypoints).any(axis=(1, 2))
+        assert undone.any()
+        np.testing.assert_array_equal([result.poses.exchanged[row].any() for result, row in mine], undone)
 
 
 @pytest.mark.parametrize("skeleton", SKELETONS.values(), ids=SKELETONS)

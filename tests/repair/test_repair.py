@@ -13,13 +13,16 @@ from pose_detectors.blazepose import BlazePoseDetector
 
 from pose.camera import Camera
 from pose.estimators.blazepose import BlazePose
+from pose.lifter.offline import OfflineLifter
+from pose.lifter.predict import Lifter
+from pose.lifter.stream import StreamLifter
 from pose.people.follow import PeopleTracker
-from pose.repair.person import LEAST_SCORE, WHOLE_VIEW, PersonRepair, RepairedLifter, repair
+from pose.repair.person import LEAST_SCORE, WHOLE_VIEW, PersonRepair, repair
 from pose.repair.sides import with_lifted_sides
 from pose.repair.swaps import LONGEST_SECONDS, SwapFinder, limb_pairs
 from pose.sequences import Sequence2D
 from pose.skeletons import BLAZEPOSE33, COCO17, H36M17, SKELETONS, get_skeleton
-from pose.types import FrameResult, People, Poses3D
+from pose.types import People
 
 TRIALS = {"07": ("07_01", "07_04"), "26": ("26_01", "26_04", "26_08"), "131": ("131_01", "131_06")}
 
@@ -219,22 +222,53 @@ def test_short_sequences_pass(length):
     np.testing.assert_array_equal(repair(sequence).keypoints, sequence.keypoints)
 
 
-class Recorder:
-    """A lifter stage that notes what it sees and answers two frames late."""
+class WindowNotes(Lifter):
+    """An offline lifter that notes the windows it sees."""
+
+    name, sha256, path, streaming = "notes", "", None, False
+    step = None
 
     def __init__(self):
-        self.seen, self.waiting = [], []
+        self.windows = []
 
-    def push(self, people):
-        self.seen.append(people)
-        n = len(people)
-        poses = Poses3D(*(np.zeros(shape, np.float32) for shape in ((n, 17, 3), (n, 3), (n, 17))))
-        self.waiting.append(FrameResult(people, poses))
-        return [self.waiting.pop(0)] if len(self.waiting) > 2 else []
+    def forward(self, windows, lookahead=0):
+        return [np.zeros((len(window), 71), np.float32) for window in windows]
 
-    def flush(self):
-        done, self.waiting = self.waiting, []
-        return done
+    def forward_mirrored(self, windows):
+        self.windows += windows
+        return self.forward(windows)
+
+    def seen(self):
+        """(time, keypoints, scores) of everything it saw."""
+        return [frame for w in self.windows for frame in zip(w.times, w.keypoints, w.scores, strict=True)]
+
+
+class StreamNotes:
+    """A stream that notes what it sees of each person and answers at once."""
+
+    skeleton, lookahead = BLAZEPOSE33, 0
+
+    def __init__(self):
+        self.frames = []
+
+    def new_person(self):
+        return object()
+
+    def step(self, people, keypoints, scores, time):
+        self.frames += [(time, *rows) for rows in zip(keypoints, scores, strict=True) if rows[1].any()]
+        return list(np.zeros((len(people), 71), np.float32))
+
+    def seen(self):
+        return self.frames
+
+
+def stage_of(kind):
+    """A stage that repairs, and what notes what its network sees."""
+    if kind == "offline":
+        notes = WindowNotes()
+        return OfflineLifter(notes, BLAZEPOSE33, Camera.of((384, 496)), repair=True), notes
+    notes = StreamNotes()
+    return StreamLifter(notes, repair=True), notes
 
 
 def people_of(index, time, rows, sequence):
@@ -246,8 +280,8 @@ def people_of(index, time, rows, sequence):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("lookahead", [0.0, 0.4, WHOLE_VIEW])
-def test_stage_repairs_every_person_and_returns_what_was_seen(danced, rng, lookahead):
+@pytest.mark.parametrize(("kind", "lookahead", "most"), [("stream", 0.0, 0), ("offline", WHOLE_VIEW, 81 + 38)])
+def test_every_person_is_repaired_before_the_network_and_given_back_as_seen(danced, kind, lookahead, most):
     swapped = np.zeros((120, 2), bool)
     swapped[50:53] = True
     bad = exchange(danced, swapped)
@@ -255,45 +289,48 @@ def test_stage_repairs_every_person_and_returns_what_was_seen(danced, rng, looka
     for i in range(110):
         rows = {3: i} | ({4: i + 5} if 20 <= i < 90 else {})  # one comes later and leaves earlier
         frames.append(people_of(i, i / 30, rows if i != 60 else {}, bad))
-    lifter = Recorder()
-    stage = RepairedLifter(lifter, BLAZEPOSE33, lookahead)
+    stage, notes = stage_of(kind)
     results, waiting = [], 0
     for people in frames:
         results += stage.push(people)
         waiting = max(waiting, people.index + 1 - len(results))
     results += stage.flush()
-    assert waiting <= lookahead * 30 + 4
+    assert waiting <= most
     assert [result.index for result in results] == list(range(110))
     assert all(result.people is people for result, people in zip(results, frames, strict=True))
-    person = PersonRepair(BLAZEPOSE33, lookahead)
-    for people in frames:
-        if 3 in people.ids:
-            person.push(people.keypoints[0], people.scores[0], people.time)
-    alone = iter(person.take(np.inf))
-    for people in lifter.seen:
-        if 3 in people.ids:
-            keypoints, scores, _ = next(alone)
-            np.testing.assert_array_equal(people.keypoints[0], keypoints)
-            np.testing.assert_array_equal(people.scores[0] > 0, scores > 0)
+    expected = {}
+    for number in (3, 4):
+        person, times = PersonRepair(BLAZEPOSE33, lookahead), []
+        for people in (people for people in frames if number in people.ids):
+            row = people.ids.tolist().index(number)
+            person.push(people.keypoints[row], people.scores[row], people.time)
+            times.append(people.time)
+        for time, repaired in zip(times, person.take(np.inf), strict=True):
+            expected.setdefault(time, []).append(repaired)
+    for time, keypoints, scores in notes.seen():
+        assert any(
+            np.array_equal(keypoints, want.keypoints) and np.array_equal(scores > 0, want.scores > 0)
+            for want in expected[time]
+        ), time
+    assert len({(time, xy.tobytes()) for time, xy, _ in notes.seen()}) == sum(map(len, expected.values()))
 
 
-def test_results_say_which_limbs_were_exchanged_and_keep_what_was_seen(danced):
+@pytest.mark.parametrize("kind", ["stream", "offline"])
+def test_results_say_which_limbs_were_exchanged_and_keep_what_was_seen(danced, kind):
     swapped = np.zeros((120, 2), bool)
     swapped[40:44, 0] = swapped[70:73, 1] = True
     seen = exchange(danced, swapped)
-    lifter = Recorder()
-    stage = RepairedLifter(lifter, BLAZEPOSE33, WHOLE_VIEW)
+    stage, notes = stage_of(kind)
     results = []
     for i, time in enumerate(seen.times.tolist()):
-        box = np.zeros((1, 4), np.float32)
-        one = np.ones(1, np.float32)
-        results += stage.push(People(i, time, np.ones(1, np.int64), box, one, seen.keypoints[[i]], seen.scores[[i]]))
+        results += stage.push(people_of(i, time, {1: i}, seen))
     results += stage.flush()
     np.testing.assert_array_equal([result.poses.exchanged[0] for result in results], swapped)
-    for i, (result, lifted) in enumerate(zip(results, lifter.seen, strict=True)):
+    lifted = {time: keypoints for time, keypoints, _ in notes.seen()}
+    for i, result in enumerate(results):
         np.testing.assert_array_equal(result.people.keypoints[0], seen.keypoints[i])
         sides, _ = with_lifted_sides(result, BLAZEPOSE33)
-        np.testing.assert_array_equal(sides, lifted.keypoints)
+        np.testing.assert_array_equal(sides[0], lifted[result.time])
 
 
 def test_exchanged_names_are_those_of_the_limb():
