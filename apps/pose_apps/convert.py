@@ -54,7 +54,7 @@ def _convert(options: "Namespace", names: list[str], say: Callable[[str], None])
         for written in export(recording, names, folder, poses.stem, people):
             made += 1
             if not options.quiet:
-                say(f"{written.path}: {'; '.join(written.notes)}")
+                say(str(written))
     if not made:
         raise PoseError(f"{poses}: nobody is in it; nothing was written")
     return 0

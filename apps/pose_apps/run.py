@@ -23,7 +23,7 @@ from pose_apps.support.interrupts import Interrupts
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
 from pose_apps.support.outputs import FORMATS, Outputs, plan_outputs
 from pose_apps.support.status import Status
-from pose_apps.support.summary import Tally, counted, report
+from pose_apps.support.summary import Tally, counted, report, say
 from pose_apps.support.world import WorldConfig, steps_of, world_line
 
 if TYPE_CHECKING:
@@ -139,6 +139,8 @@ def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[],
         _warn([f"{cache.problem}; results are not remembered"] if cache is not None and cache.problem else [])
     if not config.quiet:
         report(done.tally, done.source, done.pipeline, done.files, time.perf_counter() - begun, done.known)
+        for note in done.notes:
+            say(note)
     if config.profile:
         _print_times(done.pipeline.times.seconds, done.tally.frames)
     if done.source.cut_short:
@@ -170,14 +172,15 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A clip that was processed. files: what was written. known: what of it the cache knew. interruption: it was ended
-    early by Ctrl-C.
+    """A clip that was processed. files: what was written. notes: lines on those of other programs' formats. known: what
+    of it the cache knew. interruption: it was ended early by Ctrl-C.
     """
 
     tally: Tally
     source: "Source"
     pipeline: "Pipeline"
     files: list[Path]
+    notes: list[str]
     known: "Found"
     interruption: KeyboardInterrupt | None
 
@@ -215,12 +218,13 @@ def run_clip(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) 
             raise _interruption(tally, source, outputs.settle(written, whole=False), outputs) from None
         whole = finished or source.info.is_live
         results = outputs.settle(written, whole=whole)
-        files = [path for path in results.files.values() if path.exists()]
+        files, notes = [path for path in results.files.values() if path.exists()], list[str]()
         if outputs.exports and whole and tally.frames:
             with pipeline.times.measure("exports"):
-                files += write_exports(list(outputs.exports), results.folder, config.video)
+                exported, notes = write_exports(list(outputs.exports), results.folder, config.video)
+                files += exported
     interruption = None if finished else _interruption(tally, source, results, outputs)
-    return Done(tally, source, pipeline, files, known, interruption)
+    return Done(tally, source, pipeline, files, notes, known, interruption)
 
 
 def _interruption(tally: Tally, source: "Source", results: Outputs, wanted: Outputs) -> KeyboardInterrupt:

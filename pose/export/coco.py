@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from pose.export.digits import joined, number, row, text, without_first
-from pose.export.flat import People2D, keypoints, portions
+from pose.export.flat import People2D, keypoints, own_frames, portions
 from pose.export.format import Notes, SceneFormat
 from pose.export.tracks import Recording
 from pose.skeletons import COCO_NAMES
@@ -24,7 +24,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
                 file.write(separator + _objects(part).removesuffix(b",\n"))
                 separator = b",\n"
         file.write(b"\n]\n")
-    return ["2D, px; COCO's 17 joints"]
+    return ["2D, px; COCO's 17 joints", *own_frames(recording)]
 
 
 def _objects(part: People2D) -> bytes:

@@ -61,6 +61,11 @@ def keypoints(points: F32) -> U8:
     return without_first(row(joined(places, scores)))
 
 
+def own_frames(recording: Recording) -> list[str]:
+    """What to know of times where others are resampled."""
+    return ["the video's own frames: --fps resamples 3D alone"] if recording.own.resampled else []
+
+
 class _Picker:
     """Keypoints (N, J, 2) and scores (N, J) -> (N, K, 3) of the named joints."""
 

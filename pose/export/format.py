@@ -14,6 +14,10 @@ class Written:
     path: Path
     notes: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        """Its line of a summary."""
+        return f"{self.path}: {'; '.join(self.notes)}"
+
 
 Notes = list[str]
 

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 from pose.export.digits import joined, number, text
-from pose.export.flat import BODY_25, People2D, keypoints, portions
+from pose.export.flat import BODY_25, People2D, keypoints, own_frames, portions
 from pose.export.format import Notes, SceneFormat
 from pose.export.tracks import Recording
 from pose.system.whole_file import WholeFile, file_errors
@@ -32,7 +32,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
             folder.path.replace(target)
     finally:
         shutil.rmtree(folder.path, ignore_errors=True)
-    return ["2D, px; a file for each frame, BODY_25"]
+    return ["2D, px; a file for each frame, BODY_25", *own_frames(recording)]
 
 
 def _people(part: People2D) -> list[bytes]:

@@ -73,7 +73,8 @@ class Recording:
         self.table, self.name, self.video, self._fps = table, name, video, fps
         self.first, self.last = (int(at) for at in np.searchsorted(table.timestamps, [start, end]))
         if self.first == self.last:
-            raise UsageError(f"no frame between {start:g} and {end:g} s; the result has {_extent(table.timestamps)}")
+            wanted = f"from {start:g} s on" if end == math.inf else f"between {start:g} and {end:g} s"
+            raise UsageError(f"no frame {wanted}; the result has {_extent(table.timestamps)}")
         self.times = np.asarray(table.timestamps[self.first : self.last])
         self.frames = np.asarray(table.frames[self.first : self.last])
         self._rows = slice(

@@ -45,7 +45,7 @@ def test_person_time_and_rate_are_chosen(poses, tmp_path, capsys):
         (["--to", "bvh", "--person", "5"], "error: --person: '5' is not in the result; it has 1, 2"),
         (["--to", "bvh", "--fps", "0"], "error: --fps 0: must be above 0"),
         (["--to", "bvh", "--start", "3", "--end", "2"], "error: --start 3 --end 2: the start must be"),
-        (["--to", "bvh", "--start", "30"], "error: no frame between 30 and inf s; the result has 0 to 1.96 s"),
+        (["--to", "bvh", "--start", "30"], "error: no frame from 30 s on; the result has 0 to 1.96 s"),
         (["--to", "bvh", "--space", "moon"], "error: --space: expected one of 'camera', 'level', got"),
         (["--to", "bvh", "--video", "none.mp4"], "error: --video none.mp4: no such file"),
     ],

@@ -24,7 +24,10 @@ def names(folder):
 def test_exports_lie_beside_the_result_they_are_made_of(arguments, tmp_path, capsys):
     assert main(arguments) == 0
     assert names(tmp_path / "out") == ["poses-angles.csv", "poses-person1.bvh", "poses-person1.trc", "poses.npz"]
-    assert str(tmp_path / "out" / "poses-person1.bvh") in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "space: camera frame with y up" in said
+    line = next(line for line in said.splitlines() if line.startswith(f"{tmp_path / 'out' / 'poses-person1.bvh'}: "))
+    assert line.removeprefix(f"{tmp_path / 'out' / 'poses-person1.bvh'}: ").startswith("9 frames at 30")
     lines = (tmp_path / "out" / "poses-person1.bvh").read_text().splitlines()
     assert "Frames: 9" in lines
 

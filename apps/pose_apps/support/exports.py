@@ -16,16 +16,20 @@ def check_exports(names: list[str], folder: Path, *, overwrite: bool) -> None:
         raise UsageError(f"{there[0]} exists; give --overwrite to replace what is there, or another folder with --out")
 
 
-def write_exports(names: list[str], folder: Path, video: str) -> list[Path]:
-    """Write every format from the folder's poses.npz, in place of earlier ones; the files. Raises PoseError."""
+def write_exports(names: list[str], folder: Path, video: str) -> tuple[list[Path], list[str]]:
+    """Write every format from the folder's poses.npz, in place of earlier ones. Raises PoseError.
+
+    Returns the files, and the lines that say what to know of each.
+    """
     source = Path(video)
     recording = open_recording(folder / f"{STEM}.npz", video=source if source.is_file() else None)
     old = set(_earlier(names, folder))
-    made = [written.path for written in export(recording, names, folder, STEM)]
-    for path in old - set(made):  # of people whom this run does not have
+    made = list(export(recording, names, folder, STEM))
+    files = [written.path for written in made]
+    for path in old - set(files):  # of people whom this run does not have
         if path.is_file():
             path.unlink()
-    return made
+    return files, [f"space: {recording.space.note}", *map(str, made)]
 
 
 def _earlier(names: list[str], folder: Path) -> list[Path]:
