@@ -17,7 +17,7 @@ table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabu
 th, td { padding: .25rem .55rem; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line); }
 th:first-child, td:first-child { text-align: left; } .averaged td:last-child { font-weight: 600; }
 figure { margin: 1rem 0; padding: .75rem; } figcaption { position: static; font-size: .85rem; }
-svg { max-width: 100%; height: auto; background: #fff; border-radius: 6px; }
+svg { max-width: 100%; height: auto; background: #fff; border-radius: 6px; } code { overflow-wrap: anywhere; }
 """
 
 
