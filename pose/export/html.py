@@ -73,19 +73,19 @@ def _facts(recording: Recording, timeline: Timeline, tracks: list[Track], space:
 
 
 def _person_facts(recording: Recording, track: Track) -> dict[str, Any]:
-    """first, count: frames of the page. frames: of the recording, with the person. marks: where the person is missing,
-    and where left and right of a limb were exchanged, as [first, end] s and a count of the recording's frames, so that
-    a thinned page hides none.
+    """first, count: frames of the page. frames: of the recording that show the person. marks: where the person is
+    missing, was missing until the result was cleaned up, and where left and right of a limb were exchanged, as [first,
+    end] s and a count of the recording's frames, so that a thinned page hides none.
     """
     whole = recording.track(track.person, recording.own)
     assert whole is not None, "who is in a thinned timeline is in the whole one"
     exchanged = dict(zip(LIMB_NAMES, whole.exchanged.T, strict=True))
-    marks = {"missing": ~whole.known} | exchanged
+    marks = {"missing": ~whole.known, "filled": whole.filled} | exchanged
     return {
         "id": track.person,
         "first": track.first,
         "count": len(track),
-        "frames": int(whole.known.sum()),
+        "frames": int((whole.known & ~whole.filled).sum()),
         "marks": {name: {"frames": int(flags.sum()), "spans": _seconds(flags, whole)} for name, flags in marks.items()},
     }
 

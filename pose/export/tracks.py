@@ -220,7 +220,17 @@ class Track:
     @property
     def exchanged(self) -> NDArray[np.bool_]:
         """(T, 2) whether left and right of legs and arms were exchanged before lifting; False in gaps."""
-        flags = self.recording.table.exchanged[self._rows]
+        return self._flags(self.recording.table.exchanged[self._rows])
+
+    @property
+    def filled(self) -> NDArray[np.bool_]:
+        """(T,) whether the person was missing in the picture, and the result has put them between two frames."""
+        placed = self.recording.table.placed
+        flags = np.zeros(len(self._rows), bool) if placed is None else np.asarray(placed.filled[self._rows])
+        return self._flags(flags[:, None])[:, 0]
+
+    def _flags(self, flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """(T, ...) of (N, ...) flags of the rows: of either neighbour of a frame between two; False in gaps."""
         before = np.maximum(self._before, 0)
         after = np.minimum(before + (self._share > 0), len(flags) - 1)
         return (flags[before] | flags[after]) & self.known[:, None]

@@ -3,12 +3,14 @@
 import base64
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from pose.export import export
 from pose.export.joint_angles import NAMES, joint_angles
+from pose.types import Placed
 
 GAPS = np.ones((2, 60), bool)
 GAPS[0, :7] = GAPS[0, 20:25] = False
@@ -45,8 +47,8 @@ def test_its_numbers_are_those_of_the_result(recorded, tmp_path):
     assert [(p["id"], p["first"], p["count"], p["frames"]) for p in facts["people"]] == [(1, 7, 53, 48), (2, 0, 60, 60)]
     nothing = {"frames": 0, "spans": []}
     gap = {"frames": 5, "spans": [[round(20 / 30, 4), round(25 / 30, 4)]]}
-    assert facts["people"][0]["marks"] == {"missing": gap, "legs": nothing, "arms": nothing}
-    assert facts["people"][1]["marks"] == {"missing": nothing, "legs": nothing, "arms": nothing}
+    assert facts["people"][0]["marks"] == {"missing": gap, "filled": nothing, "legs": nothing, "arms": nothing}
+    assert facts["people"][1]["marks"] == {"missing": nothing, "filled": nothing, "legs": nothing, "arms": nothing}
     np.testing.assert_allclose(np.frombuffer(base64.b64decode(facts["times"])), np.arange(60) / 30)
     stage = numbers(page, "p1-stage", 51)
     known = GAPS[0, 7:]
@@ -105,11 +107,18 @@ def test_a_long_result_is_thinned_and_says_so(recorded, tmp_path, monkeypatch):
     present[0, 10:12] = False  # between two frames that are kept
     recording, _ = recorded(60, present=present)
     recording.table.exchanged[30, 1] = True  # in frame 32
+    filled = np.isin(np.arange(58), [40, 41, 42])  # frames 42 to 44
+    numbers = np.zeros((58, 1), np.float32)
+    placed = Placed(
+        np.zeros((58, 17, 3), np.float32), numbers[:, 0], np.repeat(numbers, 2, axis=1), filled, numbers[:, 0]
+    )
+    recording.table = replace(recording.table, placed=placed)
     page, made = report(recording, tmp_path)
     (person,) = json.loads(script(page, "facts"))["people"]
-    assert (person["count"], person["frames"]) == (20, 58)
+    assert (person["count"], person["frames"]) == (20, 55)
     assert "20 of 60 frames" in made.notes
     assert person["marks"]["missing"] == {"frames": 2, "spans": [[round(10 / 30, 4), round(12 / 30, 4)]]}
+    assert person["marks"]["filled"] == {"frames": 3, "spans": [[round(42 / 30, 4), round(45 / 30, 4)]]}
     assert person["marks"]["arms"] == {"frames": 1, "spans": [[round(32 / 30, 4), round(33 / 30, 4)]]}
 
 

@@ -2,6 +2,7 @@
 
 const KINDS = [
   { name: "missing", title: "Missing", tone: "--bad", lane: [0, 5] },
+  { name: "filled", title: "Missing, filled in between", tone: "--filled", lane: [0, 5] },
   { name: "legs", title: "Legs: left and right exchanged", tone: "--legs", lane: [7, 3] },
   { name: "arms", title: "Arms: left and right exchanged", tone: "--arms", lane: [11, 3] },
 ];
