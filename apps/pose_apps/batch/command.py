@@ -162,10 +162,9 @@ def _work(
     if not tasks:
         return []
     lines: list[Line] = []
-    workers = min(config.workers or default_workers(job), len(tasks))
-    engine = _engine(config, workers, job)
+    engine = _engine(config, job, len(tasks))
     try:
-        with Progress(len(tasks), workers, hidden=config.quiet) as progress:
+        with Progress(len(tasks), engine.workers, hidden=config.quiet) as progress:
             schedule = Schedule(
                 engine, tasks, time_limit=config.time_limit, retries=config.retries, frames=progress.frames
             )
@@ -196,10 +195,15 @@ def default_workers(job: "Job") -> int:
     return int(max(1, min(available_cores() // job.pipeline.threads, room)))
 
 
-def _engine(config: BatchConfig, workers: int, job: "Job") -> "Engine":
+def _engine(config: BatchConfig, job: "Job", most: int) -> "Engine":
+    """The workers, and no more than `most`."""
+    if config.engine == "ray":
+        from pose_apps.batch.ray_engine import RayWorkers
+
+        return RayWorkers(config.workers, job, config.address, WORKER_MEGABYTES, most)
     from pose_apps.batch.processes import Processes
 
-    return Processes(workers, job)
+    return Processes(min(config.workers or default_workers(job), most), job)
 
 
 def _make_folder(out: Path) -> None:

@@ -30,6 +30,11 @@ class Processes:
         self._job = job
         self._members = [self._started() for _ in range(count)]
 
+    @property
+    def workers(self) -> int:
+        """How many there are."""
+        return len(self._members)
+
     def give(self, worker: int, task: Task) -> None:
         with suppress(OSError):  # it has just died, which is the next event
             self._members[worker].pipe.send(task)

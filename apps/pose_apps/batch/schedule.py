@@ -27,6 +27,11 @@ class Event:
 class Engine(Protocol):
     """Workers, by number."""
 
+    @property
+    def workers(self) -> int:
+        """How many there are."""
+        ...
+
     def give(self, worker: int, task: Task) -> None:
         """Hand a task to a worker that is ready."""
         ...

@@ -1,0 +1,134 @@
+"""The engine of a Ray cluster: an actor a worker, which owns its networks; one call a clip.
+
+Ray restarts actors that die and finds them another place; which clip is tried again, and how often, is
+`pose_apps.batch.schedule`'s business, as everywhere, and the manifest is the checkpoint. Clips and results lie where
+every node sees them under the same path.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pose.errors import PoseError
+from pose_apps.batch.schedule import Event
+from pose_apps.batch.work import Answer, Job, Task, Worker
+
+ENVIRONMENT = ("POSE_WEIGHTS_DIR", "PYTHONPATH")  # what workers on other nodes must know, too
+
+
+class RayWorkers:
+    """Implements `pose_apps.batch.schedule.Engine`."""
+
+    def __init__(self, count: int | None, job: Job, address: str | None, megabytes: int, most: int) -> None:
+        """count: None takes what the cluster's processors and memory allow, and `most` at the most. megabytes: a worker
+        needs; Ray limits nothing, but puts no more workers on a node than have room. Raises PoseError.
+        """
+        self._ray = _begun(address)
+        cpus, gpus = float(job.pipeline.threads), float(_on_gpu(job))
+        if count is None:
+            count = _fitting(self._ray.cluster_resources(), cpus, gpus, megabytes)
+        options = {"num_cpus": cpus, "num_gpus": gpus, "memory": megabytes << 20, "max_restarts": -1}
+        actor = self._ray.remote(_actor(self._ray)).options(**options)
+        self._actors = [actor.remote(job, str(Path.cwd())) for _ in range(min(count, most))]
+        self._calls: dict[Any, int] = {}  # what is under way -> worker
+        for worker in range(len(self._actors)):
+            self._await(worker)
+
+    @property
+    def workers(self) -> int:
+        """How many there are."""
+        return len(self._actors)
+
+    def give(self, worker: int, task: Task) -> None:
+        self._calls[self._actors[worker].do.remote(task)] = worker
+
+    def events(self, timeout: float) -> Iterator[Event]:
+        finished, _ = self._ray.wait(list(self._calls), num_returns=1, timeout=timeout)
+        for call in finished:
+            worker = self._calls.pop(call)
+            try:
+                answer = self._ray.get(call)
+            except self._ray.exceptions.RayError as error:  # the actor, its node, or Ray's store died
+                yield Event(worker, "died", f"its worker was lost ({_said(error)})")
+                self._await(worker)
+                continue
+            if isinstance(answer, Answer):
+                yield Event(worker, "frames", answer.line.frames)
+                yield Event(worker, "done", answer)
+            else:
+                yield Event(worker, "ready")
+
+    def kill(self, worker: int) -> None:
+        """End it; Ray brings it back."""
+        self._ray.kill(self._actors[worker], no_restart=False)
+
+    def close(self) -> None:
+        for actor in self._actors:
+            with suppress(self._ray.exceptions.RayError):
+                self._ray.kill(actor)
+        self._ray.shutdown()
+
+    def _await(self, worker: int) -> None:
+        """Be told when it can take a clip: now, or once Ray has found a place for it."""
+        self._calls[self._actors[worker].ready.remote()] = worker
+
+
+def _begun(address: str | None) -> Any:
+    """The module, connected. Raises PoseError."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would report to its makers
+    try:
+        import ray
+    except ImportError as error:
+        raise PoseError('--engine ray needs ray: pip install "pose-run[ray]"') from error
+    known = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+    settings: dict[str, Any] = {"include_dashboard": False} if address is None else {}
+    try:
+        ray.init(
+            address=address or "local",
+            log_to_driver=False,
+            logging_level="error",
+            runtime_env={"env_vars": known},
+            **settings,
+        )
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise PoseError(f"--address: no Ray cluster answers at {address} ({_said(error)})") from error
+    return ray
+
+
+def _actor(ray: Any) -> type:
+    class ClipActor:
+        """A `Worker` on whatever node Ray finds for it."""
+
+        def __init__(self, job: Job, folder: str) -> None:
+            os.chdir(folder)  # where relative paths of the call count from
+            self._worker = Worker(job)
+
+        @ray.method(max_task_retries=-1)
+        def ready(self) -> None:
+            """Answers as soon as the actor is there, after however many restarts."""
+
+        @ray.method(max_task_retries=0)  # not by Ray: every attempt is counted and written down
+        def do(self, task: Task) -> Answer:
+            return self._worker.do(task)
+
+    return ClipActor
+
+
+def _fitting(resources: dict[str, float], cpus: float, gpus: float, megabytes: int) -> int:
+    """How many workers the cluster has room for; at least one, which waits for room."""
+    room = [resources.get("CPU", 0) / cpus, resources.get("memory", 0) / (megabytes << 20)]
+    room += [resources.get("GPU", 0) / gpus] if gpus else []
+    return max(1, int(min(room)))
+
+
+def _on_gpu(job: Job) -> bool:
+    from pose.system.device import resolve_device
+
+    return job.pipeline.device != "cpu" and resolve_device(job.pipeline.device) != "cpu"
+
+
+def _said(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}"[:200]
