@@ -5,7 +5,7 @@ error / sigma, from which the share inside any multiple of sigma follows.
 """
 
 import itertools
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,24 @@ SIGMA_EDGES = np.geomspace(2, 512, 25)  # mm
 RATIO_EDGES = np.linspace(0, 5, 101)
 
 
+class Bin(TypedDict):
+    """One bin of sigma (mm): its middle, how many joints, and the error (mm) that 68 % of them stay below."""
+
+    sigma: float
+    joints: int
+    error_68: NotRequired[float]
+
+
+class Calibration(TypedDict):
+    """Shares of errors inside 1 sigma and inside every multiple of it."""
+
+    expected_inside_one_sigma: float
+    inside_one_sigma: float
+    multiples_of_sigma: list[float]
+    inside: list[float]
+    by_sigma: list[Bin]
+
+
 def count(errors: F64, sigma: NDArray[np.floating]) -> NDArray[np.int64]:
     """(24, 101) counts of `errors` (mm, any shape) by `sigma` (mm, same shape); the last column is beyond 5 sigma."""
     sigma_bins, ratio_bins = len(SIGMA_EDGES) - 1, len(RATIO_EDGES)
@@ -26,7 +44,7 @@ def count(errors: F64, sigma: NDArray[np.floating]) -> NDArray[np.int64]:
     return np.bincount(row * ratio_bins + column, minlength=sigma_bins * ratio_bins).reshape(sigma_bins, ratio_bins)
 
 
-def summarize(counts: NDArray[np.int64]) -> dict[str, Any]:
+def summarize(counts: NDArray[np.int64]) -> Calibration:
     """Shares of errors inside 1 sigma and inside every multiple; and by sigma, the error that holds 68 % of errors."""
     total = counts.sum()
     inside = np.cumsum(counts.sum(axis=0)[:-1]) / total
@@ -41,8 +59,7 @@ def summarize(counts: NDArray[np.int64]) -> dict[str, Any]:
     }
 
 
-def _row(low: float, high: float, row: NDArray[np.int64]) -> dict[str, Any]:
-    """One bin of sigma: its middle, how many joints, and the error (mm) that 68 % of them stay below."""
+def _row(low: float, high: float, row: NDArray[np.int64]) -> Bin:
     middle = float(np.sqrt(low * high))
     joints = int(row.sum())
     if not joints:

@@ -2,11 +2,12 @@
 
 import io
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pose.errors import PoseError
-from pose.evaluation.results import Result, benchmark_of
+from pose.evaluation.results import Result, benchmark_of, latency_of
+from pose.evaluation.scores import Summary
 from pose.evaluation.table import SHORT
 
 if TYPE_CHECKING:
@@ -75,9 +76,8 @@ def over_time(result: Result) -> str:
 
 def uncertainty(result: Result) -> str:
     """The error that 68 % of joints stay below, against the sigma that promised it; the diagonal is a kept promise."""
-    rows = [row for row in result["calibration"]["by_sigma"] if row["joints"] >= 30] or result["calibration"][
-        "by_sigma"
-    ]
+    bins = result["calibration"]["by_sigma"] if result["calibration"] else []
+    rows = [row for row in bins if row["joints"] >= 30] or bins
     sigma = [row["sigma"] for row in rows]
     from matplotlib.ticker import LogLocator, NullLocator
 
@@ -98,12 +98,13 @@ def uncertainty(result: Result) -> str:
 
 def latency(results: Sequence[Result]) -> str:
     """MPJPE against the time that a streaming lifter waits; by its square root, as short waits matter most."""
-    delays = {point["latency_ms"]: point["lookahead"] for result in results for point in result["lookahead"]}
+    waits = [latency_of(point) for result in results for point in result["lookahead"]]
+    delays = {delay: frames for frames, delay in waits}
 
     def draw(axes: "Axes") -> None:
         for colour, result in zip(COLOURS, results, strict=False):
             points = result["lookahead"]
-            places = [math.sqrt(point["latency_ms"]) for point in points]
+            places = [math.sqrt(latency_of(point)[1]) for point in points]
             axes.plot(places, [_value(point) for point in points], "o-", color=colour, label=result["name"])
         labels = [f"{delay:.0f} ms\n{frames} frames" for delay, frames in delays.items()]
         axes.set_xticks([math.sqrt(delay) for delay in delays], labels, fontsize=8)
@@ -114,9 +115,8 @@ def latency(results: Sequence[Result]) -> str:
     return figure(draw, width=6.5, height=4.2)
 
 
-def _best(result: Result) -> Result:
-    best: Result = list(result["variants"].values())[-1]
-    return best
+def _best(result: Result) -> Summary:
+    return list(result["variants"].values())[-1]
 
 
 def _label(result: Result) -> str:
@@ -124,7 +124,7 @@ def _label(result: Result) -> str:
     return f"{result['name']}, {list(result['variants'])[-1]}"
 
 
-def _value(values: Result | None) -> float:
+def _value(values: Mapping[str, float | None] | None) -> float:
     value = values["mpjpe"] if values else None
     return float("nan") if value is None else float(value)
 

@@ -6,23 +6,72 @@ ever share a table; others get a table of their own.
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import numpy as np
 
 from pose.errors import PoseError, UsageError
 from pose.evaluation import calibration
 from pose.evaluation.lifting import Evaluation
-from pose.evaluation.scores import Averaging, SequenceScores, summarize
+from pose.evaluation.scores import Averaging, SequenceScores, Summary, summarize
 from pose.system.whole_file import write_whole
 
+# One point of accuracy against latency: "lookahead" in frames, "latency_ms", and the average of each measure.
+CurvePoint = dict[str, float | None]
 FORMAT, VERSION = "pose-eval", 1
 FILE = "results.json"
-Result = dict[str, Any]
 # Points of the plot of error over time; more would not be seen.
 _TIME_POINTS = 400
+
+
+class BenchmarkFields(TypedDict):
+    """A `Benchmark` as plain values."""
+
+    name: str
+    protocol: str
+    input_2d: str
+    averaging: Averaging
+    groups: Sequence[str]
+    measures: Sequence[str]
+    selection: str
+
+
+class OverTime(TypedDict):
+    """The error over time of one sequence. which: "best", "median" or "worst". mpjpe: mm, None where nothing counts."""
+
+    which: str
+    key: str
+    frames_a_point: int
+    mpjpe: list[float | None]
+
+
+class Speed(TypedDict):
+    """Frames and seconds of lifter and metrics, each by itself."""
+
+    lifter_frames: int
+    lifter_seconds: float
+    lifter_frames_per_second: float | None
+    metrics_frames: int
+    metrics_seconds: float
+    metrics_frames_per_second: float | None
+
+
+class Result(TypedDict):
+    """The result of one method on one benchmark. found, known: people of a video, where pixels were evaluated."""
+
+    name: str
+    sha256: str
+    fps: float
+    benchmark: BenchmarkFields
+    variants: dict[str, Summary]
+    calibration: calibration.Calibration | None
+    over_time: list[OverTime]
+    speed: Speed
+    lookahead: list[CurvePoint]
+    found: NotRequired[int]
+    known: NotRequired[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +92,19 @@ class Benchmark:
     selection: str
 
     @property
+    def fields(self) -> BenchmarkFields:
+        """Of plain values."""
+        return {
+            "name": self.name,
+            "protocol": self.protocol,
+            "input_2d": self.input_2d,
+            "averaging": self.averaging,
+            "groups": self.groups,
+            "measures": self.measures,
+            "selection": self.selection,
+        }
+
+    @property
     def title(self) -> str:
         protocol = f", protocol {self.protocol}" if self.protocol else ""
         mean = "each action's mean first" if self.averaging == "actions" else "mean over all frames"
@@ -57,7 +119,7 @@ def describe(name: str, evaluation: Evaluation, benchmark: Benchmark, fps: float
         "name": name,
         "sha256": sha256,
         "fps": fps,
-        "benchmark": asdict(benchmark),
+        "benchmark": benchmark.fields,
         "variants": {key: summarize(scores, benchmark.averaging) for key, scores in evaluation.scores.items()},
         "calibration": calibration.summarize(np.sum(counts, axis=0)) if counts and np.sum(counts) else None,
         "over_time": _over_time(evaluation.scores[best]),
@@ -73,33 +135,41 @@ def describe(name: str, evaluation: Evaluation, benchmark: Benchmark, fps: float
     }
 
 
-def curve_point(lookahead: int, fps: float, evaluation: Evaluation, benchmark: Benchmark) -> dict[str, Any]:
+def curve_point(lookahead: int, fps: float, evaluation: Evaluation, benchmark: Benchmark) -> CurvePoint:
     """One point of the accuracy-against-latency curve."""
     average = summarize(next(iter(evaluation.scores.values())), benchmark.averaging)["average"]
     return {"lookahead": lookahead, "latency_ms": 1000 * lookahead / fps, **average}
+
+
+def latency_of(point: CurvePoint) -> tuple[int, float]:
+    """Its look-ahead in frames, and in ms."""
+    frames, milliseconds = point["lookahead"], point["latency_ms"]
+    assert frames is not None
+    assert milliseconds is not None
+    return int(frames), milliseconds
 
 
 def _rate(frames: int, seconds: float) -> float | None:
     return round(frames / seconds, 1) if frames and seconds else None
 
 
-def _over_time(scores: Sequence[SequenceScores]) -> list[dict[str, Any]]:
+def _over_time(scores: Sequence[SequenceScores]) -> list[OverTime]:
     """The error over time of the best, the median and the worst sequence, thinned by averaging."""
     known = [one for one in scores if one.frames]
     ranked = sorted(known, key=lambda one: float(np.nanmean(one.over_time)))
     if not ranked:
         return []
     chosen = {"best": ranked[0], "median": ranked[len(ranked) // 2], "worst": ranked[-1]}
-    return [{"which": which, "key": one.key, **_thinned(one)} for which, one in chosen.items()]
+    return [_thinned(which, one) for which, one in chosen.items()]
 
 
-def _thinned(one: SequenceScores) -> dict[str, Any]:
+def _thinned(which: str, one: SequenceScores) -> OverTime:
     step = -(-len(one.over_time) // _TIME_POINTS)
     padded = np.pad(one.over_time, (0, -len(one.over_time) % step), constant_values=np.nan).reshape(-1, step)
     known = np.isfinite(padded)
     sums, counts = np.where(known, padded, 0).sum(axis=1), known.sum(axis=1)
     means = [float(total / count) if count else None for total, count in zip(sums, counts, strict=True)]
-    return {"frames_a_point": step, "mpjpe": means}
+    return {"which": which, "key": one.key, "frames_a_point": step, "mpjpe": means}
 
 
 def save_results(path: Path, results: Sequence[Result]) -> None:
@@ -119,8 +189,10 @@ def load_results(path: Path) -> list[Result]:
             raise PoseError(
                 f"{file}: expected {FORMAT} version {VERSION}, got {content['format']} {content['version']}"
             )
-        results = list(content["results"])
+        results: list[Result] = list(content["results"])
         for result in results:
+            if missing := Result.__required_keys__ - result.keys():
+                raise KeyError(min(missing))
             benchmark_of(result)
         return results
     except (ValueError, KeyError, TypeError, RecursionError) as error:
@@ -138,4 +210,12 @@ def tables(results: Sequence[Result]) -> list[list[Result]]:
 def benchmark_of(result: Result) -> Benchmark:
     """What a result was measured on."""
     fields = result["benchmark"]
-    return Benchmark(**{**fields, "groups": tuple(fields["groups"]), "measures": tuple(fields["measures"])})
+    return Benchmark(
+        name=fields["name"],
+        protocol=fields["protocol"],
+        input_2d=fields["input_2d"],
+        averaging=fields["averaging"],
+        groups=tuple(fields["groups"]),
+        measures=tuple(fields["measures"]),
+        selection=fields["selection"],
+    )

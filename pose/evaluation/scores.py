@@ -6,7 +6,7 @@ is a mean over frames, exactly, whatever the order of the groups.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,7 +120,19 @@ def _below(errors: F64) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(counts)[: bins - 1]])
 
 
-def summarize(scores: Sequence[SequenceScores], averaging: Averaging) -> dict[str, Any]:
+class Summary(TypedDict):
+    """The tables of an evaluation: measures by name, in mm and percent; None where there was nothing to measure."""
+
+    frames: int
+    sequences: int
+    average: dict[str, float | None]
+    actions: dict[str, dict[str, float | None]]
+    joints: dict[str, dict[str, float | None]]
+    cameras: dict[str, dict[str, float | None]]
+    subjects: dict[str, dict[str, float | None]]
+
+
+def summarize(scores: Sequence[SequenceScores], averaging: Averaging) -> Summary:
     """All tables of an evaluation, in mm and percent: the average, and by action, joint, camera and subject.
 
     Joints and cameras are averaged as the whole is: with "actions", inside each action first. A mean over nothing is

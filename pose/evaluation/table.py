@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from pose.evaluation.results import Result, benchmark_of
+from pose.evaluation.results import Result, benchmark_of, latency_of
 
 # Measure -> what a table calls it, digits after the point.
 COLUMNS = {
@@ -66,7 +67,7 @@ def measure_table(results: Sequence[Result], measure: str) -> Table:
     return Table(name, heads, tuple(rows), benchmark.title, averaged=True)
 
 
-def part_table(result: Result, part: str) -> Table:
+def part_table(result: Result, part: Literal["joints", "cameras", "subjects"]) -> Table:
     """All measures of one result's best variant by `part`: "joints", "cameras" or "subjects"."""
     variant, summary = list(result["variants"].items())[-1]
     measures = [one for one in benchmark_of(result).measures if one in next(iter(summary[part].values()))]
@@ -82,8 +83,9 @@ def lookahead_table(result: Result) -> Table:
     """Accuracy against latency of one result."""
     measures = ("mpjpe", "p_mpjpe", "mpjve", "accel")
     rows = [
-        (str(point["lookahead"]), f"{point['latency_ms']:.0f}", *(_cell(point[m], COLUMNS[m][1]) for m in measures))
+        (str(frames), f"{delay:.0f}", *(_cell(point[m], COLUMNS[m][1]) for m in measures))
         for point in result["lookahead"]
+        for frames, delay in [latency_of(point)]
     ]
     heads = ("look-ahead (frames)", "latency (ms)", *(COLUMNS[measure][0] for measure in measures))
     return Table(f"Accuracy against latency: {result['name']}", heads, tuple(rows), benchmark_of(result).title)

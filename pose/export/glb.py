@@ -8,7 +8,7 @@ glTF 2.0 Specification, 2021.
 import json
 import struct
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from pose.export.rotations import same_sign
 from pose.export.skeleton import LEAVES, NAMES, PARENTS, Body
 from pose.export.tracks import Recording, Track
 from pose.system.whole_file import whole_file
+from pose.types import Json
 from pose.view.colours import person_colour
 
 F64 = NDArray[np.float64]
@@ -30,13 +31,24 @@ _BYTES = {_FLOAT: 4, _UINT16: 2, _UINT8: 1}
 _TURN_ORDER = [1, 2, 3, 0]  # glTF's quaternions are x y z w
 
 
+class _Accessor(TypedDict):
+    """A place in the buffer. bufferView: its number. type: of its `count` elements, such as "VEC3"."""
+
+    bufferView: int
+    componentType: int
+    count: int
+    type: str
+    min: NotRequired[list[float]]
+    max: NotRequired[list[float]]
+
+
 class _Buffer:
     """The BIN chunk in the making: places are given out first, then filled in any order."""
 
     def __init__(self) -> None:
         self.size = 0
-        self.views: list[dict[str, Any]] = []
-        self.accessors: list[dict[str, Any]] = []
+        self.views: list[dict[str, int]] = []
+        self.accessors: list[_Accessor] = []
 
     def add(self, count: int, kind: str, component: int = _FLOAT, target: int | None = None) -> int:
         """Room for `count` elements; the accessor's number."""
@@ -50,7 +62,7 @@ class _Buffer:
         return len(self.accessors) - 1
 
     def offset(self, accessor: int) -> int:
-        return int(self.views[self.accessors[accessor]["bufferView"]]["byteOffset"])
+        return self.views[self.accessors[accessor]["bufferView"]]["byteOffset"]
 
 
 class _Figure:
@@ -79,7 +91,8 @@ class _Figure:
         def keep_with_range(values: np.ndarray, kind: str, target: int | None = None) -> int:
             place = keep(values, kind, target=target)
             rows = values.reshape(-1, _WIDTHS[kind])
-            buffer.accessors[place] |= {"min": rows.min(axis=0).tolist(), "max": rows.max(axis=0).tolist()}
+            accessor = buffer.accessors[place]
+            accessor["min"], accessor["max"] = rows.min(axis=0).tolist(), rows.max(axis=0).tolist()
             return place
 
         self.positions = keep_with_range(vertices, "VEC3", _VERTICES)
@@ -134,11 +147,11 @@ def _write_figure(file: IO[bytes], begin: int, figure: _Figure, buffer: _Buffer)
         done += len(turns)
 
 
-def _document(figures: list[_Figure], buffer: _Buffer, recording: Recording) -> dict[str, Any]:
-    nodes: list[dict[str, Any]] = []
+def _document(figures: list[_Figure], buffer: _Buffer, recording: Recording) -> dict[str, object]:
+    nodes: list[dict[str, Json]] = []
     scene: list[int] = []
-    channels: list[dict[str, Any]] = []
-    samplers: list[dict[str, Any]] = []
+    channels: list[dict[str, Json]] = []
+    samplers: list[dict[str, Json]] = []
     skins, meshes, materials = [], [], []
 
     def animate(node: int, path: str, times: int, values: int, interpolation: str = "LINEAR") -> None:
@@ -151,7 +164,7 @@ def _document(figures: list[_Figure], buffer: _Buffer, recording: Recording) -> 
         nodes.append({"name": person, "children": [top + 1]})
         for joint, name in enumerate(NAMES):
             place = figure.rest[joint] if joint == 0 else figure.bones.body.offsets[joint]
-            node: dict[str, Any] = {"name": name, "translation": place.tolist()}
+            node: dict[str, Json] = {"name": name, "translation": place.tolist()}
             if children := [top + 1 + child for child, parent in enumerate(PARENTS) if parent == joint]:
                 node["children"] = children
             nodes.append(node)

@@ -8,7 +8,7 @@ from pose_apps.bench import networks
 from pose_apps.bench.command import main
 from pose_apps.bench.detectors import detection
 from pose_apps.bench.estimators import estimation, one_pass
-from pose_apps.bench.networks import PEOPLE, PICTURE, Case, Figure, as_table, measure, tiled
+from pose_apps.bench.networks import PEOPLE, PICTURE, Case, Figure, Table, as_table, measure, tiled
 
 from pose.builders import DETECTORS, ESTIMATORS, ONE_PASS
 from pose.config import PipelineConfig
@@ -21,8 +21,8 @@ def here(weights_dir, monkeypatch):
 
 def case(table, name, prepare, **changes):
     config = PipelineConfig(device="cpu", threads=1)
-    usual = {"shown": name, "model": None, "video": None, "seconds": 0.0}
-    return Case(table=table, name=name, prepare=prepare, config=config, **(usual | changes))
+    usual = {"model": None, "video": None, "seconds": 0.0}
+    return Case(table=Table(table, prepare), name=name, config=config, **(usual | changes))
 
 
 def test_a_network_is_measured_in_a_process_of_its_own(tmp_path, capsys):

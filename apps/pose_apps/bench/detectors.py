@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pose.builders import DETECTORS
-from pose_apps.bench.networks import add_network_options, report
+from pose_apps.bench.networks import Table, add_network_options, report
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -21,7 +21,7 @@ def add_options(parser: "ArgumentParser") -> None:
 
 def run(options: "Namespace") -> None:
     """Measure, print a table, write JSON."""
-    report([(DETECTORS, detection, "")], options)
+    report([Table(DETECTORS, detection)], options)
 
 
 def detection(detector: "Detector", image: "U8", boxes: "Boxes") -> Callable[[], int]:

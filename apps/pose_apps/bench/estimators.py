@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pose.builders import ESTIMATORS, ONE_PASS
-from pose_apps.bench.networks import add_network_options, report
+from pose_apps.bench.networks import Table, add_network_options, report
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -21,7 +21,7 @@ def add_options(parser: "ArgumentParser") -> None:
 
 def run(options: "Namespace") -> None:
     """Measure, print a table, write JSON."""
-    report([(ESTIMATORS, estimation, ""), (ONE_PASS, one_pass, ", one pass")], options)
+    report([Table(ESTIMATORS, estimation), Table(ONE_PASS, one_pass, ", one pass")], options)
 
 
 def estimation(estimator: "Estimator", image: "U8", boxes: "Boxes") -> Callable[[], int]:

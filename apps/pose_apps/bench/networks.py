@@ -12,14 +12,16 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Generic, TypeAlias
 
 import numpy as np
 
-from pose.builders import Choice, build, weight_file
+from pose.builders import Choice, Stage, build, weight_file
 from pose.config import DEVICES, PRECISIONS, PipelineConfig
 from pose.errors import PoseError, UsageError
+from pose.networks.options import StageOptions
 from pose.system.device import resolve_device
 from pose.system.whole_file import write_whole
 from pose.types import F32, U8, Boxes
@@ -28,22 +30,43 @@ from pose_apps.support.memory import forget_peak, peak_megabytes, resident_megab
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
 
+    from pose.stages import Detector, Estimator, OnePass
+
 PEOPLE = (1, 4, 16)
 PICTURE = (1280, 720)  # width, height, px
 WARM_UP, LEAST_RUNS = 1, 3
-# A stage and one picture with people in these boxes -> what is timed; it returns the number of people found.
-Prepare = Callable[[Any, U8, Boxes], Callable[[], int]]
+# One picture with people in these boxes -> what is timed; it returns the number of people found.
+Prepare = Callable[[U8, Boxes], Callable[[], int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Generic[Stage]):
+    """Networks of one kind. prepare: what of one is timed. suffix: what to write behind their names."""
+
+    choices: dict[str, Choice[Stage]]
+    prepare: Callable[[Stage, U8, Boxes], Callable[[], int]]
+    suffix: str = ""
+
+    def loaded(self, name: str, options: StageOptions, model: str | None) -> tuple[str, Prepare]:
+        """The device that a network is on, and what of it is timed. Raises PoseError when it cannot run as asked."""
+        stage = build(self.choices, name, options, model, "--models")
+        return getattr(stage, "device", "cpu"), partial(self.prepare, stage)  # what LiteRT runs knows no other device
+
+    def file(self, name: str, model: str | None) -> Path | None:
+        """The weights of a network."""
+        return weight_file(self.choices[name], model, "--models")
+
+
+AnyTable: TypeAlias = "Table[Detector] | Table[Estimator] | Table[OnePass]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One network to measure. table: the choices it is in. prepare: what of it is timed."""
+    """One network to measure. table: that it is in."""
 
-    table: dict[str, Choice[Any]]
+    table: AnyTable
     name: str
-    shown: str
     model: str | None
-    prepare: Prepare
     config: PipelineConfig
     video: str | None
     seconds: float
@@ -82,11 +105,8 @@ def add_network_options(parser: "ArgumentParser") -> None:
     parser.add_argument("--json", metavar="FILE", help="also write the figures here")
 
 
-def report(tables: Sequence[tuple[dict[str, Choice[Any]], Prepare, str]], options: "Namespace") -> None:
-    """Measure, print the table and what could not be measured, write JSON.
-
-    tables: choices, what of them is timed, and what to write behind their names.
-    """
+def report(tables: Sequence[AnyTable], options: "Namespace") -> None:
+    """Measure, print the table and what could not be measured, write JSON."""
     machine = describe_machine(options.device)
     print(", ".join(f"{key} {value}" for key, value in machine.items()), end="\n\n", flush=True)
     figures: list[Figure] = []
@@ -97,52 +117,49 @@ def report(tables: Sequence[tuple[dict[str, Choice[Any]], Prepare, str]], option
             with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
                 figures += process.submit(measure, case).result()
         except PoseError as error:
-            missing.append(f"not measured: {case.shown}: {error}")
+            missing.append(f"not measured: {case.name}{case.table.suffix}: {error}")
     print(as_table(figures), *missing, sep="\n")
     if options.json:
         document = {"machine": machine, "figures": [asdict(figure) for figure in figures], "missing": missing}
         write_whole(Path(options.json), json.dumps(document, indent=1) + "\n")
 
 
-def _cases(tables: Sequence[tuple[dict[str, Choice[Any]], Prepare, str]], options: "Namespace") -> Iterator[Case]:
+def _cases(tables: Sequence[AnyTable], options: "Namespace") -> Iterator[Case]:
     config = PipelineConfig(device=options.device, precision=options.precision, threads=options.threads)
     pairs = [model.partition("=")[::2] for model in options.models]
-    known = dict.fromkeys(name for table, *_ in tables for name in table)
+    known = dict.fromkeys(name for table in tables for name in table.choices)
     for name in [*options.names, *(name for name, _ in pairs)]:
         if name not in known:
             raise UsageError(f"{name!r} is unknown; known: {', '.join(known)}")
-    for table, prepare, suffix in tables:
-        for name in table:
+    for table in tables:
+        for name in table.choices:
             if options.names and name not in options.names:
                 continue
             for model in [file for owner, file in pairs if owner == name] or [None]:
                 yield Case(
-                    table=table, name=name, shown=name + suffix, model=model, prepare=prepare, config=config,
-                    video=options.video, seconds=options.seconds,
-                )  # fmt: skip
+                    table=table, name=name, model=model, config=config, video=options.video, seconds=options.seconds
+                )
 
 
 def _require_weights(case: Case) -> None:
     """Raises PoseError when the network's usual weights are not on this machine: measuring fetches nothing."""
     from pose.weights import Store
 
-    weight = case.table[case.name].weight
+    weight = case.table.choices[case.name].weight
     if case.model is None and weight is not None and Store.from_environment().find(weight) is None:
         raise PoseError(f"its weights are not here; `pose-weights fetch {weight}` brings them")
 
 
 def measure(case: Case) -> list[Figure]:
     """The figures for 1, 4 and 16 people. Raises PoseError when the network cannot run as asked."""
-    choice = case.table[case.name]
-    file = weight_file(choice, case.model, "--models")
+    file = case.table.file(case.name, case.model)
     frame = _first_frame(case.video)
     pictures = {people: tiled(frame, people) for people in PEOPLE}
     memory = _Memory(resolve_device(case.config.device))
-    stage = build(case.table, case.name, case.config.stage_options, case.model, "--models")
-    device = getattr(stage, "device", "cpu")  # what LiteRT runs knows no other
+    device, prepare = case.table.loaded(case.name, case.config.stage_options, case.model)
     figures = []
     for people, (image, boxes) in pictures.items():
-        run = case.prepare(stage, image, boxes)
+        run = prepare(image, boxes)
         forget_peak()
         found = [run() for _ in range(WARM_UP)][-1]
         times: list[float] = []
@@ -154,7 +171,8 @@ def measure(case: Case) -> list[Figure]:
         median = statistics.median(times)
         figures.append(
             Figure(
-                network=case.shown, weights=file.name if file else "none", device=device, people=people,
+                network=case.name + case.table.suffix, weights=file.name if file else "none",
+                device=device, people=people,
                 milliseconds=1e3 * median, frames_per_second=1 / median, megabytes=memory.grown(device), found=found,
             )
         )  # fmt: skip

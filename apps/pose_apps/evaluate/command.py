@@ -49,8 +49,10 @@ def compare(options: Namespace) -> None:
     output = plan_output(options, "compare")
     pairs = [(path, result) for path in options.results for result in load_results(Path(path))]
     names = Counter(result["name"] for _, result in pairs)
-    named = [{**one, "name": f"{one['name']} ({path})"} if names[one["name"]] > 1 else one for path, one in pairs]
-    finish(named, output)
+    for path, result in pairs:
+        if names[result["name"]] > 1:
+            result["name"] += f" ({path})"
+    finish([result for _, result in pairs], output)
 
 
 def _candidates(options: Namespace, task: Task) -> list[Candidate]:
