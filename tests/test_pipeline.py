@@ -84,6 +84,28 @@ def test_time_in_an_inner_stage_counts_once():
     assert 0.02 <= times.seconds["outer"] < 0.1
 
 
+def busy(seconds: float) -> None:
+    start = time.thread_time()
+    while time.thread_time() - start < seconds:
+        pass
+
+
+def test_processor_time_goes_to_the_stage_that_worked_and_what_others_did_to_the_rest():
+    times = StageTimes()
+    with times.rest("others"):
+        helper = threading.Thread(target=busy, args=(0.2,))
+        helper.start()
+        with times.measure("outer"):
+            time.sleep(0.1)
+            with times.measure("inner"):
+                busy(0.1)
+        helper.join()
+    assert 0.1 <= times.processor["inner"] < 0.15
+    assert times.processor["outer"] < 0.05 < 0.1 <= times.seconds["outer"]
+    assert 0.18 <= times.processor["others"] < 0.35
+    assert times.seconds["others"] == 0
+
+
 def test_fast_is_the_default():
     assert load_preset("fast") == PipelineConfig()
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pose.cache import Cache, Found
     from pose.files import ResultSpool, ResultWriter, RunInfo
     from pose.pipeline import Pipeline
+    from pose.system.times import StageTimes
     from pose.types import FrameResult, Json
     from pose.video import Source
     from pose.video.planes import Planes
@@ -61,7 +62,7 @@ class RunConfig(WorldConfig):
     cache_size: float = option(2.0, "GB that the cache may take; what was not used for longest goes first", least=0.0)
     overwrite: bool = option(False, "replace results that are there already")
     quiet: bool = option(False, "print nothing but warnings and errors")
-    profile: bool = option(False, "print the time that each stage took")
+    profile: bool = option(False, "print the time that each stage took, and what processors worked in it")
 
     def __post_init__(self) -> None:
         WorldConfig.__post_init__(self)
@@ -142,7 +143,7 @@ def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[],
         for note in done.notes:
             say(note)
     if config.profile:
-        _print_times(done.pipeline.times.seconds, done.tally.frames)
+        _print_times(done.pipeline.times, done.tally.frames)
     if done.source.cut_short:
         raise PoseError(f"{done.source.cut_short}; the results hold what comes before")
     if done.interruption:
@@ -253,7 +254,7 @@ def _process(
         placed: Iterable[FrameResult] = spool
         whole = False
         try:
-            with interrupts.raised_after(1):
+            with pipeline.times.rest("threads of networks and codecs"), interrupts.raised_after(1):
                 results, known = _results(source, pipeline, stop, host.cache)
                 for result in host.shown(results, source, "poses"):
                     with pipeline.times.measure("write"):
@@ -270,8 +271,9 @@ def _process(
         host.warn(problem for problem in source.problems if problem != source.cut_short)
         # Ctrl-C is how one ends a live source.
         if "overlay" in outputs.files and (source.info.is_live or not stop.is_set()):
-            with pipeline.times.measure("overlay"), interrupts.raised_after(0):
-                _draw_overlay(source, placed, info, outputs.files["overlay"], host)
+            times = pipeline.times
+            with times.rest("overlay: threads of codecs"), times.measure("overlay"), interrupts.raised_after(0):
+                _draw_overlay(source, placed, info, outputs.files["overlay"], host, times)
     return not stop.is_set(), known
 
 
@@ -332,19 +334,20 @@ def _run_info(source: "Source", pipeline: "Pipeline", config: RunConfig) -> "Run
     )
 
 
-def _draw_overlay(source: "Source", results: "Iterable[FrameResult]", info: "RunInfo", path: Path, host: Host) -> None:
+def _draw_overlay(
+    source: "Source", results: "Iterable[FrameResult]", info: "RunInfo", path: Path, host: Host, times: "StageTimes"
+) -> None:
     """The second look at the source: the pictures again, with the results of the first.
 
     Decoding, drawing and encoding go on at the same time.
     """
     from pose.system.background import in_background
     from pose.system.prefetch import prefetch
-    from pose.system.times import StageTimes
     from pose.video import VideoWriter
     from pose.view.planar_overlay import PlanarOverlay
 
     overlay, video = PlanarOverlay(info.camera.size, info.skeleton), source.info
-    frames = prefetch(source.replay_planes(), StageTimes(), threading.Event())
+    frames = prefetch(source.replay_planes(), times, threading.Event(), "overlay: ")
     first = next(frames, None)
     if first is None:
         return
@@ -358,11 +361,14 @@ def _draw_overlay(source: "Source", results: "Iterable[FrameResult]", info: "Run
     ) as writer:
 
         def encode(shown: tuple["Planes", float]) -> None:
-            writer.write_planes(*shown)
+            with times.measure("overlay: encode (in parallel)"):
+                writer.write_planes(*shown)
 
         with in_background(encode) as write:
             for frame, result in zip(chain([first], frames), host.shown(results, source, "overlay"), strict=False):
-                write((overlay.draw(frame.planes, result), frame.time))
+                with times.measure("overlay: draw"):
+                    drawn = overlay.draw(frame.planes, result)
+                write((drawn, frame.time))
     host.warn(writer.problems)
 
 
@@ -380,8 +386,10 @@ def _warn(problems: Iterable[str]) -> None:
         print(f"warning: {problem}", file=sys.stderr)
 
 
-def _print_times(seconds: dict[str, float], frames: int) -> None:
-    """The table of `--profile`."""
-    print(f"{'stage':<24}{'s':>9}{'ms/frame':>11}")
-    for stage, spent in seconds.items():
-        print(f"{stage:<24}{spent:>9.2f}{1000 * spent / frames:>11.2f}")
+def _print_times(times: "StageTimes", frames: int) -> None:
+    """The table of `--profile`: by the clock on the wall, and what processors worked."""
+    print(f"{'stage':<34}{'s':>9}{'ms/frame':>10}{'processor s':>13}{'ms/frame':>10}")
+    rows = [(stage, spent, times.processor[stage]) for stage, spent in times.seconds.items()]
+    for stage, spent, worked in [*rows, ("processor time in all", 0.0, sum(times.processor.values()))]:
+        wall = f"{spent:>9.2f}{1000 * spent / frames:>10.2f}" if spent else " " * 19
+        print(f"{stage:<34}{wall}{worked:>13.2f}{1000 * worked / frames:>10.2f}")

@@ -2,7 +2,6 @@
 
 import queue
 import threading
-import time
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
@@ -13,8 +12,11 @@ PREFETCHED_FRAMES = 4
 POLL_SECONDS = 0.1
 
 
-def prefetch(frames: Iterable[Item], times: StageTimes, stop: threading.Event) -> Iterator[Item]:
-    """The same frames, made by a thread that is at most PREFETCHED_FRAMES ahead; ends early once `stop` is set."""
+def prefetch(frames: Iterable[Item], times: StageTimes, stop: threading.Event, what: str = "") -> Iterator[Item]:
+    """The same frames, made by a thread that is at most PREFETCHED_FRAMES ahead; ends early once `stop` is set.
+
+    what: in front of the names of its stages.
+    """
     ready: queue.Queue[Item | BaseException | None] = queue.Queue(PREFETCHED_FRAMES)
     left = threading.Event()  # nobody takes frames any more
 
@@ -27,13 +29,13 @@ def prefetch(frames: Iterable[Item], times: StageTimes, stop: threading.Event) -
 
     def decode() -> None:
         try:
-            start = time.perf_counter()
-            for frame in frames:
-                times.add("decode (in parallel)", time.perf_counter() - start)
+            made = iter(frames)
+            while not (left.is_set() or stop.is_set()):
+                with times.measure(f"{what}decode (in parallel)"):
+                    frame = next(made, None)
                 put(frame)
-                if left.is_set() or stop.is_set():
-                    break
-                start = time.perf_counter()
+                if frame is None:
+                    return
             put(None)
         except BaseException as error:  # raised again where the frames are used
             put(error)
@@ -42,7 +44,7 @@ def prefetch(frames: Iterable[Item], times: StageTimes, stop: threading.Event) -
     thread.start()
     try:
         while True:
-            with times.measure("wait for frames"):
+            with times.measure(f"{what}wait for frames"):
                 item = ready.get()
             if isinstance(item, BaseException):
                 raise item

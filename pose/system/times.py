@@ -7,22 +7,39 @@ from contextlib import contextmanager
 
 
 class StageTimes:
-    """Seconds spent in each stage, by name. Time spent in a stage inside another counts for the inner one only."""
+    """Seconds spent in each stage, by name. Time spent in a stage inside another counts for the inner one only.
+
+    seconds: by the clock on the wall. processor: those in which the stage's own thread worked; what networks and codecs
+    do in threads of their own is in `rest`.
+    """
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
+        self.processor: dict[str, float] = {}
         self._thread = threading.local()  # stages run in several threads, and each has its own nesting
 
     @contextmanager
     def measure(self, stage: str) -> Iterator[None]:
-        outer, self._thread.inner = getattr(self._thread, "inner", 0.0), 0.0
-        start = time.perf_counter()
+        outer, self._thread.inner = getattr(self._thread, "inner", (0.0, 0.0)), (0.0, 0.0)
+        start, worked = time.perf_counter(), time.thread_time()
         try:
             yield
         finally:
-            spent = time.perf_counter() - start
-            self.add(stage, spent - self._thread.inner)
-            self._thread.inner = outer + spent
+            spent, worked = time.perf_counter() - start, time.thread_time() - worked
+            inner = self._thread.inner
+            self.add(stage, spent - inner[0], worked - inner[1])
+            self._thread.inner = outer[0] + spent, outer[1] + worked
 
-    def add(self, stage: str, seconds: float) -> None:
+    @contextmanager
+    def rest(self, name: str) -> Iterator[None]:
+        """The processor time that no stage accounts for. A stage that began before this must not end inside."""
+        worked, known = time.process_time(), sum(list(self.processor.values()))
+        try:
+            yield
+        finally:
+            worked, known = time.process_time() - worked, sum(list(self.processor.values())) - known
+            self.add(name, 0.0, max(0.0, worked - known))
+
+    def add(self, stage: str, seconds: float, processor: float) -> None:
         self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
+        self.processor[stage] = self.processor.get(stage, 0.0) + processor

@@ -43,7 +43,13 @@ def test_one_command_turns_a_clip_into_tracked_3d(call, dance, tmp_path):
     assert "45 frames, 1.5 s of video, 1 person" in done.stdout
     assert "a field of view of 55 degrees was assumed" in done.stdout
     assert str(tmp_path / "out" / "overlay.mp4") in done.stdout
-    assert {"detect", "keypoints", "lift", "write", "overlay"} <= {line.split()[0] for line in done.stdout.splitlines()}
+    table = done.stdout[done.stdout.index("\nstage  ") :].splitlines()
+    assert {"detect", "keypoints", "lift", "write", "overlay"} <= {line.split()[0] for line in table if line}
+    worked = {line[:34].strip(): float(line.split()[-2]) for line in table[2:]}
+    for stage in ("decode (in parallel)", "draw", "encode (in parallel)"):
+        assert worked[f"overlay: {stage}"] > 0
+    total = worked.pop("processor time in all")
+    assert abs(sum(worked.values()) - total) < 0.01 * len(worked)
 
     poses = load_poses(tmp_path / "out" / "poses.npz")
     assert len(poses) == 45
