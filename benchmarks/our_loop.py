@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pose.config import load_preset
-from pose.files import JsonWriter, RunInfo
+from pose.files import JsonWriter
 from pose.pipeline import Pipeline
 from pose.system.prefetch import prefetch
 from pose.system.times import StageTimes
@@ -50,14 +50,7 @@ def loop_all(clip: str, out: Path) -> Callable[[], None]:
     def loop() -> None:
         with open_source(clip) as source:
             size = source.info.size
-            info = RunInfo(
-                source=source.name,
-                fps=source.info.fps,
-                camera=pipeline.camera(size),
-                skeleton=pipeline.skeleton,
-                models=pipeline.models,
-                settings={},
-            )
+            info = pipeline.run_info(source.name, source.info.fps, size)
             with JsonWriter(out, info) as writer:
                 for result in pipeline.run(source):
                     writer.write(result)

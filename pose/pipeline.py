@@ -6,7 +6,7 @@ for result in Pipeline.from_preset("fast").run("clip.mp4"):
 
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -26,7 +26,7 @@ from pose.config import (
     one_pass_model,
 )
 from pose.errors import UsageError
-from pose.files import ModelInfo
+from pose.files import ModelInfo, RunInfo
 from pose.incoming import IncomingFrames
 from pose.networks.input import shared_uploads
 from pose.people.follow import PeopleTracker
@@ -104,6 +104,13 @@ class Pipeline:
     def camera(self, image_size: tuple[int, int]) -> Camera:
         """The camera that the 3D of a picture of (width, height) px refers to."""
         return Camera.of(image_size, self._intrinsics)
+
+    def run_info(self, source: str, fps: float, image_size: tuple[int, int]) -> RunInfo:
+        """What result files say of a run over pictures of (width, height) px. source, fps: as in `RunInfo`."""
+        camera, settings = self.camera(image_size), asdict(self.config)
+        return RunInfo(
+            source=source, fps=fps, camera=camera, skeleton=self.skeleton, models=self.models, settings=settings
+        )
 
     def lifter_stage(self, camera: Camera) -> LifterStage:
         """The lifter for the pictures of a camera, with nobody's past; it repairs and refines what it is set to."""

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -320,18 +320,10 @@ def _results(
 
 
 def _run_info(source: "Source", pipeline: "Pipeline", config: RunConfig) -> "RunInfo":
-    from pose.files import RunInfo
-
     span = {"start": config.start, "end": config.end if math.isfinite(config.end) else None}
     world = {entry.name: getattr(config, entry.name) for entry in fields(WorldConfig)}
-    return RunInfo(
-        source=source.name,
-        fps=source.info.fps,
-        camera=pipeline.camera(source.info.size),
-        skeleton=pipeline.skeleton,
-        models=pipeline.models,
-        settings={**span, **asdict(pipeline.config), **world},
-    )
+    info = pipeline.run_info(source.name, source.info.fps, source.info.size)
+    return replace(info, settings={**span, **info.settings, **world})
 
 
 def _draw_overlay(

@@ -15,6 +15,7 @@ from pose.networks import crops
 from pose.networks.litert import LiteRTModel, sigmoid
 from pose.networks.options import USUAL, StageOptions
 from pose.types import F32, U8, Boxes
+from pose.weights import locate
 
 SIDE = 224
 REGION_SCALE = 1.25
@@ -40,10 +41,7 @@ class BlazePoseDetector:
         overlap_threshold: float = 0.3,
     ) -> None:
         """model: the LiteRT file; None takes it from the weight cache. Raises PoseError when it cannot be loaded."""
-        if model is None:
-            from pose import weights
-
-            model = weights.locate("blazepose-detector")
+        model = model or locate("blazepose-detector")
         self._network = LiteRTModel(model, options.threads)
         self._anchors = anchors()
         self._score_threshold = options.score_or(SCORE_THRESHOLD)

@@ -17,6 +17,7 @@ from pose.networks.litert import LiteRTModel
 from pose.networks.options import USUAL, StageOptions
 from pose.system.device import resolve_device, torch_threads
 from pose.types import F32, U8, Boxes
+from pose.weights import locate
 
 if TYPE_CHECKING:
     from torchvision.models.detection import SSD
@@ -40,10 +41,7 @@ class MobileNetDetector:
 
         Raises PoseError when it cannot be loaded.
         """
-        if model is None:
-            from pose import weights
-
-            model = weights.locate("ssd-mobilenet-v1-coco-300-int8")
+        model = model or locate("ssd-mobilenet-v1-coco-300-int8")
         self._network = LiteRTModel(model, options.threads)
         self._score_threshold = options.score_or(SCORE_THRESHOLD)
         self._classes = list(classes)
@@ -78,10 +76,7 @@ class SSDLiteDetector:
 
         Raises PoseError when torchvision is not installed, or the network cannot be loaded as asked.
         """
-        if model is None:
-            from pose import weights
-
-            model = weights.locate("ssdlite320-mobilenet-v3")
+        model = model or locate("ssdlite320-mobilenet-v3")
         if options.precision == "float16":
             raise PoseError("precision: torchvision's SSDLite does not run in float16; use float32")
         self.device = resolve_device(options.device)

@@ -12,6 +12,7 @@ import numpy as np
 from pose.networks.onnx import OnnxNetwork
 from pose.networks.options import USUAL, StageOptions
 from pose.types import U8, Boxes
+from pose.weights import locate
 
 SCORE_THRESHOLD = 0.3
 SIDE = 320  # the published person model's; files with a fixed size use their own
@@ -37,10 +38,7 @@ class RTMDetDetector:
 
         Raises PoseError when it cannot be loaded as asked.
         """
-        if model is None:
-            from pose import weights
-
-            model = weights.locate("rtmdet-nano-person-320")
+        model = model or locate("rtmdet-nano-person-320")
         self._network = OnnxNetwork(model, options)
         self.device = self._network.device
         self._input = self._network.input(mean=MEAN_BGR, std=STD_BGR, bgr=True)

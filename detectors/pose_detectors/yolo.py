@@ -10,6 +10,7 @@ from pose.networks.options import USUAL, StageOptions
 from pose.networks.yolo import load_yolo
 from pose.networks.yolo_findings import OVERLAP_THRESHOLD, Task
 from pose.types import U8, Boxes
+from pose.weights import locate
 
 OFFICIAL = "yolo26n"
 
@@ -31,10 +32,7 @@ class YoloDetector:
         Raises PoseError when it cannot be loaded as asked.
         """
         self.name = "yolo" if task == "detect" else "yolo-pose"
-        if model is None:
-            from pose import weights
-
-            model = weights.locate(OFFICIAL if task == "detect" else f"{OFFICIAL}-pose")
+        model = model or locate(OFFICIAL if task == "detect" else f"{OFFICIAL}-pose")
         self._network = load_yolo(model, task, options, overlap_threshold, classes)
         self.device = self._network.device
 

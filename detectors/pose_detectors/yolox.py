@@ -13,6 +13,7 @@ from pose.networks.letterbox import Fit, suppress
 from pose.networks.onnx import OnnxNetwork
 from pose.networks.options import USUAL, StageOptions
 from pose.types import F32, U8, Boxes
+from pose.weights import locate
 
 SCORE_THRESHOLD = 0.3
 SIDE = 416  # of the small models; files with a fixed size use their own
@@ -37,10 +38,7 @@ class YoloXDetector:
 
         Raises PoseError when it cannot be loaded as asked.
         """
-        if model is None:
-            from pose import weights
-
-            model = weights.locate("yolox-nano-coco-416")
+        model = model or locate("yolox-nano-coco-416")
         self._network = OnnxNetwork(model, options)
         self.device = self._network.device
         self._input = self._network.input(bgr=True)

@@ -16,6 +16,7 @@ from pose.networks.litert import LiteRTModel, sigmoid
 from pose.networks.options import USUAL, StageOptions
 from pose.skeletons import BLAZEPOSE33
 from pose.types import F32, U8, Boxes, Keypoints2D, Regions
+from pose.weights import locate
 
 SIDE = 256
 # Landmarks, presence and heat maps. Segmentation and metric landmarks are not used, and a third of the network's time.
@@ -40,10 +41,7 @@ class BlazePose:
     ) -> None:
         """model: the LiteRT file; None takes it from the weight cache. Raises PoseError when it cannot be loaded."""
         self.name = f"blazepose-{variant}"
-        if model is None:
-            from pose import weights
-
-            model = weights.locate(f"blazepose-landmark-{variant}")
+        model = model or locate(f"blazepose-landmark-{variant}")
         self._network = LiteRTModel(model, options.threads, OUTPUTS)
 
     def regions(self, boxes: Boxes) -> Regions:

@@ -16,6 +16,7 @@ from pose.networks.litert import LiteRTModel
 from pose.networks.options import USUAL, StageOptions
 from pose.skeletons import COCO17
 from pose.types import F32, U8, Boxes, Keypoints2D, Regions
+from pose.weights import locate
 
 BOX_TO_REGION = 1.25
 # The tutorial's rule: a joint counts above this score; half a side is so many times the farthest joint's distance from
@@ -41,10 +42,7 @@ class MoveNet:
 
         Raises PoseError when it cannot be loaded.
         """
-        if model is None:
-            from pose import weights
-
-            model = weights.locate("movenet-lightning-int8")
+        model = model or locate("movenet-lightning-int8")
         self._network = LiteRTModel(model, options.threads)
         self._side = int(self._network.input().shape[1])
 

@@ -19,6 +19,7 @@ from pose.networks.options import USUAL, StageOptions
 from pose.skeletons import COCO17, HALPE26, Skeleton
 from pose.system.device import require_torch, resolve_device, torch_threads
 from pose.types import F32, U8, Boxes, Keypoints2D, Regions
+from pose.weights import locate
 
 MEAN_RGB = (123.675, 116.28, 103.53)
 STD_RGB = (58.395, 57.12, 57.375)
@@ -59,10 +60,7 @@ class RTMPose:
 
         Raises PoseError when it cannot be loaded as asked, or gives neither 17 nor 26 joints.
         """
-        if model is None:
-            from pose import weights
-
-            model = weights.locate("rtmpose-m-coco17-256x192")
+        model = model or locate("rtmpose-m-coco17-256x192")
         if model.suffix in (".pth", ".pt"):
             self._network: Network = _TorchNetwork(model, options)
         else:

@@ -17,6 +17,7 @@ from pose.networks.yolo import load_yolo
 from pose.networks.yolo_findings import Findings
 from pose.skeletons import COCO17
 from pose.types import F32, U8, Boxes, Keypoints2D, Regions
+from pose.weights import locate
 
 OFFICIAL = "yolo26n-pose"
 BOX_TO_REGION = 1.25
@@ -35,10 +36,7 @@ class YoloPose:
 
         Raises PoseError when it cannot be loaded as asked, or does not give 17 joints.
         """
-        if model is None:
-            from pose import weights
-
-            model = weights.locate(OFFICIAL)
+        model = model or locate(OFFICIAL)
         self._network = load_yolo(model, "pose", options)
         self.device = self._network.device
         if self._network.joints != len(COCO17):

@@ -1,6 +1,5 @@
 """Recording a live loop: the pictures as a video and the poses as `pose-run` writes them."""
 
-from dataclasses import asdict
 from pathlib import Path
 
 from pose.errors import PoseError
@@ -94,11 +93,4 @@ class Recorder:
 
 
 def _run_info(loop: LiveLoop, pipeline: Pipeline, size: tuple[int, int]) -> RunInfo:
-    return RunInfo(
-        source=loop.source.name,
-        fps=loop.source.fps,
-        camera=pipeline.camera(size),
-        skeleton=pipeline.skeleton,
-        models=pipeline.models,
-        settings=asdict(pipeline.config),
-    )
+    return pipeline.run_info(loop.source.name, loop.source.fps, size)
