@@ -96,12 +96,14 @@ class Played:
 class Reconnecting:
     """A camera or a network stream, opened again with growing waits whenever it ends or fails.
 
-    Time is the wall's, over all connections: what comes after a gap is later by as much.
+    Time is the wall's, over all connections: what comes after a gap is later by as much. left_out: pictures that waited
+    in buffers before a connection was read.
     """
 
     def __init__(self, spec: str, source: Source) -> None:
         """source: `spec`, opened with `watch`."""
         self.name, self.fps, self.message = source.name, source.info.fps, ""
+        self.left_out = 0
         self._spec = spec
         self._source: Source | None = source
         self._opened = time.monotonic()
@@ -153,6 +155,7 @@ class Reconnecting:
         except (PoseError, av.FFmpegError) as error:
             problem = reason(error) if isinstance(error, av.FFmpegError) else str(error)
         finally:
+            self.left_out += source.left_out
             source.close()
         self._say(problem)
 

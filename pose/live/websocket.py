@@ -5,6 +5,7 @@ import errno
 import logging
 import os
 import re
+import socket
 import threading
 from contextlib import suppress
 from time import monotonic
@@ -19,7 +20,8 @@ from pose.live.subscriber import Subscriber
 
 MOST_CLIENTS = 16
 MOST_CONNECTIONS = 64  # with those that have not said what they want, or are being refused
-WAITING_FRAMES = 4  # of a client that reads slowly
+WAITING_FRAMES = 4  # of a client that reads slowly,
+SYSTEM_BYTES = 1 << 16  # beside what the system holds for it
 HANDSHAKE_SECONDS = 5.0
 GOODBYE_SECONDS = 1.0
 TROUBLE_SECONDS = 2.0  # for which a connection that could not be taken counts as trouble
@@ -86,6 +88,8 @@ class WebSocketSink:
             def connection_made(self, transport: Any) -> None:
                 super().connection_made(transport)
                 sink._connections.add(self)
+                # Else the system would keep minutes of old poses for who reads slowly.
+                transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SYSTEM_BYTES)
                 if len(sink._connections) > MOST_CONNECTIONS:
                     transport.abort()
 

@@ -95,7 +95,10 @@ def file_target(path: Path) -> Target:
 
 
 def url_target(url: str) -> Target:
-    """A network stream. RTSP goes over TCP, which passes firewalls and loses nothing. UsageError for a bad address."""
+    """A network stream. RTSP goes over TCP where the server can: it passes firewalls and loses nothing.
+
+    UsageError for a bad address.
+    """
     try:
         parts = urlsplit(url)
         named = parts.port != 0 and bool(parts.netloc)  # a port that is none raises
@@ -106,7 +109,7 @@ def url_target(url: str) -> Target:
     host = parts.netloc.rpartition("@")[2]
     shown = urlunsplit((parts.scheme, host, parts.path, "", ""))
     is_rtsp = parts.scheme.startswith("rtsp")
-    options = {"rtsp_transport": "tcp"} if is_rtsp else {}
+    options = {"rtsp_flags": "prefer_tcp"} if is_rtsp else {}
     is_live = not parts.scheme.startswith("http")
     return Target(url, shown, is_network=True, is_live=is_live, options=options)
 

@@ -260,6 +260,7 @@ class StreamSource(Source):
             if self.closed:
                 break
             if waiting.drops(walk.awaited):
+                self.left_out += 1
                 continue
             time = timeline.add(self._seconds(picture), walk.arrived)
             end = time + self._lasts(picture)

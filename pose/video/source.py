@@ -84,6 +84,7 @@ class Source(ABC):
     ended. cut_short: the one of them that says that the end is missing. sound: where the sound lies, None when there is
     none that can be copied. has_clock: its pictures have times of their own; without, the moment of arrival is theirs.
     arrived: s on the clock of `time.monotonic`, when the last delivered frame came; None for what is no live source.
+    left_out: pictures of a live source that waited too long to be read.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Source(ABC):
     sound: Sound | None = None
     has_clock: bool = True
     arrived: float | None = None
+    left_out: int = 0
     closed: bool = False
 
     @abstractmethod

@@ -236,9 +236,17 @@ def test_troubles_are_said_once_while_they_last_and_kept_for_the_report(capsys):
         troubles.look("--udp", trouble, lost)
     for seconds in (2, 1):
         troubles.look("camera 0", f"camera 0 is gone (unplugged), reconnecting in {seconds} s")
+    for told in ("", "camera 0 sends 48x96 now: everybody is new", ""):
+        troubles.look("camera 0", told)
     assert capsys.readouterr().err.splitlines() == [
         "warning: --udp: network is unreachable",
-        "note: --udp: well again, 12 lost",
+        "note: --udp goes on; 12 lost",
         "warning: camera 0 is gone (unplugged)",
+        "note: camera 0 is back",
+        "warning: camera 0 sends 48x96 now: everybody is new",
     ]
-    assert troubles.kept == ["--udp: network is unreachable", "camera 0 is gone (unplugged)"]
+    assert troubles.kept == [
+        "--udp: network is unreachable",
+        "camera 0 is gone (unplugged)",
+        "camera 0 sends 48x96 now: everybody is new",
+    ]

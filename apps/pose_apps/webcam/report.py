@@ -16,6 +16,7 @@ from typing import TypedDict
 from pose.errors import PoseError, UsageError
 from pose.live import LiveLoop, LiveResult
 from pose.live.result import Stream
+from pose.live.sources import Reconnecting
 from pose.live.subscriber import Subscriber
 from pose.system.whole_file import WholeFile, file_errors, write_whole
 from pose.types import Json
@@ -64,6 +65,7 @@ class LiveReport(TypedDict):
     frames_in: int
     processed: int
     dropped: int
+    left_out: int
     fps: float
     latency_ms: Latency
     people: People
@@ -147,6 +149,7 @@ class Watch:
             "frames_in": status.frames_in,
             "processed": status.processed,
             "dropped": status.dropped,
+            "left_out": loop.source.left_out if isinstance(loop.source, Reconnecting) else 0,
             "fps": round(status.processed / self._seconds, 2),
             "latency_ms": {
                 "median": _rounded(meter.percentile(50)),

@@ -11,19 +11,20 @@ class Troubles:
     def __init__(self) -> None:
         self.kept: list[str] = []
         self._now: dict[str, str] = {}
+        self._away: dict[str, bool] = {}
 
     def look(self, what: str, trouble: str, lost: int | None = None) -> None:
         """Say what is wrong with `what` now, if it was not wrong the last time, or that all is well again.
 
-        lost: how much it lost so far.
+        lost: how much it lost so far; None for a source.
         """
-        trouble = trouble.partition(", reconnecting")[0]
+        trouble, is_away, _ = trouble.partition(", reconnecting")
         before, self._now[what] = self._now.get(what, ""), trouble
-        if trouble == before:
-            return
-        line = trouble if what in trouble else f"{what}: {trouble or 'well again'}"
-        if not trouble and lost is not None:
-            line += f", {lost} lost"
-        if trouble:
+        was_away, self._away[what] = self._away.get(what, lost is not None), bool(is_away) or lost is not None
+        if trouble and trouble != before:
+            line = trouble if what in trouble else f"{what}: {trouble}"
             self.kept = [*self.kept[1 - MOST_KEPT :], line]
-        print(f"{'warning' if trouble else 'note'}: {line}", file=sys.stderr, flush=True)
+            print(f"warning: {line}", file=sys.stderr, flush=True)
+        elif before and not trouble and was_away:  # a source that only told something is as well as before
+            words = "is back" if lost is None else f"goes on; {lost} lost"
+            print(f"note: {what} {words}", file=sys.stderr, flush=True)
