@@ -22,10 +22,10 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
             for span in track.spans():
                 at = np.flatnonzero(span.known)
                 angles = joint_angles(span.places[at], span.sigma[at], recording.space.up)
-                cells = number(np.stack([angles.degrees, angles.deviations], axis=2), 2, before=",")
+                cells = number(np.stack([angles.degrees, angles.deviations], axis=2), 2, prefix=",")
                 index = track.first + span.start + at
                 frames = number(index if track.resampled else recording.frames[index])
-                times = number(span.times[at], 6, before=",")
+                times = number(span.times[at], 6, prefix=",")
                 file.write(text(joined(frames, times, f",{person}", row(cells), "\n")))
     vertical = "the picture's own" if recording.space.name == CAMERA else "that of the people"
     return [f"degrees; the vertical that the trunk's lean refers to is {vertical}", "no ankles: 3D has no feet"]

@@ -34,7 +34,7 @@ def write(track: Track, target: Path) -> Notes:
             previous = angles[-1]
             degrees = np.degrees(angles).reshape(len(angles), -1)
             rows = np.concatenate([CENTIMETRES * motion.root, degrees], axis=1)
-            first, others = number(rows[:, 0], 4), number(rows[:, 1:], 4, before=" ")
+            first, others = number(rows[:, 0], 4), number(rows[:, 1:], 4, prefix=" ")
             file.write(text(joined(first, row(others), "\n")))
     return [
         f"{timing(track)}; centimetres",

@@ -34,7 +34,7 @@ def _objects(part: People2D) -> bytes:
     return text(
         joined(
             *('{"image_id":', number(part.rows_frame), ',"category_id":1,"track_id":', number(part.ids)),
-            *(',"score":', number(score, 4), ',"bbox":[', without_first(row(number(box, 2, before=",")))),
+            *(',"score":', number(score, 4), ',"bbox":[', without_first(row(number(box, 2, prefix=",")))),
             *('],"keypoints":[', keypoints(points), "]},\n"),
         )
     )

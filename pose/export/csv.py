@@ -17,10 +17,10 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
     with whole_file(target) as hidden, hidden.open("wb") as file:
         file.write((",".join(COLUMNS) + "\n").encode("ascii"))
         for part in rows(recording, people):
-            head = joined(f"{video},", number(part.frame), number(part.time, 6, before=","), f",{part.person},")
-            places = row(number(part.values[..., :3], 4, before=","), 2)
-            sigma, score = number(part.values[..., 3], 1, before=","), number(part.values[..., 4], 3, before=",")
-            filled = number(part.filled, before=",")
+            head = joined(f"{video},", number(part.frame), number(part.time, 6, prefix=","), f",{part.person},")
+            places = row(number(part.values[..., :3], 4, prefix=","), 2)
+            sigma, score = number(part.values[..., 3], 1, prefix=","), number(part.values[..., 4], 3, prefix=",")
+            filled = number(part.filled, prefix=",")
             file.write(text(joined(head[:, None], names, places, sigma, score, filled, f",{space}\n")))
     return [f"metres, {axes_note(recording)}"]
 

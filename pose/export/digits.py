@@ -16,7 +16,7 @@ _EXACT = 2.0**53  # above it a float64 holds no units; the slow way prints what 
 _MINUS, _POINT, _ZERO = b"-.0"
 
 
-def number(values: NDArray[np.generic], decimals: int = 0, before: str = "") -> U8:
+def number(values: NDArray[np.generic], decimals: int = 0, prefix: str = "") -> U8:
     """(...,) -> (..., width) characters of each number, as "%.{decimals}f" rounds them but for ties, after `before`.
 
     What is not finite has no character, and zero no sign.
@@ -36,7 +36,7 @@ def number(values: NDArray[np.generic], decimals: int = 0, before: str = "") -> 
         cells[..., 0] = np.where((exact < 0) & (units > 0), _MINUS, 0)
     if not whole:
         cells[~finite] = 0
-    return joined(before, cells) if before else cells
+    return joined(prefix, cells) if prefix else cells
 
 
 def _digits(units: NDArray[np.unsignedinteger], most: int, decimals: int) -> U8:

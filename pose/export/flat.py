@@ -57,7 +57,7 @@ def portions(recording: Recording, people: list[int], names: tuple[str, ...]) ->
 
 def keypoints(points: F32) -> U8:
     """Characters (N, ...) of points (N, K, 3): x, y, score and so on, with commas between."""
-    places, scores = row(number(points[..., :2], 2, before=","), 2), number(points[..., 2], 3, before=",")
+    places, scores = row(number(points[..., :2], 2, prefix=","), 2), number(points[..., 2], 3, prefix=",")
     return without_first(row(joined(places, scores)))
 
 

@@ -135,11 +135,11 @@ def _portions(track: Track, space: Space) -> Iterator[dict[str, NDArray[np.gener
 def _speed(times: NDArray[np.float64], roots: NDArray[np.float64]) -> NDArray[np.float64]:
     """(T,) m/s between the frames half a window before and after; NaN where one of them is missing."""
     last = len(times) - 1
-    before = np.searchsorted(times, times - _SPEED_SECONDS / 2 - 1e-6)
-    after = np.minimum(np.searchsorted(times, times + _SPEED_SECONDS / 2 + 1e-6, side="right") - 1, last)
-    after = np.where(after == before, np.minimum(after + 1, last), after)
-    elapsed = times[after] - times[before]
-    way = np.linalg.norm(roots[after] - roots[before], axis=1)
+    earlier = np.searchsorted(times, times - _SPEED_SECONDS / 2 - 1e-6)
+    later = np.minimum(np.searchsorted(times, times + _SPEED_SECONDS / 2 + 1e-6, side="right") - 1, last)
+    later = np.where(later == earlier, np.minimum(later + 1, last), later)
+    elapsed = times[later] - times[earlier]
+    way = np.linalg.norm(roots[later] - roots[earlier], axis=1)
     return np.where(elapsed > 0, way / np.maximum(elapsed, 1e-9), np.nan)
 
 

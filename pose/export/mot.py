@@ -48,7 +48,7 @@ def write(track: Track, target: Path) -> Notes:
         file.write("\n".join((*head, "\t".join(COLUMNS), "")).encode("ascii"))
         previous: dict[str, F64] = {}
         for span, motion in bones.spans():
-            cells = number(coordinates(motion, previous), 5, before="\t")
+            cells = number(coordinates(motion, previous), 5, prefix="\t")
             file.write(text(joined(number(span.times, 6), row(cells), "\n")))
     return [f"{timing(track)}; degrees and metres", bones.distance_note(), *list_filled(track, target)]
 

@@ -31,13 +31,13 @@ class Bones:
         """All frames, in portions, without a missing one."""
         self._distance, self._count = 0.0, 0
         index = np.arange(len(self.track))
-        before = np.maximum.accumulate(np.where(self.track.known, index, 0))
-        after = np.minimum.accumulate(np.where(self.track.known, index, len(index))[::-1])[::-1]
+        earlier = np.maximum.accumulate(np.where(self.track.known, index, 0))
+        later = np.minimum.accumulate(np.where(self.track.known, index, len(index))[::-1])[::-1]
         for span in self.track.spans():
             solved = self._solved(span)
             self._distance += solved.distance
             self._count += int(span.known.sum()) * solved.motion.turns.shape[1]
-            yield span, self._filled(_spread(solved.motion, span.known), span, before, after)
+            yield span, self._filled(_spread(solved.motion, span.known), span, earlier, later)
 
     def distance_note(self) -> str:
         """How far the joints of all known frames are from the bones, once `spans` has been used up."""
@@ -59,16 +59,16 @@ class Bones:
         distance = float(residual(places, self.body, motion).sum())
         return Solved(motion, distance)
 
-    def _filled(self, motion: Motion, span: Span, before: NDArray[np.int64], after: NDArray[np.int64]) -> Motion:
+    def _filled(self, motion: Motion, span: Span, earlier: NDArray[np.int64], later: NDArray[np.int64]) -> Motion:
         missing = np.flatnonzero(~span.known)
         if not len(missing):
             return motion
         at = missing + span.start
-        ends = np.unique(np.concatenate([before[at], after[at]]))
+        ends = np.unique(np.concatenate([earlier[at], later[at]]))
         known = self._solve(self.track.read(ends)).motion
-        first, last = np.searchsorted(ends, before[at]), np.searchsorted(ends, after[at])
+        first, last = np.searchsorted(ends, earlier[at]), np.searchsorted(ends, later[at])
         times = self.track.times
-        share = (times[at] - times[before[at]]) / (times[after[at]] - times[before[at]])
+        share = (times[at] - times[earlier[at]]) / (times[later[at]] - times[earlier[at]])
         motion.root[missing] = known.root[first] + (known.root[last] - known.root[first]) * share[:, None]
         motion.turns[missing] = rotations.slerp(known.turns[first], known.turns[last], share[:, None])
         return motion

@@ -124,12 +124,12 @@ def slerp(a: F64, b: F64, share: F64) -> F64:
     return unit(first[..., None] * a + second[..., None] * b)
 
 
-def same_sign(q: F64, before: F64 | None = None) -> F64:
+def same_sign(q: F64, previous: F64 | None = None) -> F64:
     """The same turns (T, ..., 4), each with the sign that is nearer to the one before it in time."""
     if not len(q):
         return q
     steps = dot(q[1:], q[:-1])
-    first = np.ones((1, *q.shape[1:-1])) if before is None else dot(q[0], before)[None]
+    first = np.ones((1, *q.shape[1:-1])) if previous is None else dot(q[0], previous)[None]
     signs = np.where(np.concatenate([first, steps]) < 0, -1.0, 1.0).cumprod(axis=0)
     return q * signs[..., None]
 
@@ -157,14 +157,14 @@ def euler(q: F64, order: str) -> F64:
     return angles
 
 
-def unwrapped_euler(q: F64, order: str, before: F64 | None = None) -> F64:
+def unwrapped_euler(q: F64, order: str, previous: F64 | None = None) -> F64:
     """`euler` of turns over time (T, ..., 4) without jumps, (T, ..., 3).
 
     Every rotation has two triples, (a, b, c) and (a + pi, pi - b, c + pi), and each angle is free by whole turns: taken
-    is what is nearest to the frame before, or to `before` (..., 3) for the first.
+    is what is nearest to the frame before, or to `previous` (..., 3) for the first.
     """
     triples = euler(q, order)
-    start = triples[:1] if before is None else before[None]
+    start = triples[:1] if previous is None else previous[None]
     came_from = np.concatenate([start, triples[:-1]])
     # It is as far from one frame's second triple to the next one's as from first to first, and across both ways, too;
     # |x + pi| is pi - |x| of wrapped angles.

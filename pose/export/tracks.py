@@ -165,16 +165,16 @@ class Track:
         self.person, self.recording, self.space = person, recording, recording.space
         self._rows = rows
         if timeline.resampled:
-            self._before, self._share, known = _between_frames(recording.times, positions, timeline.times)
+            self._earlier, self._share, known = _between_frames(recording.times, positions, timeline.times)
         else:
             known = np.zeros(len(timeline.times), bool)
             known[positions] = True
-            self._before = np.cumsum(known) - 1
+            self._earlier = np.cumsum(known) - 1
             self._share = np.zeros(len(known))
         seen = np.flatnonzero(known)
         self.first = int(seen[0]) if len(seen) else 0
         kept = slice(self.first, int(seen[-1]) + 1 if len(seen) else 0)
-        self._before, self._share, self.known = self._before[kept], self._share[kept], known[kept]
+        self._earlier, self._share, self.known = self._earlier[kept], self._share[kept], known[kept]
         self.times, self.rate, self.resampled = timeline.times[kept], timeline.rate, timeline.resampled
 
     def __len__(self) -> int:
@@ -188,11 +188,11 @@ class Track:
 
     def read(self, at: I64) -> Span:
         """The frames `at`, in increasing order."""
-        before, share, known = self._before[at], self._share[at], self.known[at]
-        after = np.minimum(before + (share > 0), len(self._rows) - 1)
-        places, sigma, score = self._values(self._rows[np.maximum(before, 0)])
+        earlier, share, known = self._earlier[at], self._share[at], self.known[at]
+        later = np.minimum(earlier + (share > 0), len(self._rows) - 1)
+        places, sigma, score = self._values(self._rows[np.maximum(earlier, 0)])
         if share.any():
-            next_places, next_sigma, next_score = self._values(self._rows[after])
+            next_places, next_sigma, next_score = self._values(self._rows[later])
             places = places + (next_places - places) * share[:, None, None]
             sigma = sigma + (next_sigma - sigma) * share[:, None]
             score = np.minimum(score, next_score)
@@ -231,9 +231,9 @@ class Track:
 
     def _flags(self, flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """(T, ...) of (N, ...) flags of the rows: of either neighbour of a frame between two; False in gaps."""
-        before = np.maximum(self._before, 0)
-        after = np.minimum(before + (self._share > 0), len(flags) - 1)
-        return (flags[before] | flags[after]) & self.known[:, None]
+        earlier = np.maximum(self._earlier, 0)
+        later = np.minimum(earlier + (self._share > 0), len(flags) - 1)
+        return (flags[earlier] | flags[later]) & self.known[:, None]
 
 
 def open_recording(
@@ -272,14 +272,14 @@ def thinned(values: I64, most: int) -> I64:
 def _between_frames(frames: F64, positions: I64, times: F64) -> tuple[I64, F64, NDArray[np.bool_]]:
     """For each time the person's row at or before it, the share of the next one, and whether both are neighbours."""
     own = frames[positions]
-    before = np.searchsorted(own, times + 1e-9, side="right") - 1
-    at, after = np.maximum(before, 0), np.minimum(before + 1, len(own) - 1)
-    step = np.maximum(own[after] - own[at], 1e-9)
+    earlier = np.searchsorted(own, times + 1e-9, side="right") - 1
+    at, later = np.maximum(earlier, 0), np.minimum(earlier + 1, len(own) - 1)
+    step = np.maximum(own[later] - own[at], 1e-9)
     share = np.clip((times - own[at]) / step, 0, 1)
-    exact = (before >= 0) & (np.abs(times - own[at]) < 1e-6)
-    joined = (before >= 0) & (positions[after] - positions[at] == 1) & (step <= LONGEST_STEP)
+    exact = (earlier >= 0) & (np.abs(times - own[at]) < 1e-6)
+    joined = (earlier >= 0) & (positions[later] - positions[at] == 1) & (step <= LONGEST_STEP)
     share[exact | ~joined] = 0
-    return before, share, exact | joined
+    return earlier, share, exact | joined
 
 
 def _finite(table: PoseTable, rows: I64) -> NDArray[np.bool_]:

@@ -20,10 +20,10 @@ def write(track: Track, target: Path) -> Notes:
         file.write(_head(track, target.name).encode("ascii"))
         for span in track.spans():
             frames = number(span.start + 1 + np.arange(len(span.times)))
-            cells = number(track.space.to_file(span.places), 5, before="\t")
+            cells = number(track.space.to_file(span.places), 5, prefix="\t")
             # OpenSim drops an empty cell at the end of a line, and then misses a column.
             one_more = np.where(span.known, 0, ord("\t")).astype(np.uint8)[:, None]
-            file.write(text(joined(frames, number(span.times, 6, before="\t"), row(cells), one_more, "\n")))
+            file.write(text(joined(frames, number(span.times, 6, prefix="\t"), row(cells), one_more, "\n")))
     return [f"{timing(track)}; metres", *missing(track)]
 
 

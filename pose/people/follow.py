@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from pose.networks import crops
 from pose.people.arrivals import Arrivals
-from pose.people.eclipse import Eclipses
 from pose.people.evidence import Evidence, Past, pairs
 from pose.people.hiding import Hiding, shifted
 from pose.people.identities import NOT_SEEN_BEFORE, Identities
+from pose.people.occlusion import Occlusions
 from pose.people.sighting import Seen, Track, repeated
 from pose.people.unfollowed import count_unfollowed
 from pose.stages import LONGEST_GAP_SECONDS, Detector, Estimator
@@ -68,7 +68,7 @@ class PeopleTracker:
         self._estimator = estimator
         self._identities = Identities(tracker, memory=memory, skeleton=estimator.skeleton)
         self._evidence = Evidence(estimator.skeleton)
-        self._eclipses = Eclipses(self._evidence)
+        self._occlusions = Occlusions(self._evidence)
         self._hiding = Hiding(estimator.skeleton)
         self._max_people = max_people
         self._detect_every = detect_every
@@ -107,7 +107,7 @@ class PeopleTracker:
         if look:
             searching = time - self._last_loss < self._memory
             self._next_look = time if searching else time + self._detect_every
-        if any(track.behind for track in self._tracks):
+        if any(track.occluders for track in self._tracks):
             self._next_look = min(self._next_look, time + TOUCHING_LOOK)
         return people
 
@@ -115,7 +115,7 @@ class PeopleTracker:
         """Whether to look for people: nobody is followed, or it is time and somebody may have come in."""
         if self._tracks and time < self._next_look:
             return False
-        touching = any(track.behind for track in self._tracks)
+        touching = any(track.occluders for track in self._tracks)
         if touching or self._detect_every == 0 or time - self._last_loss < self._memory:
             return True
         self._next_look = time + self._detect_every
@@ -146,19 +146,20 @@ class PeopleTracker:
 
     def _see(self, image: U8, tracks: list[Track]) -> Seen:
         """What the estimator says of all tracks, in their order. Who stands behind others is looked for after them."""
-        free = [track for track in tracks if not track.behind]
+        free = [track for track in tracks if not track.occluders]
         regions = Regions.concatenate([track.region for track in free])
         seen = Seen.of(free, self._estimate(image, regions))
         if len(free) == len(tracks):
             return seen
         poses = dict(zip(map(id, free), seen.keypoints.xy, strict=True))
         for track in tracks:
-            if track.behind:
-                before = [poses.get(id(other), other.past.xy) for other in track.behind if other.past is not None]
-                seen = seen.join(self._see_behind(image, track, track.region, before))
+            if track.occluders:
+                pasts = [(other, other.past) for other in track.occluders if other.past is not None]
+                in_front = [poses.get(id(other), past.xy) for other, past in pasts]
+                seen = seen.join(self._see_occluded(image, track, track.region, in_front))
         return seen.select(np.array([seen.tracks.index(track) for track in tracks]))
 
-    def _see_behind(self, image: U8, track: Track, region: Regions, poses: list[F32]) -> Seen:
+    def _see_occluded(self, image: U8, track: Track, region: Regions, poses: list[F32]) -> Seen:
         """What the estimator says of a region (one row) without the people of `poses` (J, 2) px."""
         part, corner = self._hiding.without(image, region, poses)
         moved = Regions(region.centers - corner, region.sizes, region.angles)
@@ -205,18 +206,18 @@ class PeopleTracker:
         assert track.past is not None
         regions = [track.region]
         if boxes is not None and len(boxes):
-            before = crops.bounds(track.past.xy[None], track.past.seen[None])
-            overlap = crops.box_iou(before, boxes.xyxy)[0]
+            last_box = crops.bounds(track.past.xy[None], track.past.seen[None])
+            overlap = crops.box_iou(last_box, boxes.xyxy)[0]
             overlap[crops.box_iou(_around(seen.keypoints)[[owner]], boxes.xyxy)[0].argmax()] = 0
             if overlap.max() > AGREES:
                 regions.append(self._estimator.regions(boxes)[[int(overlap.argmax())]])
         other = seen.tracks[owner]
-        if other in track.behind:
+        if other in track.occluders:
             regions = regions[1:]  # the answer would be the same
-        other.behind = [nearer for nearer in other.behind if nearer is not track]
-        track.behind = [*(nearer for nearer in track.behind if nearer is not other), other]
+        other.occluders = [nearer for nearer in other.occluders if nearer is not track]
+        track.occluders = [*(nearer for nearer in track.occluders if nearer is not other), other]
         for region in regions:
-            found = self._see_behind(image, track, region, [seen.keypoints.xy[owner]])
+            found = self._see_occluded(image, track, region, [seen.keypoints.xy[owner]])
             both = found.join(seen.select(np.array([owner])))
             way = self._evidence.distance(track.past, image, found.keypoints.xy[0], time)
             if way < NEAR and not both.same(0, np.array([1]))[0]:
@@ -245,13 +246,13 @@ class PeopleTracker:
     def _beside(self, image: U8, region: Regions, box: F32, seen: Seen, near: NDArray[np.bool_]) -> Seen:
         """Who is in a detection (1, 4) that touches people who are followed; nobody where it shows a part of them."""
         track = Track(region)
-        for before in (np.zeros(0, np.int64), np.flatnonzero(near)):
-            found = self._see_behind(image, track, region, list(seen.keypoints.xy[before]))
+        for in_front in (np.zeros(0, np.int64), np.flatnonzero(near)):
+            found = self._see_occluded(image, track, region, list(seen.keypoints.xy[in_front]))
             present = found.keypoints.presence[0] >= self._presence_threshold
             agrees = crops.box_iou(_around(found.keypoints), box)[0, 0] > AGREES
             others = seen.join(found)
             if present and agrees and not others.same(len(seen), np.arange(len(seen))).any():
-                track.behind = [seen.tracks[other] for other in before]
+                track.occluders = [seen.tracks[other] for other in in_front]
                 return found
         return found.select(np.zeros(1, bool))
 
@@ -265,7 +266,7 @@ class PeopleTracker:
         reach = crops.region_boxes(seen.keypoints.next_regions)
         poses = np.concatenate([seen.keypoints.xy, seen.keypoints.scores[..., None]], axis=-1)
         ids = self._identities.assign(reach, seen.keypoints.presence, ids, time, image, poses)
-        for people in self._eclipses.mistaken(seen, ids.tolist(), image, time):
+        for people in self._occlusions.mistaken(seen, ids.tolist(), image, time):
             ids = self._exchange(seen, ids, people)
         for row, track in enumerate(seen.tracks):
             track.id = int(ids[row])
@@ -302,7 +303,7 @@ class PeopleTracker:
         k = seen.keypoints
         for row, track in enumerate(seen.tracks):
             near = [seen.tracks[other] for other in np.flatnonzero(touching[row])]
-            track.behind = [other for other in track.behind if other in near]
+            track.occluders = [other for other in track.occluders if other in near]
             track.past = self._evidence.remember(
                 track.past, image, k.xy[row], k.scores[row], time, learn=len(near) == 1
             )

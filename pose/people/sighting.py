@@ -19,15 +19,15 @@ SAME_AFTER_HIDING = 0.05
 
 @dataclass(slots=True, eq=False)
 class Track:
-    """One person in view. id: NOT_SEEN_BEFORE until identities are assigned. region: one row. behind: who is taken out
-    of the picture before this person is looked for.
+    """One person in view. id: NOT_SEEN_BEFORE until identities are assigned. region: one row. occluders: who stands
+    in front, and is taken out of the picture before this person is looked for.
     """
 
     region: Regions
     id: int = NOT_SEEN_BEFORE
     filter: RegionFilter = field(default_factory=RegionFilter)
     past: Past | None = None
-    behind: list["Track"] = field(default_factory=list)
+    occluders: list["Track"] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Seen:
         xy, sizes = self.keypoints.xy, self.sizes
         distances = np.median(np.linalg.norm(xy[others] - xy[row], axis=-1), axis=1)
         track = self.tracks[row]
-        hidden = [self.tracks[i] in track.behind or track in self.tracks[i].behind for i in others.tolist()]
+        hidden = [self.tracks[i] in track.occluders or track in self.tracks[i].occluders for i in others.tolist()]
         limits = np.where(np.array(hidden, bool), SAME_AFTER_HIDING, SAME_POSE)
         return np.asarray(distances < limits * np.maximum(sizes[others], sizes[row]))
 

@@ -81,13 +81,13 @@ class PoseMemory:
             moved = carry(last[1], last[0], box)
             area = (box[2:] - box[:2]).clip(0).prod().astype(np.float32)
             alike = keypoint_similarity(moved[None], self._poses[rows], area[None], self._sigmas)[0]
-            together = np.where(overlap[place] > 0, (overlap[place] + alike) / 2, 0)
-            overlap[place] = np.where(contested[place], together, overlap[place])
+            mean = np.where(overlap[place] > 0, (overlap[place] + alike) / 2, 0)
+            overlap[place] = np.where(contested[place], mean, overlap[place])
         return overlap
 
 
-def carry(pose: F32, before: F32, after: F32 | F64) -> F32:
-    """The pose (J, 3) of somebody in box `before` when the box is `after`: moved and scaled with it."""
-    scale = (after[2:] - after[:2]) / np.maximum(before[2:] - before[:2], 1)
-    moved = (pose[:, :2] - (before[:2] + before[2:]) / 2) * scale + (after[:2] + after[2:]) / 2
+def carry(pose: F32, source: F32, target: F32 | F64) -> F32:
+    """The pose (J, 3) of somebody in box `source` when the box is `target`: moved and scaled with it."""
+    scale = (target[2:] - target[:2]) / np.maximum(source[2:] - source[:2], 1)
+    moved = (pose[:, :2] - (source[:2] + source[2:]) / 2) * scale + (target[:2] + target[2:]) / 2
     return np.concatenate([moved, pose[:, 2:]], axis=1).astype(np.float32)

@@ -40,11 +40,11 @@ def test_python_writes_the_same(value, decimals):
 
 def test_what_is_no_number_has_no_character():
     assert cells(np.array([np.nan, 1.5, np.inf, -np.inf]), 1) == ["", "1.5", "", ""]
-    assert text(number(np.array([[np.nan, -2]]), 1, before=",")) == b",,-2.0"
+    assert text(number(np.array([[np.nan, -2]]), 1, prefix=",")) == b",,-2.0"
     assert number(np.zeros(0), 2).shape[0] == 0
 
 
 def test_blocks_of_different_shapes_make_rows():
-    frames, places = number(np.arange(9, 11)), number(np.array([[[1, 2.5], [3, 40]], [[5, 6], [7, 8]]]), 1, before=",")
+    frames, places = number(np.arange(9, 11)), number(np.array([[[1, 2.5], [3, 40]], [[5, 6], [7, 8]]]), 1, prefix=",")
     made = joined(frames[:, None], " ", words(["a", "bé"]), row(places, 2), "\n")
     assert text(made).decode() == "9 a,1.0,2.5\n9 bé,3.0,40.0\n10 a,5.0,6.0\n10 bé,7.0,8.0\n"

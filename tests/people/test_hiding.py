@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from pose_fakes import STANDING
 
-from pose.people.eclipse import Eclipses
 from pose.people.evidence import Evidence, pairs
 from pose.people.hiding import Hiding, shifted
+from pose.people.occlusion import Occlusions
 from pose.people.sighting import Seen, Track, repeated
 from pose.skeletons import H36M17, SKELETONS
 from pose.types import Keypoints2D, Regions
@@ -99,17 +99,17 @@ def test_two_poses_in_one_place_are_one_person_unless_one_was_looked_for_behind_
     front, back = Track(region(100)), Track(region(110))
     poses = [body(100), body(118)]
     assert repeated(seen([front, back], poses)).tolist() == [False, True]
-    back.behind = [front]
+    back.occluders = [front]
     assert repeated(seen([front, back], poses)).tolist() == [False, False]
     assert repeated(seen([front, back], [body(100), body(103)])).tolist() == [False, True]
 
 
-class Meeting:
+class Encounter:
     """Two people on paths x(t), of whom the follower says that ids stay with rows; `lost` frames miss the second."""
 
     def __init__(self, colours=(128, 128)):
         self.evidence = Evidence(H36M17)
-        self.eclipses = Eclipses(self.evidence)
+        self.occlusions = Occlusions(self.evidence)
         self.colours = colours
 
     def play(self, paths, seconds=2.0, lost=(), slide=None):
@@ -123,7 +123,7 @@ class Meeting:
                 at = at[::-1]
             rows = [0] if frame in lost else [0, 1]
             now = seen([tracks[row] for row in rows], [body(at[row]) for row in rows])
-            for pair in self.eclipses.mistaken(now, [ids[row] for row in rows], image, time):
+            for pair in self.occlusions.mistaken(now, [ids[row] for row in rows], image, time):
                 assert sorted(pair) == [1, 2]
                 found.append(frame)
                 ids.reverse()
@@ -136,8 +136,8 @@ class Meeting:
 
 def test_ids_that_changed_bodies_while_one_hid_the_other_go_back():
     paths = (lambda t: 100 + 150 * t, lambda t: 400 - 150 * t)
-    assert Meeting().play(paths) == []
-    found = Meeting().play(paths, slide=30)  # they are in one place at 1 s
+    assert Encounter().play(paths) == []
+    found = Encounter().play(paths, slide=30)  # they are in one place at 1 s
     assert len(found) == 1
     assert 30 <= found[0] < 45
 
@@ -149,11 +149,11 @@ def test_clothes_tell_who_is_who_after_a_long_embrace():
     def right(time):
         return float(np.interp(time, [0, 1, 4, 5], [400, 260, 260, 400]))
 
-    assert Meeting((20, 230)).play((left, right), seconds=5) == []
-    assert len(Meeting((20, 230)).play((left, right), seconds=5, slide=90)) == 1
+    assert Encounter((20, 230)).play((left, right), seconds=5) == []
+    assert len(Encounter((20, 230)).play((left, right), seconds=5, slide=90)) == 1
 
 
 def test_people_who_never_meet_are_left_alone():
-    eclipses = Meeting()
-    assert eclipses.play((lambda t: 100.0, lambda t: 400.0), slide=20) == []
-    assert not eclipses.eclipses._meetings
+    occlusions = Encounter()
+    assert occlusions.play((lambda t: 100.0, lambda t: 400.0), slide=20) == []
+    assert not occlusions.occlusions._encounters

@@ -44,7 +44,7 @@ def _columns(cost: F64) -> list[int]:
         of_row[owner[visited]] += travelled - distance[visited]
         of_column[reached] -= travelled - distance[reached]
         while column >= 0:  # everybody on the path moves up by one
-            before = int(came_by[column])
-            owner[column] = newcomer if before < 0 else owner[before]
-            column = before
+            previous = int(came_by[column])
+            owner[column] = newcomer if previous < 0 else owner[previous]
+            column = previous
     return [int(np.flatnonzero(owner == row)[0]) for row in range(cost.shape[0])]

@@ -26,12 +26,12 @@ class CameraMotion:
         """(2, 3) from pixels of the picture before to those of `image` (H, W, 3); no motion where none is found."""
         half = max(1, image.shape[1] // 2), max(1, image.shape[0] // 2)
         grey = np.asarray(cv2.resize(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), half), np.uint8)
-        before, corners = self._before, self._corners
+        previous, corners = self._before, self._corners
         self._before = grey
         self._corners = cv2.goodFeaturesToTrack(grey, CORNERS, QUALITY, DISTANCE)
-        if before is None or corners is None or self._corners is None or before.shape != grey.shape:
+        if previous is None or corners is None or self._corners is None or previous.shape != grey.shape:
             return np.eye(2, 3)
-        followed, status, _ = cv2.calcOpticalFlowPyrLK(before, grey, corners, np.empty_like(corners))
+        followed, status, _ = cv2.calcOpticalFlowPyrLK(previous, grey, corners, np.empty_like(corners))
         found = np.asarray(status).reshape(-1) > 0
         if found.sum() < FEWEST:
             return np.eye(2, 3)

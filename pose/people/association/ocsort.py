@@ -52,7 +52,7 @@ class OcSortTrack(Track):
         return np.array([x - width / 2, y - height / 2, x + width / 2, y + height / 2])
 
     @property
-    def before(self) -> F64 | None:
+    def previous_observation(self) -> F64 | None:
         """(4,) where the person was seen LOOK_BACK frames ago, or soon after; None: never but in the first frame."""
         recent = [box for frame, box in self._seen if self._frame - LOOK_BACK <= frame < self._frame]
         return recent[0] if recent else self._seen[-1][1] if self._seen else None
@@ -64,8 +64,8 @@ class OcSortTrack(Track):
         self._frame += 1
 
     def observe(self, box: F64) -> None:
-        if self.before is not None:
-            self.direction = directions(self.before[None], box[None])[0, 0]
+        if self.previous_observation is not None:
+            self.direction = directions(self.previous_observation[None], box[None])[0, 0]
         if self._at_loss is not None:
             self._walk_there(box)
         super().observe(box)
@@ -109,7 +109,9 @@ class OcSort(Tracker[OcSortTrack]):
 
     def _momentum(self, boxes: F64) -> F64:
         """(N, M) from 0.5, straight on, to -0.5, straight back; 0 for who has no direction yet."""
-        origins = np.stack([track.last if track.before is None else track.before for track in self.tracks])
+        pasts = [track.previous_observation for track in self.tracks]
+        last = [track.last for track in self.tracks]
+        origins = np.stack([now if past is None else past for now, past in zip(last, pasts, strict=True)])
         known = np.array([track.direction is not None for track in self.tracks])
         ways = np.stack([np.zeros(2) if track.direction is None else track.direction for track in self.tracks])
         cosine = (ways[:, None] * directions(origins, boxes)).sum(axis=-1)

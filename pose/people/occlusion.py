@@ -25,7 +25,7 @@ FORGET_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Meeting:
+class _Encounter:
     """Two people as they were last seen apart, at `time` s. hidden: since then one may have hidden the other."""
 
     people: tuple[Past, Past]
@@ -33,64 +33,64 @@ class _Meeting:
     hidden: bool
 
 
-class Eclipses:
+class Occlusions:
     """Watches people who touch."""
 
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
-        self._meetings: dict[tuple[int, int], _Meeting] = {}
+        self._encounters: dict[tuple[int, int], _Encounter] = {}
 
     def mistaken(self, seen: Seen, ids: list[int], image: U8, time: float) -> list[dict[int, Past]]:
         """Pairs of people whose ids have changed places, with what is known of each: id -> past, two in each pair.
 
         ids: (P), of the rows of `seen`; one of a pair may be lost.
         """
-        if len(ids) < 2 and not self._meetings:
+        if len(ids) < 2 and not self._encounters:
             return []
         rows = {person: row for row, person in enumerate(ids) if seen.tracks[row].past is not None}
         overlap = seen.overlap
         touching = {pair for pair in combinations(sorted(rows), 2) if overlap[rows[pair[0]], rows[pair[1]]] > TOUCHING}
         exchanged = []
-        for pair in sorted(touching | self._meetings.keys()):
+        for pair in sorted(touching | self._encounters.keys()):
             here = {person: rows[person] for person in pair if person in rows}
-            before = self._meetings.get(pair)
-            meeting = self._meeting(pair, here, seen, pair in touching, time)
-            close = len(here) == 2 and meeting is not None and meeting.hidden
+            known = self._encounters.get(pair)
+            encounter = self._encounter(pair, here, seen, pair in touching, time)
+            close = len(here) == 2 and encounter is not None and encounter.hidden
             clear = here and not close
-            if clear and before is not None and self._exchanged(before, pair, here, seen, image, time):
-                exchanged.append(dict(zip(pair, before.people, strict=True)))
-                meeting = before if meeting is not None else None
-            if meeting is None:
-                self._meetings.pop(pair, None)
+            if clear and known is not None and self._exchanged(known, pair, here, seen, image, time):
+                exchanged.append(dict(zip(pair, known.people, strict=True)))
+                encounter = known if encounter is not None else None
+            if encounter is None:
+                self._encounters.pop(pair, None)
             else:
-                self._meetings[pair] = meeting
+                self._encounters[pair] = encounter
         return exchanged
 
-    def _meeting(
+    def _encounter(
         self, pair: tuple[int, int], here: dict[int, int], seen: Seen, touching: bool, time: float
-    ) -> _Meeting | None:
+    ) -> _Encounter | None:
         """What is to be known of a pair after this frame; None once they are apart. here: id -> row of who is seen."""
-        before = self._meetings.get(pair)
+        known = self._encounters.get(pair)
         if len(here) < 2:
-            assert before is not None
-            return replace(before, hidden=True) if time - before.time < FORGET_SECONDS else None
+            assert known is not None
+            return replace(known, hidden=True) if time - known.time < FORGET_SECONDS else None
         if not touching:
             return None
         a, b = (self._evidence.middle(seen.keypoints.xy[here[person]]) for person in pair)
         people = seen.tracks[here[pair[0]]].past, seen.tracks[here[pair[1]]].past
         assert people[0] is not None and people[1] is not None  # noqa: PT018
         distance = float(np.linalg.norm(a - b)) / max(people[0].size, people[1].size)
-        if before is not None and distance < (PARTED if before.hidden else HIDDEN):
-            return replace(before, hidden=True)
-        return _Meeting((people[0], people[1]), time, hidden=False)
+        if known is not None and distance < (PARTED if known.hidden else HIDDEN):
+            return replace(known, hidden=True)
+        return _Encounter((people[0], people[1]), time, hidden=False)
 
     def _exchanged(
-        self, meeting: _Meeting, pair: tuple[int, int], here: dict[int, int], seen: Seen, image: U8, time: float
+        self, encounter: _Encounter, pair: tuple[int, int], here: dict[int, int], seen: Seen, image: U8, time: float
     ) -> bool:
         """Whether those who are seen fit better to each other's past, or the one to the other's, than to their own."""
-        if not meeting.hidden:
+        if not encounter.hidden:
             return False
-        past = dict(zip(pair, meeting.people, strict=True))
+        past = dict(zip(pair, encounter.people, strict=True))
         swap = {pair[0]: pair[1], pair[1]: pair[0]}
         own, other = (
             sum(self._cost(past[names[person]], image, seen.keypoints.xy[row], time) for person, row in here.items())
