@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Sequence
+from dataclasses import fields
 
 from jsonargparse import ArgumentParser
 
@@ -12,8 +13,9 @@ from pose_apps.support.interrupts import end_with_the_terminal
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
 from pose_apps.support.status import Status
 from pose_apps.webcam.options import WebcamConfig
+from pose_apps.webcam.sinks import SinkConfig
 
-NOT_WITH_WEB = ("headless", "record", "report", "udp", "ws", "rerun")
+NOT_WITH_WEB = ("headless", "record", "report", *(sink.name for sink in fields(SinkConfig)))
 
 
 @run_command

@@ -4,10 +4,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from pose.config import PipelineConfig
 from pose_apps.webcam.options import WebcamConfig
+from pose_apps.webcam.sinks import Sink, open_sinks
 
 if TYPE_CHECKING:
     from pose.live import LiveLoop
@@ -23,25 +24,6 @@ def load_pipeline(config: PipelineConfig) -> "Pipeline":
     if pipeline.stand_in:
         print(f"note: {pipeline.stand_in}", file=sys.stderr)
     return pipeline
-
-
-class Sink(Protocol):
-    """What takes a loop's results until it is closed.
-
-    lost: messages or frames that did not get through. trouble: why they do not now, empty while all is well. problem:
-    why it gave up, None while it did not.
-    """
-
-    @property
-    def lost(self) -> int: ...
-
-    @property
-    def trouble(self) -> str: ...
-
-    @property
-    def problem(self) -> str | None: ...
-
-    def close(self) -> None: ...
 
 
 class Extras:
@@ -93,41 +75,13 @@ def live_extras(loop: "LiveLoop", config: WebcamConfig) -> Iterator[Extras]:
     """
     extras = Extras(loop, config)
     with ExitStack() as stack:
-        for option, sink in _sinks(loop, config):
+        for option, sink in open_sinks(loop, config):
             extras.sinks[option] = sink
             stack.callback(_close, option, sink)
         stack.callback(extras.stop_recording)
         if config.record:
             extras.record()
         yield extras
-
-
-def check_sinks(config: WebcamConfig) -> None:
-    """Say which of their addresses cannot be, before networks are loaded. Raises PoseError."""
-    from pose.live.sinks import LOOPBACK, find_receiver, read_address
-
-    if config.udp is not None:
-        find_receiver(*read_address("udp", config.udp))
-    if config.ws is not None:
-        read_address("ws", config.ws, LOOPBACK)
-
-
-def _sinks(loop: "LiveLoop", config: WebcamConfig) -> Iterator[tuple[str, Sink]]:
-    from pose.live.sinks import LOOPBACK, UdpSink, read_address
-
-    if config.udp is not None:
-        yield "--udp", UdpSink(loop, *read_address("udp", config.udp))
-    if config.ws is not None:
-        from pose.live.websocket import WebSocketSink
-
-        host, port = read_address("ws", config.ws, LOOPBACK)
-        websocket = WebSocketSink(loop, host, port)
-        print(f"poses at ws://{host}:{websocket.port}", flush=True)
-        yield "--ws", websocket
-    if config.rerun:
-        from pose.live.rerun_sink import RerunSink
-
-        yield "--rerun", RerunSink(loop)
 
 
 def _close(option: str, sink: Sink) -> None:

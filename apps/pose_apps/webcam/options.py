@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pose.config import check_options, option
+from pose_apps.webcam.sinks import SinkConfig
 
 if TYPE_CHECKING:
     from pose.live import LiveSource
@@ -17,8 +18,8 @@ CAMERA = "0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WebcamConfig:
-    """One live demo. Raises UsageError for a value that is not allowed."""
+class WebcamConfig(SinkConfig):
+    """One live demo, with its sinks. Raises UsageError for a value that is not allowed."""
 
     source: str | None = option(
         None, "a camera number, an RTSP or http(s) address, or a video file; by default camera 0 (--web: the browser's)"
@@ -30,9 +31,6 @@ class WebcamConfig:
     record: bool = option(False, "record from the start: video and poses, in a new folder in --out")
     headless: bool = option(False, "run without a window")
     report: str | None = option(None, "write what was measured into this JSON file at the end")
-    udp: str | None = option(None, "send each pose as a JSON message to HOST:PORT")
-    ws: str | None = option(None, "serve each pose as a JSON message to WebSocket clients at [HOST:]PORT")
-    rerun: bool = option(False, "show it in Rerun (extra [rerun])")
     web: bool = option(False, "serve it to a browser")
     host: str = option("127.0.0.1", "--web: the address to bind; another than this computer's own needs --token")
     port: int = option(8000, "--web: the port to bind; 0 takes a free one", least=0, most=65535)

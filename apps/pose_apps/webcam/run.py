@@ -12,13 +12,13 @@ from pose.live import LiveLoop
 from pose_apps.support.status import Status
 from pose_apps.webcam.extras import (
     Extras,
-    check_sinks,
     finish_interrupted_recordings,
     live_extras,
     load_pipeline,
 )
 from pose_apps.webcam.options import WebcamConfig, check_live_source, open_live_source
 from pose_apps.webcam.report import check_report, summary, watched, write_report
+from pose_apps.webcam.sinks import check_sinks
 
 POLL_SECONDS = 0.5
 

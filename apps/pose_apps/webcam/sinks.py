@@ -1,0 +1,70 @@
+"""Where live poses go beside the screen: the option of each sink, and how it is opened.
+
+A new sink is a file in `pose/live` that follows `Sink`, an option here and its lines in `open_sinks`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from pose.config import option
+
+if TYPE_CHECKING:
+    from pose.live import LiveLoop
+
+
+class Sink(Protocol):
+    """What takes a loop's results until it is closed.
+
+    lost: messages or frames that did not get through. trouble: why they do not now, empty while all is well. problem:
+    why it gave up, None while it did not.
+    """
+
+    @property
+    def lost(self) -> int: ...
+
+    @property
+    def trouble(self) -> str: ...
+
+    @property
+    def problem(self) -> str | None: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkConfig:
+    """Which sinks there are; each is off by default."""
+
+    udp: str | None = option(None, "send each pose as a JSON message to HOST:PORT")
+    ws: str | None = option(None, "serve each pose as a JSON message to WebSocket clients at [HOST:]PORT")
+    rerun: bool = option(False, "show it in Rerun (extra [rerun])")
+
+
+def check_sinks(config: SinkConfig) -> None:
+    """Say which of their addresses cannot be, before networks are loaded. Raises PoseError."""
+    from pose.live.sinks import LOOPBACK, find_receiver, read_address
+
+    if config.udp is not None:
+        find_receiver(*read_address("udp", config.udp))
+    if config.ws is not None:
+        read_address("ws", config.ws, LOOPBACK)
+
+
+def open_sinks(loop: "LiveLoop", config: SinkConfig) -> Iterator[tuple[str, Sink]]:
+    """What was asked for, by its option. Raises PoseError when it cannot be opened."""
+    from pose.live.sinks import LOOPBACK, UdpSink, read_address
+
+    if config.udp is not None:
+        yield "--udp", UdpSink(loop, *read_address("udp", config.udp))
+    if config.ws is not None:
+        from pose.live.websocket import WebSocketSink
+
+        host, port = read_address("ws", config.ws, LOOPBACK)
+        websocket = WebSocketSink(loop, host, port)
+        print(f"poses at ws://{host}:{websocket.port}", flush=True)
+        yield "--ws", websocket
+    if config.rerun:
+        from pose.live.rerun_sink import RerunSink
+
+        yield "--rerun", RerunSink(loop)
