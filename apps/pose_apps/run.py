@@ -334,6 +334,7 @@ def _draw_overlay(
     Decoding, drawing and encoding go on at the same time.
     """
     from pose.system.background import in_background
+    from pose.system.device import opencv_threads
     from pose.system.prefetch import prefetch
     from pose.video import VideoWriter
     from pose.view.planar_overlay import PlanarOverlay
@@ -356,7 +357,7 @@ def _draw_overlay(
             with times.measure("overlay: encode (in parallel)"):
                 writer.write_planes(*shown)
 
-        with in_background(encode) as write:
+        with opencv_threads(1), in_background(encode) as write:
             for frame, result in zip(chain([first], frames), host.shown(results, source, "overlay"), strict=False):
                 with times.measure("overlay: draw"):
                     drawn = overlay.draw(frame.planes, result)

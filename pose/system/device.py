@@ -89,3 +89,16 @@ def torch_threads(count: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+@contextmanager
+def opencv_threads(count: int) -> Iterator[None]:
+    """Within, OpenCV has so many threads: on usual pictures they wait for each other longer than they work."""
+    import cv2
+
+    before = cv2.getNumThreads()
+    cv2.setNumThreads(count)
+    try:
+        yield
+    finally:
+        cv2.setNumThreads(before)

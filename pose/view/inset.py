@@ -38,6 +38,7 @@ _BACK_OFF_SECONDS = 0.15  # the view makes room quickly
 _COME_NEAR_SECONDS = 2.0
 _TRAIL_SECONDS = 2.5
 _TRAIL_STEP = 0.1  # s
+_TRAIL_LEVELS = 10  # of fading
 _MOST_PEOPLE = 6
 _ZOOMED_TO = 6.0  # m behind the nearest person; who stands farther away does not make the view wider
 _LIMB_WIDTH = 0.07  # m, of a usual grown person, as the next two
@@ -58,6 +59,7 @@ _EDGES = np.array(H36M17.edges)
 _EDGE_COLOURS = [SIDE_COLOURS[edge_side(H36M17, a, b)] for a, b in H36M17.edges]
 _SHADES = np.array([SIDE_COLOURS[H36M17.side(joint)] for joint in range(len(H36M17))], np.float32)
 _LEVEL = np.array([1, 1, 0], np.float32)
+_STEPS = np.linspace(-1, 1, 17)  # along a line of the floor
 _TURN = np.linspace(0, 2 * math.pi, 49)
 _RING = np.stack([np.cos(_TURN), np.sin(_TURN), np.zeros(49)], axis=1).astype(np.float32)
 _SPINE_AND_LEG = np.array([H36M17.index(name) for name in ("head", "thorax", "pelvis", "left_knee", "left_ankle")])
@@ -144,7 +146,7 @@ class Inset:
         trails = np.array([(x, y, 0) for trail in self._trails.values() for _, x, y in trail], np.float32)
         shadows = (placed * _LEVEL).reshape(-1, 3)
         points = np.concatenate([_floor_rim(view), placed.reshape(-1, 3), shadows, trails.reshape(-1, 3)])
-        growth = max((_growth(body) for body in placed), default=1.0)
+        growth = float(_growth(placed).max(initial=0.0))
         reach = np.full(len(points), (_RING_RADIUS + _HEAD_RADIUS) * growth)  # m, of rings, limbs and heads
         reach[: len(_RING)] = 0
         haze = slice(len(_RING), len(_RING) + sigma.size)
@@ -179,8 +181,8 @@ class Inset:
             self._middle += step * np.float32(1 if first else _share(elapsed, _FOLLOW_SECONDS))
         view = _View(self.size, self._middle.copy(), azimuth)
         if len(near):
-            rooms = [_ROOM * _growth(body) + body[0] * _LEVEL for body in near]
-            change = view.fitting_distance(np.concatenate([*rooms, *near])) - self._distance
+            rooms = _ROOM * _growth(near)[:, None, None] + near[:, :1] * _LEVEL
+            change = view.fitting_distance(np.concatenate([rooms, near], axis=1).reshape(-1, 3)) - self._distance
             seconds = _BACK_OFF_SECONDS if change > 0 else _COME_NEAR_SECONDS
             self._distance += change * (1 if first else _share(elapsed, seconds))
         view.distance = self._distance or view.fitting_distance(_ROOM)
@@ -200,21 +202,24 @@ class Inset:
     def _draw_trails(self, image: U8, view: _View, unit: float) -> None:
         for person, trail in self._trails.items():
             pixels, _ = view.project(np.array([(x, y, 0) for _, x, y in trail], np.float32))
-            for i in range(1, len(trail)):
-                age = (self._time - trail[i][0]) / _TRAIL_SECONDS
-                faded = mix(person_colour(person), _FLOOR, 0.25 + 0.75 * min(1.0, age))
-                draw.strokes(image, pixels[None, i - 1 : i + 1], faded, 1.6 * unit)
+            segments = np.stack([pixels[:-1], pixels[1:]], axis=1)
+            ages = (self._time - np.array([time for time, _, _ in trail][1:])) / _TRAIL_SECONDS
+            levels = np.ceil(_TRAIL_LEVELS * np.minimum(ages, 1))
+            for level in np.unique(levels)[::-1].tolist():  # the older, the fainter
+                faded = mix(person_colour(person), _FLOOR, 0.25 + 0.75 * level / _TRAIL_LEVELS)
+                draw.strokes(image, segments[levels == level], faded, 1.6 * unit)
 
 
-def _growth(body: F32) -> float:
-    """How tall a person (17, 3) m is, in any pose, compared with a usual grown one."""
-    return float(np.linalg.norm(np.diff(body[_SPINE_AND_LEG], axis=0), axis=1).sum()) / _USUAL_LENGTH
+def _growth(placed: F32) -> F32:
+    """How tall people (P, 17, 3) m are, in any pose, compared with a usual grown one: (P,)."""
+    steps = np.diff(placed[:, _SPINE_AND_LEG], axis=1)
+    return np.sqrt((steps**2).sum(axis=2)).sum(axis=1) / np.float32(_USUAL_LENGTH)
 
 
 def _middle_of(placed: F32) -> F32:
     """The point (3,) m between all people (P, 17, 3) m, at half their height."""
     roots = placed[:, 0, :2]
-    height = _MIDDLE * max(_growth(body) for body in placed)
+    height = _MIDDLE * float(_growth(placed).max())
     return np.append((roots.min(axis=0) + roots.max(axis=0)) / 2, height).astype(np.float32)
 
 
@@ -240,14 +245,14 @@ def _draw_floor(image: U8, view: _View, unit: float) -> None:
     reach = _FLOOR_REACH * view.distance
     middle = view.middle * _LEVEL
     draw.polygon(image, view.project(_floor_rim(view))[0], _FLOOR)
-    steps = np.linspace(-1, 1, 17)
     lines = []
     for axis in (0, 1):
-        for line in range(math.ceil(middle[axis] - reach), math.floor(middle[axis] + reach) + 1):
-            points = np.zeros((len(steps), 3), np.float32)
-            points[:, axis] = line
-            points[:, 1 - axis] = middle[1 - axis] + math.sqrt(max(reach**2 - (line - middle[axis]) ** 2, 0)) * steps
-            lines.append(np.stack([points[:-1], points[1:]], axis=1))
+        at = np.arange(math.ceil(middle[axis] - reach), math.floor(middle[axis] + reach) + 1)
+        half = np.sqrt(np.maximum(reach**2 - (at - middle[axis]) ** 2, 0))
+        points = np.zeros((len(at), len(_STEPS), 3), np.float32)
+        points[..., axis] = at[:, None]
+        points[..., 1 - axis] = middle[1 - axis] + half[:, None] * _STEPS
+        lines.append(np.stack([points[:, :-1], points[:, 1:]], axis=2).reshape(-1, 2, 3))
     segments = np.concatenate(lines)
     pixels, _ = view.project(segments)
     away = np.linalg.norm(segments.mean(axis=1) - middle, axis=1) / reach
@@ -258,11 +263,11 @@ def _draw_floor(image: U8, view: _View, unit: float) -> None:
 
 def _draw_marks(image: U8, view: _View, ids: list[int], placed: F32, unit: float) -> None:
     """A ring in the person's colour on the floor, and the shadow of a light above."""
-    for person, body in zip(ids, placed, strict=True):
+    for person, body, growth in zip(ids, placed, _growth(placed).tolist(), strict=True):
         flat = body * _LEVEL
         pixels, scale = view.project(flat)
-        draw.strokes(image, pixels[_EDGES], _SHADOW, _LIMB_WIDTH * 1.3 * _growth(body) * float(scale[0]))
-        ring, _ = view.project(_RING * np.float32(_RING_RADIUS * _growth(body)) + flat[0])
+        draw.strokes(image, pixels[_EDGES], _SHADOW, _LIMB_WIDTH * 1.3 * growth * float(scale[0]))
+        ring, _ = view.project(_RING * np.float32(_RING_RADIUS * growth) + flat[0])
         draw.strokes(image, ring[None], person_colour(person), 1.7 * unit)
 
 
@@ -308,7 +313,7 @@ def _draw_bodies(image: U8, view: _View, ids: list[int], placed: F32) -> None:
     segments = pixels[:, _EDGES].reshape(-1, 2, 2)
     sizes = scale[:, _EDGES].mean(axis=2).ravel()
     pale = _paleness(sizes)
-    growth = [_growth(body) for body in placed]
+    growth = _growth(placed).tolist()
     for row in np.argsort(sizes, kind="stable").tolist():
         body, edge = divmod(row, len(_EDGES))
         ink, colour = mix(rim_colour(ids[body]), _BOTTOM, pale[row]), mix(_EDGE_COLOURS[edge], _BOTTOM, pale[row])
@@ -331,8 +336,8 @@ def _paleness(sizes: F64) -> list[float]:
 
 
 def _draw_labels(image: U8, view: _View, ids: list[int], placed: F32, unit: float) -> None:
-    for person, body in zip(ids, placed, strict=True):
-        pixels, scale = view.project(body[_HEAD] + np.array([0, 0, 0.15 * _growth(body)], np.float32))
+    for person, body, growth in zip(ids, placed, _growth(placed).tolist(), strict=True):
+        pixels, scale = view.project(body[_HEAD] + np.array([0, 0, 0.15 * growth], np.float32))
         x, y = pixels.tolist()
         if 0 <= x < image.shape[1] and 0 <= y < image.shape[0]:  # who is outside of the view has no badge at its edge
             height = min(max(7.0, 0.07 * float(scale)), 11 * max(unit, 0.7))
