@@ -54,7 +54,7 @@ class Evidence:
         colours = []
         for points in (trunk, thighs):
             x, y = np.clip(np.rint(points), 0, limit).astype(np.intp).T
-            colours.append(np.median(image[y, x], axis=0))
+            colours.append(median(image[y, x].astype(np.float32).T))
         return (np.array(colours) / 255).astype(np.float32)
 
     def remember(self, past: Past | None, image: U8, xy: F32, scores: F32, time: float, learn: bool) -> Past:
@@ -83,7 +83,7 @@ class Evidence:
 
     def distance(self, past: Past, image: U8, xy: F32, time: float) -> float:
         """How far a pose (J, 2) px is from being this person's, in body sizes."""
-        way = float(np.median(np.linalg.norm(xy - past.expected(time), axis=1))) / past.size
+        way = float(median(np.linalg.norm(xy - past.expected(time), axis=1))) / past.size
         return way + self.unlike(past, image, xy)
 
     def unlike(self, past: Past, image: U8, xy: F32) -> float:
@@ -91,6 +91,12 @@ class Evidence:
         grown = abs(float(np.log(self.size(xy) / past.size)))
         dressed = float(np.abs(self.clothes(image, xy) - past.clothes).mean())
         return SIZE_WEIGHT * grown + CLOTHES_WEIGHT * dressed
+
+
+def median(values: F32) -> F32:
+    """(...) of (..., N). As NumPy's, which takes ten times as long for so few numbers."""
+    ordered, count = np.sort(values, axis=-1), values.shape[-1]
+    return np.asarray((ordered[..., (count - 1) // 2] + ordered[..., count // 2]) / 2)
 
 
 def pairs(similar: F32, least: float) -> list[tuple[int, int]]:

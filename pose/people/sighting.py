@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.networks import crops
-from pose.people.evidence import Past
+from pose.people.evidence import Past, median
 from pose.people.identities import NOT_SEEN_BEFORE
 from pose.people.region_filter import RegionFilter
 from pose.types import F32, Keypoints2D, Regions
@@ -47,7 +47,10 @@ class Seen:
 
     def select(self, keep: NDArray[np.bool_] | NDArray[np.int64]) -> "Seen":
         """Some of the rows, in the order of `keep`."""
-        rows = np.arange(len(self))[keep]
+        everybody = np.arange(len(self))
+        rows = everybody[keep]
+        if np.array_equal(rows, everybody):
+            return self
         k = self.keypoints
         kept = Keypoints2D(k.xy[rows], k.scores[rows], k.presence[rows], k.next_regions[rows])
         return Seen([self.tracks[row] for row in rows.tolist()], kept, self.boxes[rows])
@@ -75,7 +78,7 @@ class Seen:
     def same(self, row: int, others: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of `others` show the pose of `row`."""
         xy, sizes = self.keypoints.xy, self.sizes
-        distances = np.median(np.linalg.norm(xy[others] - xy[row], axis=-1), axis=1)
+        distances = median(np.linalg.norm(xy[others] - xy[row], axis=-1))
         track = self.tracks[row]
         hidden = [self.tracks[i] in track.occluders or track in self.tracks[i].occluders for i in others.tolist()]
         limits = np.where(np.array(hidden, bool), SAME_AFTER_HIDING, SAME_POSE)
