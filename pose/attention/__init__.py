@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Mapping
 
 from pose.attention.base import Attention, Cache, Capabilities, Context, KVCache, Option, rotary_phases
+from pose.attention.composed import ComposedAttention
 from pose.attention.fastformer import CumulativeFastformerAttention, FastformerAttention
 from pose.attention.fnet import FNetAttention
 from pose.attention.linformer import LinformerAttention
@@ -33,6 +34,7 @@ ATTENTIONS: dict[str, type[Attention]] = {
     "linformer": LinformerAttention,
     "performer": PerformerAttention,
     "fnet": FNetAttention,
+    "composed": ComposedAttention,
 }
 
 

@@ -94,9 +94,9 @@ def rotate(x_BHTK: Tensor, context: Context) -> Tensor:
 class KVCache(NamedTuple):
     """The keys and values that a stream still sees: `pinned` slots for its first frames, then a ring for the rest.
 
-    keys, values: (B, H, S, K), keys already rotated. position: (B, S) number of the frame in each slot, counted from
-    the start of its stream, -1 where there is none. frames: (B,) seen so far. To restart one row of the batch, set its
-    position to -1 and its frames to 0.
+    keys, values: (B, H, S, K), keys as they are compared (already rotated), which may be wider than values. position:
+    (B, S) number of the frame in each slot, counted from the start of its stream, -1 where there is none. frames: (B,)
+    seen so far. To restart one row of the batch, set its position to -1 and its frames to 0.
     """
 
     keys: Tensor
@@ -124,10 +124,10 @@ class KVCache(NamedTuple):
         position_B1 = self.frames[:, None]
         if valid_B1 is not None:
             position_B1 = torch.where(valid_B1, position_B1, -1)
-        slot_BH1K = slot_B[:, None, None, None].expand_as(k_BH1K)
+        slot_B111 = slot_B[:, None, None, None]
         return KVCache(
-            self.keys.scatter(2, slot_BH1K, k_BH1K.to(self.keys.dtype)),
-            self.values.scatter(2, slot_BH1K, v_BH1K.to(self.values.dtype)),
+            self.keys.scatter(2, slot_B111.expand_as(k_BH1K), k_BH1K.to(self.keys.dtype)),
+            self.values.scatter(2, slot_B111.expand_as(v_BH1K), v_BH1K.to(self.values.dtype)),
             self.position.scatter(1, slot_B[:, None], position_B1),
             self.frames + 1,
         )

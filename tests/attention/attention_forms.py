@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 
 from pose.attention import ATTENTIONS, Attention, Capabilities, Context, build_attention
+from pose.attention.distributions import DISTRIBUTIONS
+from pose.attention.scores import SCORES
 
 DIM, HEADS = 16, 2
 
@@ -52,6 +54,17 @@ FORMS = [
     Form("linformer", False, {"sharing": "layer", "compression": 1}),
     Form("performer", False, {"blocks": 1}),
     Form("performer", True, {"blocks": 1}),
+    *(Form("composed", number % 2 == 0, {"score": name}) for number, name in enumerate(SCORES) if name != "scaled-dot"),
+    *(
+        Form("composed", number % 2 == 0, {"distribution": name})
+        for number, name in enumerate(DISTRIBUTIONS)
+        if name != "softmax"
+    ),
+    Form("composed", False, {"position": "local", "window": 3}),
+    Form("composed", True, {"position": "local", "window": 3, "distribution": "entmax15"}),
+    Form("composed", False, {"position": "predicted", "window": 6}),
+    Form("composed", True, {"position": "predicted", "window": 6, "score": "additive"}),
+    Form("composed", True, {"window": 5, "score": "cosine", "distribution": "entmax"}),
 ]
 CAUSAL = [form for form in FORMS if form.causal]
 STREAMING = [form for form in CAUSAL if form.capabilities.streaming]

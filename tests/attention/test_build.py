@@ -33,6 +33,12 @@ from pose.attention import ATTENTIONS, build_attention, build_attentions
         ("softmax", {"memory": 27}, "memory bounds what a causal attention sees"),
         ("softmax", {"causal": True, "memory": 0}, "at least 1 frame"),
         ("performer", {"blocks": 0}, "at least 1"),
+        ("composed", {"score": "euclid"}, "score must be one of scaled-dot, dot, cosine"),
+        ("composed", {"distribution": "max"}, "distribution must be one of softmax, sigmoid"),
+        ("composed", {"position": "far"}, "position must be one of global, local, predicted"),
+        ("composed", {"position": "local", "window": 0}, "at least 1 frame"),
+        ("composed", {"window": 9}, "position global sees all"),
+        ("composed", {"score": "deep", "distribution": "coda"}, "which the score deep cannot say"),
     ],
 )
 def test_what_cannot_work_is_refused_with_the_reason(name: str, options: dict[str, Any], why: str) -> None:

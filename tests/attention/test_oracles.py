@@ -154,6 +154,93 @@ def fnet(case: Case) -> Array:
     return (over_time @ case.x @ over_features).real / math.sqrt(length * DIM)
 
 
+def composed(case: Case) -> Array:
+    """Each score, distribution and place to look by its formula, one pair of frames at a time."""
+    options = {"score": "scaled-dot", "distribution": "softmax", "position": "global", "window": None}
+    options |= case.form.options
+    q, k, v = (case.linear(f"{name}_proj", case.x) for name in "qkv")
+    reach = options["window"] or (27 if options["position"] == "local" else 1024)
+
+    def sees(t: int, s: int) -> bool:
+        if options["position"] == "predicted":
+            return s <= t or not case.form.causal
+        if options["position"] == "global" and not case.form.causal:
+            return True
+        return abs(t - s) < reach and (s <= t or not case.form.causal)
+
+    out = np.zeros_like(case.x)
+    for t in case.frames:
+        for h in range(HEADS):
+            seen = case.seen(t, sees)
+            if not seen:
+                continue
+            query = case.head(q[t], h)
+            pairs = [pair(case, options["score"], h, t, s, query, case.head(k[s], h)) for s in seen]
+            weights = shared_out(case, options["distribution"], h, np.array([score for score, _ in pairs]), pairs)
+            if options["position"] == "predicted":
+                weights = weights * nearness(case, h, t, seen, query, options["window"] or 27)
+            out[t, h * K : (h + 1) * K] = weights @ case.head(v[seen], h)
+    return case.linear("out_proj", out)
+
+
+def pair(case: Case, name: str, h: int, t: int, s: int, query: Array, key: Array) -> tuple[float, float]:
+    """The score of a query and a key, and how far the two are apart."""
+
+    def own(parameter: str) -> Array:
+        return case.weights[f"score.{parameter}"][h]
+
+    if name in ("additive", "deep"):
+        hidden = np.tanh(query @ own("query_weight") + key @ own("key_weight") + own("bias"))
+        if name == "deep":
+            hidden = np.tanh(hidden @ own("hidden_weight") + own("hidden_bias"))
+        hertz = 0.1 * 100 ** (np.arange(K // 2) / (K // 2 - 1))
+        angles = 2 * math.pi * hertz * (case.times[t] - case.times[s])
+        return float(own("out") @ hidden + own("time") @ np.concatenate([np.cos(angles), np.sin(angles)])), math.nan
+    if "general" in name:
+        query = query @ own("weight")
+    if name == "biased-general":
+        query = query + own("bias")
+    a, b = case.turned(query, t), case.turned(key, s)
+    product = float((a * b.conj()).real.sum())
+    if name == "scaled-dot":
+        product /= math.sqrt(K)
+    if name == "cosine":
+        product *= math.log1p(math.exp(own("sharpness"))) / (np.linalg.norm(query) * np.linalg.norm(key))
+    if name == "activated-general":
+        product = float(own("scale") * math.tanh(product + own("bias")))
+    return product, float(np.abs(a - b).sum())
+
+
+def shared_out(case: Case, name: str, h: int, scores: Array, pairs: list[tuple[float, float]]) -> Array:
+    if name == "softmax":
+        return softmax(scores)
+    if name == "sigmoid":
+        return 1 / (1 + np.exp(-(scores - math.log(len(scores)))))
+    if name == "coda":
+        apart = np.array([distance for _, distance in pairs])
+        return np.tanh(scores) * 2 / (1 + np.exp(apart / math.sqrt(K)))
+    alpha = {"sparsemax": 2.0, "entmax15": 1.5}.get(name)
+    if alpha is None:
+        alpha = 1 + 1 / (1 + math.exp(-case.weights["distribution.sharpness"][h]))
+
+    def weights(tau: float) -> Array:
+        return np.maximum((alpha - 1) * scores - tau, 0) ** (1 / (alpha - 1))
+
+    low, high = (alpha - 1) * scores.max() - 1, (alpha - 1) * scores.max()
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if weights(middle).sum() > 1 else (low, middle)
+    return weights(low)
+
+
+def nearness(case: Case, h: int, t: int, seen: list[int], query: Array, window: int) -> Array:
+    share = np.tanh(query @ case.weights["centre.weight"][h]) @ case.weights["centre.out"][h]
+    share = 1 / (1 + math.exp(-share))
+    last = max(s for s in case.frames if case.valid[s])
+    centre = t - window * share if case.form.causal else last * share
+    return np.exp(-((np.array(seen) - centre) ** 2) / (2 * (window / 2) ** 2))
+
+
 ORACLES: dict[str, Callable[[Case], Array]] = {
     "softmax": softmax_attention,
     "local": local,
@@ -162,6 +249,7 @@ ORACLES: dict[str, Callable[[Case], Array]] = {
     "linformer": linformer,
     "performer": performer,
     "fnet": fnet,
+    "composed": composed,
 }
 
 
