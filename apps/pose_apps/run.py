@@ -19,11 +19,12 @@ from pose.config import PipelineConfig, default_preset, option, preset_values
 from pose.errors import PoseError, UsageError
 from pose.system.progress import hidden_progress, progress_bar
 from pose_apps.support.command import parse_arguments, run_command
+from pose_apps.support.host import Done, Host
 from pose_apps.support.interrupts import Interrupts
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
 from pose_apps.support.outputs import FORMATS, Outputs, plan_outputs
 from pose_apps.support.status import Status
-from pose_apps.support.summary import Tally, counted, report, say
+from pose_apps.support.summary import Tally, counted, report, report_stills, say
 from pose_apps.support.world import WorldConfig, steps_of, world_line
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class RunConfig(WorldConfig):
         ",".join(FORMATS), "what to write, separated by commas; also bvh, csv and others: docs/exports.md lists them"
     )
     overlay: bool = option(True, "draw the overlay video")
+    stills: bool = option(False, "take each picture by itself")
     start: float = option(0.0, "process from this second of the video on", least=0.0)
     end: float = option(math.inf, "stop at this second of the video", least=0.0)
     image_fps: float = option(30.0, "pictures a second, for a folder or glob of pictures", least=0.001, most=1000.0)
@@ -136,10 +138,11 @@ def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[],
     begun = time.perf_counter()
     with _cache(config) as cache:
         host = Host(partial(_shown, quiet=config.quiet), _warn, cache)
-        done = run_clip(config, networks, host)
+        done = run_any(config, networks, host)
         _warn([f"{cache.problem}; results are not remembered"] if cache is not None and cache.problem else [])
     if not config.quiet:
-        report(done.tally, done.source, done.pipeline, done.files, time.perf_counter() - begun, done.known)
+        said = report_stills if done.stills else report
+        said(done.tally, done.source, done.pipeline, done.files, time.perf_counter() - begun, done.known)
         for note in done.notes:
             say(note)
     if config.profile:
@@ -159,31 +162,23 @@ def _cache(config: RunConfig) -> "AbstractContextManager[Cache | None]":
     return open_cache(config.cache, config.cache_size)
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
-    """Who has a clip processed. shown: takes results, their source and what they are for, and gives them on in order.
-    warn: takes what went wrong and is no error. cache: None where nothing is remembered. heard: Ctrl-C ends the clip.
+def run_any(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) -> Done:
+    """Process one video, or single pictures where that is asked for, or it is one, or their sizes differ.
+
+    networks: may be called twice. Raises what `run_clip` and `run_stills` raise.
     """
+    from pose.video.images import SUFFIXES, SizesDifferError
+    from pose_apps.stills import Request, run_stills
 
-    shown: "Callable[[Iterable[FrameResult], Source, str], Iterator[FrameResult]]"
-    warn: Callable[[Iterable[str]], None]
-    cache: "Cache | None" = None
-    heard: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """A clip that was processed. files: what was written. notes: lines on those of other programs' formats. known: what
-    of it the cache knew. interruption: it was ended early by Ctrl-C.
-    """
-
-    tally: Tally
-    source: "Source"
-    pipeline: "Pipeline"
-    files: list[Path]
-    notes: list[str]
-    known: "Found"
-    interruption: KeyboardInterrupt | None
+    assert config.video is not None
+    one = Path(config.video)
+    if not config.stills and not (one.suffix.lower() in SUFFIXES and one.is_file()):
+        try:
+            return run_clip(config, networks, host)
+        except SizesDifferError:
+            host.warn([f"{config.video}: pictures of different sizes are taken one by one, as with --stills"])
+    request = Request(config.video, config.out, config.formats, config.overlay, config.overwrite)
+    return run_stills(request, networks, host)
 
 
 def run_clip(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) -> Done:
@@ -192,6 +187,7 @@ def run_clip(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) 
     Raises PoseError, and KeyboardInterrupt that says what is left, where Ctrl-C leaves nothing to report.
     """
     from pose.video import open_source
+    from pose.video.images import SizesDifferError
 
     assert config.video is not None
     outputs = plan_outputs(config.video, config.out, config.formats, config.overlay)
@@ -217,6 +213,10 @@ def run_clip(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) 
             finished, known = _process(source, pipeline, written, config, tally, host)
         except KeyboardInterrupt:
             raise _interruption(tally, source, outputs.settle(written, whole=False), outputs) from None
+        except SizesDifferError:
+            for path in written.folder.iterdir():  # of pictures that are no video nothing is kept
+                path.unlink()
+            raise
         whole = finished or source.info.is_live
         results = outputs.settle(written, whole=whole)
         files, notes = [path for path in results.files.values() if path.exists()], list[str]()

@@ -18,6 +18,10 @@ MOST_PIXELS = os.environ["OPENCV_IO_MAX_IMAGE_PIXELS"]  # of a picture; OpenCV's
 MOST_BYTES = 800 << 20  # of a file: 100 million pixels of four channels of 16 bits, not compressed
 
 
+class SizesDifferError(PoseError):
+    """Pictures of different sizes are no video."""
+
+
 def natural_key(path: Path) -> list[tuple[int, int, str]]:
     """Sorts "img2" before "img10"."""
     parts = re.split(r"(\d+)", path.name)
@@ -101,12 +105,29 @@ class ImageSource(Source):
             height, width = image.shape[:2]
             if (width, height) != self.info.size:
                 expected = f"{self.info.width}x{self.info.height}"
-                raise PoseError(f"{path} is {width}x{height}, but the first picture of {self.name} is {expected}")
+                raise SizesDifferError(
+                    f"{path} is {width}x{height}, but the first picture of {self.name} is {expected}"
+                )
             yield Frame(image, index, time)
             index += 1
 
     def replay(self) -> Iterator[Frame]:
         return iter(self)
+
+    def pictures(self) -> Iterator[tuple[Path, U8]]:
+        """Every picture that can be read, in order, each of its own size: (H, W, 3) uint8 RGB."""
+        self.problems.clear()
+        for _, path in self._wanted():
+            image = read_image(path)
+            if image is None:
+                self.problems.append(f"{path}: cannot be read as a picture, left out")
+            else:
+                yield path, image
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files, whether they can be read or not."""
+        return list(self._paths)
 
     def content(self) -> str | None:
         digest = hashlib.sha256(repr((self._span, self._fps)).encode())

@@ -12,7 +12,8 @@ from pose.config import PipelineConfig
 from pose.errors import PoseError
 from pose_apps.batch.clips import Clip
 from pose_apps.batch.manifest import Line
-from pose_apps.run import Done, Host, RunConfig, run_clip
+from pose_apps.run import RunConfig, run_any
+from pose_apps.support.host import Done, Host
 
 if TYPE_CHECKING:
     from pose.pipeline import Pipeline
@@ -96,7 +97,7 @@ class Worker:
         run = replace(self._job.run, video=clip.path, out=str(self._job.out / clip.name))
         seed_torch(self._job.pipeline.seed)  # so that no clip depends on those before
         with nullcontext() if run.cache == "off" else open_cache(run.cache, run.cache_size) as cache:
-            done = run_clip(run, self._networks, Host(_told(tell), warn, cache, heard=False))
+            done = run_any(run, self._networks, Host(_told(tell), warn, cache, heard=False))
             if cache is not None and cache.problem:
                 warn([f"{cache.problem}; results are not remembered"])
         return self._line(done, base)
@@ -109,7 +110,7 @@ class Worker:
             status="ok" if cut_short is None else "failed",
             error=None if cut_short is None else _one_line(f"{cut_short}; the results hold what comes before"),
             frames=done.tally.frames,
-            people=len(done.tally.ids),
+            people=done.tally.seen if done.stills else len(done.tally.ids),
             outputs=[path.relative_to(self._job.out).as_posix() for path in done.files],
             cached=done.known,
         )

@@ -19,11 +19,11 @@ _NETWORKS = ("config", "detector", "estimator", "lifter")
 _SPEED = ("device", "threads", "detect_every")
 LAYOUTS: Mapping[str, Layout] = {
     "pose-run": {
-        "input": ("clip", "start", "end", "image_fps", "intrinsics"),
+        "input": ("clip", "start", "end", "image_fps", "stills", "intrinsics"),
         "output": ("out", "formats", "overlay", "overwrite", "quiet"),
         "people": _PEOPLE,
         "networks": _NETWORKS,
-        "speed": (*_SPEED, "cache", "profile"),
+        "speed": (*_SPEED, "profile"),
     },
     "pose-batch": {
         "input": ("inputs", "start", "end", "shard"),

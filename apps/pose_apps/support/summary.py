@@ -21,14 +21,16 @@ WORTH_SAYING = 0.01  # of all joints
 
 @dataclass(slots=True)
 class Tally:
-    """What a run has seen so far. unfollowed: the most people in one frame whom nobody followed. joints, guessed: how
-    many there are in all, and how many of them the picture hardly showed. world: what was found of it.
+    """What a run has seen so far. seen: people, once for each frame that they are in. unfollowed: the most people in
+    one frame whom nobody followed. joints, guessed: how many there are in all, and how many of them the picture hardly
+    showed. world: what was found of it.
     """
 
     frames: int = 0
     empty: int = 0
     first_time: float = 0.0
     last_time: float = 0.0
+    seen: int = 0
     ids: set[int] = field(default_factory=set)
     most: int = 0
     unfollowed: int = 0
@@ -45,6 +47,7 @@ class Tally:
         self.last_time = result.time
         self.frames += 1
         self.empty += not len(people)
+        self.seen += len(people)
         self.ids.update(people.ids.tolist())
         self.most = max(self.most, len(people))
         self.unfollowed = max(self.unfollowed, people.unfollowed)
@@ -83,12 +86,26 @@ def report(
     say(f"results: {', '.join(map(str, files))}")
 
 
-def _shortcomings(tally: Tally, pipeline: "Pipeline") -> Iterator[str]:
+def report_stills(
+    tally: Tally, source: "Source", pipeline: "Pipeline", files: list[Path], seconds: float, known: "Found" = "nothing"
+) -> None:
+    """Print the summary of single pictures."""
+    say(
+        f"{counted(tally.frames, 'picture')}, {counted(tally.seen, 'person', 'people')}; took {seconds:.1f} s; "
+        "3D from one frame each: sigma says how sure"
+    )
+    for line in _shortcomings(tally, pipeline, "picture"):
+        say(line)
+    galleries = [path for path in files if path.suffix == ".jpg"]
+    say(f"results: {', '.join(map(str, galleries or files[:2]))} and others in {files[0].parent}" if files else "")
+
+
+def _shortcomings(tally: Tally, pipeline: "Pipeline", what: str = "frame") -> Iterator[str]:
     """What the results lack, one line each."""
     if not tally.ids:
         yield "nobody was found in this video; the results are empty"
     elif tally.empty:
-        yield f"nobody in {tally.empty} of {counted(tally.frames, 'frame')}"
+        yield f"nobody in {tally.empty} of {counted(tally.frames, what)}"
     if tally.unfollowed:
         full = tally.most >= pipeline.config.max_people
         reason = f"--max-people is {pipeline.config.max_people}" if full else "too small, hidden or blurred for joints"

@@ -1,0 +1,139 @@
+"""Single pictures, of whatever sizes: people in each, 3D from that one frame, and a gallery of all.
+
+Every picture has result files of its own, NAME.json and NAME.npz, as a clip of one frame has: its size, its camera, its
+people. Ids count within a picture, for nobody is followed from one to the next.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pose.errors import UsageError
+from pose_apps.support.host import Done, Host
+from pose_apps.support.interrupts import Interrupts
+from pose_apps.support.outputs import FORMATS, Outputs, default_folder
+from pose_apps.support.summary import Tally
+
+if TYPE_CHECKING:
+    from pose.pipeline import Pipeline
+    from pose.types import U8, FrameResult
+    from pose.video.images import ImageSource
+
+GALLERY = "gallery-{}.jpg"
+# What the lifter says of a frame among its neighbours is a little too sure of a frame alone: of test people with a
+# detector's errors 61 % of joints lay within their sigma, not 68 % (benchmarks/single_frames.py).
+SIGMA_FACTOR = 1.11
+LOOKS = 2  # at each picture: the second crops people by their joints, the first by the detector's box
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What `pose-run` was asked for; fields as there."""
+
+    pictures: str
+    out: str | None
+    formats: str
+    overlay: bool
+    overwrite: bool
+
+
+def run_stills(request: Request, networks: "Callable[[], Pipeline]", host: Host) -> Done:
+    """Process single pictures into their files. Raises PoseError; UsageError where the call names no pictures."""
+    from pose.video import open_source
+    from pose.video.images import ImageSource
+
+    wanted = _formats(request)
+    folder = default_folder(request.pictures) if request.out is None else Path(request.out)
+    outputs = Outputs(folder, {})
+    with open_source(request.pictures) as source, Interrupts(host.heard) as interrupts:
+        if not isinstance(source, ImageSource):
+            raise UsageError(f"--stills: {request.pictures} is no picture and no folder or glob of pictures")
+        if not request.overwrite:
+            _check_free(source, folder)
+        with outputs.ready_folder() as written:
+            pipeline = networks()
+            tally = Tally()
+            results = host.shown(_results(source, pipeline, written.folder, wanted, interrupts), source, "poses")
+            for result in results:
+                tally.add(result, pipeline.skeleton)
+            host.warn(source.problems)
+            names = sorted(path.name for path in written.folder.iterdir() if not path.name.startswith("."))
+            for old in folder.glob(GALLERY.format("*")):
+                old.unlink()
+            outputs.settle(written, whole=True)
+    left = f"{tally.frames} pictures finished and kept"
+    interruption = KeyboardInterrupt(left) if interrupts.stop.is_set() else None
+    return Done(tally, source, pipeline, [folder / name for name in names], [], "nothing", interruption, stills=True)
+
+
+def _formats(request: Request) -> set[str]:
+    names = {name.strip() for name in request.formats.split(",") if name.strip()}
+    if unknown := sorted(names - set(FORMATS)):
+        raise UsageError(
+            f"--formats: {unknown[0]} is not for single pictures; known: {', '.join(FORMATS)}; "
+            "pose-convert makes others of one picture's .npz"
+        )
+    return names if request.overlay else names - {"overlay"}
+
+
+def _check_free(source: "ImageSource", folder: Path) -> None:
+    there = [folder / f"{path.name}{ending}" for path in source.paths for ending in (".json", ".npz")]
+    for path in [*there, folder / GALLERY.format(1)]:
+        if path.exists():
+            raise UsageError(f"{path} exists; give --overwrite to replace what is there, or another folder with --out")
+
+
+def _results(
+    source: "ImageSource",
+    pipeline: "Pipeline",
+    folder: Path,
+    wanted: set[str],
+    interrupts: Interrupts,
+) -> "Iterator[FrameResult]":
+    """The result of every picture, once its files are written; the gallery with the last of each sheet."""
+    from pose.view.gallery import Gallery
+
+    with ExitStack() as stack:
+        gallery = None
+        if "overlay" in wanted:
+            gallery = Gallery(lambda number: folder / GALLERY.format(number))
+            stack.callback(gallery.close)
+        for path, image in source.pictures():
+            if interrupts.stop.is_set():
+                return
+            result = still(pipeline, image)
+            with pipeline.times.measure("write"):
+                _write(path, (image.shape[1], image.shape[0]), result, pipeline, folder, wanted)
+            if gallery is not None:
+                with pipeline.times.measure("overlay"):
+                    gallery.add(path.name, image, result, pipeline.skeleton)
+            yield result
+
+
+def still(pipeline: "Pipeline", image: "U8") -> "FrameResult":
+    """The people of one picture (H, W, 3) uint8 RGB, in 2D and 3D."""
+    from pose.types import Frame, FrameResult
+
+    height, width = image.shape[:2]
+    session = pipeline.session((width, height))
+    for look in range(LOOKS):
+        people = session.track(Frame(image, look, look / 30))
+    results = session.lift(replace(people, index=0, time=0.0)) + session.flush()
+    (result,) = results
+    return FrameResult(result.people, replace(result.poses, sigma=result.poses.sigma * SIGMA_FACTOR))
+
+
+def _write(
+    path: Path, size: tuple[int, int], result: "FrameResult", pipeline: "Pipeline", folder: Path, wanted: set[str]
+) -> None:
+    """The picture's own files. size: (width, height) px."""
+    from pose.files import WRITERS
+
+    info = pipeline.run_info(str(path), 1.0, size)
+    info = replace(info, settings={"stills": True, "sigma_factor": SIGMA_FACTOR, **info.settings})
+    for name, writer in WRITERS.items():
+        if name in wanted:
+            with writer(folder / f"{path.name}.{name}", info) as file:
+                file.write(result)

@@ -1,0 +1,82 @@
+"""Many single pictures on sheets: each with its people drawn on it, in a cell of its own."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+
+from pose.skeletons import Skeleton
+from pose.system.whole_file import write_whole
+from pose.types import U8, FrameResult
+from pose.view import draw
+from pose.view.colours import INK, PAPER
+from pose.view.overlay import Overlay
+
+CELL = (640, 480)  # px
+COLUMNS, ROWS = 3, 4
+GAP, CAPTION = 12, 26  # px around cells, and below each for its name
+QUALITY = 88
+MOST_LETTERS = 40
+
+
+class Gallery:
+    """Takes pictures one by one; writes a sheet as soon as it is full, and the last one at `close`."""
+
+    def __init__(self, sheet: Callable[[int], Path]) -> None:
+        """sheet: the file (.jpg) of sheet 1, 2, ..."""
+        self._sheet, self._sheets = sheet, 0
+        self._cells: list[tuple[str, U8]] = []
+
+    def add(self, name: str, image: U8, result: FrameResult, skeleton: Skeleton) -> None:
+        """The next picture, (H, W, 3) uint8 RGB, with its people. Raises PoseError where none can be written."""
+        small, scale = _within(image, CELL)
+        overlay = Overlay((small.shape[1], small.shape[0]), skeleton)
+        drawn = overlay.draw(small, _scaled(result, scale))
+        self._cells.append((name, _within(drawn, CELL)[0]))
+        if len(self._cells) == COLUMNS * ROWS:
+            self.close()
+
+    def close(self) -> None:
+        """Write what is there."""
+        if not self._cells:
+            return
+        self._sheets += 1
+        done, data = cv2.imencode(".jpg", _sheet(self._cells)[:, :, ::-1], [cv2.IMWRITE_JPEG_QUALITY, QUALITY])
+        assert done
+        write_whole(self._sheet(self._sheets), data.tobytes())
+        self._cells = []
+
+
+def _within(image: U8, size: tuple[int, int]) -> tuple[U8, float]:
+    """The picture made to fit into (width, height) px, and by what factor; small ones stay as they are."""
+    height, width = image.shape[:2]
+    scale = min(size[0] / width, size[1] / height, 1.0)
+    if scale == 1.0:
+        return image, 1.0
+    small = max(1, round(width * scale)), max(1, round(height * scale))
+    return np.asarray(cv2.resize(image, small, interpolation=cv2.INTER_AREA), np.uint8), scale
+
+
+def _scaled(result: FrameResult, scale: float) -> FrameResult:
+    """The same people in a picture of another size. Pixel centres move: (x + 0.5) * scale - 0.5."""
+    people = result.people
+    boxes = ((people.boxes + 0.5) * scale - 0.5).astype(np.float32)
+    keypoints = ((people.keypoints + 0.5) * scale - 0.5).astype(np.float32)
+    return FrameResult(replace(people, boxes=boxes, keypoints=keypoints), result.poses)
+
+
+def _sheet(cells: list[tuple[str, U8]]) -> U8:
+    columns = min(COLUMNS, len(cells))
+    rows = -(-len(cells) // columns)
+    step = CELL[0] + GAP, CELL[1] + CAPTION + GAP
+    sheet = np.full((rows * step[1] + GAP, columns * step[0] + GAP, 3), PAPER, np.uint8)
+    for number, (name, picture) in enumerate(cells):
+        height, width = picture.shape[:2]
+        left, top = GAP + number % columns * step[0], GAP + number // columns * step[1]
+        x, y = left + (CELL[0] - width) // 2, top + (CELL[1] - height) // 2
+        sheet[y : y + height, x : x + width] = picture
+        shown = name if len(name) <= MOST_LETTERS else f"...{name[3 - MOST_LETTERS :]}"
+        draw.text(sheet, shown, (left, top + CELL[1] + CAPTION / 2), 9, INK)
+    return sheet
