@@ -6,7 +6,7 @@ minute.
 
 import math
 import mmap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -254,7 +254,8 @@ def open_recording(
         raise PoseError(f"{path}: holds no frame")
     if not (np.diff(table.timestamps) > 0).all():
         raise PoseError(f"{path}: its time stamps do not increase")
-    name = str(table.run.get("source", {}).get("name", path.stem))
+    source = table.run.get("source")
+    name = str(source.get("name", path.stem)) if isinstance(source, Mapping) else path.stem
     return Recording(table, name, fps=fps, start=start, end=end, space=space, video=video)
 
 

@@ -109,7 +109,7 @@ def read_head(path: Path) -> RunInfo:
     Raises OSError, KeyError, TypeError or ValueError.
     """
     with path.open("rb") as file:
-        return RunInfo.from_dict(json.loads(file.readline().rstrip(b",\n") + b"}"))
+        return RunInfo.from_json(json.loads(file.readline().rstrip(b",\n") + b"}"))
 
 
 class PeopleJson:

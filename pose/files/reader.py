@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,9 @@ from pose.files.npz import FORMAT_VERSION
 from pose.files.run_info import WorldInfo
 from pose.skeletons import H36M17, SKELETONS, Skeleton
 from pose.system.archives import open_arrays
-from pose.types import F32, I64, Flags, FrameResult, People, Placed, Poses3D
+from pose.types import F32, I64, Array, Flags, FrameResult, Json, People, Placed, Poses3D
 
+T = TypeVar("T", bound=np.generic)
 F64 = NDArray[np.float64]
 
 
@@ -51,7 +52,7 @@ class PoseTable:
     world_info: WorldInfo | None = None
     camera: Camera | None = None
     fps: float | None = None
-    run: Mapping[str, Any] = field(default_factory=dict)
+    run: Mapping[str, Json] = field(default_factory=dict)
     complete: bool = True
     format_version: int | None = None
 
@@ -115,15 +116,15 @@ def load_poses(path: Path | str, *, mapped: bool = False) -> PoseTable:
         raise PoseError(f"{path}: {error}") from error
 
 
-def _read_arrays(path: Path, mapped: bool) -> dict[str, NDArray[Any]]:
+def _read_arrays(path: Path, mapped: bool) -> dict[str, Array]:
     if not path.is_file():
         raise UsageError(f"{path}: no such file")
     with open_arrays(path) as arrays:
         return {name: arrays.mapped(name) if mapped else arrays[name] for name in arrays}
 
 
-def _from_run(path: Path, arrays: Mapping[str, NDArray[Any]]) -> PoseTable:
-    version = int(_shaped(arrays, "format_version", ()))
+def _from_run(path: Path, arrays: Mapping[str, Array]) -> PoseTable:
+    version = int(_shaped(arrays, "format_version", (), np.int64))
     if not 1 <= version <= FORMAT_VERSION:
         raise PoseError(f"{path}: has format version {version}, this program reads versions 1 to {FORMAT_VERSION}")
     name = str(arrays["skeleton"])
@@ -133,85 +134,89 @@ def _from_run(path: Path, arrays: Mapping[str, NDArray[Any]]) -> PoseTable:
     frames, rows, j = len(arrays["frames"]), len(arrays["frame_index"]), len(skeleton)
     head = _head(arrays["run"])
     return PoseTable(
-        frames=_shaped(arrays, "frames", (frames,)),
-        timestamps=_shaped(arrays, "timestamps", (frames,)),
-        frame_index=_shaped(arrays, "frame_index", (rows,)),
-        time=_shaped(arrays, "time", (rows,)),
-        id=_shaped(arrays, "id", (rows,)),
-        box=_shaped(arrays, "box", (rows, 4)),
-        box_score=_shaped(arrays, "box_score", (rows,)),
-        keypoints=_shaped(arrays, "keypoints", (rows, j, 2)),
-        scores=_shaped(arrays, "scores", (rows, j)),
-        joints3d=_shaped(arrays, "joints3d", (rows, 17, 3)),
-        root=_shaped(arrays, "root", (rows, 3)),
-        sigma=_shaped(arrays, "sigma", (rows, 17)),
-        exchanged=_shaped(arrays, "exchanged", (rows, 2)) if "exchanged" in arrays else np.zeros((rows, 2), bool),
+        frames=_shaped(arrays, "frames", (frames,), np.int64),
+        timestamps=_shaped(arrays, "timestamps", (frames,), np.float64),
+        frame_index=_shaped(arrays, "frame_index", (rows,), np.int64),
+        time=_shaped(arrays, "time", (rows,), np.float64),
+        id=_shaped(arrays, "id", (rows,), np.int64),
+        box=_shaped(arrays, "box", (rows, 4), np.float32),
+        box_score=_shaped(arrays, "box_score", (rows,), np.float32),
+        keypoints=_shaped(arrays, "keypoints", (rows, j, 2), np.float32),
+        scores=_shaped(arrays, "scores", (rows, j), np.float32),
+        joints3d=_shaped(arrays, "joints3d", (rows, 17, 3), np.float32),
+        root=_shaped(arrays, "root", (rows, 3), np.float32),
+        sigma=_shaped(arrays, "sigma", (rows, 17), np.float32),
+        exchanged=_shaped({"exchanged": np.zeros((rows, 2), bool), **arrays}, "exchanged", (rows, 2), np.bool_),
         skeleton=skeleton,
         placed=_placed(arrays, rows),
-        world_info=None if (said := head.get("world")) is None else WorldInfo.from_dict(said),
+        world_info=None if (said := head.get("world")) is None else WorldInfo.from_json(said),
         camera=_camera(arrays, head),
-        fps=float(_shaped(arrays, "fps", ())),
+        fps=float(_shaped(arrays, "fps", (), np.float64)),
         run=head,
-        complete=bool(_shaped(arrays, "complete", ())),
+        complete=bool(_shaped(arrays, "complete", (), np.bool_)),
         format_version=version,
     )
 
 
-def _from_lift(arrays: Mapping[str, NDArray[Any]]) -> PoseTable:
+def _from_lift(arrays: Mapping[str, Array]) -> PoseTable:
     """One person without 2D: its keypoints count as not seen."""
     t = len(arrays["timestamps"])
     j = len(H36M17)
     return PoseTable(
         frames=np.arange(t),
-        timestamps=_shaped(arrays, "timestamps", (t,)),
+        timestamps=_shaped(arrays, "timestamps", (t,), np.float64),
         frame_index=np.arange(t),
-        time=_shaped(arrays, "timestamps", (t,)),
+        time=_shaped(arrays, "timestamps", (t,), np.float64),
         id=np.ones(t, np.int64),
         box=np.zeros((t, 4), np.float32),
         box_score=np.zeros(t, np.float32),
         keypoints=np.zeros((t, j, 2), np.float32),
         scores=np.zeros((t, j), np.float32),
-        joints3d=_shaped(arrays, "joints3d", (t, j, 3)),
-        root=_shaped(arrays, "root", (t, 3)),
-        sigma=_shaped(arrays, "sigma", (t, j)),
+        joints3d=_shaped(arrays, "joints3d", (t, j, 3), np.float32),
+        root=_shaped(arrays, "root", (t, 3), np.float32),
+        sigma=_shaped(arrays, "sigma", (t, j), np.float32),
         exchanged=np.zeros((t, 2), bool),
         skeleton=H36M17,
         placed=_placed(arrays, t),
-        world_info=WorldInfo.from_dict(_head(arrays["world_info"])) if "world_info" in arrays else None,
+        world_info=WorldInfo.from_json(_head(arrays["world_info"])) if "world_info" in arrays else None,
     )
 
 
-def _placed(arrays: Mapping[str, NDArray[Any]], rows: int) -> Placed | None:
+def _placed(arrays: Mapping[str, Array], rows: int) -> Placed | None:
     if "world" not in arrays:
         return None
     return Placed(
-        joints=_shaped(arrays, "world", (rows, len(H36M17), 3)),
-        root_sigma=_shaped(arrays, "root_sigma", (rows,)),
-        contacts=_shaped(arrays, "contacts", (rows, 2)),
-        filled=_shaped(arrays, "filled", (rows,)).astype(bool),
-        moved=_shaped(arrays, "moved", (rows,)),
+        joints=_shaped(arrays, "world", (rows, len(H36M17), 3), np.float32),
+        root_sigma=_shaped(arrays, "root_sigma", (rows,), np.float32),
+        contacts=_shaped(arrays, "contacts", (rows, 2), np.float32),
+        filled=_shaped(arrays, "filled", (rows,), np.bool_),
+        moved=_shaped(arrays, "moved", (rows,), np.float32),
     )
 
 
-def _head(text: NDArray[Any]) -> Mapping[str, Any]:
+def _head(text: Array) -> Mapping[str, Json]:
     head = json.loads(str(text))
     if not isinstance(head, dict):
         raise ValueError("its array 'run' is no JSON object")
     return head
 
 
-def _camera(arrays: Mapping[str, NDArray[Any]], head: Mapping[str, Any]) -> Camera:
-    width, height = _shaped(arrays, "image_size", (2,))
-    matrix = _shaped(arrays, "intrinsics", (3, 3)).astype(np.float64)
+def _camera(arrays: Mapping[str, Array], head: Mapping[str, Json]) -> Camera:
+    width, height = _shaped(arrays, "image_size", (2,), np.int64)
+    matrix = _shaped(arrays, "intrinsics", (3, 3), np.float64)
     said = head.get("camera")
     known = isinstance(said, dict) and said.get("status") == "known"
     return Camera(matrix, known, (int(width), int(height)))
 
 
-def _shaped(arrays: Mapping[str, NDArray[Any]], name: str, shape: tuple[int, ...]) -> NDArray[Any]:
+def _shaped(arrays: Mapping[str, Array], name: str, shape: tuple[int, ...], kind: type[T]) -> NDArray[T]:
+    """The array, of that kind of number; where it is already, what lies on the disk stays there."""
     array = arrays[name]
     if array.shape != shape:
         raise ValueError(f"array {name!r} should have shape {shape}, has {array.shape}")
     if array.dtype.kind not in "biuf":
         raise ValueError(f"array {name!r} should hold real numbers, holds {array.dtype}")
-    return array
+    if not np.can_cast(array.dtype, kind, "same_kind"):
+        raise ValueError(f"array {name!r} should hold {np.dtype(kind)}, holds {array.dtype}")
+    with np.errstate(over="ignore"):  # beyond float32 is infinity
+        return array.astype(kind, copy=False)

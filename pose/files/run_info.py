@@ -3,12 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pose.camera import Camera
 from pose.skeletons import H36M17, SKELETONS, Skeleton
+from pose.system.json_values import items, member, number, text
+from pose.types import Json
 from pose.world.frame import UNKNOWN, World
 
 
@@ -37,7 +40,7 @@ class WorldInfo:
     heights: Mapping[int, tuple[float, float]] = field(default_factory=dict)
     joined: tuple[tuple[int, int], ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """Plain values; a number that is not known is None."""
         world = self.world
         known = world.found_by != UNKNOWN
@@ -55,16 +58,25 @@ class WorldInfo:
         }
 
     @classmethod
-    def from_dict(cls, said: Mapping[str, Any]) -> Self:
+    def from_json(cls, said: Json) -> Self:
         """The inverse of `to_dict`. Raises KeyError, TypeError or ValueError for anything else."""
-        rotation = np.array(said["rotation"], np.float64)
+        rotation = _matrix(member(said, "rotation"))
         if rotation.shape != (3, 3) or not np.isfinite(rotation).all():
             raise ValueError("world: expected a rotation of 3 x 3 numbers")
-        sigma = float("nan") if said["sigma_degrees"] is None else float(said["sigma_degrees"])
-        floor = said["floor"]
-        world = World(rotation, float(floor or 0.0), str(said["found_by"]), sigma, floor is not None)
-        people = {int(one["id"]): (float(one["height"]), float(one["height_sigma"])) for one in said["people"]}
-        return cls(world, people, tuple((int(a), int(b)) for a, b in said["joined"]))
+        degrees, floor = member(said, "sigma_degrees"), member(said, "floor")
+        world = World(
+            rotation,
+            0.0 if floor is None else number(floor),
+            text(member(said, "found_by")),
+            float("nan") if degrees is None else number(degrees),
+            floor is not None,
+        )
+        people = {
+            int(number(member(one, "id"))): (number(member(one, "height")), number(member(one, "height_sigma")))
+            for one in items(member(said, "people"))
+        }
+        pairs = ([int(number(person)) for person in items(pair)] for pair in items(member(said, "joined")))
+        return cls(world, people, tuple((one, other) for one, other in pairs))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,30 +93,35 @@ class RunInfo:
     camera: Camera
     skeleton: Skeleton
     models: tuple[ModelInfo, ...] = ()
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Json] = field(default_factory=dict)
     world: WorldInfo | None = None
     created_by: str = field(default_factory=_created_by)
 
     @classmethod
-    def from_dict(cls, head: Mapping[str, Any]) -> Self:
+    def from_json(cls, head: Json) -> Self:
         """The inverse of `to_dict`, to its decimals. Raises KeyError, TypeError or ValueError for anything else."""
-        source, camera = head["source"], head["camera"]
+        source, camera, settings = member(head, "source"), member(head, "camera"), member(head, "settings")
+        if not isinstance(head, Mapping) or not isinstance(settings, Mapping):
+            raise TypeError("expected an object of settings")
         return cls(
-            source=str(source["name"]),
-            fps=float(source["fps"]),
+            source=text(member(source, "name")),
+            fps=number(member(source, "fps")),
             camera=Camera(
-                np.array(camera["intrinsics"], np.float64),
-                camera["status"] == "known",
-                (int(source["width"]), int(source["height"])),
+                _matrix(member(camera, "intrinsics")),
+                member(camera, "status") == "known",
+                (int(number(member(source, "width"))), int(number(member(source, "height")))),
             ),
-            skeleton=SKELETONS[head["skeletons"]["keypoints"]["name"]],
-            models=tuple(ModelInfo(model["role"], model["name"], model["sha256"]) for model in head["models"]),
-            settings=head["settings"],
-            world=None if (said := head.get("world")) is None else WorldInfo.from_dict(said),
-            created_by=str(head["created_by"]),
+            skeleton=SKELETONS[text(member(member(member(head, "skeletons"), "keypoints"), "name"))],
+            models=tuple(
+                ModelInfo(*(text(member(model, key)) for key in ("role", "name", "sha256")))
+                for model in items(member(head, "models"))
+            ),
+            settings=settings,
+            world=None if (said := head.get("world")) is None else WorldInfo.from_json(said),
+            created_by=text(member(head, "created_by")),
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         """The head of `poses.json`, of plain values."""
         width, height = self.camera.size
         return {
@@ -122,5 +139,9 @@ class RunInfo:
         }
 
 
-def _skeleton(skeleton: Skeleton) -> dict[str, Any]:
+def _matrix(rows: Json) -> NDArray[np.float64]:
+    return np.array([[number(value) for value in items(row)] for row in items(rows)], np.float64)
+
+
+def _skeleton(skeleton: Skeleton) -> dict[str, Json]:
     return {"name": skeleton.name, "joints": list(skeleton.names), "edges": [list(edge) for edge in skeleton.edges]}

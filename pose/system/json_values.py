@@ -1,0 +1,32 @@
+"""JSON of anybody, taken apart: what is not as expected raises KeyError or TypeError."""
+
+from collections.abc import Mapping, Sequence
+
+from pose.types import Json
+
+
+def member(value: Json, key: str) -> Json:
+    """What an object holds under `key`."""
+    if not isinstance(value, Mapping):
+        raise TypeError(f"expected an object with {key!r}, got {type(value).__name__}")
+    return value[key]
+
+
+def items(value: Json) -> Sequence[Json]:
+    """A list."""
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise TypeError(f"expected a list, got {type(value).__name__}")
+    return value
+
+
+def number(value: Json) -> float:
+    """A number, no truth value."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"expected a number, got {type(value).__name__}")
+    return value
+
+
+def text(value: Json) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"expected a text, got {type(value).__name__}")
+    return value
