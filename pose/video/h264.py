@@ -19,7 +19,7 @@ KEY_SECONDS = 2  # between key frames at most: seeking in a player stays quick
 # Half the time of the preset `superfast` at the same likeness to what was drawn: of what `ultrafast` leaves out, the
 # cheap part is given back: frames between frames, smoothed edges of blocks, and their finer division.
 FINER = "no-deblock=0:8x8dct=1:partitions=i8x8,i4x4"
-OPTIONS = {"preset": "ultrafast", "crf": "22", "x264-params": f"bframes=3:b-adapt=0:{FINER}"}
+OPTIONS = {"preset": "ultrafast", "crf": "21.5", "x264-params": f"bframes=3:b-adapt=0:{FINER}"}
 AT_ONCE = {"tune": "zerolatency", "x264-params": FINER}  # the encoder holds no picture back
 
 
