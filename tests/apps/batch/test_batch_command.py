@@ -216,7 +216,7 @@ def test_workers_are_what_cores_and_memory_allow(tmp_path, tiny_lifter, monkeypa
     monkeypatch.setattr("pose_apps.support.resources.available_cores", lambda: 8)
     monkeypatch.setattr("pose_apps.support.resources.available_megabytes", lambda: 64_000.0)
     assert default_workers(job) == 4
-    monkeypatch.setattr("pose_apps.support.resources.available_megabytes", lambda: 2_000.0)
+    monkeypatch.setattr("pose_apps.support.resources.available_megabytes", lambda: 3_000.0)
     assert default_workers(job) == 2
     monkeypatch.setattr("pose_apps.support.resources.available_megabytes", lambda: 100.0)
     assert default_workers(job) == 1
