@@ -241,3 +241,22 @@ def test_bones_fit_the_whole_track(recorded, body):
     parts = [place(bones.body, motion) for _, motion in bones.spans()]
     np.testing.assert_allclose(np.concatenate(parts), places[0], atol=1e-4)
     assert bones.distance_note() == "joints lie 0 mm from the bones on average"
+
+
+def test_formats_share_what_one_of_them_has_solved(recorded, tmp_path, monkeypatch):
+    from pose.export import Recording, motions
+
+    portions, solve = [], motions.solve
+    monkeypatch.setattr(motions, "solve", lambda places, bones: portions.append(len(places)) or solve(places, bones))
+    recording, _ = recorded(60, 2, present=GAPS)
+
+    def contents(source, folder):
+        folder.mkdir()
+        made = [*export(source, ["mot", "glb"], folder, "poses")]
+        return [one.path.read_bytes() for one in made], [one.notes for one in made]
+
+    written(recording, "bvh", tmp_path)
+    first = len(portions)
+    shared = contents(recording, tmp_path / "shared")
+    assert sum(portions[first:]) < 20, "but for the frames beside gaps nothing is solved again"
+    assert shared == contents(Recording(recording.table, recording.name), tmp_path / "alone")
