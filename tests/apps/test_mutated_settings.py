@@ -3,9 +3,8 @@
 import contextlib
 import io
 
-import pytest
-from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
+from mutations import quick_and_long, try_mutations
 from pose_apps.run import main
 
 from pose.config import preset_text
@@ -45,15 +44,6 @@ def _call(tmp_path, data) -> None:
     assert said.getvalue().count("\n") == 1
 
 
-@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-@given(data=st.data())
-def test_mutated_settings_are_taken_or_one_line(tmp_path, data):
-    _call(tmp_path, data)
-
-
-@pytest.mark.slow
-@seed(0)
-@settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=st.data())
-def test_mutated_settings_are_taken_or_one_line_at_length(tmp_path, data):
-    _call(tmp_path, data)
+@quick_and_long(15, 500)
+def test_mutated_settings_are_taken_or_one_line(tmp_path, examples):
+    try_mutations(lambda data: _call(tmp_path, data), examples)

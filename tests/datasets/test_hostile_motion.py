@@ -5,8 +5,8 @@ import zipfile
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
+from mutations import quick_and_long, try_mutations
 from pose_datasets import asf_amc, bvh
 from pose_datasets.mapping import asf_points, bvh_points
 
@@ -51,21 +51,9 @@ def test_what_is_mutated_is_read_when_it_is_whole(real):
 
 
 @pytest.mark.parametrize("kind", READERS)
-@settings(
-    max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(data=st.data())
-def test_mutated_files_are_read_or_one_line(real, kind, data):
-    _mutate(real, kind, data)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", READERS)
-@seed(0)
-@settings(max_examples=4000, deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=st.data())
-def test_mutated_files_are_read_or_one_line_at_length(real, kind, data):
-    _mutate(real, kind, data)
+@quick_and_long(150, 4000)
+def test_mutated_files_are_read_or_one_line(real, kind, examples):
+    try_mutations(lambda data: _mutate(real, kind, data), examples)
 
 
 def _mutate(real, kind, data) -> None:

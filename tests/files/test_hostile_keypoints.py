@@ -4,8 +4,8 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
+from mutations import quick_and_long, try_mutations
 
 from pose.errors import PoseError, PoseWarning
 from pose.files.keypoints import read_keypoints
@@ -99,17 +99,6 @@ def _mutated(tmp_path, data) -> None:
     assert ((sequence.scores >= 0) & (sequence.scores <= 1)).all()
 
 
-@settings(
-    max_examples=100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(data=st.data())
-def test_mutated_files_are_read_or_one_line(tmp_path, data):
-    _mutated(tmp_path, data)
-
-
-@pytest.mark.slow
-@seed(0)
-@settings(max_examples=4000, deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=st.data())
-def test_mutated_files_are_read_or_one_line_at_length(tmp_path, data):
-    _mutated(tmp_path, data)
+@quick_and_long(100, 4000)
+def test_mutated_files_are_read_or_one_line(tmp_path, examples):
+    try_mutations(lambda data: _mutated(tmp_path, data), examples)

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
+from mutations import quick_and_long, try_mutations
 from pose_fakes import random_result, run_info
 
 from pose.errors import PoseError
@@ -55,17 +55,6 @@ def _load(result, tmp_path, data) -> None:
     assert len(said) < 600
 
 
-@settings(
-    max_examples=100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(data=st.data())
-def test_mutated_results_are_read_or_one_line(result, tmp_path, data):
-    _load(result, tmp_path, data)
-
-
-@pytest.mark.slow
-@seed(0)
-@settings(max_examples=3000, deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=st.data())
-def test_mutated_results_are_read_or_one_line_at_length(result, tmp_path, data):
-    _load(result, tmp_path, data)
+@quick_and_long(100, 3000)
+def test_mutated_results_are_read_or_one_line(result, tmp_path, examples):
+    try_mutations(lambda data: _load(result, tmp_path, data), examples)

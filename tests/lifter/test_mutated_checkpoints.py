@@ -1,8 +1,7 @@
 """Checkpoints whose bytes are changed anywhere are read or one line."""
 
-import pytest
-from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
+from mutations import quick_and_long, try_mutations
 
 from pose.errors import PoseError
 from pose.lifter.checkpoint import load_checkpoint
@@ -38,15 +37,6 @@ def _load(tiny_lifter, tmp_path, data) -> None:
     assert len(said) < 400
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-def test_mutated_checkpoints_are_read_or_one_line(tiny_lifter, tmp_path, data):
-    _load(tiny_lifter, tmp_path, data)
-
-
-@pytest.mark.slow
-@seed(0)
-@settings(max_examples=3000, deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=st.data())
-def test_mutated_checkpoints_are_read_or_one_line_at_length(tiny_lifter, tmp_path, data):
-    _load(tiny_lifter, tmp_path, data)
+@quick_and_long(60, 3000)
+def test_mutated_checkpoints_are_read_or_one_line(tiny_lifter, tmp_path, examples):
+    try_mutations(lambda data: _load(tiny_lifter, tmp_path, data), examples)

@@ -4,9 +4,8 @@ from functools import cache
 
 import cv2
 import numpy as np
-import pytest
-from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
+from mutations import quick_and_long, try_mutations
 
 from pose.errors import PoseError
 from pose.video.images import read_image
@@ -57,22 +56,10 @@ def _read(tmp_path, data) -> None:
     assert picture.shape == (*jpeg_size(content)[::-1], 3)
 
 
-@settings(
-    max_examples=100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(data=st.data())
-def test_mutated_pictures_are_read_left_out_or_one_line(tmp_path, data, capfd):
-    _read(tmp_path, data)
+@quick_and_long(100, 4000)
+def test_mutated_pictures_are_read_left_out_or_one_line(tmp_path, capfd, examples):
+    try_mutations(lambda data: _read(tmp_path, data), examples)
     capfd.readouterr()  # the decoders' own complaints
-
-
-@pytest.mark.slow
-@seed(0)
-@settings(max_examples=4000, deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=st.data())
-def test_mutated_pictures_are_read_left_out_or_one_line_at_length(tmp_path, data, capfd):
-    _read(tmp_path, data)
-    capfd.readouterr()
 
 
 def test_what_is_mutated_is_read_when_it_is_whole(tmp_path):
