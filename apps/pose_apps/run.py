@@ -22,7 +22,7 @@ from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.host import Done, Host
 from pose_apps.support.interrupts import Interrupts
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
-from pose_apps.support.outputs import FORMATS, Outputs, plan_outputs
+from pose_apps.support.outputs import USUAL, Outputs, plan_outputs
 from pose_apps.support.status import Status
 from pose_apps.support.summary import Tally, counted, report, report_stills, say
 from pose_apps.support.world import WorldConfig, steps_of, world_line
@@ -47,7 +47,7 @@ class RunConfig(WorldConfig):
     video: str | None = option(None, f"{VIDEO}; also without --video")
     out: str | None = option(None, "folder for the results; by default beside the video, named after it")
     formats: str = option(
-        ",".join(FORMATS), "what to write, separated by commas; also bvh, csv and others: docs/exports.md lists them"
+        ",".join(USUAL), "what to write, separated by commas; also bvh, csv and others: docs/exports.md lists them"
     )
     overlay: bool = option(True, "draw the overlay video")
     stills: bool = option(False, "take each picture by itself")

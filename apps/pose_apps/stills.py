@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pose.errors import UsageError
 from pose_apps.support.host import Done, Host
 from pose_apps.support.interrupts import Interrupts
-from pose_apps.support.outputs import FORMATS, Outputs, default_folder
+from pose_apps.support.outputs import Outputs, default_folder, known_files
 from pose_apps.support.summary import Tally
 
 if TYPE_CHECKING:
@@ -70,9 +70,10 @@ def run_stills(request: Request, networks: "Callable[[], Pipeline]", host: Host)
 
 def _formats(request: Request) -> set[str]:
     names = {name.strip() for name in request.formats.split(",") if name.strip()}
-    if unknown := sorted(names - set(FORMATS)):
+    known = known_files()
+    if unknown := sorted(names - set(known)):
         raise UsageError(
-            f"--formats: {unknown[0]} is not for single pictures; known: {', '.join(FORMATS)}; "
+            f"--formats: {unknown[0]} is not for single pictures; known: {', '.join(known)}; "
             "pose-convert makes others of one picture's .npz"
         )
     return names if request.overlay else names - {"overlay"}

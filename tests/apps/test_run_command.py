@@ -18,8 +18,9 @@ import pytest
 from pose_apps.run import main
 from pose_apps.support.outputs import default_folder
 
-from pose.files import load_poses
+from pose.files import WRITERS, load_poses
 from pose.files.json import SCHEMA_PATH
+from pose.files.writer import PartFile, WriterContext
 
 
 @pytest.fixture(autouse=True)
@@ -148,6 +149,36 @@ def test_max_people_and_intrinsics_reach_the_results(videos, tmp_path, tiny_lift
     assert document["camera"]["intrinsics"] == [[900, 0, 480], [0, 910, 270], [0, 0, 1]]
     assert max(len(frame["people"]) for frame in document["frames"]) == 1
     assert "assumed" not in capsys.readouterr().out
+
+
+class IdsWriter(WriterContext):
+    """An output format of a few lines: the ids of each frame."""
+
+    def __init__(self, path, info):
+        self._part, self._text = PartFile(path), f"{info.source}\n"
+
+    def write(self, result):
+        self._text += f"{result.index} {result.people.ids.tolist()}\n"
+
+    def close(self, complete=True):
+        if not self._part.closed:
+            self._part.write_end(0, self._text.encode())
+            self._part.commit()
+
+    def abort(self):
+        if not self._part.closed:
+            self._part.discard()
+
+
+def test_a_new_format_is_a_writer_and_its_line(dance, tmp_path, tiny_lifter, monkeypatch, capsys):
+    monkeypatch.setitem(WRITERS, "ids", IdsWriter)
+    call = ["--video", str(dance), "--lifter", str(tiny_lifter), "--end", "0.1", "--no-overlay", "--quiet"]
+    assert main([*call, "--out", str(tmp_path / "asked"), "--formats", "ids"]) == 0
+    assert (tmp_path / "asked" / "poses.ids").read_text().startswith(f"{dance}\n0 [1]\n1 [1]\n")
+    assert main([*call, "--out", str(tmp_path / "not asked")]) == 0
+    assert not (tmp_path / "not asked" / "poses.ids").exists()
+    assert main([*call, "--out", str(tmp_path), "--formats", "idz"]) == 2
+    assert "'idz' is unknown; known: json, npz, ids, overlay" in capsys.readouterr().err
 
 
 def test_existing_results_are_kept_unless_asked(dance, tmp_path, tiny_lifter, capsys):

@@ -12,7 +12,7 @@ from pose.system.whole_file import WholeFile
 from pose.system.work_folder import alone_in, work_folder
 from pose_apps.support.folders import made_folder
 
-FORMATS = {"json": "poses.json", "npz": "poses.npz", "overlay": "overlay.mp4"}
+USUAL = ("json", "npz", "overlay")  # formats that a run writes if it is not told which
 STEM = "poses"  # of every file that is made of poses.npz
 UNFINISHED = "unfinished"  # the folder for what an interrupted run leaves beside an older result
 GLOB_CHARACTERS = frozenset("*?[")
@@ -78,26 +78,34 @@ class Outputs:
 
     def _there(self) -> list[Path]:
         """What lies in the folder of the files that a run may write."""
-        return [path for file in FORMATS.values() if (path := self.folder / file).exists()]
+        return [path for file in known_files().values() if (path := self.folder / file).exists()]
+
+
+def known_files() -> dict[str, str]:
+    """Every format that a run itself writes, and the name of its file."""
+    from pose.files import WRITERS
+
+    return {name: f"{STEM}.{name}" for name in WRITERS} | {"overlay": "overlay.mp4"}
 
 
 def plan_outputs(video: str, out: str | None, formats: str, overlay: bool) -> Outputs:
     """What a run of `video` writes where. Raises UsageError for an unknown format."""
     wanted = [name.strip() for name in formats.split(",") if name.strip()]
-    exports = [name for name in wanted if name not in FORMATS]
+    files = known_files()
+    exports = [name for name in wanted if name not in files]
     if exports:
         from pose.export import FORMATS as EXPORTS
 
         for name in exports:
             if name not in EXPORTS:
-                raise UsageError(f"--formats: {name!r} is unknown; known: {', '.join([*FORMATS, *EXPORTS])}")
-        wanted = [name for name in FORMATS if name in wanted or name == "npz"]  # npz: what exports are made of
+                raise UsageError(f"--formats: {name!r} is unknown; known: {', '.join([*files, *EXPORTS])}")
+        wanted = [name for name in files if name in wanted or name == "npz"]  # npz: what exports are made of
     if not overlay:
         wanted = [name for name in wanted if name != "overlay"]
     if not wanted:
-        raise UsageError(f"--formats: nothing to write; known: {', '.join(FORMATS)}")
+        raise UsageError(f"--formats: nothing to write; known: {', '.join(files)}")
     folder = default_folder(video) if out is None else Path(out)
-    return Outputs(folder, {name: folder / FORMATS[name] for name in wanted}, tuple(dict.fromkeys(exports)))
+    return Outputs(folder, {name: folder / files[name] for name in wanted}, tuple(dict.fromkeys(exports)))
 
 
 def default_folder(video: str) -> Path:
