@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 from jsonargparse import ArgumentParser
 
-from pose.config import DEVICES, check_options, option
+from pose.config import DEVICES, option
 from pose.errors import UsageError
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
 from pose_apps.support.status import Status
+from pose_apps.support.world import WorldConfig, steps_of, world_line
 
 if TYPE_CHECKING:
     from pose.sequences import Sequence2D, Sequence3D
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LiftConfig:
+class LiftConfig(WorldConfig):
     """How `pose-lift` lifts. Raises UsageError for a value that is not allowed."""
 
     out: str | None = option(None, "the .npz file for the answer; a folder when there are several inputs")
@@ -30,12 +32,13 @@ class LiftConfig:
     image_size: str | None = option(None, "width x height px, for JSON keypoints that do not say, such as 1920x1080")
     repair: bool = option(True, "undo left/right swaps and drop outliers first")
     constant_bones: bool = option(True, "one body for each person (offline): bones keep their length")
+    world: bool = option(False, "for a fixed camera: put everybody of a file into one world; docs/world.md")
     device: str = option("auto", "where the network runs; auto: cuda where there is one", choices=DEVICES)
     overwrite: bool = option(False, "replace answers that are there already")
     quiet: bool = option(False, "print nothing but errors")
 
     def __post_init__(self) -> None:
-        check_options(self)
+        WorldConfig.__post_init__(self)
 
 
 @run_command
@@ -79,10 +82,49 @@ def lift(inputs: list[Path], config: LiftConfig, say: Callable[[str], None] = pr
         from pose.refine import refine
 
         answers = [refine(answer, seen) for answer, seen in zip(answers, sequences, strict=True)]
-    for target, answer in zip(targets, answers, strict=True):
-        write_answer(target, answer)
-        if not config.quiet:
-            say(f"{target}: {len(answer)} frames")
+    shown = say if not config.quiet else lambda text: None
+    for at, one in zip(np.cumsum([0, *map(len, people)]).tolist(), people, strict=False):
+        part = slice(at, at + len(one))
+        placed = _into_world(list(one), answers[part], sequences[part], config, shown) if config.world else {}
+        for person, target, answer in zip(one, targets[part], answers[part], strict=True):
+            write_answer(target, answer, placed.get(person))
+            shown(f"{target}: {len(answer)} frames")
+
+
+def _into_world(
+    ids: list[int],
+    answers: "list[Sequence3D]",
+    seen: "list[Sequence2D]",
+    config: LiftConfig,
+    say: Callable[[str], None],
+) -> "dict[int, dict[str, Array]]":
+    """What is written of each person of one input in their common world."""
+    import json
+
+    from pose.files import WorldInfo
+    from pose.files.npz import world_arrays
+    from pose.world.clean import clean
+    from pose.world.person import person_of
+
+    persons = {number: person_of(answer, one) for number, answer, one in zip(ids, answers, seen, strict=True)}
+    world, people = clean(persons, steps=steps_of(config, bones=config.constant_bones))
+    info = WorldInfo(world, {number: (one.height, one.height_sigma) for number, one in people.items()})
+    say(world_line(info))
+    text = np.array(json.dumps(info.to_dict(), allow_nan=False))
+    return {
+        number: {
+            "joints3d": one.joints.astype(np.float32),
+            "root": one.root.astype(np.float32),
+            "world": one.placed.astype(np.float32),
+            "contacts": one.contacts.astype(np.float32),
+            "root_sigma": one.root_sigma.astype(np.float32),
+            "moved": one.moved.astype(np.float32),
+            "filled": one.filled,
+            **world_arrays(world),
+            "world_info": text,
+        }
+        for number, one in people.items()
+    }
 
 
 def _read(path: Path, config: LiftConfig) -> "dict[int, Sequence2D]":
@@ -129,8 +171,8 @@ def plan_targets(inputs: list[Path], people: list[list[int]], config: LiftConfig
     return targets
 
 
-def write_answer(path: Path, answer: "Sequence3D") -> None:
-    """Raises PoseError when the folder cannot take it."""
+def write_answer(path: Path, answer: "Sequence3D", placed: "dict[str, Array] | None" = None) -> None:
+    """placed: more arrays, and others in place of the answer's. Raises PoseError when the folder cannot take it."""
     from pose.system.archives import write_arrays
     from pose.system.whole_file import file_errors
 
@@ -142,4 +184,4 @@ def write_answer(path: Path, answer: "Sequence3D") -> None:
         "sigma": answer.sigma,
         "timestamps": answer.times,
     }
-    write_arrays(path, arrays)
+    write_arrays(path, arrays | (placed or {}))

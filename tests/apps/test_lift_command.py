@@ -11,6 +11,7 @@ import pytest
 from pose_apps.lift import main
 
 from pose.camera import project
+from pose.files import load_poses
 from pose.skeletons import SKELETONS
 
 FRAMES = 20
@@ -190,3 +191,38 @@ def test_bad_call_is_one_line(arguments, status, words, desk, tiny_lifter, capsy
     assert line.count("\n") == 1
     assert words in line
     assert sorted(os.listdir()) == before
+
+
+def test_a_world_on_request(desk, capsys):
+    """A standing figure before a camera that looks down, at a height that is known."""
+    c, s = np.cos(np.radians(15)), np.sin(np.radians(15))
+    tilt = np.array([[1, 0, 0], [0, c, -s], [0, s, c]])
+    camera = np.array([[800.0, 0, 320], [0, 800, 240], [0, 0, 1]])
+    pixels = project(standing_body() @ tilt.T + np.array([0.3, 0.0, 4.0]), camera).astype(np.float32)
+    arrays = keypoints("h36m17", keypoints=np.tile(pixels, (FRAMES, 1, 1)), intrinsics=camera)
+    np.savez("in.npz", **arrays)
+    assert main(["in.npz", "--out", "out.npz", "--world", "--pitch", "-15", "--height", "1.8"]) == 0
+    table = load_poses("out.npz")
+    assert table.world_info.world.found_by == "given"
+    assert table.world_info.heights == {1: (1.8, 0.0)}
+    feet = table.placed.joints[:, [3, 6], 1]
+    assert np.abs(feet - 0.08).max() < 0.1
+    world = table.world_info.world
+    placed = world.place(table.root[:, None] + table.joints3d)
+    np.testing.assert_allclose(placed, table.placed.joints, atol=1e-3)
+    assert capsys.readouterr().out.startswith("world: gravity as given; the camera is")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--pitch", "3"], "pitch: means nothing without the world; give --world"),
+        (["--world", "--height", "tall"], "height: expected metres, such as 1.82 or 1:1.82,2:1.65, got 'tall'"),
+        (["--world", "--height", "182"], "height: 182 m is out of range; allowed: 0.4 to 2.75"),
+        (["--world", "--height", "1:1.8,1:1.7"], "height: '1:1.8,1:1.7' says it twice for 1"),
+    ],
+)
+def test_what_is_said_wrong_of_the_world_is_one_line(options, words, desk, tiny_lifter, capsys):
+    np.savez("in.npz", **keypoints())
+    assert main(["in.npz", "--lifter", str(tiny_lifter), *options]) == 2
+    assert capsys.readouterr().err == f"error: {words}\n"

@@ -37,7 +37,7 @@ class WorldConfig:
         if not self.world:
             for name in ("pitch", "roll", "height"):
                 if getattr(self, name) is not None:
-                    raise UsageError(f"{name}: means nothing without the world; leave out --no-world")
+                    raise UsageError(f"{name}: means nothing without the world; give --world")
 
 
 def read_heights(text: str | None) -> dict[int | None, float]:
