@@ -152,7 +152,7 @@ class People:
 
     index, time: of the frame. ids: (P,) int64, stable over time. boxes: (P, 4) xyxy px. box_scores: (P,).
     keypoints: (P, J, 2) px. scores: (P, J). J is the estimator's skeleton. unfollowed: how many more the detector is
-    sure to have seen, if it looked.
+    sure to have seen, if it looked. cut: whether another scene begins here (a hard cut): nobody's id is from before.
     """
 
     index: int
@@ -163,6 +163,7 @@ class People:
     keypoints: F32
     scores: F32
     unfollowed: int = 0
+    cut: bool = False
 
     def __post_init__(self) -> None:
         n, j = self.scores.shape

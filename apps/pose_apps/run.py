@@ -25,7 +25,7 @@ from pose_apps.support.options import add_config_option, add_options, config_fir
 from pose_apps.support.outputs import USUAL, Outputs, plan_outputs
 from pose_apps.support.status import Status
 from pose_apps.support.summary import Tally, counted, report, report_stills, say
-from pose_apps.support.world import WorldConfig, steps_of, world_line
+from pose_apps.support.world import WorldConfig, joins_line, steps_of, world_line
 
 if TYPE_CHECKING:
     from pose.cache import Cache, Found
@@ -285,10 +285,11 @@ def _into_world(
     from pose.world.run import PlacedRun
 
     steps = steps_of(config, bones=pipeline.config.constant_bones)
-    run = PlacedRun(spool, pipeline.skeleton, info.camera, steps)
-    world = WorldInfo(run.world, run.heights)
+    run = PlacedRun(spool, pipeline.skeleton, info.camera, steps, join=config.join_tracks)
+    world = WorldInfo(run.world, run.heights, tuple(sorted(run.joined.items())), tuple(sorted(run.dropped)))
     if run.people:
-        tally.world = world_line(world, run.filled)
+        tally.world = [world_line(world, run.filled), joins_line(run.joined, run.dropped)]
+    tally.ids = set(run.people)
     return run, replace(info, world=world)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from pose.skeletons import H36M17
 from pose.types import FrameResult, People, Poses3D
 
-_FRAME = np.dtype([("index", "<i8"), ("time", "<f8"), ("people", "<i8"), ("unfollowed", "<i8")])
+_FRAME = np.dtype([("index", "<i8"), ("time", "<f8"), ("people", "<i8"), ("unfollowed", "<i8"), ("cut", "?")])
 _COUNT = np.dtype("<i8")
 MOST_PEOPLE = 100_000  # in a frame; more is no frame
 
@@ -31,7 +31,7 @@ class PeopleRecords:
         )
 
     def to_bytes(self, people: People) -> bytes:
-        head = np.array([(people.index, people.time, len(people), people.unfollowed)], _FRAME)
+        head = np.array([(people.index, people.time, len(people), people.unfollowed, people.cut)], _FRAME)
         return head.tobytes() + _rows(people, len(people), self.row)
 
     def read(self, file: IO[bytes]) -> People:
@@ -43,6 +43,7 @@ class PeopleRecords:
             time=float(head["time"]),
             **{name: rows[name].copy() for name in _names(self.row)},
             unfollowed=int(head["unfollowed"]),
+            cut=bool(head["cut"]),
         )
 
 

@@ -33,12 +33,14 @@ class WorldInfo:
     """The world of a run, and what is known of its people.
 
     world: where the floor is. heights: by id, a person's height and its standard deviation, m; 0 where the height was
-    given. joined: (id, the id it became) of tracks that turned out to be one person's.
+    given. joined: (id, the id it became) of tracks that turned out to be one person's. dropped: ids of tracks of a
+    moment, which showed nobody.
     """
 
     world: World
     heights: Mapping[int, tuple[float, float]] = field(default_factory=dict)
     joined: tuple[tuple[int, int], ...] = ()
+    dropped: tuple[int, ...] = ()
 
     def to_dict(self) -> dict[str, Json]:
         """Plain values; a number that is not known is None."""
@@ -55,6 +57,7 @@ class WorldInfo:
                 for person, (height, sigma) in self.heights.items()
             ],
             "joined": [list(pair) for pair in self.joined],
+            "dropped": list(self.dropped),
         }
 
     @classmethod
@@ -76,7 +79,8 @@ class WorldInfo:
             for one in items(member(said, "people"))
         }
         pairs = ([int(number(person)) for person in items(pair)] for pair in items(member(said, "joined")))
-        return cls(world, people, tuple((one, other) for one, other in pairs))
+        dropped = tuple(int(number(person)) for person in items(member(said, "dropped")))
+        return cls(world, people, tuple((one, other) for one, other in pairs), dropped)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

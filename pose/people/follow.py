@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from pose.networks import crops
 from pose.people.arrivals import Arrivals
+from pose.people.cuts import Cuts
 from pose.people.evidence import Evidence, Past, pairs
 from pose.people.hiding import Hiding, shifted
 from pose.people.identities import NOT_SEEN_BEFORE, Identities
@@ -78,6 +79,7 @@ class PeopleTracker:
         self._renews = False
         self._next_look = -np.inf
         self._arrivals = Arrivals()
+        self._cuts = Cuts()
         self._shown = np.zeros((0, 4), np.float32)  # the boxes of the people of the frame before
         self._last_loss = -np.inf
         self._time = -np.inf
@@ -85,7 +87,10 @@ class PeopleTracker:
 
     def step(self, image: U8, index: int, time: float) -> People:
         """The people of the next frame, oldest id first. time: s, increasing."""
-        if time - self._time > self._memory:  # the stream was away: whoever is there now is somebody new
+        cut = self._cuts.found(image)
+        if cut:
+            self._forget()
+        elif time - self._time > self._memory:  # the stream was away: whoever is there now is somebody new
             self._tracks = []
         self._time = time
         followed = len(self._tracks)
@@ -103,13 +108,21 @@ class PeopleTracker:
             self._last_loss = time
         if boxes is not None:
             seen = seen.join(self._newcomers(image, seen, boxes))
-        people = self._finish(seen, boxes, image, index, time)
+        people = replace(self._finish(seen, boxes, image, index, time), cut=cut)
         if look:
             searching = time - self._last_loss < self._memory
             self._next_look = time if searching else time + self._detect_every
         if any(track.occluders for track in self._tracks):
             self._next_look = min(self._next_look, time + TOUCHING_LOOK)
         return people
+
+    def _forget(self) -> None:
+        """Another scene: nobody is who they were."""
+        self._identities.forget()
+        self._occlusions = Occlusions(self._evidence)
+        self._tracks, self._arrivals = [], Arrivals()
+        self._shown = np.zeros((0, 4), np.float32)
+        self._next_look = self._last_loss = -np.inf
 
     def _is_due(self, image: U8, time: float) -> bool:
         """Whether to look for people: nobody is followed, or it is time and somebody may have come in."""

@@ -54,7 +54,8 @@ class Identities:
         self._choice = TRACKERS[tracker]
         self._memory = memory
         self._tracker: BoxTracker | None = None
-        self._poses = None if skeleton is None else PoseMemory(skeleton)
+        self._skeleton = skeleton
+        self._poses = self._fresh_poses()
         self._waiting: deque[_Sighting] = deque()  # what the tracker has not been told yet
         self._last_seen = -np.inf
         self._id_of: dict[int, int] = {}  # the tracker's id -> ours
@@ -84,6 +85,17 @@ class Identities:
         if len(ids):
             self._last_seen = time
         return ids
+
+    def _fresh_poses(self) -> PoseMemory | None:
+        return None if self._skeleton is None else PoseMemory(self._skeleton)
+
+    def forget(self) -> None:
+        """Everybody is away for good: whoever is seen from now on is somebody new."""
+        self._tracker = None
+        self._poses = self._fresh_poses()
+        self._waiting.clear()
+        self._id_of.clear()
+        self._last_seen = -np.inf
 
     def exchange(self, one: int, other: int) -> None:
         """Two people were taken for each other: from now on each has the other's id, also when found again."""

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from pose.people.cuts import Cuts
 from pose.people.identities import NOT_SEEN_BEFORE, SURE_SCORE, Identities
 from pose.people.unfollowed import count_unfollowed
 from pose.stages import LONGEST_GAP_SECONDS, OnePass
@@ -28,12 +29,16 @@ class OnePassPeople:
         self._network = network
         self._identities = Identities(tracker, memory=memory, skeleton=network.skeleton)
         self._max_people = max_people
+        self._cuts = Cuts()
         self._times = times or StageTimes()
 
     def step(self, image: U8, index: int, time: float) -> People:
         """The people of the next frame, oldest id first. time: s, increasing."""
         with self._times.measure("people and keypoints"):
             boxes, keypoints = self._network.find([image])[0]
+        cut = self._cuts.found(image)
+        if cut:
+            self._identities.forget()
         nobody = np.full(len(boxes), NOT_SEEN_BEFORE, np.int64)
         sure = np.maximum(boxes.scores, SURE_SCORE)  # the network's own threshold has said who counts
         poses = np.concatenate([keypoints.xy, keypoints.scores[..., None]], axis=-1)
@@ -49,4 +54,5 @@ class OnePassPeople:
             keypoints=keypoints.xy[rows],
             scores=keypoints.scores[rows],
             unfollowed=count_unfollowed(boxes, boxes.xyxy[rows]),
+            cut=cut,
         )

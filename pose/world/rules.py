@@ -120,6 +120,24 @@ class SizeRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JoinRules:
+    """longest: s between two tracks of one person. across, along: m that the second may begin from where the first
+    would be, across the view and in its direction, and speed: m/s that either grows by. size: share by which bones may
+    differ. pose: m, in the mean over joints, and turning: m/s that it grows by. fleeting: s; a track that is shorter,
+    and does not touch the ends of its scene, shows nobody.
+    """
+
+    longest: float = 3.0
+    across: float = 0.3
+    along: float = 0.6
+    speed: float = 0.5
+    size: float = 0.1
+    pose: float = 0.15
+    turning: float = 0.15
+    fleeting: float = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """All of them."""
 
@@ -131,6 +149,7 @@ class Rules:
     contacts: ContactRules = field(default_factory=ContactRules)
     feet: FootRules = field(default_factory=FootRules)
     size: SizeRules = field(default_factory=SizeRules)
+    joins: JoinRules = field(default_factory=JoinRules)
 
 
 RULES = Rules()

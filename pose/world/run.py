@@ -13,6 +13,7 @@ from pose.camera import Camera, normalize_pixels
 from pose.skeletons import Skeleton, to_h36m17
 from pose.types import F32, FrameResult, People, Placed, Poses3D
 from pose.world.clean import Cleaned, Steps, clean
+from pose.world.join import find_joins
 from pose.world.person import Person
 from pose.world.rules import RULES, Rules
 
@@ -24,7 +25,9 @@ class PlacedRun:
     """The results of a run in their world. Iterate over it as often as wanted.
 
     results: can be iterated twice or more, like a spool or a list; frames in order. skeleton: of their keypoints.
-    world: where the floor is. people: by id, what the steps made of them. heights: by id, m, with its sigma.
+    join: tracks of one person become one, and tracks of a moment go. joined: by the id that a track had, the one that
+    it became. dropped: ids that are gone. world: where the floor is. people: by id, what the steps made of them.
+    heights: by id, m, with its sigma.
     """
 
     def __init__(
@@ -34,9 +37,15 @@ class PlacedRun:
         camera: Camera,
         steps: Steps | None = None,
         rules: Rules = RULES,
+        join: bool = True,
     ) -> None:
         self._results = results
-        persons, self._boxes, frames = _people(results, skeleton, camera)
+        persons, self._boxes, frames, cuts = _people(results, skeleton, camera)
+        self.joined: dict[int, int] = {}
+        self.dropped: set[int] = set()
+        if join and len(frames):
+            self.joined, self.dropped = find_joins(persons, [float(frames[0]), *cuts], float(frames[-1]), rules.joins)
+            persons, self._boxes = _joined(persons, self._boxes, self.joined, self.dropped)
         self.world, self.people = clean(persons, frames, steps, rules)
 
     @property
@@ -51,7 +60,19 @@ class PlacedRun:
     def __iter__(self) -> Iterator[FrameResult]:
         at = dict.fromkeys(self.people, 0)
         for result in self._results:
-            yield self._placed(result, at)
+            yield self._placed(self._renamed(result), at)
+
+    def _renamed(self, result: FrameResult) -> FrameResult:
+        """With the ids of joined tracks, and without those that are gone."""
+        ids = result.people.ids.tolist()
+        if not (self.dropped or self.joined) or not {*ids} & (self.dropped | self.joined.keys()):
+            return result
+        rows = [row for row, number in enumerate(ids) if number not in self.dropped]
+        people, poses = result.people, result.poses
+        named = np.array([self.joined.get(ids[row], ids[row]) for row in rows], np.int64)
+        parts = {name: getattr(people, name)[rows] for name in ("boxes", "box_scores", "keypoints", "scores")}
+        kept = Poses3D(poses.joints[rows], poses.root[rows], poses.sigma[rows], poses.exchanged[rows])
+        return FrameResult(replace(people, ids=named, **parts), kept)
 
     def _placed(self, result: FrameResult, at: dict[int, int]) -> FrameResult:
         """at: by id, the next row of the person; goes on."""
@@ -91,6 +112,27 @@ class PlacedRun:
         return np.array([np.interp(time, times, boxes[:, side]) for side in range(4)], np.float32)
 
 
+def _joined(
+    persons: dict[int, Person], boxes: dict[int, tuple[F64, F32]], joined: dict[int, int], dropped: set[int]
+) -> tuple[dict[int, Person], dict[int, tuple[F64, F32]]]:
+    """Everybody and their boxes, with tracks of one person in one."""
+    parts: dict[int, list[int]] = {}
+    for number in persons:
+        if number not in dropped:
+            parts.setdefault(joined.get(number, number), []).append(number)
+    people, places = {}, {}
+    for number, tracks in parts.items():
+        tracks.sort(key=lambda track: persons[track].times[0])
+        people[number] = Person(
+            *(np.concatenate([getattr(persons[track], name) for track in tracks]) for name in Person.__slots__)
+        )
+        places[number] = (
+            np.concatenate([boxes[track][0] for track in tracks]),
+            np.concatenate([boxes[track][1] for track in tracks]),
+        )
+    return people, places
+
+
 def _with(people: People, ids: list[int], boxes: list[F32]) -> People:
     """Some people more, of whom nothing is seen."""
     if not ids:
@@ -108,12 +150,14 @@ def _with(people: People, ids: list[int], boxes: list[F32]) -> People:
 
 def _people(
     results: Iterable[FrameResult], skeleton: Skeleton, camera: Camera
-) -> tuple[dict[int, Person], dict[int, tuple[F64, F32]], F64]:
-    """Everybody by id, their boxes with times, and the times of all frames."""
+) -> tuple[dict[int, Person], dict[int, tuple[F64, F32]], F64, list[float]]:
+    """Everybody by id, their boxes with times, the times of all frames, and of those that begin another scene."""
     found: dict[int, list[tuple[float, FrameResult, int]]] = {}
-    frames = []
+    frames, cuts = [], []
     for result in results:
         frames.append(result.time)
+        if result.people.cut:
+            cuts.append(result.time)
         for row, number in enumerate(result.people.ids.tolist()):
             found.setdefault(number, []).append((result.time, result, row))
     persons, boxes = {}, {}
@@ -137,4 +181,4 @@ def _people(
         rays = np.where(seen[..., None] > 0, normalize_pixels(pixels, camera.matrix), 0.0)
         persons[number] = Person(joints, root, sigma, times, rays, seen.astype(np.float64))
         boxes[number] = times, np.array([result.people.boxes[row] for _, result, row in rows])
-    return persons, boxes, np.array(frames)
+    return persons, boxes, np.array(frames), cuts

@@ -15,7 +15,7 @@ from pose.types import Placed
 from pose.world.frame import World, rotation_of, up_of
 
 WORLD = World(rotation_of(up_of(-12, 3)), -1.4, "feet", 2.5)
-HERE = replace(run_info(), world=WorldInfo(WORLD, {7: (1.75, 0.09), 8: (1.82, 0.0)}, ((9, 7),)))
+HERE = replace(run_info(), world=WorldInfo(WORLD, {7: (1.75, 0.09), 8: (1.82, 0.0)}, ((9, 7),), (4, 12)))
 
 
 def placed_result(rng, index, people):
@@ -52,6 +52,7 @@ def test_npz_comes_back(tmp_path, results):
     assert (info.world.floor, info.world.found_by, info.world.sigma_degrees) == (-1.4, "feet", 2.5)
     assert info.heights == HERE.world.heights
     assert info.joined == ((9, 7),)
+    assert info.dropped == (4, 12)
 
 
 def test_json_fits_its_schema_and_says_the_same(tmp_path, results):

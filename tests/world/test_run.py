@@ -1,5 +1,7 @@
 """A whole run: results in, the same people in the same frames out, and those between."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from walker import ANKLES, LENS, SIZE, filmed, standing, walking
@@ -90,3 +92,23 @@ def test_an_empty_run():
     run = PlacedRun(results, H36M17, CAMERA)
     assert run.world.found_by == "unknown"
     assert [len(result.people) for result in run] == [0] * 30
+
+
+def test_broken_tracks_become_one_person_unless_unwanted():
+    walk = filmed(walking(4.0), turn=90, distance=6)[:2]
+    results = results_of({1: (*walk, {*range(50)}), 2: (*walk, {60, 61}), 4: (*walk, {*range(70, 120)})})
+    run = PlacedRun(results, H36M17, CAMERA)
+    assert (run.joined, run.dropped) == ({4: 1}, {2})
+    again = list(run)
+    assert {number for result in again for number in result.people.ids.tolist()} == {1}
+    assert [len(result.people) for result in (again[20], again[60], again[100])] == [1, 0, 1]
+    apart = PlacedRun(results, H36M17, CAMERA, join=False)
+    assert sorted(apart.people) == [1, 2, 4]
+    assert {number for result in apart for number in result.people.ids.tolist()} == {1, 2, 4}
+
+
+def test_a_cut_keeps_people_apart():
+    walk = filmed(walking(4.0), turn=90, distance=6)[:2]
+    results = results_of({1: (*walk, {*range(50)}), 4: (*walk, {*range(51, 120)})})
+    results[51] = replace(results[51], people=replace(results[51].people, cut=True))
+    assert PlacedRun(results, H36M17, CAMERA).joined == {}

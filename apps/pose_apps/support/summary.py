@@ -36,7 +36,7 @@ class Tally:
     unfollowed: int = 0
     joints: int = 0
     guessed: int = 0
-    world: str = ""
+    world: list[str] = field(default_factory=list)
 
     def add(self, result: "FrameResult", skeleton: "Skeleton") -> None:
         from pose.skeletons import to_h36m17
@@ -77,8 +77,8 @@ def report(
         say(line)
     if known != "nothing":
         say(FROM_CACHE[known])
-    if tally.world:
-        say(tally.world)
+    for line in filter(None, tally.world):
+        say(line)
     camera = pipeline.camera(source.info.size)
     if tally.ids and not camera.known:
         fov = camera.fov_degrees

@@ -29,6 +29,9 @@ class WorldConfig:
     height: str | None = option(None, "how tall people are, m: 1.82 for everybody, or by id: 1:1.82,2:1.65")
     smooth: bool = option(True, "smooth the motion, without delay")
     fill_gaps: bool = option(True, "fill gaps of up to half a second, and mark them")
+    join_tracks: bool = option(
+        True, "join tracks of one person where place, pose and size agree, and drop those of a moment"
+    )
     foot_lock: bool = option(True, "hold feet that stand in one place")
 
     def __post_init__(self) -> None:
@@ -74,6 +77,16 @@ def steps_of(config: WorldConfig, bones: bool = True) -> "Steps":
         up=up,
         heights=read_heights(config.height),
     )
+
+
+def joins_line(joined: dict[int, int], dropped: set[int]) -> str:
+    """Which tracks were joined and which are gone, for people; empty where none."""
+    parts = [f"{old} is {new}" for old, new in sorted(joined.items())]
+    text = f"joined tracks: {', '.join(parts)}" if parts else ""
+    if dropped:
+        gone = ", ".join(map(str, sorted(dropped)))
+        text += f"{'; ' if text else ''}dropped tracks of a moment: {gone}"
+    return f"{text} (--no-join-tracks keeps them)" if text else ""
 
 
 def world_line(info: "WorldInfo", filled: int = 0) -> str:
