@@ -23,7 +23,7 @@ MOST_CONNECTIONS = 64  # with those that have not said what they want, or are be
 WAITING_FRAMES = 4  # of a client that reads slowly,
 SYSTEM_BYTES = 1 << 16  # beside what the system holds for it
 HANDSHAKE_SECONDS = 5.0
-GOODBYE_SECONDS = 1.0
+GOODBYE_SECONDS = 0.5
 TROUBLE_SECONDS = 2.0  # for which a connection that could not be taken counts as trouble
 NO_ROOM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 # Programs send no Origin. A page of another site must not read poses behind the user's back; one of this computer may.
@@ -172,7 +172,7 @@ class WebSocketSink:
         for mailbox in list(self._clients.values()):
             mailbox.close()
         self._call(self._ended.set)
-        self._thread.join(4 * GOODBYE_SECONDS)
+        self._thread.join(5 * GOODBYE_SECONDS)
 
     def close(self) -> None:
         self._subscriber.close()

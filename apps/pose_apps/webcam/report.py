@@ -120,7 +120,10 @@ class Watch:
     def look(self) -> None:
         """Note memory and troubles of this moment."""
         self._seconds = time.monotonic() - self._begun
-        memory = memory_mib()
+        try:
+            memory = memory_mib()
+        except OSError:  # no descriptor left to ask the system with
+            memory = self._highest
         if self._seconds < SETTLED_SECONDS or not self._settled:
             self._settled = self._highest = memory
         self._highest = max(self._highest, memory)

@@ -1,0 +1,126 @@
+"""The live program as a whole, in processes of its own, under what cameras, disks, systems and clients do to it."""
+
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+
+import pytest
+from mjpeg_camera import Shot, mjpeg_camera
+from test_live_mjpeg import endless
+from test_recording_survives import read_by_opencv, recording_process, small_disk, video_times  # noqa: F401
+from websockets.sync.client import connect
+
+from benchmarks.live_soak import measure
+from pose.files import load_poses
+from pose.live.recording import finish_interrupted
+
+pytestmark = pytest.mark.slow
+
+COMMAND = [
+    sys.executable,
+    "-c",
+    "import sys; from pose_apps.webcam.command import main; sys.exit(main())",
+    "--headless",
+]
+
+
+@pytest.fixture(autouse=True)
+def at_hand(weights_dir, monkeypatch) -> None:
+    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+
+
+def test_a_camera_that_stalls_changes_its_size_and_hangs_up_beside_two_clients(videos):
+    """A short one of the benchmark, whose figures docs/live.md quotes: memory is settled after a minute."""
+    result = measure(videos / "dance.mp4", 80.0, 6.0)
+    assert result["holds"], result
+    assert result["size_changes"] >= 3
+
+
+def test_a_disk_that_fills_under_the_program(small_disk, videos):  # noqa: F811
+    disk = small_disk(1_200_000)
+    words = [
+        *COMMAND,
+        "--source",
+        str(videos / "dance.mp4"),
+        "--loop",
+        "--record",
+        "--out",
+        str(disk),
+        "--seconds",
+        "60",
+    ]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=180, check=False)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("error: the recording ended early: ")
+    assert "no space left on device" in done.stderr.lower()
+    (folder,) = disk.iterdir()
+    poses = load_poses(folder / "poses.npz")
+    assert len(json.loads((folder / "poses.json").read_text())["frames"]) == len(poses) > 10
+    assert read_by_opencv(folder / "video.mp4") == len(video_times(folder / "video.mp4")) > 10
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_killed_at_any_moment(tmp_path, seed):
+    """What was said to be written a second before is there afterwards, in all three files."""
+    written = 0
+    with recording_process(tmp_path) as process:
+        end = time.monotonic() + random.Random(seed).uniform(1, 5)
+        for line in process.stdout:
+            written = int(line)
+            if time.monotonic() > end and written:
+                break
+        process.kill()
+    finish_interrupted(tmp_path)
+    (folder,) = tmp_path.iterdir()
+    assert sorted(path.name for path in folder.iterdir()) == ["poses.json", "poses.npz", "video.mp4"] or written < 50
+    assert len(load_poses(folder / "poses.npz")) >= written
+    assert len(json.loads((folder / "poses.json").read_text())["frames"]) >= written
+    if written >= 50:
+        assert len(video_times(folder / "video.mp4")) >= written - 50
+
+
+def test_ctrl_c_beside_clients_that_never_read_and_descriptors_that_run_out():
+    """With 64 descriptors, 60 idle connections, 8 clients that take nothing, and one that reads everything."""
+    with mjpeg_camera(endless) as camera, ExitStack() as stack:
+        words = ["bash", "-c", 'ulimit -n 64; exec "$@"', "-", *COMMAND, "--ws", "0", "--source", camera.address]
+        pipe = subprocess.PIPE
+        process = stack.enter_context(subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True))
+        stack.callback(process.kill)
+        address = process.stdout.readline().split()[-1]
+        port = int(address.rpartition(":")[2])
+        reader = stack.enter_context(connect(address))
+        assert json.loads(reader.recv(timeout=60))["format"] == "pose-live"
+        silent = [stack.enter_context(connect(address, max_queue=1, close_timeout=0.1)) for _ in range(8)]
+        idle = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(60)]
+        before = json.loads(reader.recv(timeout=10))["frame"]
+        time.sleep(8)  # the idle ones are let go meanwhile
+        assert all(connection.recv(1) == b"" for connection in idle[:5])
+        with connect(address, open_timeout=10) as late:
+            assert json.loads(late.recv(timeout=10))["frame"] > before
+        assert len(silent) == 8
+        begun = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+        busy = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+        assert time.monotonic() - begun < 3 * busy
+        assert process.returncode == 130
+        assert "Traceback" not in said
+
+
+def test_a_stream_that_sends_nothing_for_longer_than_it_may_is_taken_up_again():
+    def stalls(connection):
+        for number in range(10_000):
+            yield Shot(number % 250, 12.0 if (connection, number) == (0, 40) else 0.05)
+
+    with mjpeg_camera(stalls) as camera:
+        words = [*COMMAND, "--source", camera.address, "--seconds", "20"]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=90, check=False)
+    assert camera.connections == 2
+    assert "no answer within 10 s" in done.stderr
+    assert f"note: {camera.address} is back" in done.stderr
