@@ -10,6 +10,7 @@ of time, memory, and pictures that are missing without being counted. docs/live.
 import argparse
 import json
 import multiprocessing
+import select
 import socket
 import subprocess
 import sys
@@ -76,6 +77,8 @@ def camera(clip: Path, rate: float, answers: Connection) -> None:
             try:
                 for data, wait in shots():
                     time.sleep(wait)
+                    if select.select([self.connection], [], [], 0)[0]:
+                        return  # the other side hung up, as it does when nothing comes for long
                     head = f"--frame\r\nContent-Type: image/jpeg\r\nContent-Length: {len(data)}\r\n\r\n"
                     moment = time.time()
                     self.wfile.write(head.encode() + data + b"\r\n")

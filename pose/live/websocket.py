@@ -45,7 +45,8 @@ class WebSocketSink:
             raise PoseError("--ws needs websockets: pip install 'pose-run[webcam]'") from error
         self._clients: dict[Any, Mailbox[list[str]]] = {}
         self._connections: set[Any] = set()
-        self._lost = 0  # by clients that are gone
+        self._lost = 0  # by clients that are gone, and by all of them where this sink itself was too slow
+        self._missed = 0  # by this sink, so far
         self._short_of_room = -TROUBLE_SECONDS  # when it last was
         self._events = asyncio.new_event_loop()
         self._events.set_exception_handler(self._note)
@@ -60,7 +61,9 @@ class WebSocketSink:
         self.port: int = self._server.sockets[0].getsockname()[1]
         self._thread = threading.Thread(target=self._run, name="websocket", daemon=True)
         self._thread.start()
+        self._made = threading.Event()
         self._subscriber = Subscriber(loop, self._send, after=self._hang_up)
+        self._made.set()
 
     @property
     def problem(self) -> str | None:
@@ -68,7 +71,7 @@ class WebSocketSink:
 
     @property
     def lost(self) -> int:
-        return self._subscriber.dropped + self._lost + sum(box.dropped for box in list(self._clients.values()))
+        return self._lost + sum(box.dropped for box in list(self._clients.values()))
 
     @property
     def trouble(self) -> str:
@@ -132,8 +135,11 @@ class WebSocketSink:
             self._short_of_room = monotonic()
 
     def _send(self, live: LiveResult) -> None:
-        texts = messages(live)
-        for mailbox in list(self._clients.values()):
+        self._made.wait()  # a loop that runs already may be quicker than the line that made the subscriber
+        texts, clients = messages(live), list(self._clients.values())
+        missed, self._missed = self._missed, self._subscriber.dropped
+        self._lost += (self._missed - missed) * len(clients)
+        for mailbox in clients:
             mailbox.put(texts)
 
     async def _client(self, connection: Any) -> None:
