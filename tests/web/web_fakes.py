@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import aiohttp
 import cv2
@@ -17,6 +17,7 @@ from pose_fakes import seen_result
 
 from pose.camera import Camera
 from pose.config import PipelineConfig
+from pose.files import RunInfo
 from pose.skeletons import H36M17
 from pose.types import Frame, FrameResult
 from pose.web.server import WebServer
@@ -31,7 +32,7 @@ class FakePipeline:
     gate: clear it to let the networks wait.
     """
 
-    device, skeleton, models = "cpu", H36M17, ()
+    device, skeleton = "cpu", H36M17
 
     def __init__(
         self, *, people: int = 1, sigma: float = 20, fails_at: int | None = None, error: Exception | None = None
@@ -41,8 +42,9 @@ class FakePipeline:
         self.gate = threading.Event()
         self.gate.set()
 
-    def camera(self, size: tuple[int, int]) -> Camera:
-        return Camera.of(size)
+    def run_info(self, source: str, fps: float, image_size: tuple[int, int]) -> RunInfo:
+        camera = Camera.of(image_size)
+        return RunInfo(source=source, fps=fps, camera=camera, skeleton=self.skeleton, settings=asdict(self.config))
 
     def session(self, size: tuple[int, int]) -> "FakeSession":
         return FakeSession(self, size)
