@@ -14,7 +14,7 @@ from pose.video.images import SUFFIXES as PICTURES
 from pose.video.images import WILDCARDS
 
 _ENDINGS = "3gp asf avi flv gif m2ts m4v mkv mov mp4 mpeg mpg mts mxf ogv ts vob webm wmv"
-VIDEOS = frozenset(f".{name}" for name in _ENDINGS.split(" "))
+VIDEOS = frozenset("." + name for name in _ENDINGS.split(" "))
 LISTS = frozenset({".txt", ".lst"})
 RESULTS = ("poses.json", "poses.npz")  # a folder that holds one is a result, no input
 

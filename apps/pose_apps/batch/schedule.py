@@ -83,11 +83,6 @@ class Schedule:
         self._free: set[int] = set()
         self._deaths = 0
 
-    @property
-    def working(self) -> int:
-        """How many clips are being worked on."""
-        return len(self._working)
-
     def lines(self) -> Iterator[Line]:
         """Every clip's line, as soon as it is known. Raises StartError where no worker ever gets ready."""
         while self._waiting or self._working:
