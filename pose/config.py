@@ -21,7 +21,7 @@ from pose.errors import UsageError
 from pose.networks.options import StageOptions
 from pose.people.trackers import TRACKERS
 from pose.system.device import Device, Precision, driver_present, onnx_has_cuda
-from pose.types import Json
+from pose.system.json_values import Json
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -5,9 +5,8 @@ the camera frame: x right, y down, z forward. Times are seconds. A score is in [
 coordinate beside it means nothing.
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Self, TypeAlias
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +17,6 @@ I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 Flags = NDArray[np.bool_]
 Array = NDArray[np.generic]  # of a type that only the array itself knows
-Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"  # what a JSON file can hold
 
 
 def check_shape(owner: object, name: str, shape: tuple[int | None, ...]) -> None:

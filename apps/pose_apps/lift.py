@@ -3,10 +3,10 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 from jsonargparse import ArgumentParser
 
 from pose.config import DEVICES, option
@@ -83,7 +83,7 @@ def lift(inputs: list[Path], config: LiftConfig, say: Callable[[str], None] = pr
 
         answers = [refine(answer, seen) for answer, seen in zip(answers, sequences, strict=True)]
     shown = say if not config.quiet else lambda text: None
-    for at, one in zip(np.cumsum([0, *map(len, people)]).tolist(), people, strict=False):
+    for at, one in zip(accumulate(map(len, people), initial=0), people, strict=False):
         part = slice(at, at + len(one))
         placed = _into_world(list(one), answers[part], sequences[part], config, shown) if config.world else {}
         for person, target, answer in zip(one, targets[part], answers[part], strict=True):
@@ -100,6 +100,8 @@ def _into_world(
 ) -> "dict[int, dict[str, Array]]":
     """What is written of each person of one input in their common world."""
     import json
+
+    import numpy as np
 
     from pose.files import WorldInfo
     from pose.files.npz import world_arrays

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from pose.cache import Cache, Found
     from pose.files import ResultSpool, ResultWriter, RunInfo
     from pose.pipeline import Pipeline
+    from pose.system.json_values import Json
     from pose.system.times import StageTimes
-    from pose.types import FrameResult, Json
+    from pose.types import FrameResult
     from pose.video import Source
     from pose.video.planes import Planes
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pose.errors import UsageError
-from pose.types import Json
+from pose.system.json_values import Json
 from pose.weights import FetchError, Status, Store, Weight
 from pose.weights.bundle import install_bundle, write_bundle
 from pose.weights.catalogue import Download, Source, ZipMember

@@ -18,8 +18,8 @@ from pose.export.motions import Bones
 from pose.export.rotations import same_sign
 from pose.export.skeleton import LEAVES, NAMES, PARENTS, Body
 from pose.export.tracks import Recording, Track
+from pose.system.json_values import Json
 from pose.system.whole_file import whole_file
-from pose.types import Json
 from pose.view.colours import person_colour
 
 F64 = NDArray[np.float64]

@@ -15,7 +15,8 @@ from pose.files.npz import FORMAT_VERSION
 from pose.files.run_info import WorldInfo
 from pose.skeletons import H36M17, SKELETONS, Skeleton
 from pose.system.archives import open_arrays
-from pose.types import F32, I64, Array, Flags, FrameResult, Json, People, Placed, Poses3D
+from pose.system.json_values import Json
+from pose.types import F32, I64, Array, Flags, FrameResult, People, Placed, Poses3D
 
 T = TypeVar("T", bound=np.generic)
 F64 = NDArray[np.float64]

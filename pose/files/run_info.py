@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from pose.camera import Camera
 from pose.skeletons import H36M17, SKELETONS, Skeleton
-from pose.system.json_values import items, member, number, text
-from pose.types import Json
+from pose.system.json_values import Json, items, member, number, text
 from pose.world.frame import UNKNOWN, World
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Self
 
-from pose.types import Json
+from pose.system.json_values import Json
 
 INITS = ("t-fixup", "dt-fixup", "xavier", "torch")  # `pose.lifter.initialization` has them
 NORMS = ("none", "pre", "post")

@@ -64,7 +64,7 @@ class Lifter(ABC):
         """Like `forward`, of an offline network: the mean of the answers for the windows and for their mirrors."""
         answers = self.forward([*windows, *map(mirror_picture, windows)])
         plain, turned = answers[: len(windows)], answers[len(windows) :]
-        return [np.float32(0.5) * (one + mirror_outputs(other)) for one, other in zip(plain, turned, strict=True)]
+        return [mirror_mean(one, other) for one, other in zip(plain, turned, strict=True)]
 
     def lift(self, sequence: Sequence2D, lookahead: int = 0) -> Sequence3D:
         """3D for every frame of one person. lookahead: frames, for a streaming network only.
@@ -200,10 +200,13 @@ def join_outputs(lifted: "Lifted") -> F32:
     return np.concatenate([part.float().cpu().numpy() for part in parts], axis=-1)
 
 
-def mirror_outputs(joined: F32) -> F32:
-    """(..., D): what a network says of a mirrored picture, for the picture as it was; and the other way round."""
-    mirrored: F32 = joined[..., _MIRROR_ORDER] * _MIRROR_SIGNS
-    return mirrored
+def mirror_mean(plain: F32, turned: F32) -> F32:
+    """(..., D): the mean of what a network says of a picture and, turned back, of its mirror image. Of sigma the
+    geometric one: sigma is calibrated by its logarithm, which an arithmetic mean would not keep."""
+    back = turned[..., _MIRROR_ORDER] * _MIRROR_SIGNS
+    mean: F32 = np.float32(0.5) * (plain + back)
+    mean[..., 54:] = np.sqrt(plain[..., 54:] * back[..., 54:])
+    return mean
 
 
 def split_outputs(joined: F32) -> tuple[F32, F32, F32]:

@@ -1,8 +1,9 @@
 """JSON of anybody, taken apart: what is not as expected raises KeyError or TypeError."""
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
-from pose.types import Json
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"  # what a JSON file can hold
 
 
 def member(value: Json, key: str) -> Json:

@@ -11,7 +11,7 @@ from pose.evaluation import metrics
 from pose.evaluation.angles import AngleErrors
 from pose.lifter.features import Lifted, observe
 from pose.lifter.model import LifterNetwork
-from pose.lifter.predict import Blend, join_outputs, mirror_outputs, window_spans
+from pose.lifter.predict import Blend, join_outputs, mirror_mean, window_spans
 from pose.sequences import LiftBatch
 from pose.skeletons import H36M17
 from pose.types import F32
@@ -60,7 +60,7 @@ def lift_batch(network: LifterNetwork, batch: LiftBatch, lookahead: int = 0) -> 
         seen = (batch.keypoints[rows, frames], batch.scores[rows, frames], batch.times[rows, frames])
         plain = join_outputs(_run(network, batch, rows, *seen))
         turned = join_outputs(_run(network, batch, rows, *_mirrored(batch, rows, *seen)))
-        for row, answer in zip(rows, (plain + mirror_outputs(turned)) / 2, strict=True):
+        for row, answer in zip(rows, mirror_mean(plain, turned), strict=True):
             blends[row].add(start, answer)
     joined = torch.ones(*batch.valid.shape, 17 * 4 + 3)
     for row, (blend, length) in enumerate(zip(blends, lengths, strict=True)):

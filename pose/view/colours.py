@@ -8,7 +8,7 @@ three; the ten lie at least 30 apart in CIELAB, from each other and from the thr
 import functools
 
 from pose.skeletons import H36M17, Skeleton
-from pose.types import Json
+from pose.system.json_values import Json
 
 RGB = tuple[int, int, int]
 

@@ -8,7 +8,7 @@ from aiohttp import WSCloseCode, WSMsgType, web
 
 from pose.errors import PoseError
 from pose.live import LiveLoop, PushedFrames
-from pose.types import Json
+from pose.system.json_values import Json
 from pose.web import messages
 from pose.web.clock import ForeignClock
 from pose.web.feed import Feed

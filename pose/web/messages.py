@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pose.live import LiveResult, Status
 from pose.repair.sides import with_lifted_sides
 from pose.skeletons import Skeleton
-from pose.types import Json
+from pose.system.json_values import Json
 from pose.view.colours import drawing_facts, edge_side
 from pose.view.overlay import thickness
 from pose.world.upright import Upright

@@ -56,12 +56,11 @@ def test_serves_until_it_is_interrupted_and_leaves_nothing(start, tmp_path):
     address = re.search(r"open (http://127\.0\.0\.1:\d+/) in a browser", server.stdout.readline())[1]
     with urllib.request.urlopen(address, timeout=20) as answer:
         assert b"<title>pose-webcam</title>" in answer.read()
-    assert len(list(tmp_path.glob("pose-webcam-*"))) == 1
     server.send_signal(signal.SIGINT)
     _, errors = server.communicate(timeout=60)
     assert server.returncode == 130
     assert "Traceback" not in errors
-    assert list(tmp_path.glob("pose-webcam-*")) == []
+    assert list(tmp_path.iterdir()) == []  # a recording's folder is made when somebody records
 
 
 def test_token_of_the_environment_opens_the_network_and_is_not_shown(start):

@@ -71,6 +71,9 @@ def test_a_mirrored_picture_gives_the_mirrored_answer(make_lifter, make_walk):
     alone, once = (lifter.lift_many([one], mirrored=False)[0] for one in (sequence, turned))
     assert np.abs(mirror_answer(once).joints - alone.joints).max() > 1e-3
     np.testing.assert_allclose(expected.joints, (alone.joints + mirror_answer(once).joints) / 2, atol=1e-5)
+    shorter = lifter.lift_many([sequence[:60]], mirrored=False)[0], lifter.lift_many([turned[:60]], mirrored=False)[0]
+    both = np.sqrt(shorter[0].sigma * mirror_answer(shorter[1]).sigma)
+    np.testing.assert_allclose(lifter.lift(sequence[:60]).sigma, both, rtol=1e-4)
 
 
 def test_no_seam_where_windows_join(make_lifter, make_walk):

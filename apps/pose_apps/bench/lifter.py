@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pose.system.json_values import Json
 from pose.system.whole_file import write_whole
-from pose.types import Json
 from pose_apps.support.status import Status
 
 if TYPE_CHECKING:

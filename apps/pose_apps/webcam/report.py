@@ -18,8 +18,8 @@ from pose.live import LiveLoop, LiveResult
 from pose.live.result import Stream
 from pose.live.sources import Reconnecting
 from pose.live.subscriber import Subscriber
+from pose.system.json_values import Json
 from pose.system.whole_file import WholeFile, file_errors, write_whole
-from pose.types import Json
 from pose_apps.support.memory import resident_megabytes
 from pose_apps.webcam.extras import Extras
 from pose_apps.webcam.options import WebcamConfig
