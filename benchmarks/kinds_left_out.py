@@ -25,7 +25,7 @@ DANCER = "60"
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mocap", required=True, help="the files that pose-prepare wrote, separated by commas")
-    parser.add_argument("--runs", required=True, type=Path, help=f"folder of the trainings {', '.join(RUNS)}")
+    parser.add_argument("--runs", required=True, type=Path, help=f"folder of {', '.join(RUNS)}, or of some of them")
     options = parser.parse_args()
     test = MocapSource(MocapConfig(mocap=options.mocap), seed=0).clips("test")
     kinds = {
@@ -33,7 +33,7 @@ def main() -> None:
         "salsa": [clip for clip in test if clip.subject == DANCER],
         "other test people": [clip for clip in test if not is_ui_prmd(clip) and clip.subject != DANCER],
     }
-    for run in RUNS:
+    for run in (run for run in RUNS if (options.runs / run / "final.safetensors").is_file()):
         network = TorchLifter.load(str(options.runs / run / "final.safetensors")).network
         for kind, clips in kinds.items():
             for condition in ("gt", "detector"):
