@@ -46,8 +46,10 @@ def check_options(config: "DataclassInstance") -> None:
     """Hold every field made by `option` to its choices or range. Raises UsageError that names key and range."""
     for entry in fields(config):
         value, rules = getattr(config, entry.name), entry.metadata
-        if value is None and entry.default is None:
-            continue
+        if value is None:
+            if entry.default is None:
+                continue
+            raise UsageError(f"{entry.name}: needs a value")
         if rules["choices"] and value not in rules["choices"]:
             raise UsageError(f"{entry.name}: {value!r} is unknown; known: {', '.join(rules['choices'])}")
         least, most = rules["least"], rules["most"]
