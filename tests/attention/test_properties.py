@@ -226,6 +226,9 @@ def test_captured_in_one_graph_equals_eager(form: Form) -> None:
 )
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script")  # torch's own, from its compiler
 @pytest.mark.filterwarnings("ignore:.*code generation for complex:UserWarning")  # FNet's transform stays eager
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning"
+)  # of modules that torch's compiler looks into, as jsonargparse
 @pytest.mark.parametrize("form", [form for form in FORMS if not form.options], ids=str)
 def test_compiled_equals_eager(form: Form) -> None:
     check_compiled(form, "inductor")
