@@ -13,7 +13,7 @@ from pose.lifter.features import Lifted, observe
 from pose.lifter.model import LifterNetwork
 from pose.lifter.predict import Blend, join_outputs, mirror_mean, window_spans
 from pose.sequences import LiftBatch
-from pose.skeletons import H36M17
+from pose.training.batches import TensorBatch
 from pose.types import F32
 
 # The share of errors that one sigma should hold, and the share that is then counted.
@@ -54,12 +54,16 @@ def lift_batch(network: LifterNetwork, batch: LiftBatch, lookahead: int = 0) -> 
     for row, length in enumerate(lengths):
         for span in window_spans(length):
             windows.setdefault(span, []).append(row)
+    mirrored = TensorBatch.of(batch).mirrored()
+    turned_keypoints, turned_scores = mirrored.keypoints.numpy(), mirrored.scores.numpy()
     blends = [Blend(length) for length in lengths]
     for (start, stop), rows in windows.items():
         frames = slice(start, stop)
-        seen = (batch.keypoints[rows, frames], batch.scores[rows, frames], batch.times[rows, frames])
-        plain = join_outputs(_run(network, batch, rows, *seen))
-        turned = join_outputs(_run(network, batch, rows, *_mirrored(batch, rows, *seen)))
+        times = batch.times[rows, frames]
+        plain, turned = (
+            join_outputs(_run(network, batch, rows, keypoints[rows, frames], scores[rows, frames], times))
+            for keypoints, scores in ((batch.keypoints, batch.scores), (turned_keypoints, turned_scores))
+        )
         for row, answer in zip(rows, mirror_mean(plain, turned), strict=True):
             blends[row].add(start, answer)
     joined = torch.ones(*batch.valid.shape, 17 * 4 + 3)
@@ -67,16 +71,6 @@ def lift_batch(network: LifterNetwork, batch: LiftBatch, lookahead: int = 0) -> 
         joined[row, :length] = torch.from_numpy(blend.take(length))
     joints, root, sigma = joined.split([51, 3, 17], dim=-1)
     return Lifted(joints.unflatten(-1, (17, 3)), root, sigma / 1000)
-
-
-def _mirrored(
-    batch: LiftBatch, rows: list[int], keypoints: F32, scores: F32, times: NDArray[np.float64]
-) -> tuple[F32, F32, NDArray[np.float64]]:
-    """The same people turned over about the camera's axis, so that the camera stays as it is."""
-    order = list(H36M17.flip_order)
-    turned = keypoints[:, :, order]
-    turned[..., 0] = 2 * batch.intrinsics[rows, 0, 2].astype(np.float32)[:, None, None] - turned[..., 0]
-    return turned, scores[:, :, order], times
 
 
 def _lift_whole(network: LifterNetwork, batch: LiftBatch, lookahead: int) -> Lifted:
