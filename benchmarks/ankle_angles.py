@@ -8,11 +8,11 @@ The angle is that between shank and foot. It is worth something if it errs less 
 """
 
 import argparse
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from amc_trials import EVERY, amc_trials
 from numpy.typing import NDArray
 from pose_datasets import asf_amc
 from pose_datasets.mapping import asf_points
@@ -29,7 +29,6 @@ F64 = NDArray[np.float64]
 SIZE = (1000, 1000)
 DISTANCE, HEIGHT = 4.0, 1.2  # m
 VIEWS = 8  # around the person
-EVERY = 4  # of 120 frames a second
 SIDES = ("left", "right")
 NOISE = 0.01  # of the person's height in the picture: a detector's usual error
 
@@ -39,16 +38,10 @@ def trials(source: Path, subject: str) -> Iterator[tuple[F64, F64]]:
     path = source / f"{subject}.zip"
     if not path.is_file():
         return
-    with zipfile.ZipFile(path) as files:
-        skeletons = {Path(name).stem: name for name in files.namelist() if name.endswith(".asf")}
-        for name in (n for n in sorted(files.namelist()) if n.endswith(".amc")):
-            own = skeletons.get(Path(name).stem, skeletons.get(subject, ""))
-            skeleton = asf_amc.parse_asf(files.read(own).decode(), own)
-            motion = asf_amc.parse_amc(files.read(name).decode(), skeleton, name)
-            motion = {bone: values[::EVERY] for bone, values in motion.items()}
-            ends, _ = asf_amc.forward_kinematics(skeleton, motion)
-            feet = ends[:, [skeleton.names.index(f"{side[0]}foot") for side in SIDES]]
-            yield asf_points(skeleton, motion, name)[:, :17], feet
+    for name, skeleton, motion in amc_trials(path, subject):
+        ends, _ = asf_amc.forward_kinematics(skeleton, motion)
+        feet = ends[:, [skeleton.names.index(f"{side[0]}foot") for side in SIDES]]
+        yield asf_points(skeleton, motion, name)[:, :17], feet
 
 
 def seen_from(yaw: float, points: F64, centre: F64) -> F64:

@@ -11,11 +11,11 @@ joints. --table writes the pairs for `poseaudit paired`.
 
 import argparse
 import csv
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from amc_trials import amc_trials
 from numpy.typing import NDArray
 from pose_datasets import asf_amc
 from pose_datasets.mapping import asf_points
@@ -41,24 +41,17 @@ LIMBS = {
     "left_shoulder": "left_elbow",
     "right_shoulder": "right_elbow",
 }
-EVERY = 4  # of 120 frames a second
 CONDITIONS = {"gt": "exact 2D", "detector": "a detector's errors"}
 UP = np.array([0.0, 1, 0])
 
 
 def recorded(source: Path, subject: str) -> Iterator[tuple[F64, dict[str, F64]]]:
     """Joints (T, 17, 3) m and true turns (T, 4) of the bones, trial after trial."""
-    with zipfile.ZipFile(source / f"{subject}.zip") as files:
-        skeletons = {Path(name).stem: name for name in files.namelist() if name.endswith(".asf")}
-        for name in (n for n in sorted(files.namelist()) if n.endswith(".amc")):
-            own = skeletons.get(Path(name).stem, skeletons.get(subject, ""))
-            skeleton = asf_amc.parse_asf(files.read(own).decode(), own)
-            motion = asf_amc.parse_amc(files.read(name).decode(), skeleton, name)
-            motion = {bone: values[::EVERY] for bone, values in motion.items()}
-            _, turns = asf_amc.forward_kinematics(skeleton, motion)
-            at = {bone: skeleton.names.index(theirs) for bone, theirs in BONES.items()}
-            points = asf_points(skeleton, motion, name)[:, :17]
-            yield points, {bone: rotations.from_matrix(turns[:, place]) for bone, place in at.items()}
+    for name, skeleton, motion in amc_trials(source / f"{subject}.zip", subject):
+        _, turns = asf_amc.forward_kinematics(skeleton, motion)
+        at = {bone: skeleton.names.index(theirs) for bone, theirs in BONES.items()}
+        points = asf_points(skeleton, motion, name)[:, :17]
+        yield points, {bone: rotations.from_matrix(turns[:, place]) for bone, place in at.items()}
 
 
 def rotation_errors(source: Path) -> tuple[dict[str, F64], dict[str, F64], float]:
