@@ -1,0 +1,93 @@
+"""What needs no network: the pose stays, or goes on as it went for a moment. Forecasters are measured against these.
+
+How far off each is after h seconds is REACH h^POWER: the radius of 68 % on the validation subjects of the training
+data, from their true pasts. What was uncertain of the last frame stays so.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pose.forecast.types import Forecast, Past
+from pose.types import F32, F64
+
+VELOCITY_SECONDS = 0.1  # the last frames that say how fast a joint moves
+LIMB_DAMPING = 0.2  # s after which limbs have lost 63 % of their speed
+ROOT_DAMPING = 1.0  # the same of the pelvis, which has all of the body to keep it going
+
+_POWER = {"zero-velocity": 0.66, "damped-velocity": 1.13}
+_REACH = {  # mm after a second, of the pelvis' way and of the other 16 joints relative to it
+    "zero-velocity": (317, 12, 208, 265, 12, 271, 363, 34, 54, 63, 66, 62, 160, 294, 63, 109, 155),
+    "damped-velocity": (317, 17, 263, 301, 17, 345, 443, 50, 78, 88, 94, 87, 192, 371, 91, 150, 223),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """Everybody's last valid frame, (P, ...), and the seconds from it to each query, (P, Q, 1)."""
+
+    joints: F32
+    root: F32
+    sigma: F32
+    ahead: F64
+
+
+def last_frame(past: Past, times: F64) -> Now:
+    """Raises ValueError for times of another number of people."""
+    if times.ndim != 2 or len(times) != len(past):
+        raise ValueError(f"times: expected (P, Q) for {len(past)} people, got {times.shape}")
+    people, frame = np.arange(len(past)), past.last()
+    ahead = np.maximum(times - past.times[people, frame, None], 0.0)
+    return Now(past.joints[people, frame], past.root[people, frame], past.sigma[people, frame], ahead[..., None])
+
+
+def recent_velocity(past: Past) -> tuple[F32, F32]:
+    """Of joints (P, 17, 3) and root (P, 3), m/s: the line of least squares through the frames of the last tenth of a
+    second, or through the last two where frames are slower; 0 for somebody seen once."""
+    people, newest = np.arange(len(past)), past.last()
+    before = np.where(np.arange(past.valid.shape[1]) < newest[:, None], past.valid, False)
+    second = np.where(before.any(axis=1), past.valid.shape[1] - 1 - np.argmax(before[:, ::-1], axis=1), newest)
+    earliest = np.minimum(past.times[people, newest] - VELOCITY_SECONDS, past.times[people, second]) - 1e-6
+    used = past.valid & (np.where(past.valid, past.times, -np.inf) >= earliest[:, None])
+    age = np.where(used, past.times - past.times[people, newest, None], 0.0)
+    centred = np.where(used, age - age.sum(axis=1, keepdims=True) / used.sum(axis=1, keepdims=True), 0.0)
+    weight = (centred / np.maximum((centred**2).sum(axis=1, keepdims=True), 1e-12)).astype(np.float32)
+    joints = np.where(used[..., None, None], past.joints, 0)
+    root = np.where(used[..., None], past.root, 0)
+    return np.einsum("pt,ptjc->pjc", weight, joints), np.einsum("pt,ptc->pc", weight, root)
+
+
+class ZeroVelocity:
+    """Everybody stays as they were last seen."""
+
+    name = "zero-velocity"
+
+    def predict(self, past: Past, times: F64) -> Forecast:
+        """See `pose.forecast.types.Forecaster`."""
+        now = last_frame(past, times)
+        return _forecast(self.name, now, np.zeros_like(now.joints), np.zeros_like(now.root))
+
+
+class DampedVelocity:
+    """Every joint goes on at its last speed, which fades: v tau (1 - exp(-h / tau)) after h seconds."""
+
+    name = "damped-velocity"
+
+    def predict(self, past: Past, times: F64) -> Forecast:
+        """See `pose.forecast.types.Forecaster`."""
+        return _forecast(self.name, last_frame(past, times), *recent_velocity(past))
+
+
+def _forecast(name: str, now: Now, joints: F32, root: F32) -> Forecast:
+    """joints: (P, 17, 3) and root: (P, 3), the speeds m/s that the motion begins with."""
+    limbs, body = (tau * -np.expm1(-now.ahead / tau) for tau in (LIMB_DAMPING, ROOT_DAMPING))
+    reach = np.array(_REACH[name]) * now.ahead ** _POWER[name]
+    before = now.sigma[:, None].astype(np.float64)
+    sigma = np.concatenate([before[..., :1] + 0 * reach[..., :1], np.hypot(before[..., 1:], reach[..., 1:])], axis=-1)
+    return Forecast(
+        (now.joints[:, None] + limbs[..., None] * joints[:, None]).astype(np.float32),
+        (now.root[:, None] + body * root[:, None]).astype(np.float32),
+        sigma.astype(np.float32),
+        reach[..., 0].astype(np.float32),
+        now.ahead[..., 0],
+    )
