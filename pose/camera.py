@@ -74,11 +74,13 @@ def project(points: NDArray[np.floating], intrinsics: F64) -> F64:
     """Pinhole projection of (..., 3) m in the camera frame to (..., 2) px. Points must have z > 0."""
     focal = np.array([intrinsics[0, 0], intrinsics[1, 1]])
     centre = intrinsics[:2, 2]
-    return points[..., :2] / points[..., 2:] * focal + centre
+    pixels: F64 = points[..., :2] / points[..., 2:] * focal + centre
+    return pixels
 
 
 def normalize_pixels(pixels: NDArray[np.floating], intrinsics: F64) -> F64:
     """(..., 2) px to (..., 2) camera-normalised coordinates: the point where the ray crosses the plane z = 1."""
     focal = np.array([intrinsics[0, 0], intrinsics[1, 1]])
     centre = intrinsics[:2, 2]
-    return (pixels - centre) / focal
+    rays: F64 = (pixels - centre) / focal
+    return rays

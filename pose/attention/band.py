@@ -37,7 +37,7 @@ def banded_attention(q: Tensor, k: Tensor, v: Tensor, window: Window, valid_BT: 
     if valid_BT is not None:
         mask = mask.repeat_interleave(heads, dim=0)
     y_XNCK = F.scaled_dot_product_attention(q_XNCK, k_XNLK, v_XNLK, attn_mask=mask)
-    y_BHTK = y_XNCK.flatten(1, 2)[:, :length].unflatten(0, (-1, heads))
+    y_BHTK: Tensor = y_XNCK.flatten(1, 2)[:, :length].unflatten(0, (-1, heads))
     if not window.pinned or window.causal:
         return y_BHTK
     pinned_mask = window.mask_rows(slice(0, window.pinned), length, valid_BT, q.device)

@@ -202,7 +202,8 @@ class Attention(nn.Module):
 
     def split(self, x_BTD: Tensor) -> Tensor:
         """(B, T, D) -> (B, H, T, K)."""
-        return x_BTD.unflatten(-1, (self.heads, self.head_dim)).transpose(1, 2)
+        x_BTHK: Tensor = x_BTD.unflatten(-1, (self.heads, self.head_dim))
+        return x_BTHK.transpose(1, 2)
 
     def merge(self, x_BHTK: Tensor) -> Tensor:
         """(B, H, T, K) -> (B, T, D)."""

@@ -64,7 +64,8 @@ class ComposedAttention(Attention):
             last_B = None if self.causal else _last_frame(x_BTD, context)
             weights = weights * self.centre(q_raw, frames_1T, frames_1T, last_B)
         v = self.split(self.v_proj(x_BTD))
-        return self.out_proj(self.merge(weights.to(v.dtype) @ v))
+        y_BTD: Tensor = self.out_proj(self.merge(weights.to(v.dtype) @ v))
+        return y_BTD
 
     def _seen(self, x_BTD: Tensor, valid_BT: Tensor | None) -> Tensor:
         """(B or 1, 1, T, T): True where query (row) sees key (column)."""

@@ -33,7 +33,8 @@ class FastformerAttention(Attention):
         q_BTD, k_BTD = self.q_proj(x_BTD), self.k_proj(x_BTD)
         p_BTD = k_BTD * self._pool(q_BTD, self.query_score, context.valid)
         pooled_B1D = self._pool(p_BTD, self.key_score, context.valid)
-        return self.out_proj(self.transform(pooled_B1D * q_BTD) + q_BTD)
+        y_BTD: Tensor = self.out_proj(self.transform(pooled_B1D * q_BTD) + q_BTD)
+        return y_BTD
 
     def _pool(self, x_BTD: Tensor, score: nn.Linear, valid_BT: Tensor | None) -> Tensor:
         """The average over time, weighted per head by the softmax of the scores: (B, 1, D)."""

@@ -18,4 +18,5 @@ class FNetAttention(Attention):
 
     def mix(self, x_BTD: Tensor, context: Context) -> Tensor:
         precise = x_BTD if x_BTD.dtype == torch.float64 else x_BTD.float()  # there is no transform of half precision
-        return torch.fft.fft2(precise, norm="ortho").real.to(x_BTD.dtype)
+        transformed: Tensor = torch.fft.fft2(precise, norm="ortho")
+        return transformed.real.to(x_BTD.dtype)

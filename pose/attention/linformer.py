@@ -68,7 +68,8 @@ class LinformerAttention(Attention):
         q_BHTK = self.split(self.q_proj(x_BTD))
         k_BHRK = self._compress(x_BTD, self.key_rows, self.k_proj)
         v_BHRK = self._compress(x_BTD, self.value_rows, self.v_proj)
-        return self.out_proj(self.merge(F.scaled_dot_product_attention(q_BHTK, k_BHRK, v_BHRK)))
+        y_BTD: Tensor = self.out_proj(self.merge(F.scaled_dot_product_attention(q_BHTK, k_BHRK, v_BHRK)))
+        return y_BTD
 
     def _compress(self, x_BTD: Tensor, rows: Tensor, linear: nn.Linear) -> Tensor:
         """(B, H, R, K): rows (x W) + bias, which is linear(rows x) whenever the heads share the rows."""

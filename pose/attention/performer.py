@@ -18,7 +18,8 @@ def orthogonal_features(blocks: int, size: int, generator: torch.Generator | Non
     q, r = torch.linalg.qr(torch.randn(blocks, size, size, generator=generator, dtype=torch.float64))
     directions = (q * r.diagonal(dim1=1, dim2=2).sign()[:, None]).mT
     lengths = torch.randn(blocks, size, size, generator=generator, dtype=torch.float64).norm(dim=-1, keepdim=True)
-    return (directions * lengths).flatten(0, 1)
+    rows: Tensor = directions * lengths
+    return rows.flatten(0, 1)
 
 
 class PerformerAttention(Attention):
@@ -66,7 +67,8 @@ class PerformerAttention(Attention):
         if self.causal:
             return self.mix_step(x_BTD, context, self.empty_cache(len(x_BTD), x_BTD.device, x_BTD.dtype))[0]
         y_BHTK = self._terms(x_BTD, context).quotient()
-        return self.out_proj(self.merge(y_BHTK).to(x_BTD.dtype))
+        y_BTD: Tensor = self.out_proj(self.merge(y_BHTK).to(x_BTD.dtype))
+        return y_BTD
 
     def empty_cache(self, batch: int, device: torch.device | str, dtype: torch.dtype) -> ScanState:
         return ScanState.empty(batch, self.heads, self.blocks * self.head_dim, self.head_dim, device, dtype)

@@ -84,7 +84,8 @@ class SoftmaxAttention(Attention):
         return q_BHTK, k_BHTK, self.split(self.v_proj(x_BTD))
 
     def mix(self, x_BTD: Tensor, context: Context) -> Tensor:
-        return self.out_proj(self.merge(self.attend(*self.project(x_BTD, context), context)))
+        y_BTD: Tensor = self.out_proj(self.merge(self.attend(*self.project(x_BTD, context), context)))
+        return y_BTD
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
         """The answer of every head, all (B, H, T, K)."""

@@ -29,7 +29,8 @@ class FeedForward(nn.Module):
         self.fc2 = nn.Linear(dim * expansion, dim)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.fc2(F.gelu(self.fc1(x), approximate="tanh"))
+        y: Tensor = self.fc2(F.gelu(self.fc1(x), approximate="tanh"))
+        return y
 
 
 class PreciseLinear(nn.Linear):
@@ -55,11 +56,14 @@ class Block(nn.Module):
         self.norm2 = nn.LayerNorm(config.dim) if normalized else nn.Identity()
 
     def forward(self, x: Tensor, context: Context) -> Tensor:
+        y: Tensor
         if self.post:
             x = self.norm1(x + self.attention(x, context))
-            return self.norm2(x + self.ffn(x))
-        x = x + self.attention(self.norm1(x), context)
-        return x + self.ffn(self.norm2(x))
+            y = self.norm2(x + self.ffn(x))
+        else:
+            x = x + self.attention(self.norm1(x), context)
+            y = x + self.ffn(self.norm2(x))
+        return y
 
     def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
         """One new token (B, 1, D) against the cache; equal to `forward` of a causal block."""
