@@ -3,7 +3,7 @@
 This module imports nothing heavy, so that a command can parse its options before any network is loaded.
 """
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
@@ -19,12 +19,13 @@ from pose.builders import (
 )
 from pose.errors import UsageError
 from pose.networks.options import StageOptions
+from pose.options import check_options, option
 from pose.people.trackers import TRACKERS
 from pose.system.device import Device, Precision, driver_present, onnx_has_cuda
 from pose.system.json_values import Json
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+    pass
 
 DEVICES: tuple[str, ...] = get_args(Device)
 PRECISIONS: tuple[str, ...] = get_args(Precision)
@@ -33,29 +34,6 @@ AUTO_LIFTER = "auto"
 NETWORK_KEYS = (
     "detector", "estimator", "detector_model", "estimator_model", "detection_score", "detector_size", "presence_score",
 )  # fmt: skip
-
-
-def option(
-    default: Any, text: str, *, choices: tuple[str, ...] = (), least: float | None = None, most: float | None = None
-) -> Any:
-    """A dataclass field with what its command-line option needs: a help text and what values are allowed."""
-    return field(default=default, metadata={"help": text, "choices": choices, "least": least, "most": most})
-
-
-def check_options(config: "DataclassInstance") -> None:
-    """Hold every field made by `option` to its choices or range. Raises UsageError that names key and range."""
-    for entry in fields(config):
-        value, rules = getattr(config, entry.name), entry.metadata
-        if value is None:
-            if entry.default is None:
-                continue
-            raise UsageError(f"{entry.name}: needs a value")
-        if rules["choices"] and value not in rules["choices"]:
-            raise UsageError(f"{entry.name}: {value!r} is unknown; known: {', '.join(rules['choices'])}")
-        least, most = rules["least"], rules["most"]
-        if (least is not None and not value >= least) or (most is not None and not value <= most):
-            allowed = f"at least {least:g}" if most is None else f"{least:g} to {most:g}"
-            raise UsageError(f"{entry.name}: {value} is out of range; allowed: {allowed}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

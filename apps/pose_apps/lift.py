@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser
 
-from pose.config import DEVICES, option
+from pose.config import DEVICES
 from pose.errors import UsageError
+from pose.options import option
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
 from pose_apps.support.status import Status

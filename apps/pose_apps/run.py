@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser
 
-from pose.config import PipelineConfig, default_preset, option, preset_values
+from pose.config import PipelineConfig, default_preset, preset_values
 from pose.errors import PoseError, UsageError
+from pose.options import option
 from pose.system.progress import hidden_progress, progress_bar
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.host import Done, Host

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser
 
-from pose.config import AUTO_LIFTER, PipelineConfig, check_options, choose_detector, model_files, option
+from pose.config import AUTO_LIFTER, PipelineConfig, choose_detector, model_files
 from pose.errors import PoseError, UsageError
+from pose.options import check_options, option
 from pose_apps.run import RunConfig, preset_by_device
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of

@@ -1,19 +1,20 @@
 """The benchmarks of `pose-eval`: their options, and the sequences that these describe.
 
-A new one is its reader in `pose_datasets`, two functions here and a line in `BENCHMARKS`.
+A new one is its reader in `pose_datasets`, a class here and its line in `BENCHMARKS`.
 """
 
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from jsonargparse import ArgumentParser, Namespace
 from pose_datasets import human36m as h36m
 from pose_datasets import mpi_inf_3dhp as mpi
 
 from pose.errors import UsageError
+from pose.options import REQUIRED, Options, option
 
 if TYPE_CHECKING:
     from pose.evaluation.results import Benchmark
@@ -31,39 +32,44 @@ class Task:
     slug: str
 
 
-@dataclass(frozen=True, slots=True)
-class Labelled:
-    """Sequences with ground truth as a subcommand: what it is for, its own options, and the task they describe."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labelled(Options):
+    """The options of sequences with ground truth, which are a subcommand. purpose: what it is for."""
 
-    purpose: str
-    add: Callable[[ArgumentParser], None]
-    load: Callable[[Namespace], Task]
+    purpose: ClassVar[str]
 
-
-def add_human36m(command: ArgumentParser) -> None:
-    """The options of Human3.6M."""
-    add = command.add_argument
-    add("--protocol", type=str, required=True, choices=("V", "M"), help="V: metric camera space; M: 2.5D image space")
-    add("--2d", dest="input_2d", type=str, help="protocol V: gt or cpn (default); protocol M has one 2D, its own")
-    add("--data", type=str, required=True, metavar="DIR", help="folder with the prepared files, see docs/data.md")
-    add("--subjects", type=str, help="protocol V: test subjects, by default S9,S11")
-    add("--actions", type=str, help="protocol V: some of the 15 actions, separated by commas")
+    @abstractmethod
+    def task(self) -> Task:
+        """What they describe, read. Raises UsageError for options that do not go together, PoseError for files."""
 
 
-def human36m(options: Namespace) -> Task:
-    """Protocol V or M. Raises UsageError for an option of the other one."""
-    folder = Path(options.data)
-    if options.protocol == "M":
-        for name, value in (("2d", options.input_2d), ("subjects", options.subjects), ("actions", options.actions)):
-            if value is not None:
-                raise UsageError(f"--{name} belongs to protocol V; protocol M has its own 2D, subjects and actions")
-        from pose_datasets.human36m_motionbert import load_test
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Human36m(Labelled):
+    """Human3.6M: protocol V or M. Either has options that the other does not know."""
 
-        return _human36m(load_test(folder), "M", "stacked hourglass")
-    detections = options.input_2d or "cpn"
-    subjects = _chosen("subjects", options.subjects, h36m.SUBJECTS) or h36m.TEST_SUBJECTS
-    actions = _chosen("actions", options.actions, h36m.ACTIONS) or h36m.ACTIONS
-    return _human36m(h36m.load_sequences(folder, detections, subjects, actions), "V", detections)
+    purpose = "Human3.6M, protocol V or M."
+
+    protocol: str = option(REQUIRED, "V: metric camera space; M: 2.5D image space", choices=("V", "M"))
+    input_2d: str | None = option(
+        None, "protocol V: gt or cpn (default); protocol M has one 2D, its own", metavar="2D", name="2d"
+    )
+    data: str = option(REQUIRED, "folder with the prepared files, see docs/data.md", metavar="DIR")
+    subjects: str | None = option(None, "protocol V: test subjects, by default S9,S11")
+    actions: str | None = option(None, "protocol V: some of the 15 actions, separated by commas")
+
+    def task(self) -> Task:
+        folder = Path(self.data)
+        if self.protocol == "M":
+            for name, value in (("2d", self.input_2d), ("subjects", self.subjects), ("actions", self.actions)):
+                if value is not None:
+                    raise UsageError(f"--{name} belongs to protocol V; protocol M has its own 2D, subjects and actions")
+            from pose_datasets.human36m_motionbert import load_test
+
+            return _human36m(load_test(folder), "M", "stacked hourglass")
+        detections = self.input_2d or "cpn"
+        subjects = _chosen("subjects", self.subjects, h36m.SUBJECTS) or h36m.TEST_SUBJECTS
+        actions = _chosen("actions", self.actions, h36m.ACTIONS) or h36m.ACTIONS
+        return _human36m(h36m.load_sequences(folder, detections, subjects, actions), "V", detections)
 
 
 def _human36m(sequences: "list[LabelledSequence]", protocol: str, input_2d: str) -> Task:
@@ -71,47 +77,49 @@ def _human36m(sequences: "list[LabelledSequence]", protocol: str, input_2d: str)
     return Task(sequences, benchmark, h36m.FPS, f"human36m-{protocol}-{input_2d.replace(' ', '-')}")
 
 
-def add_mpi_inf_3dhp(command: ArgumentParser) -> None:
-    """The options of MPI-INF-3DHP."""
-    add = command.add_argument
-    add("--data", type=str, required=True, metavar="DIR", help="folder with TS1 ... TS6, see docs/data.md")
-    add("--truth", type=str, default=mpi.TRUTHS[0], choices=mpi.TRUTHS, help="people of one height, or of their own")
-    add("--fps", type=float, default=mpi.DEFAULT_FPS, help="frames a second; the files do not say")
-
-
-def mpi_inf_3dhp(options: Namespace) -> Task:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MpiInf3dhp(Labelled):
     """The test set of MPI-INF-3DHP, with its own 2D."""
-    if not options.fps > 0:
-        raise UsageError(f"--fps: expected a number above 0, got {options.fps}")
-    sequences = mpi.load_sequences(Path(options.data), options.truth, options.fps)
-    groups = mpi.SEQUENCES
-    benchmark = _benchmark("MPI-INF-3DHP", options.truth, "annotated", sequences, "frames", groups)
-    return Task(sequences, benchmark, options.fps, f"mpi-inf-3dhp-{options.truth}")
+
+    purpose = "The MPI-INF-3DHP test set."
+
+    data: str = option(REQUIRED, "folder with TS1 ... TS6, see docs/data.md", metavar="DIR")
+    truth: str = option(mpi.TRUTHS[0], "people of one height, or of their own", choices=mpi.TRUTHS)
+    fps: float = option(mpi.DEFAULT_FPS, "frames a second; the files do not say")
+
+    def task(self) -> Task:
+        if not self.fps > 0:
+            raise UsageError(f"--fps: expected a number above 0, got {self.fps}")
+        sequences = mpi.load_sequences(Path(self.data), self.truth, self.fps)
+        groups = mpi.SEQUENCES
+        benchmark = _benchmark("MPI-INF-3DHP", self.truth, "annotated", sequences, "frames", groups)
+        return Task(sequences, benchmark, self.fps, f"mpi-inf-3dhp-{self.truth}")
 
 
-def add_sequence(command: ArgumentParser) -> None:
-    """The options of sequences from anywhere."""
-    add = command.add_argument
-    add("--keypoints", type=str, required=True, help="an .npz as pose-lift takes it, or a folder of them")
-    add("--gt", type=str, required=True, help="the .npz with its ground truth, or a folder of the same names")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnySequence(Labelled):
+    """Any sequences with ground truth."""
+
+    purpose = "Keypoints as pose-lift takes them, with ground truth."
+
+    keypoints: str = option(REQUIRED, "an .npz as pose-lift takes it, or a folder of them")
+    gt: str = option(REQUIRED, "the .npz with its ground truth, or a folder of the same names")
+
+    def task(self) -> Task:
+        from pose_datasets.sequences import load_sequences
+
+        keypoints, truth = Path(self.keypoints), Path(self.gt)
+        sequences = load_sequences(keypoints, truth)
+        actions = tuple(one.action for one in sequences)
+        steps = np.concatenate([np.diff(one.observed.times) for one in sequences])
+        fps = float(1 / np.median(steps)) if len(steps) else 1.0
+        return Task(sequences, _benchmark(truth.name, "", "given", sequences, "frames", actions), fps, keypoints.stem)
 
 
-def sequence(options: Namespace) -> Task:
-    """Any sequence with ground truth."""
-    from pose_datasets.sequences import load_sequences
-
-    sequences = load_sequences(Path(options.keypoints), Path(options.gt))
-    benchmark = _benchmark(
-        str(Path(options.gt).name), "", "given", sequences, "frames", tuple(one.action for one in sequences)
-    )
-    steps = np.concatenate([np.diff(one.observed.times) for one in sequences])
-    return Task(sequences, benchmark, float(1 / np.median(steps)) if len(steps) else 1.0, Path(options.keypoints).stem)
-
-
-BENCHMARKS = {
-    "human36m": Labelled("Human3.6M, protocol V or M.", add_human36m, human36m),
-    "mpi-inf-3dhp": Labelled("The MPI-INF-3DHP test set.", add_mpi_inf_3dhp, mpi_inf_3dhp),
-    "sequence": Labelled("Keypoints as pose-lift takes them, with ground truth.", add_sequence, sequence),
+BENCHMARKS: Mapping[str, type[Labelled]] = {
+    "human36m": Human36m,
+    "mpi-inf-3dhp": MpiInf3dhp,
+    "sequence": AnySequence,
 }
 
 

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from jsonargparse import Namespace
-
 from pose.errors import PoseError, UsageError
 from pose.evaluation.results import Result
+from pose.options import Options, option
 from pose.system.progress import progress_bar
 from pose_apps.evaluate.benchmarks import Task
 
@@ -21,6 +20,16 @@ if TYPE_CHECKING:
     from pose.lifter.predict import Lifter
 
 FILES = ("results.json", "report.html", "predictions.npz")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputOptions(Options):
+    """What every subcommand is told of its results."""
+
+    out: str | None = option(None, "folder for results.json, predictions.npz and report.html")
+    report: bool = option(True, "write report.html (which needs matplotlib)")
+    overwrite: bool = option(False, "replace results that are there already")
+    quiet: bool = option(False, "print nothing but errors")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +72,7 @@ def short_names(files: Sequence[str]) -> list[str]:
     return names
 
 
-def plan_output(options: Namespace, slug: str) -> Output:
+def plan_output(options: OutputOptions, slug: str) -> Output:
     """Raises UsageError when results would be replaced, PoseError when a report cannot be drawn here."""
     folder = Path(options.out or f"pose-eval-{slug}")
     if folder.exists() and not folder.is_dir():

@@ -1,19 +1,49 @@
 """`pose-eval`: how good is a lifter, a whole pipeline, or anybody's predictions, by the book."""
 
-import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from jsonargparse import ArgumentParser, Namespace
 
 from pose.config import DEVICES, PipelineConfig
 from pose.errors import UsageError
+from pose.options import REQUIRED, Options, argument, option
 from pose_apps.evaluate.benchmarks import BENCHMARKS, Labelled, Task
-from pose_apps.evaluate.candidates import Candidate, evaluate_all, finish, plan_output, short_names
+from pose_apps.evaluate.candidates import (
+    Candidate,
+    OutputOptions,
+    evaluate_all,
+    finish,
+    plan_output,
+    short_names,
+)
+from pose_apps.evaluate.video import VideoOptions, evaluate_video
 from pose_apps.support.command import parse_arguments, run_command
-from pose_apps.support.options import add_options, config_of
+from pose_apps.support.options import add_subcommand, command_parser, config_of
 from pose_apps.support.status import Status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateOptions(Options):
+    """What is evaluated on a benchmark, and how."""
+
+    lifter: str | None = option(None, "offline, stream, or a checkpoint file; offline where nothing else is named")
+    predictions: str | None = option(None, "an .npz of predictions from anywhere instead of a lifter", metavar="FILE")
+    compare: list[str] = option([], "more lifters or predictions, in the same table", metavar="WHAT")
+    lookahead: str | None = option(
+        None, "measure accuracy against latency, for these frames of look-ahead", metavar="0,4,13"
+    )
+    flip: bool = option(True, "flip test-time augmentation (the convention)")
+    device: str = option("auto", "where networks run", choices=DEVICES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareOptions(Options):
+    """Which results are put side by side."""
+
+    results: list[str] = argument(REQUIRED, "results.json files, or the folders that hold them")
 
 
 @run_command
@@ -21,32 +51,32 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Entry point of `pose-eval`."""
     parsed = parse_arguments(_parser(), argv)
     options: Namespace = parsed[parsed.command]
+    output = config_of(OutputOptions, options)
     if parsed.command == "compare":
-        compare(options)
+        compare(config_of(CompareOptions, options), output)
     elif parsed.command == "video":
-        from pose_apps.evaluate.video import evaluate_video
-
-        evaluate_video(options, config_of(PipelineConfig, options))
+        evaluate_video(config_of(VideoOptions, options), config_of(PipelineConfig, options), output)
     else:
-        evaluate(BENCHMARKS[parsed.command], options)
+        labelled = config_of(BENCHMARKS[parsed.command], options)
+        evaluate(labelled, config_of(CandidateOptions, options), output)
 
 
-def evaluate(labelled: Labelled, options: Namespace) -> None:
+def evaluate(labelled: Labelled, options: CandidateOptions, output_options: OutputOptions) -> None:
     """Everything that can be wrong is found before the first network runs."""
     lookaheads = _lookaheads(options.lookahead)
-    with Status("loading", hidden=options.quiet):
-        task = labelled.load(options)
-        output = plan_output(options, task.slug)
+    with Status("loading", hidden=output_options.quiet):
+        task = labelled.task()
+        output = plan_output(output_options, task.slug)
         candidates = _candidates(options, task)
     results = evaluate_all(candidates, task, output, flip=options.flip, lookaheads=lookaheads)
     finish(results, output)
 
 
-def compare(options: Namespace) -> None:
+def compare(options: CompareOptions, output_options: OutputOptions) -> None:
     """Results of earlier evaluations, side by side; a name that several have gets the file's beside it."""
     from pose.evaluation.results import load_results
 
-    output = plan_output(options, "compare")
+    output = plan_output(output_options, "compare")
     pairs = [(path, result) for path in options.results for result in load_results(Path(path))]
     names = Counter(result["name"] for _, result in pairs)
     for path, result in pairs:
@@ -55,8 +85,8 @@ def compare(options: Namespace) -> None:
     finish([result for _, result in pairs], output)
 
 
-def _candidates(options: Namespace, task: Task) -> list[Candidate]:
-    names = [name for name in (options.lifter, options.predictions) if name is not None] + list(options.compare or [])
+def _candidates(options: CandidateOptions, task: Task) -> list[Candidate]:
+    names = [name for name in (options.lifter, options.predictions) if name is not None] + options.compare
     if not names:
         names = ["offline"]
     repeated = {name for name in names if names.count(name) > 1}
@@ -80,55 +110,14 @@ def _lookaheads(text: str | None) -> list[int]:
 
 
 def _parser() -> ArgumentParser:
-    parser = ArgumentParser(
-        prog="pose-eval",
-        description="Evaluate lifters, pipelines and predictions. docs/evaluation.md has protocols and file formats.",
-        exit_on_error=False,
+    parser = command_parser(
+        "pose-eval",
+        "Evaluate lifters, pipelines and predictions. docs/evaluation.md has protocols and file formats.",
     )
     commands = parser.add_subcommands(required=True, dest="command")
-
-    def add(name: str, purpose: str) -> ArgumentParser:
-        command = ArgumentParser(description=purpose, exit_on_error=False)
-        commands.add_subcommand(name, command, help=purpose)
-        return command
-
-    for name, entry in BENCHMARKS.items():
-        command = add(name, entry.purpose)
-        entry.add(command)
-        _add_candidates(command)
-        _add_output(command)
-    command = add("video", "The whole pipeline from pixels, against given 3D.")
-    command.add_argument("--video", type=str, required=True, help="the video file")
-    command.add_argument("--gt", type=str, required=True, help="its ground truth: an .npz, see docs/evaluation.md")
-    command.add_argument("--name", type=str, help="what the table calls this pipeline")
-    command.add_argument("--start", type=float, default=0.0, help="evaluate from this second of the video on")
-    command.add_argument("--end", type=float, default=math.inf, help="evaluate up to this second of the video")
-    add_options(command, PipelineConfig)
-    _add_output(command)
-    command = add("compare", "Put earlier results side by side.")
-    command.add_argument("results", nargs="+", type=str, help="results.json files, or the folders that hold them")
-    _add_output(command)
+    for name, benchmark in BENCHMARKS.items():
+        add_subcommand(commands, name, benchmark.purpose, benchmark, CandidateOptions, OutputOptions)
+    pixels = "The whole pipeline from pixels, against given 3D."
+    add_subcommand(commands, "video", pixels, VideoOptions, PipelineConfig, OutputOptions)
+    add_subcommand(commands, "compare", "Put earlier results side by side.", CompareOptions, OutputOptions)
     return parser
-
-
-def _add_candidates(command: ArgumentParser) -> None:
-    add = command.add_argument
-    add("--lifter", type=str, help="offline, stream, or a checkpoint file; offline where nothing else is named")
-    add("--predictions", type=str, metavar="FILE", help="an .npz of predictions from anywhere instead of a lifter")
-    add("--compare", type=str, nargs="+", metavar="WHAT", help="more lifters or predictions, in the same table")
-    add(
-        "--lookahead",
-        type=str,
-        metavar="0,4,13",
-        help="measure accuracy against latency, for these frames of look-ahead",
-    )
-    add("--no-flip", dest="flip", action="store_false", help="without flip test-time augmentation (the convention)")
-    add("--device", type=str, default="auto", choices=DEVICES, help="where networks run")
-
-
-def _add_output(command: ArgumentParser) -> None:
-    add = command.add_argument
-    add("--out", type=str, help="folder for results.json, predictions.npz and report.html")
-    add("--no-report", dest="report", action="store_false", help="no report.html (which needs matplotlib)")
-    add("--overwrite", action="store_true", help="replace results that are there already")
-    add("--quiet", action="store_true", help="print nothing but errors")

@@ -1,18 +1,20 @@
 """`pose-eval video`: the whole pipeline from pixels, against given 3D."""
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jsonargparse import Namespace
 from numpy.typing import NDArray
 from pose_datasets.sequences import Truth, load_truth
 
 from pose.config import PipelineConfig
 from pose.errors import PoseError
+from pose.options import REQUIRED, Options, option
 from pose.system.progress import hidden_progress, progress_bar
-from pose_apps.evaluate.candidates import finish, plan_output, write_predictions
+from pose_apps.evaluate.candidates import OutputOptions, finish, plan_output, write_predictions
 from pose_apps.support.status import Status
 
 if TYPE_CHECKING:
@@ -20,10 +22,21 @@ if TYPE_CHECKING:
     from pose.video import Source
 
 
-def evaluate_video(options: Namespace, config: PipelineConfig) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VideoOptions(Options):
+    """What the pipeline is run on, and what is known of it."""
+
+    video: str = option(REQUIRED, "the video file")
+    gt: str = option(REQUIRED, "its ground truth: an .npz, see docs/evaluation.md")
+    name: str | None = option(None, "what the table calls this pipeline")
+    start: float = option(0.0, "evaluate from this second of the video on")
+    end: float = option(math.inf, "evaluate up to this second of the video")
+
+
+def evaluate_video(options: VideoOptions, config: PipelineConfig, output_options: OutputOptions) -> None:
     """Run the pipeline over the video and measure the people whose 3D is known."""
     truth = load_truth(Path(options.gt))
-    output = plan_output(options, f"video-{Path(options.video).stem}")
+    output = plan_output(output_options, f"video-{Path(options.video).stem}")
     from pose.evaluation.lifting import GIVEN, Evaluation
     from pose.evaluation.results import Benchmark, describe
     from pose.evaluation.table import COLUMNS

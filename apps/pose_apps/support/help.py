@@ -72,6 +72,8 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
 TURNED_OFF = {
     "overlay": "draw no overlay video",
     "resume": "do everything anew, whatever is there",
+    "flip": "without flip test-time augmentation (the convention)",
+    "report": "no report.html (which needs matplotlib)",
     "repair": "lift the 2D as it was found, left/right swaps and outliers included",
 }
 VALUES = {

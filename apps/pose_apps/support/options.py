@@ -3,9 +3,9 @@
 import argparse
 import sys
 from collections.abc import Container, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, Field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import yaml
 from jsonargparse import ActionConfigFile, ActionYesNo, ArgumentParser, Namespace
@@ -14,6 +14,7 @@ from pose.config import preset_names, presets_folder
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+    from jsonargparse._subcommands import ActionSubCommands
 
 Config = TypeVar("Config", bound="DataclassInstance")
 MOST_BYTES = 1 << 16  # of a file of settings;
@@ -38,22 +39,55 @@ def config_first(argv: Sequence[str] | None) -> list[str]:
     return front + others
 
 
+def command_parser(prog: str, description: str, *configs: type["DataclassInstance"]) -> ArgumentParser:
+    """The parser of a command, with one option for each field of its configurations."""
+    parser = ArgumentParser(prog=prog, description=description, exit_on_error=False)
+    for config in configs:
+        add_options(parser, config)
+    return parser
+
+
+def add_subcommand(
+    commands: "ActionSubCommands", name: str, purpose: str, *configs: type["DataclassInstance"]
+) -> ArgumentParser:
+    """A subcommand, with one option for each field of its configurations. commands: what `add_subcommands` gave."""
+    command = ArgumentParser(description=purpose, exit_on_error=False)
+    for config in configs:
+        add_options(command, config)
+    commands.add_subcommand(name, command, help=purpose)
+    return command
+
+
 def add_options(parser: ArgumentParser, config: type["DataclassInstance"], without: Container[str] = ()) -> None:
-    """One option for each field of a dataclass whose fields were made by `pose.config.option`, but for some."""
+    """One option for each field of a dataclass whose fields were made by `pose.options`, but for some."""
     types = get_type_hints(config)
     for entry in fields(config):
-        if entry.name in without:
-            continue
-        name = "--" + entry.name.replace("_", "-")
-        assert entry.default is not MISSING, entry.name
-        text = entry.metadata["help"]
-        if types[entry.name] is bool:
-            parser.add_argument(name, action=ActionYesNo(no_prefix="no-"), default=entry.default, help=text)
-            continue
-        choices = entry.metadata["choices"]
-        parser.add_argument(
-            name, type=Literal[choices] if choices else types[entry.name], default=entry.default, help=text
-        )
+        if entry.name not in without:
+            _add_option(parser, entry, types[entry.name])
+
+
+def _add_option(parser: ArgumentParser, entry: "Field[object]", kind: object) -> None:
+    rules = entry.metadata
+    required = entry.default is MISSING and entry.default_factory is MISSING
+    default = entry.default if entry.default_factory is MISSING else entry.default_factory()
+    more: dict[str, Any] = {"help": rules["help"]} | ({"metavar": rules["metavar"]} if rules["metavar"] else {})
+    if not required:
+        more["default"] = default
+    if get_origin(kind) is list:
+        more["nargs"] = "+" if required or not rules["positional"] else "*"
+        (kind,) = get_args(kind)
+    if rules["positional"]:
+        parser.add_argument(entry.name, type=kind, **more)
+        return
+    name = "--" + (rules["name"] or entry.name).replace("_", "-")
+    if kind is bool:
+        parser.add_argument(name, action=ActionYesNo(no_prefix="no-"), **more)
+        return
+    if required:
+        more["required"] = True
+    if rules["name"]:
+        more["dest"] = entry.name
+    parser.add_argument(name, type=Literal[rules["choices"]] if rules["choices"] else kind, **more)
 
 
 def config_of(config: type[Config], parsed: Namespace) -> Config:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pose.config import check_options, option
 from pose.errors import UsageError
+from pose.options import check_options, option
 
 if TYPE_CHECKING:
     from pose.files import WorldInfo

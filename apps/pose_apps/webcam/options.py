@@ -8,7 +8,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pose.config import check_options, option
+from pose.options import check_options, option
 from pose_apps.webcam.sinks import SinkConfig
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from pose.config import option
+from pose.options import option
 
 if TYPE_CHECKING:
     from pose.live import LiveLoop
