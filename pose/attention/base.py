@@ -194,6 +194,11 @@ class Attention(nn.Module):
         """The mechanism itself; x is 0 in frames that are not valid, and what it returns there is dropped."""
         raise NotImplementedError
 
+    def weights(self, x_BTD: Tensor, context: Context) -> Tensor:
+        """(B, H, T, T): what each frame (row) takes of each other, where `mix` is the output projection of such a sum
+        of values. Raises ValueError for a mechanism that never weighs frame by frame."""
+        raise ValueError(f"{type(self).__name__} has no map: it never weighs frame by frame")
+
     def empty_cache(self, batch: int, device: torch.device | str, dtype: torch.dtype) -> Cache:
         raise NotImplementedError
 

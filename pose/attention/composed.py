@@ -53,19 +53,22 @@ class ComposedAttention(Attention):
         self.centre = _Centre(heads, self.head_dim, window or 27) if position == "predicted" else None
 
     def mix(self, x_BTD: Tensor, context: Context) -> Tensor:
+        v = self.split(self.v_proj(x_BTD))
+        y_BTD: Tensor = self.out_proj(self.merge(self.weights(x_BTD, context).to(v.dtype) @ v))
+        return y_BTD
+
+    def weights(self, x_BTD: Tensor, context: Context) -> Tensor:
         seen = context.shared_mask(("composed", self.window), lambda: self._seen(x_BTD, context.valid))
         assert seen is not None
         q_raw = self.split(self.q_proj(x_BTD))
         q = self.score.queries(q_raw, context)
         k = self.score.keys(self.split(self.k_proj(x_BTD)), context)
-        weights = self.distribution(self.score.compare(q, k), seen, q, k)
+        weights: Tensor = self.distribution(self.score.compare(q, k), seen, q, k)
         if self.centre is not None:
             frames_1T = torch.arange(x_BTD.shape[1], device=x_BTD.device)[None]
             last_B = None if self.causal else _last_frame(x_BTD, context)
             weights = weights * self.centre(q_raw, frames_1T, frames_1T, last_B)
-        v = self.split(self.v_proj(x_BTD))
-        y_BTD: Tensor = self.out_proj(self.merge(weights.to(v.dtype) @ v))
-        return y_BTD
+        return weights
 
     def _seen(self, x_BTD: Tensor, valid_BT: Tensor | None) -> Tensor:
         """(B or 1, 1, T, T): True where query (row) sees key (column)."""

@@ -1,5 +1,6 @@
 """Scaled dot-product attention (Vaswani et al., 2017) with rotary time, and the window patterns built on it."""
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -94,6 +95,12 @@ class SoftmaxAttention(Attention):
             return F.scaled_dot_product_attention(q, k, v, is_causal=True)
         mask = context.shared_mask(self.window, lambda: self._mask(length, context.valid, q.device))
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+    def weights(self, x_BTD: Tensor, context: Context) -> Tensor:
+        q, k, _ = self.project(x_BTD, context)
+        scores = q @ k.mT / math.sqrt(self.head_dim)
+        mask = self._mask(x_BTD.shape[1], context.valid, x_BTD.device)
+        return (scores if mask is None else scores.masked_fill(~mask, -torch.inf)).softmax(dim=-1)
 
     def _mask(self, length: int, valid_BT: Tensor | None, device: torch.device) -> Tensor | None:
         if self.window is not None:

@@ -17,6 +17,7 @@ SCRIPTS = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]["scrip
 SUBCOMMANDS = {
     "pose-bench": ("detectors", "estimators", "lifter"),
     "pose-eval": ("human36m", "mpi-inf-3dhp", "sequence", "video", "compare"),
+    "pose-lab": ("list", "run", "table", "maps"),
     "pose-prepare": ("human36m", "human36m-m", "mpi-inf-3dhp", "mocap", "sequence"),
     "pose-setup": ("mmpose",),
     "pose-train": ("lifter",),

@@ -253,3 +253,17 @@ def test_a_step_exports(form: Form) -> None:
     program = torch.export.export(Step(), inputs)
     for got, want in zip(program.module()(*inputs), Step()(*inputs), strict=True):
         torch.testing.assert_close(got, want)
+
+
+@every_form
+def test_the_map_is_what_values_are_summed_with(form: Form) -> None:
+    layer, batch = form.build(), make_batch()
+    context = batch.context()
+    x = batch.x.where(batch.valid[..., None], 0)
+    if type(layer).weights is Attention.weights:
+        with pytest.raises(ValueError, match="has no map"):
+            layer.weights(x, context)
+        return
+    values = layer.split(layer.get_submodule("v_proj")(x))
+    got = layer.get_submodule("out_proj")(layer.merge(layer.weights(x, context) @ values))
+    torch.testing.assert_close(got[batch.valid], layer(batch.x, context)[batch.valid], rtol=0, atol=1e-12)

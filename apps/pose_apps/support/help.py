@@ -66,6 +66,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "pose-train": ("pose-train lifter --config configs/train/offline.yaml --data.mocap clips.npz --out run",),
     "pose-train lifter": ("pose-train lifter --config configs/train/offline.yaml --data.mocap clips.npz --out run",),
     "pose-export": ("pose-export offline --format onnx --out lifter.onnx",),
+    "pose-lab": ("pose-lab list", "pose-lab run score-widths", "pose-lab maps offline keypoints.npz"),
     "pose-setup": ("pose-setup mmpose",),
 }
 # What an option does that is on without being asked for, said of the form that turns it off.

@@ -1,0 +1,75 @@
+"""`pose-lab maps`: a picture of what each head of a lifter looks at in a clip, with its entropy and its reach."""
+
+from dataclasses import astuple
+from pathlib import Path
+
+import torch
+
+from pose.errors import PoseError, UsageError
+from pose.files.keypoints import read_keypoints
+from pose.laboratory.attention_maps import HeadFigures, attention_maps, head_figures, neighbours_apart
+from pose.lifter.checkpoint import load_checkpoint
+from pose.lifter.features import observe
+from pose.lifter.predict import checkpoint_path, network_inputs
+from pose.system.whole_file import whole_file
+
+
+def draw(checkpoint: str, clip: Path, start: int, frames: int, out: Path) -> str:
+    """Write the picture; returns a table of all heads as Markdown."""
+    if start < 0 or frames < 2:
+        raise UsageError("--start must be at least 0 and --frames at least 2")
+    sequence = read_keypoints(clip)[start : start + frames]
+    if len(sequence) < 2:
+        raise UsageError(f"--start {start}: {clip} has no two frames from there on")
+    network = load_checkpoint(checkpoint_path(checkpoint))
+    keypoints, scores, times, *camera = (torch.from_numpy(array) for array in network_inputs([sequence]).values())
+    try:
+        maps = attention_maps(network, observe(keypoints, scores, times, *camera), times)
+    except ValueError as error:
+        raise PoseError(f"{checkpoint}: {error}") from error
+    figures = head_figures(maps, times)
+    _picture(maps[:, 0], figures, times[0], out)
+    return _table(figures, neighbours_apart(maps) if len(maps) > 1 else None) + f"\n\n{out}"
+
+
+def _table(figures: HeadFigures, apart: torch.Tensor | None) -> str:
+    lines = [
+        "| block | head | entropy, bits | as many frames | reach, s | within 0.15 s, % | rank | to the next block |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    layers, heads = figures.entropy.shape
+    for layer in range(layers):
+        for head in range(heads):
+            entropy, seen, reach, near, rank = (float(part[layer, head]) for part in astuple(figures))
+            nearest = "" if apart is None or layer == layers - 1 else f"{apart[layer, head].min():.2f}"
+            lines.append(
+                f"| {layer + 1} | {head + 1} | {entropy:.2f} | {seen:.1f} | {reach:.3f} | {100 * near:.0f} "
+                f"| {rank:.0f} | {nearest} |"
+            )
+    return (
+        "\n".join(lines) + "\n\nto the next block: Jensen-Shannon distance to the head there that is most alike, 0 to 1"
+    )
+
+
+def _picture(maps: torch.Tensor, figures: HeadFigures, times: torch.Tensor, out: Path) -> None:
+    """maps: (L, H, T, T). Rows are the frames that look, columns the frames that are looked at."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise PoseError('pose-lab maps needs matplotlib: pip install "pose-run[train]"') from error
+    layers, heads = maps.shape[:2]
+    figure = Figure(figsize=(1.9 * heads + 0.6, 2.05 * layers + 0.6), layout="constrained")
+    span = (0.0, float(times[-1] - times[0]))
+    for layer, row in enumerate(figure.subplots(layers, heads, squeeze=False, sharex=True, sharey=True)):
+        for head, axes in enumerate(row):
+            shown = maps[layer, head].abs().sqrt().numpy()
+            axes.imshow(shown, extent=(*span, *span[::-1]), cmap="magma")
+            axes.set_title(
+                f"{layer + 1}.{head + 1}: {figures.entropy[layer, head]:.1f} bits, {figures.reach[layer, head]:.2f} s",
+                fontsize=8,
+            )
+            axes.tick_params(labelsize=7)
+    figure.supxlabel("looked at, s; brightness is the root of the weight", fontsize=9)
+    figure.supylabel("who looks, s", fontsize=9)
+    with whole_file(out) as hidden:
+        figure.savefig(hidden, dpi=80, format=out.suffix.removeprefix(".") or "png")

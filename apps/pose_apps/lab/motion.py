@@ -1,0 +1,67 @@
+"""Motion capture for the laboratory's experiments: `pose.laboratory.trial.Motion` over prepared files."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from pose_datasets.mapping import POINTS
+from pose_datasets.mocap import Clip
+from pose_datasets.synthesis import evaluation_batches
+from pose_datasets.training import MocapConfig, MocapSource
+
+from pose.laboratory.trial import GroupedBatches
+from pose.sequences import LiftBatch
+
+SPEEDS = {"still": 0.2, "slow": 0.6, "brisk": 1.5, "fast": np.inf}  # m/s below which the mean joint is called so
+_BODY = [("pelvis", "thorax"), ("thorax", "head"), ("right_hip", "right_knee"), ("right_knee", "right_ankle")]
+BODY = [tuple(map(POINTS.index, bone)) for bone in _BODY]
+
+
+class MocapMotion:
+    """files: as `pose-prepare` writes them, separated by commas."""
+
+    def __init__(self, files: str) -> None:
+        self._files = files
+        self._clips = MocapSource(MocapConfig(mocap=files), 0)
+
+    def training(self, frames: int, sequences: int, seed: int) -> Callable[[int], LiftBatch]:
+        config = MocapConfig(mocap=self._files, frames=(frames,), batch_frames=frames * sequences)
+        return MocapSource(config, seed).batch
+
+    def evaluation(self, part: str, condition: str, frames: int) -> Iterator[LiftBatch]:
+        return evaluation_batches(self._clips.clips(part), condition=condition, frames=frames)
+
+    def groups(self, by: str, condition: str, frames: int) -> Iterator[GroupedBatches]:
+        name_of = GROUPINGS[by]
+        members: dict[str, list[Clip]] = {}
+        for clip in self._clips.clips("test"):
+            members.setdefault(name_of(clip), []).append(clip)
+        for group in sorted(members):
+            yield GroupedBatches(group, evaluation_batches(members[group], condition=condition, frames=frames))
+
+
+def _exercise(clip: Clip) -> str:
+    """Of UI-PRMD, whose trials are named after them: m01 to m10."""
+    parts = clip.name.split("_")
+    return parts[1] if clip.subject.startswith("uiprmd-") else "CMU"
+
+
+def _size(clip: Clip) -> str:
+    """Trunk, head, thigh and shank together, to 5 cm."""
+    bones = [np.linalg.norm(clip.points[:, a] - clip.points[:, b], axis=-1) for a, b in BODY]
+    return f"{round(float(np.median(np.sum(bones, axis=0))) * 20) / 20:.2f} m"
+
+
+def _speed(clip: Clip) -> str:
+    moved = np.linalg.norm(np.diff(clip.points, axis=0), axis=-1).mean(axis=-1) / np.diff(clip.times)
+    number, name = next(
+        (i, name) for i, (name, below) in enumerate(SPEEDS.items(), start=1) if float(moved.mean()) < below
+    )
+    return f"{number} {name}"
+
+
+GROUPINGS: dict[str, Callable[[Clip], str]] = {
+    "subject": lambda clip: clip.subject,
+    "exercise": _exercise,
+    "size": _size,
+    "speed": _speed,
+}

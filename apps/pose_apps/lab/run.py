@@ -1,0 +1,67 @@
+"""`pose-lab run`: what is left of experiments, one after the other, within a budget of processor time."""
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from pose.errors import UsageError
+from pose.laboratory.experiment import Experiment, experiments, find_experiment
+from pose.laboratory.kinds import settings_of
+from pose.laboratory.log import Record
+from pose.laboratory.run import Progress, run_experiment
+from pose.laboratory.trial import Clock, Motion
+
+if TYPE_CHECKING:
+    from jsonargparse import Namespace
+
+
+def run(options: "Namespace", folder: Path) -> None:
+    """Everything that can be wrong with any of them is found before the first trial."""
+    torch.set_num_threads(options.threads)
+    chosen = [find_experiment(name, folder) for name in options.names] or list(experiments(folder).values())
+    for experiment in chosen:
+        for condition in experiment.conditions:
+            settings_of(experiment, condition)
+    say: Callable[[str], None] = (lambda text: None) if options.quiet else functools.partial(print, flush=True)
+    clock = Clock(float("inf") if options.budget is None else options.budget)
+    motion = _motion(options.mocap)
+    for experiment in chosen:
+        progress = run_experiment(
+            experiment,
+            Path(options.log),
+            seeds=options.seeds,
+            clock=clock,
+            motion=motion,
+            tell=functools.partial(_tell, say, experiment),
+        )
+        if progress.done < progress.all:
+            say(f"{experiment.name}: {progress.done} of {progress.all} trials, and the budget is spent; run it again")
+            return
+        say(f"{experiment.name}: all {progress.all} trials are in {options.log}")
+
+
+def _motion(files: str | None) -> Callable[[], Motion]:
+    """Reads the motion capture when the first trial asks for it."""
+
+    @functools.cache
+    def motion() -> Motion:
+        if files is None:
+            raise UsageError("--mocap is missing: this experiment needs the file that `pose-prepare mocap` wrote")
+        from pose_apps.lab.motion import MocapMotion
+
+        return MocapMotion(files)
+
+    return motion
+
+
+def _tell(say: Callable[[str], None], experiment: Experiment, record: Record, progress: Progress) -> None:
+    results = ", ".join(
+        f"{name} {'diverged' if value is None else f'{value:.4g}'}" for name, value in list(record.results.items())[:4]
+    )
+    say(
+        f"{experiment.name} {progress.done}/{progress.all}: {record.condition}, seed {record.seed}: {results} "
+        f"({record.cpu_seconds:.0f} s)"
+    )

@@ -1,0 +1,119 @@
+"""An experiment: a claim, the conditions that it is tried under, and what was found. Read from YAML, without torch."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+import yaml
+
+from pose.errors import PoseError, UsageError
+from pose.system.json_values import Json
+
+Settings = Mapping[str, Json]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A figure that somebody else printed. of: how many answers a share in per cent was counted over; 0: not said."""
+
+    value: float
+    of: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plot:
+    """y over x for each value of `by`. x, by: settings. y: a result. log: both axes."""
+
+    x: str
+    y: str
+    by: str
+    log: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """kind: of `pose.laboratory.kinds.KINDS`. claim: in one sentence, with its source. finding: what came out, in one
+    sentence; empty while nobody has looked. conditions: by name, complete settings of the kind. published: by
+    condition and result."""
+
+    name: str
+    kind: str
+    claim: str
+    finding: str = ""
+    conditions: Mapping[str, Settings]
+    published: Mapping[str, Mapping[str, Published]] = field(default_factory=dict)
+    plot: Plot | None = None
+
+
+def load_experiment(path: Path) -> Experiment:
+    """Read one file. Raises PoseError, naming file and key, for what is no experiment."""
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise PoseError(f"{path}: not a readable YAML file ({' '.join(str(error).split())})") from error
+    try:
+        return _experiment(path.stem, values)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise PoseError(f"{path}: no experiment: {error}") from error
+
+
+def _experiment(name: str, values: dict[str, Json]) -> Experiment:
+    if not isinstance(values, dict):
+        raise TypeError("expected keys and values")
+    known = {"kind", "claim", "finding", "common", "conditions", "published", "plot"}
+    if unknown := set(values) - known:
+        raise ValueError(f"unknown key {sorted(map(str, unknown))[0]}; known: {', '.join(sorted(known))}")
+    for key in ("kind", "claim"):
+        if not isinstance(values.get(key), str):
+            raise ValueError(f"{key} is missing or no text")
+    common, conditions = _mapping(values, "common"), _mapping(values, "conditions")
+    if not conditions:
+        raise ValueError("conditions: there is none")
+    published = {
+        str(condition): {
+            result: _built(Published, printed, result)
+            for printed in [_mapping(entries, condition)]
+            for result in printed
+        }
+        for entries in [_mapping(values, "published")]
+        for condition in entries
+    }
+    if strangers := set(published) - set(map(str, conditions)):
+        raise ValueError(f"published: {sorted(strangers)[0]!r} is no condition")
+    return Experiment(
+        name=name,
+        kind=str(values["kind"]),
+        claim=" ".join(str(values["claim"]).split()),
+        finding=" ".join(str(values.get("finding") or "").split()),
+        conditions={str(key): common | _mapping(conditions, key) for key in conditions},
+        published=published,
+        plot=_built(Plot, values, "plot") if "plot" in values else None,
+    )
+
+
+def _mapping(values: Mapping[str, Json], key: str) -> dict[str, Json]:
+    value = values.get(key) or {}
+    if not isinstance(value, dict):
+        raise TypeError(f"{key}: expected keys and values, got {str(value)[:40]!r}")
+    return value
+
+
+def _built(kind: type[T], values: Mapping[str, Json], key: str) -> T:
+    build: Callable[..., T] = kind  # whose arguments are checked there
+    return build(**_mapping(values, key))
+
+
+def experiments(folder: Path) -> dict[str, Experiment]:
+    """All experiments of a folder, by name."""
+    return {path.stem: load_experiment(path) for path in sorted(folder.glob("*.yaml"))}
+
+
+def find_experiment(name: str, folder: Path) -> Experiment:
+    """One of the folder's, or of a YAML file of the user's own. Raises UsageError when there is none."""
+    path = Path(name) if name.endswith((".yaml", ".yml")) else folder / f"{name}.yaml"
+    if not path.is_file():
+        known = ", ".join(sorted(path.stem for path in folder.glob("*.yaml")))
+        raise UsageError(f"no experiment {name!r}; there are {known}, or name a .yaml file of your own")
+    return load_experiment(path)

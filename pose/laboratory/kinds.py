@@ -1,0 +1,63 @@
+"""The kinds of experiments by name. A new one is one module in `studies/` and one line here."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import Any
+
+from pose.errors import PoseError
+from pose.laboratory.experiment import Experiment, Settings
+from pose.laboratory.studies import branch_gradients, score_widths
+from pose.laboratory.trial import Outcome, Setup
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """settings: the dataclass of a condition; raises ValueError for what cannot be. run: one trial. columns: title of
+    each result in a table; results that are not named there get a row each instead. seeded: whether the seed changes
+    anything; what is measured on a given network with fixed data has one trial."""
+
+    settings: Callable[..., Any]
+    run: Callable[[Any, Setup], Outcome]
+    columns: Mapping[str, str]
+    seeded: bool = True
+
+
+KINDS: dict[str, Kind] = {
+    "score-widths": Kind(score_widths.Settings, score_widths.run, score_widths.COLUMNS),
+    "branch-gradients": Kind(branch_gradients.Settings, branch_gradients.run, branch_gradients.COLUMNS),
+}
+
+
+def kind_of(experiment: Experiment) -> Kind:
+    """Raises PoseError for a kind that is not there."""
+    if experiment.kind not in KINDS:
+        raise PoseError(f"experiment {experiment.name}: kind {experiment.kind!r} is not one of {', '.join(KINDS)}")
+    return KINDS[experiment.kind]
+
+
+def settings_of(experiment: Experiment, condition: str) -> Any:
+    """The checked settings of a condition. Raises PoseError, naming it, for what cannot be."""
+    kind, values = kind_of(experiment), experiment.conditions[condition]
+    try:
+        return _checked(kind.settings, values)
+    except (ValueError, TypeError) as error:
+        raise PoseError(f"experiment {experiment.name}, condition {condition}: {error}") from error
+
+
+def _checked(settings: Callable[..., Any], values: Settings) -> Any:
+    known = {f.name: f for f in fields(settings)}  # type: ignore[arg-type]
+    for name, value in values.items():
+        if name not in known:
+            raise ValueError(f"unknown setting {name}; known: {', '.join(known)}")
+        usual, make = known[name].default, known[name].default_factory
+        if make is not MISSING:
+            usual = make()
+        allowed = (int, float) if isinstance(usual, float) else type(usual)
+        if usual is not MISSING and usual is not None and (not isinstance(value, allowed) or _is_bool(value, usual)):
+            raise ValueError(f"{name}: expected {type(usual).__name__}, got {value!r}")
+    return settings(**values)
+
+
+def _is_bool(value: object, usual: object) -> bool:
+    """Whether a truth value stands where a number should."""
+    return isinstance(value, bool) and not isinstance(usual, bool)

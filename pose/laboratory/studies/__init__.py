@@ -1,0 +1,1 @@
+"""What an experiment can be, one module a kind; `pose.laboratory.kinds` lists them."""

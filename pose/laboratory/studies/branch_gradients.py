@@ -1,0 +1,80 @@
+"""Gradients at the first step against depth: Post-LN, Pre-LN, T-Fixup and a plain stack (Xiong et al., 2020; Huang et
+al., 2020). One batch, no training but one step of Adam."""
+
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor
+
+from pose.laboratory.trial import Outcome, Setup
+from pose.lifter.config import LifterConfig
+from pose.lifter.initialization import initialize
+from pose.lifter.model import Block, LifterNetwork
+from pose.training.batches import TensorBatch
+from pose.training.config import OptimizerConfig
+from pose.training.optimizers import build_optimizer
+
+METHODS = {  # name -> norm, init
+    "post-ln": ("post", "xavier"),
+    "pre-ln": ("pre", "xavier"),
+    "t-fixup": ("none", "t-fixup"),
+    "plain": ("none", "xavier"),
+}
+COLUMNS = {
+    "last": "gradient of the last feed-forward layer",
+    "first": "gradient of the first",
+    "update": "outputs moved by one step",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """method: of `METHODS`. rate: of the step of Adam."""
+
+    method: str
+    depth: int
+    dim: int = 64
+    heads: int = 4
+    frames: int = 27
+    sequences: int = 16
+    rate: float = 1e-3
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise ValueError(f"method: {self.method!r} is not one of {', '.join(METHODS)}")
+        LifterConfig(dim=self.dim, depth=self.depth, heads=self.heads)
+
+
+def run(settings: Settings, setup: Setup) -> Outcome:
+    """last, first: norm of the gradient of the second feed-forward matrix of the last and of the first block, where the
+    loss is the mean square distance of the network's outputs to unit-normal numbers (the lifter's own would look at the
+    stack through exponentials). update: root mean square change of the outputs by one step of Adam."""
+    torch.manual_seed(setup.seed)
+    norm, init = METHODS[settings.method]
+    network = LifterNetwork(
+        LifterConfig(dim=settings.dim, depth=settings.depth, heads=settings.heads, expansion=2, norm=norm, init=init)
+    )
+    batch = TensorBatch.of(setup.motion().training(settings.frames, settings.sequences, setup.seed)(0))
+    if init == "t-fixup":
+        initialize(network, init, batch.observe().features)
+    # Xavier's head, not the lifter's own, which begins near zero: it would hide what the stack passes on.
+    torch.nn.init.xavier_uniform_(network.head.weight)
+    optimizer = build_optimizer(network, OptimizerConfig(name="adam", lr=settings.rate, weight_decay=0.0))
+    before = _outputs(network, batch)
+    (before - torch.randn_like(before)).square().mean().backward()
+    gradients = [cast(Block, block).ffn.fc2.weight.grad for block in network.blocks]
+    norms = [gradient.norm().item() for gradient in gradients if gradient is not None]
+    optimizer.step()
+    with torch.no_grad():
+        update = (_outputs(network, batch) - before).square().mean().sqrt().item()
+    return Outcome({"last": norms[-1], "first": norms[0], "update": update}, steps=1, examples=settings.sequences)
+
+
+def _outputs(network: LifterNetwork, batch: TensorBatch) -> Tensor:
+    """(B, T, OUTPUTS), before they are decoded."""
+    kept: list[Tensor] = []
+    handle = network.head.register_forward_hook(lambda module, inputs, output: kept.append(output))
+    network(batch.observe(), batch.times)
+    handle.remove()
+    return kept[0]

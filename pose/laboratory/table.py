@@ -1,0 +1,177 @@
+"""Tables and plots of what the log holds: Markdown for a page, made by a command, never by hand."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pose.errors import PoseError, UsageError
+from pose.laboratory.experiment import Experiment, Published
+from pose.laboratory.kinds import kind_of
+from pose.laboratory.log import Record, TrialLog
+from pose.laboratory.run import current
+from pose.laboratory.statistics import interval, wilson
+from pose.system.whole_file import write_whole
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BEGIN, END = "<!-- pose-lab: {} -->", "<!-- pose-lab end -->"
+NOT_RUN = "Not run yet."
+Found = Mapping[str, Sequence[Record]]  # condition -> its records, one for each seed
+
+
+def found(experiment: Experiment, folder: Path) -> Found:
+    """What the log in `folder` holds of the conditions as they are now, in their order."""
+    records = current(experiment, TrialLog(folder, experiment.name).records())
+    by_condition = {name: [record for record in records if record.condition == name] for name in experiment.conditions}
+    return {name: sorted(some, key=lambda record: record.seed) for name, some in by_condition.items() if some}
+
+
+def section(experiment: Experiment, folder: Path) -> str:
+    """The claim, the table, what it cost, and the finding, as Markdown. Conditions that have not been run are named."""
+    records = found(experiment, folder)
+    if not records:
+        return f"{experiment.claim}\n\n{NOT_RUN}"
+    parts = [experiment.claim, table(experiment, records), cost(records)]
+    if missing := [name for name in experiment.conditions if name not in records]:
+        parts[-1] += f" Not run: {', '.join(missing)}."
+    return "\n\n".join([*parts, *([f"**Found:** {experiment.finding}"] if experiment.finding else [])])
+
+
+def table(experiment: Experiment, records: Found) -> str:
+    """Results as columns where the kind names them, as rows where each trial answers with many alike."""
+    columns = kind_of(experiment).columns
+    if not columns:
+        keys = dict.fromkeys(key for some in records.values() for record in some for key in record.results)
+        rows = [[key, *(cell(some, key) for some in records.values())] for key in keys]
+        return markdown(["", *records], rows)
+    printed = {key for entries in experiment.published.values() for key in entries}
+    titles = [title for key, title in columns.items() for title in [title, *(["published"] if key in printed else [])]]
+    rows = []
+    for name, some in records.items():
+        row = [name]
+        for key in columns:
+            row.append(cell(some, key))
+            if key in printed:
+                row.append(published_cell(experiment.published.get(name, {}).get(key)))
+        rows.append(row)
+    return markdown(["", *titles], rows)
+
+
+def markdown(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [titles, ["---"] * len(titles), *rows]
+    return "\n".join(f"| {' | '.join(line)} |".replace("|  |", "| |") for line in lines)
+
+
+def cell(records: Sequence[Record], key: str) -> str:
+    """The mean over seeds and half of its 95 % interval; trials that came to no number are counted beside it."""
+    answers = [record.results[key] for record in records if key in record.results]
+    values = [value for value in answers if value is not None]
+    lost = f"{len(answers) - len(values)} of {len(answers)} diverged" if len(values) < len(answers) else ""
+    if not values:
+        return lost
+    mean, half = interval(values)
+    text = number(mean) if math.isnan(half) else f"{with_decimals(mean, half)} ± {with_decimals(half, half)}"
+    return f"{text}, {lost}" if lost else text
+
+
+def published_cell(entry: Published | None) -> str:
+    if entry is None:
+        return ""
+    if not entry.of:
+        return f"{entry.value:g}"
+    low, high = wilson(entry.value / 100, entry.of)
+    return f"{entry.value:g} ({100 * low:.1f} to {100 * high:.1f})"
+
+
+def number(value: float) -> str:
+    """Three significant digits."""
+    if value == 0 or not 1e-3 <= abs(value) < 1e5:
+        return f"{value:.3g}"
+    return f"{value:,.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
+
+
+def with_decimals(value: float, half: float) -> str:
+    """As many decimals as `half` has at two significant digits, none after the fourth."""
+    if half == 0:
+        return number(value)
+    if abs(value) >= 1e5 or half >= 1e5:
+        return f"{value:.2g}"
+    decimals = min(4, max(0, 1 - math.floor(math.log10(half))))
+    return f"{value:,.{decimals}f}" if abs(value) >= 10**-decimals or value == 0 else f"{value:.2g}"
+
+
+def cost(records: Found) -> str:
+    """How much was run, in one line."""
+    every = [record for some in records.values() for record in some]
+    seeds = sorted({len(some) for some in records.values()})
+    repeated = f"{' to '.join(str(n) for n in {seeds[0]: 0, seeds[-1]: 0})} seed{'s' if seeds[-1] > 1 else ''} each"
+    errors = "; ± is half a 95 % interval over seeds (Student's t)" if seeds[-1] > 1 else ""
+    steps = sorted({record.steps for record in every})
+    trained = f", {steps[0]:,}{f' to {steps[-1]:,}' if len(steps) > 1 else ''} steps" if steps[-1] > 1 else ""
+    seconds = sum(record.cpu_seconds for record in every)
+    return f"{len(every)} trials, {repeated}{trained}, {seconds:,.0f} processor seconds{errors}."
+
+
+def fill(page: Path, experiments: Mapping[str, Experiment], folder: Path) -> list[str]:
+    """Write each experiment's section between its marks in a page, and its plot beside it; returns those filled.
+
+    Raises UsageError for a page without marks, and for a mark of an experiment that is not there.
+    """
+    text = page.read_text(encoding="utf-8")
+    pattern = re.compile(r"<!-- pose-lab: ([\w-]+) -->\n.*?" + re.escape(END), re.DOTALL)
+    names = [match[1] for match in pattern.finditer(text)]
+    if not names:
+        raise UsageError(f"{page}: holds no {BEGIN.format('NAME')} ... {END}")
+    for name in names:
+        if name not in experiments:
+            raise UsageError(f"{page}: there is no experiment {name}; there are {', '.join(experiments)}")
+
+    def filled(match: re.Match[str]) -> str:
+        experiment = experiments[match[1]]
+        body = section(experiment, folder)
+        if experiment.plot and found(experiment, folder):
+            picture = page.parent / "images" / f"lab-{experiment.name}.svg"
+            picture.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(picture, draw(experiment, found(experiment, folder)))
+            body += f"\n\n![{experiment.name}](images/{picture.name})"
+        return f"{BEGIN.format(experiment.name)}\n{body}\n{END}"
+
+    write_whole(page, pattern.sub(filled, text))
+    return names
+
+
+def draw(experiment: Experiment, records: Found) -> str:
+    """The experiment's plot as SVG: mean and 95 % interval over seeds."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise PoseError('plots need matplotlib: pip install "pose-run[train]"') from error
+    from pose.evaluation.plots import COLOURS, figure
+
+    plot = experiment.plot
+    assert plot is not None
+    series: dict[str, list[tuple[float, float, float]]] = {}
+    for name, some in records.items():
+        settings = experiment.conditions[name]
+        values = [value for record in some if (value := record.results.get(plot.y)) is not None]
+        if plot.x in settings and values:
+            mean, half = interval(values)
+            x = float(settings[plot.x])  # type: ignore[arg-type]
+            series.setdefault(str(settings.get(plot.by, "")), []).append((x, mean, 0.0 if math.isnan(half) else half))
+
+    def lines(axes: "Axes") -> None:
+        for colour, (label, points) in zip(COLOURS, series.items(), strict=False):
+            x, mean, half = zip(*sorted(points), strict=True)
+            low = [min(h, 0.9 * m) if plot.log else h for m, h in zip(mean, half, strict=True)]  # a log axis has no 0
+            axes.errorbar(x, mean, yerr=(low, half), label=label, color=colour, capsize=3, marker="o")
+        if plot.log:
+            axes.set_xscale("log", base=2)
+            axes.set_yscale("log")
+        axes.set_xlabel(plot.x)
+        axes.set_ylabel(kind_of(experiment).columns.get(plot.y, plot.y))
+        axes.legend(title=plot.by, frameon=False)
+
+    return figure(lines, width=7.0, height=3.6)
