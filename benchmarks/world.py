@@ -34,7 +34,7 @@ from pose.world.clean import Cleaned, Steps, clean
 from pose.world.contacts import ankle_speeds
 from pose.world.floor import ANKLE_HEIGHT
 from pose.world.frame import World, rotation_of
-from pose.world.gravity import ANKLES, body_directions
+from pose.world.gravity import ANKLES
 from pose.world.height import stature
 from pose.world.person import Person, person_of
 
@@ -74,9 +74,9 @@ class Answer:
 
 def todays_world(person: Person) -> World:
     """The vertical and the floor of version 0.2: the mean of feet-to-centre directions, and the lowest feet."""
-    directions, heights = body_directions(person.joints, feet_ahead=0.0)
-    upright = directions[:, 1] < -np.cos(np.radians(40))
-    rotation = rotation_of((directions * heights[:, None])[upright].sum(axis=0) if upright.any() else [0.0, -1.0, 0.0])
+    bodies = person.joints.mean(axis=1) - person.joints[:, ANKLES].mean(axis=1)
+    upright = bodies[:, 1] < -np.cos(np.radians(40)) * np.linalg.norm(bodies, axis=1)
+    rotation = rotation_of(bodies[upright].sum(axis=0) if upright.any() else np.array([0.0, -1.0, 0.0]))
     feet = (person.joints[:, ANKLES] + person.root[:, None]) @ rotation.T
     return World(rotation, float(np.percentile(feet[..., 1], 2)) - ANKLE_HEIGHT, "bodies", float("nan"))
 

@@ -2,7 +2,7 @@
 
 The body's path is changed as little as makes standing feet stand: least squares over the whole track, in which each
 step that standing feet make counts against the path as it was. In the direction of the view, where a camera knows
-least, the path gives way more easily than across. Then each foot is held where it stood on average, by bending the
+least, the path gives way more easily than across. Then each foot is held where it stood on average, by turning the
 leg, within a limit; before and after, the correction fades. A foot that goes on moving slides, and is left to.
 """
 
@@ -68,7 +68,8 @@ def path_correction(ankles: F64, stands: Mask, times: F64, rules: FootRules = RU
 
 
 def hold_feet(joints: F64, stands: Mask, times: F64, rules: FootRules = RULES.feet) -> F64:
-    """(T, 17, 3) m in the world with standing feet in one place each: the legs bend, the rest stays as it was.
+    """(T, 17, 3) m in the world with standing feet in one place each: the legs turn, and bend a little (`rules.bend`);
+    the rest stays as it was.
 
     A foot is held where it was on average while it stood. Nothing moves by more than `rules.most`, and the correction
     comes and goes over `rules.fade` seconds. Lengths of thigh and shank stay.
@@ -81,7 +82,10 @@ def hold_feet(joints: F64, stands: Mask, times: F64, rules: FootRules = RULES.fe
             continue
         part = joints[moved][:, leg]
         near, far = (float(np.median(np.linalg.norm(part[:, i + 1] - part[:, i], axis=-1))) for i in (0, 1))
-        part[:, 2] += offset[moved]
+        straight = part[:, 2] - part[:, 0]
+        turned = straight + offset[moved]
+        apart, wanted = (np.linalg.norm(limb, axis=-1, keepdims=True) for limb in (straight, turned))
+        part[:, 2] = part[:, 0] + turned * (apart + rules.bend * (wanted - apart)) / np.maximum(wanted, 1e-9)
         place_middle(part, (0, 1, 2), (near, far))
         held[np.ix_(moved, np.array(leg))] = part
     return held

@@ -1,9 +1,10 @@
 """Which way is up, from people before a fixed camera.
 
-Bodies that stand tell it: their centre is above the middle of their feet. That is weak in the direction of the view,
-where the lifter errs, and people lean. Feet that stand on one floor at different places tell it by the plane through
-them, as far as they have gone. Both are put together, each with the uncertainty that it had on people of known
-gravity; what is left says how far the answer can be trusted.
+Bodies that stand tell it: their centre of mass is above the middle of their feet. That is weak in the direction of the
+view, where the lifter errs, and people lean. Feet that stand on one floor at different places tell it by the plane
+through them, as far as they have gone; who stays on one spot spreads their feet by the errors of their depth alone, and
+that says nothing. Both are put together, each with the uncertainty that it had on people of known gravity; what is left
+says how far the answer can be trusted.
 
 The lines from feet to head of people at different places meet in the vanishing point of the vertical. Weighing the
 bodies' directions so that these lines count more than the lifter's depth did not measure better (see docs/world.md).
@@ -25,6 +26,13 @@ ANKLES = [H36M17.index("left_ankle"), H36M17.index("right_ankle")]
 _HIPS = [H36M17.index("left_hip"), H36M17.index("right_hip")]
 _PELVIS, _THORAX = H36M17.index("pelvis"), H36M17.index("thorax")
 
+# Shares of the body's mass at its joints: each segment's (D. A. Winter, Biomechanics and Motor Control of Human
+# Movement, table 4.1) at its two ends so that its own centre is where it is. Limbs are counted for each side.
+_LIMB_MASSES = {"shoulder": 0.0158, "elbow": 0.0192, "wrist": 0.0150, "hip": 0.0567, "knee": 0.0673, "ankle": 0.0370}
+_TRUNK_MASSES = {"pelvis": 0.2485, "thorax": 0.2485, "neck": 0.0405, "head": 0.0405}
+_MASSES = np.array(
+    [_TRUNK_MASSES.get(name, _LIMB_MASSES.get(name.partition("_")[2], 0.0)) for name in H36M17.names], np.float64
+)
 
 _ROUNDS = 3
 _FEW = 10  # feet that stand
@@ -68,9 +76,11 @@ def find_gravity(people: Sequence[Standing], rules: GravityRules = RULES.gravity
 
 
 def body_directions(joints: NDArray[np.floating], feet_ahead: float = RULES.gravity.feet_ahead) -> tuple[F64, F64]:
-    """(T, 3) unit vectors from the middle of the feet to the centre of bodies (T, 17, 3), and their heights (T,) m."""
+    """(T, 3) unit vectors from the middle of the feet to the centre of mass of bodies (T, 17, 3), and its height (T,) m
+    above them.
+    """
     joints = np.asarray(joints, np.float64)
-    axis = joints.mean(axis=1) - joints[:, ANKLES].mean(axis=1)
+    axis = _MASSES @ joints - joints[:, ANKLES].mean(axis=1)
     height = np.linalg.norm(axis, axis=1)
     left = _unit(joints[:, _HIPS[0]] - joints[:, _HIPS[1]])
     ahead = _unit(np.cross(left, _unit(joints[:, _THORAX] - joints[:, _PELVIS])))
@@ -106,6 +116,7 @@ def _plane_information(feet: tuple[F64, float], up: F64, rules: GravityRules, tu
     """(3, 3) M such that u M u is how badly a plane of normal u fits one person's feet, in standard deviations squared.
 
     Every person has a plane of its own, all parallel: who is taken for too large is also put too far away and too low.
+    Along the floor the spread counts that is more than errors make, `rules.spread` in each direction.
     """
     points, together = feet
     if len(points) < _FEW:
@@ -114,7 +125,12 @@ def _plane_information(feet: tuple[F64, float], up: F64, rules: GravityRules, tu
     low = float(np.percentile(height, 10))
     on = np.abs(height - low) < rules.band if turn else height < low + 3 * rules.band
     spread = points[on] - points[on].mean(axis=0)
-    return np.asarray(spread.T @ spread / (rules.height**2 * together))
+    square = spread.T @ spread / max(len(spread), 1)
+    flat = np.eye(3) - np.outer(up, up)
+    variances, axes = np.linalg.eigh(flat @ square @ flat)
+    kept = np.sqrt(np.maximum(variances - rules.spread**2, 0) / np.maximum(variances, 1e-12))
+    true = axes @ (kept[:, None] * axes.T) + np.outer(up, up)
+    return np.asarray(len(spread) * true @ square @ true / (rules.height**2 * together))
 
 
 def _unknown() -> World:

@@ -47,18 +47,20 @@ class GravityRules:
     centre above them. stretched: frames count in which that height is above this share of its greatest. most_tilt:
     degrees from the camera's vertical beyond which a body says nothing. body: the direction's error, radians, of one
     person in one posture. changing: more of it, radians, for who was seen for a second only, falling with the root of
-    the seconds. still: m/s, slower feet may stand. height: m, how far standing feet are off their plane. band: m from
-    the plane beyond which feet do not stand on it. lasting: s for which that error stays the same. trusted: degrees of
-    the answer's own uncertainty beyond which it is unknown.
+    the seconds. still: m/s, slower feet may stand. height: m, how far standing feet are off their plane. spread: m, how
+    far they are spread over the floor by errors alone. band: m from the plane beyond which feet do not stand on it.
+    lasting: s for which that error stays the same. trusted: degrees of the answer's own uncertainty beyond which it is
+    unknown.
     """
 
-    feet_ahead: float = 0.115
-    stretched: float = 0.85
+    feet_ahead: float = 0.09
+    stretched: float = 0.95
     most_tilt: float = 50.0
-    body: float = 0.06
-    changing: float = 0.1
+    body: float = 0.04
+    changing: float = 0.07
     still: float = 0.4
-    height: float = 0.05
+    height: float = 0.04
+    spread: float = 0.2
     band: float = 0.06
     lasting: float = 0.5
     trusted: float = 12.0
@@ -95,7 +97,9 @@ class FootRules:
     """slide: m (x, y, z of the world) that a foot may go within `within` s and still stand; in a whole stance thrice
     as far. z is the direction of the view, in which depth drifts. step: m, how exactly standing feet stay, from frame
     to frame at `rate` a second. path: m (x, y, z), how exactly the body's path is known. shake: m, of its steps where
-    no foot says anything. most: m that a leg may be bent for a foot. fade: s over which that comes and goes.
+    no foot says anything. most: m that a foot may be moved to where it is held. bend: share of that way towards the hip
+    or away from it which the leg takes by bending; the rest of it turns the leg only, since a leg that is nearly
+    straight moves its knee far for a little less length. fade: s over which that comes and goes.
     """
 
     slide: tuple[float, float, float] = (0.2, 0.2, 0.4)
@@ -104,7 +108,8 @@ class FootRules:
     rate: float = 30.0
     path: tuple[float, float, float] = (0.03, 0.05, 0.2)
     shake: float = 0.006
-    most: float = 0.08
+    most: float = 0.05
+    bend: float = 0.2
     fade: float = 0.15
 
 
