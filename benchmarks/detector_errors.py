@@ -244,14 +244,16 @@ def watch_all(shared: Path) -> list[Track]:
     return [track for clip in CLIPS for track in watch(shared / "videos" / clip, Networks(shared / "weights"))]
 
 
-def publish(sections: dict[str, list[str]], out: Path | None) -> None:
-    """Print tables by title, or put them under "## Measured" of a Markdown file, in place of what is there."""
+def publish(sections: dict[str, list[str]], out: Path | None, heading: str = "Measured") -> None:
+    """Print tables by title, or put them under this heading of a Markdown file, in place of what is there."""
     text = "\n\n".join(f"### {title}\n\n" + "\n".join(rows) for title, rows in sections.items()) + "\n"
     if out is None:
         print(text)
         return
     before = out.read_text() if out.exists() else ""
-    out.write_text(before.split("## Measured")[0] + "## Measured\n\n" + text)
+    above, _, below = before.partition(f"## {heading}\n")
+    rest = below.partition("\n## ")[2]
+    out.write_text(f"{above}## {heading}\n\n{text}" + (f"\n## {rest}" if rest else ""))
 
 
 def main() -> None:

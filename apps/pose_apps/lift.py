@@ -110,7 +110,8 @@ def _into_world(
     from pose.world.person import person_of
 
     persons = {number: person_of(answer, one) for number, answer, one in zip(ids, answers, seen, strict=True)}
-    world, people = clean(persons, steps=steps_of(config, bones=config.constant_bones))
+    known = all(one.camera.known for one in seen)
+    world, people = clean(persons, steps=steps_of(config, config.constant_bones, known))
     info = WorldInfo(world, {number: (one.height, one.height_sigma) for number, one in people.items()})
     say(world_line(info))
     text = np.array(json.dumps(info.to_dict(), allow_nan=False))

@@ -286,7 +286,7 @@ def _into_world(
     from pose.files import WorldInfo
     from pose.world.run import PlacedRun
 
-    steps = steps_of(config, bones=pipeline.config.constant_bones)
+    steps = steps_of(config, pipeline.config.constant_bones, info.camera.known)
     run = PlacedRun(spool, pipeline.skeleton, info.camera, steps, join=config.join_tracks)
     world = WorldInfo(run.world, run.heights, tuple(sorted(run.joined.items())), tuple(sorted(run.dropped)))
     if run.people:

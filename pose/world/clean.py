@@ -36,8 +36,8 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """Which steps are taken, and what is known. up: (3,) against gravity in the camera's axes. heights: m, by the
-    person's id; of everybody where the id is None.
+    """Which steps are taken, and what is known. camera_known: its intrinsics, not just an assumed field of view. up:
+    (3,) against gravity in the camera's axes. heights: m, by the person's id; of everybody where the id is None.
     """
 
     depth: bool = True
@@ -45,6 +45,7 @@ class Steps:
     fill: bool = True
     smooth: bool = True
     feet: bool = True
+    camera_known: bool = True
     up: F64 | None = None
     heights: Mapping[int | None, float] = field(default_factory=dict)
 
@@ -54,7 +55,8 @@ class Cleaned:
     """One person in the world. T frames, those that were filled included.
 
     times: (T,) s. joints: (T, 17, 3) m relative to the pelvis and root: (T, 3) m, in the camera's axes. placed: (T, 17,
-    3) m in the world, y up, the floor at 0. sigma: (T, 17) mm as lifted. root_sigma: (T,) mm, of the distance.
+    3) m in the world, y up, the floor at 0. sigma: (T, 17) mm as lifted. root_sigma: (T,) mm, of the distance; NaN
+    without the step that finds it.
     contacts: (T, 2) probability that left and right foot stand. stands: (T, 2), whether it was held. filled: (T,).
     moved: (T,) mm, by how much the joints were moved in the mean, the pelvis with them; NaN in filled frames. height:
     m, and height_sigma: m, 0 where it was given. floor: m, how far the person was raised to the common floor.
@@ -120,12 +122,12 @@ def _prepared(number: int, person: Person, frames: F64 | None, steps: Steps, rul
         person = replace(person, joints=factor * person.joints, root=factor * person.root)
         lengths, height, sigma = lengths * factor, wanted, 0.0
     lifted = person.joints + person.root[:, None]
-    spread = np.zeros(len(person))
+    spread = np.full(len(person), np.nan)
     if steps.depth:
         measured, variance = depths.measured_depths(person, rules.depth)
         z, left = depths.smooth_depths(measured, variance, person.times, rules.depth)
         person = replace(person, root=depths.place(person, z, rules.depth))
-        spread = np.hypot(np.sqrt(left), sigma * z)
+        spread = np.hypot(np.sqrt(left), np.hypot(sigma, 0.0 if steps.camera_known else rules.depth.lens) * z)
     filled = np.zeros(len(person), bool)
     if steps.fill and frames is not None:
         before = person.times

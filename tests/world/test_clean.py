@@ -13,6 +13,7 @@ from pose.world.clean import Steps, clean
 from pose.world.frame import up_of
 from pose.world.height import scale_to, stature
 from pose.world.person import Person
+from pose.world.rules import RULES
 
 CAMERA = {"pitch": -10.0, "roll": 2.0, "turn": 25.0, "distance": 7.0}
 
@@ -76,6 +77,32 @@ def test_a_given_vertical_and_height(noisy):
     assert people[2].height_sigma > 0
     factor = scale_to(1.9, people[2].height)
     assert people[1].root[:, 2].mean() / people[2].root[:, 2].mean() == pytest.approx(factor, rel=0.01)
+
+
+def test_sigma_of_the_distance_holds_what_is_not_known(noisy):
+    """The size, unless it is given; the lens, where it is assumed; nothing is said without the step that measures."""
+
+    def sigma(**known):
+        return clean({1: noisy}, noisy.times, Steps(**known))[1][1].root_sigma / 1000
+
+    depth = clean({1: noisy}, noisy.times)[1][1].root[:, 2]
+    given, size, lens = sigma(heights={1: 1.76}), sigma(), sigma(camera_known=False)
+    np.testing.assert_allclose(np.sqrt(size**2 - given**2), RULES.size.error * depth, rtol=0.1)
+    np.testing.assert_allclose(np.sqrt(lens**2 - size**2), RULES.depth.lens * depth, rtol=0.05)
+    assert np.isnan(sigma(depth=False)).all()
+
+
+def test_distances_are_within_their_sigma_as_often_as_they_should(rng):
+    """People of other sizes than the lifter believes, seen with noise."""
+    inside = []
+    for _ in range(30):
+        walker = seen_person(walking(2.0), turn=rng.uniform(-90, 90), distance=rng.uniform(5, 10))
+        size = 1 + RULES.size.error * rng.standard_normal()
+        noise = 0.01 * rng.standard_normal(walker.joints.shape) * (np.arange(17) > 0)[:, None]
+        taken = replace(walker, joints=size * walker.joints + noise, root=size * walker.root)
+        one = clean({1: taken}, taken.times)[1][1]
+        inside.append(np.abs(one.root[:, 2] - walker.root[:, 2]) < one.root_sigma / 1000)
+    assert 0.5 < np.concatenate(inside).mean() < 0.95
 
 
 def test_a_given_height_leaves_the_picture_as_it_was(noisy):

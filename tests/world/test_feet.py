@@ -6,6 +6,7 @@ from walker import ANKLES, BONE, FPS, standing, walking
 
 from pose.evaluation.world import foot_slides
 from pose.skeletons import H36M17
+from pose.two_bones import place_middle
 from pose.world.contacts import find_contacts
 from pose.world.feet import hold_feet, path_correction
 from pose.world.feet import standing as stand_still
@@ -66,6 +67,22 @@ def test_legs_keep_their_length():
         hip, knee, ankle = (after[:, H36M17.index(f"{side}_{part}")] for part in ("hip", "knee", "ankle"))
         np.testing.assert_allclose(np.linalg.norm(knee - hip, axis=-1), BONE, atol=1e-6)
         np.testing.assert_allclose(np.linalg.norm(ankle - knee, axis=-1), BONE, atol=1e-6)
+
+
+def test_a_held_foot_turns_the_leg_and_leaves_the_knee():
+    """A leg that is nearly straight would move its knee by 9 cm for a foot that is 2 cm too high."""
+    world = standing(3.0)
+    knee, ankle = H36M17.index("left_knee"), ANKLES[0]
+    t = np.arange(len(world)) / FPS
+    times, stands = t, np.ones((len(world), 2), bool)
+    before = world.copy()
+    before[:, ankle, 1] += 0.02 * np.sin(2 * np.pi * t)
+    before[:, ankle, 0] += 0.03 * np.sin(3 * np.pi * t)
+    place_middle(before, (H36M17.index("left_hip"), knee, ankle), (BONE, BONE))
+    after = hold_feet(before, stands, times)
+    assert after[:, ankle, 0].std() < 0.5 * before[:, ankle, 0].std()
+    moved = np.linalg.norm(after - before, axis=-1)
+    assert moved[:, knee].max() < moved[:, ankle].max()
 
 
 def test_what_is_right_already_hardly_changes():

@@ -61,8 +61,8 @@ def read_heights(text: str | None) -> dict[int | None, float]:
     return heights
 
 
-def steps_of(config: WorldConfig, bones: bool = True) -> "Steps":
-    """The steps that the options stand for. bones: one body for each person."""
+def steps_of(config: WorldConfig, bones: bool = True, camera_known: bool = True) -> "Steps":
+    """The steps that the options stand for. bones: one body for each person. camera_known: its intrinsics."""
     from pose.world.clean import Steps
     from pose.world.frame import up_of
 
@@ -74,6 +74,7 @@ def steps_of(config: WorldConfig, bones: bool = True) -> "Steps":
         fill=config.fill_gaps,
         smooth=config.smooth,
         feet=config.foot_lock,
+        camera_known=camera_known,
         up=up,
         heights=read_heights(config.height),
     )
