@@ -4,16 +4,17 @@ A new data set is its reader in `pose_datasets` and an entry in `DATA_SETS`.
 """
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from pose.errors import PoseError, UsageError
+from pose.options import REQUIRED, Options, option
 from pose.system.progress import progress_bar
 from pose.system.whole_file import whole_file
 from pose_apps.support.command import parse_arguments, run_command
-from pose_apps.support.options import ConfigFile
+from pose_apps.support.options import ConfigFile, add_options, config_of
 from pose_apps.support.status import Status
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from pose.lifter.model import LifterNetwork
     from pose.sequences import LiftBatch
+    from pose.training.config import TrainConfig
     from pose.training.trainer import Trainer
 
 
@@ -32,6 +34,24 @@ class TrainingData(Protocol):
     def evaluation(self, part: str) -> "dict[str, Iterator[LiftBatch]]": ...
 
     def calibration(self) -> "list[Iterator[LiftBatch]]": ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainOptions(Options):
+    """Where a training run is kept, and whether it goes on."""
+
+    out: str = option(REQUIRED, "folder for checkpoints and logs", metavar="DIR")
+    resume: bool = option(False, "go on where the run in --out was stopped")
+    overwrite: bool = option(False, "replace the run in --out")
+    quiet: bool = option(False, "no progress bar")
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What is trained, and on what. data: the configuration of each of `DATA_SETS`, of which one names its files."""
+
+    train: "TrainConfig"
+    data: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +93,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     short = bool({"--help", "-h"} & set(words))
     parser = _parser(short)
     parsed = parse_arguments(parser, argv)
-    with Status("loading torch", hidden="--quiet" in words):
-        options = _options(parser, parsed)
+    options = config_of(TrainOptions, parsed.lifter)
+    with Status("loading torch", hidden=options.quiet):
+        recipe = _recipe(parser, parsed)
     out = Path(options.out)
     if (out / "state.pt").exists() and not (options.resume or options.overwrite):
         raise UsageError(f"{out}: holds a training run already; use --resume, --overwrite or another --out")
     with Status("reading motion capture", hidden=options.quiet):
-        trainer, source = _build(options, out)
+        trainer, source = _build(recipe, out)
         if options.resume:
             trainer.resume()
     with whole_file(out / "config.yaml") as hidden:
@@ -90,7 +111,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _options(parser: "ArgumentParser", parsed: "Namespace") -> "Namespace":
+def _recipe(parser: "ArgumentParser", parsed: "Namespace") -> Recipe:
     """The dataclasses of the parsed options. Raises UsageError for what cannot be, or cannot be together."""
     try:
         import accelerate  # noqa: F401
@@ -99,11 +120,11 @@ def _options(parser: "ArgumentParser", parsed: "Namespace") -> "Namespace":
     except ImportError as error:
         raise PoseError('pose-train needs more packages: pip install "pose-run[train]"') from error
     try:
-        options = parser.instantiate(parsed).lifter
-        LifterNetwork(options.train.model)  # some options only the parts of the network can judge
+        made = parser.instantiate(parsed).lifter
+        LifterNetwork(made.train.model)  # some options only the parts of the network can judge
     except ValueError as error:
         raise UsageError(str(error)) from error
-    return options
+    return Recipe(made.train, {key: made[key] for key in DATA_SETS})
 
 
 def _parser(short: bool = False) -> "ArgumentParser":
@@ -123,10 +144,7 @@ def _lifter_parser(short: bool = False) -> "ArgumentParser":
         description="Train a lifter on motion capture seen by virtual cameras.", exit_on_error=False
     )
     lifter.add_argument("--config", action=ConfigFile, help="a recipe, such as configs/train/offline.yaml")
-    lifter.add_argument("--out", required=True, metavar="DIR", help="folder for checkpoints and logs")
-    lifter.add_argument("--resume", action="store_true", help="go on where the run in --out was stopped")
-    lifter.add_argument("--overwrite", action="store_true", help="replace the run in --out")
-    lifter.add_argument("--quiet", action="store_true", help="no progress bar")
+    add_options(lifter, TrainOptions)
     if short:
         for key, data in DATA_SETS.items():
             lifter.add_argument(f"--{key}.{data.files}", metavar=data.metavar, help=data.purpose)
@@ -139,21 +157,21 @@ def _lifter_parser(short: bool = False) -> "ArgumentParser":
     return lifter
 
 
-def _source(options: "Namespace") -> TrainingData:
+def _source(recipe: Recipe) -> TrainingData:
     for key, data in DATA_SETS.items():
-        if getattr(options[key], data.files):
-            return data.classes()[1](options[key], options.train.seed)
+        if getattr(recipe.data[key], data.files):
+            return data.classes()[1](recipe.data[key], recipe.train.seed)
     raise UsageError(
         "--data.mocap is missing: name the file that `pose-prepare mocap` wrote, or --human36m.folder for Human3.6M"
     )
 
 
-def _build(options: "Namespace", out: Path) -> tuple["Trainer", TrainingData]:
+def _build(recipe: Recipe, out: Path) -> tuple["Trainer", TrainingData]:
     from pose.training.measure import lift_batch, measure
     from pose.training.trainer import Trainer
     from pose.view.comparison import draw_comparison, save_picture
 
-    source = _source(options)
+    source = _source(recipe)
 
     def evaluate(network: "LifterNetwork", step: int) -> dict[str, float]:
         figures = {name: measure(network, batches) for name, batches in source.evaluation("validation").items()}
@@ -164,7 +182,7 @@ def _build(options: "Namespace", out: Path) -> tuple["Trainer", TrainingData]:
         save_picture(picture, out / "pictures" / f"{step:07d}.png")
         return {f"{name}_{key}": value for name, part in figures.items() for key, value in asdict(part).items()}
 
-    return Trainer(options.train, source, out, evaluate), source
+    return Trainer(recipe.train, source, out, evaluate), source
 
 
 def _train(trainer: "Trainer", quiet: bool) -> None:
