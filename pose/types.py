@@ -180,18 +180,23 @@ class Poses3D:
 
     joints: (P, 17, 3) m, relative to the pelvis, camera axes. root: (P, 3) m, the pelvis in the camera frame.
     sigma: (P, 17) mm, the radius that holds the true joint with probability 0.68. exchanged: (P, 2), whether repair
-    exchanged left and right of the legs and of the arms before lifting; nothing was where it is left out.
+    exchanged left and right of the legs and of the arms before lifting; nothing was where it is left out. ahead: (P,)
+    s, how far this is predicted beyond the frame in which the person was last seen; 0 where it is no prediction.
     """
 
     joints: F32
     root: F32
     sigma: F32
     exchanged: Flags = field(default_factory=lambda: np.zeros((0, 2), bool))
+    ahead: F32 = field(default_factory=lambda: np.zeros(0, np.float32))
 
     def __post_init__(self) -> None:
         n = len(self.joints)
         if not len(self.exchanged):
             object.__setattr__(self, "exchanged", np.zeros((n, 2), bool))
+        if not len(self.ahead):
+            object.__setattr__(self, "ahead", np.zeros(n, np.float32))
+        check_shape(self, "ahead", (n,))
         check_shape(self, "exchanged", (n, 2))
         check_shape(self, "joints", (n, 17, 3))
         check_shape(self, "root", (n, 3))

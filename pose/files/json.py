@@ -26,6 +26,7 @@ _EXCHANGED = {
     (True, True): '["legs","arms"]',
 }
 _POINT = "[%.4f,%.4f,%.4f]"
+_AHEAD = ',"ahead":%.4f'
 _PLACED = f',"world":[{",".join([_POINT] * len(H36M17))}],"contacts":[%.2f,%.2f],"root_sigma":%.1f,"moved":%.1f,'
 SCHEMA_PATH = Path(__file__).with_name("poses.schema.json")
 
@@ -139,8 +140,11 @@ class PeopleJson:
         )
         rows[~np.isfinite(rows)] = np.nan
         limbs = (_EXCHANGED[tuple(row)] for row in poses.exchanged.tolist())
-        named = zip(people.ids.tolist(), rows.tolist(), limbs, strict=True)
-        texts = [(self._format % (person, *row)).replace("nan", "null") + limb for person, row, limb in named]
+        predicted = ((_AHEAD % ahead) if ahead else "" for ahead in poses.ahead.tolist())
+        named = zip(people.ids.tolist(), rows.tolist(), limbs, predicted, strict=True)
+        texts = [
+            (self._format % (person, *row)).replace("nan", "null") + limb + far for person, row, limb, far in named
+        ]
         ends = ["}"] * n if result.placed is None else _placed(result.placed)
         return [text + end for text, end in zip(texts, ends, strict=True)]
 

@@ -118,12 +118,15 @@ class NpzWriter(WriterContext):
             "root": ("<f4", (3,)),
             "sigma": ("<f4", (j3,)),
             "exchanged": ("|b1", (2,)),
+            "ahead": ("<f4", ()),
         }
         if info.world is not None:
             layout |= _PLACED
         with file_errors(path):
             if scratch is not None:
                 scratch.mkdir(exist_ok=True)
+                if left := {file.name for file in scratch.iterdir()} & layout.keys():  # maybe by an older program
+                    layout = {name: kind for name, kind in layout.items() if name in left}
             self._spools = {
                 name: _Spool(path.parent, dtype, row, None if scratch is None else scratch / name)
                 for name, (dtype, row) in layout.items()
@@ -166,6 +169,7 @@ class NpzWriter(WriterContext):
                 "root": poses.root,
                 "sigma": poses.sigma,
                 "exchanged": poses.exchanged,
+                "ahead": poses.ahead,
             }
             if self._info.world is not None:
                 assert result.placed is not None, "a run with a world places everybody"

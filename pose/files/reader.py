@@ -29,10 +29,11 @@ class PoseTable:
     frames: (F,) index of each frame. timestamps: (F,) s. frame_index, time, id: (N,); time in s. box: (N, 4) xyxy px.
     box_score: (N,). keypoints: (N, J, 2) px. scores: (N, J). joints3d: (N, 17, 3) m root-relative, root: (N, 3) m, both
     in the camera frame. sigma: (N, 17) mm. exchanged: (N, 2), whether left and right of legs and arms were exchanged
-    before lifting; False where the file does not say. placed: the people in the world, and world_info: what world that
-    is; None where the file has none. skeleton: of the keypoints. camera: that the 3D refers
-    to, fps: average; None where the file does not say. run: the head of `poses.json` as a dict, empty where the file
-    has none. complete: False when the run was cut short. format_version: None for the answer of `pose-lift`.
+    before lifting; False where the file does not say. ahead: (N,) s, how far each is predicted beyond the frame in
+    which the person was last seen; 0 where it is no prediction. placed: the people in the world, and world_info: what
+    world that is; None where the file has none. skeleton: of the keypoints. camera: that the 3D refers to, fps:
+    average; None where the file does not say. run: the head of `poses.json` as a dict, empty where the file has none. complete:
+    False when the run was cut short. format_version: None for the answer of `pose-lift`.
     """
 
     frames: I64
@@ -48,6 +49,7 @@ class PoseTable:
     root: F32
     sigma: F32
     exchanged: Flags
+    ahead: F32
     skeleton: Skeleton
     placed: Placed | None = None
     world_info: WorldInfo | None = None
@@ -85,7 +87,7 @@ class PoseTable:
             self.keypoints[rows],
             self.scores[rows],
         )
-        poses = Poses3D(self.joints3d[rows], self.root[rows], self.sigma[rows], self.exchanged[rows])
+        poses = Poses3D(self.joints3d[rows], self.root[rows], self.sigma[rows], self.exchanged[rows], self.ahead[rows])
         return FrameResult(people, poses, self.placed_rows(rows))
 
     def placed_rows(self, rows: slice | I64) -> Placed | None:
@@ -148,6 +150,7 @@ def _from_run(path: Path, arrays: Mapping[str, Array]) -> PoseTable:
         root=_shaped(arrays, "root", (rows, 3), np.float32),
         sigma=_shaped(arrays, "sigma", (rows, 17), np.float32),
         exchanged=_shaped({"exchanged": np.zeros((rows, 2), bool), **arrays}, "exchanged", (rows, 2), np.bool_),
+        ahead=_shaped({"ahead": np.zeros(rows, np.float32), **arrays}, "ahead", (rows,), np.float32),
         skeleton=skeleton,
         placed=_placed(arrays, rows),
         world_info=None if (said := head.get("world")) is None else WorldInfo.from_json(said),
@@ -177,6 +180,7 @@ def _from_lift(arrays: Mapping[str, Array]) -> PoseTable:
         root=_shaped(arrays, "root", (t, 3), np.float32),
         sigma=_shaped(arrays, "sigma", (t, j), np.float32),
         exchanged=np.zeros((t, 2), bool),
+        ahead=np.zeros(t, np.float32),
         skeleton=H36M17,
         placed=_placed(arrays, t),
         world_info=WorldInfo.from_json(_head(arrays["world_info"])) if "world_info" in arrays else None,

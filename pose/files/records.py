@@ -48,7 +48,7 @@ class PeopleRecords:
 
 
 class PosesRecords:
-    """`Poses3D`."""
+    """`Poses3D` as a lifter gives them, none of them predicted."""
 
     def __init__(self) -> None:
         j = len(H36M17)

@@ -71,7 +71,9 @@ class PlacedRun:
         people, poses = result.people, result.poses
         named = np.array([self.joined.get(ids[row], ids[row]) for row in rows], np.int64)
         parts = {name: getattr(people, name)[rows] for name in ("boxes", "box_scores", "keypoints", "scores")}
-        kept = Poses3D(poses.joints[rows], poses.root[rows], poses.sigma[rows], poses.exchanged[rows])
+        kept = Poses3D(
+            poses.joints[rows], poses.root[rows], poses.sigma[rows], poses.exchanged[rows], poses.ahead[rows]
+        )
         return FrameResult(replace(people, ids=named, **parts), kept)
 
     def _placed(self, result: FrameResult, at: dict[int, int]) -> FrameResult:

@@ -3,6 +3,7 @@
 import json
 import time
 import tracemalloc
+from dataclasses import replace
 
 import jsonschema
 import numpy as np
@@ -58,6 +59,16 @@ def test_numbers_come_back_within_their_rounding(tmp_path, rng):
         assert np.abs(np.array(person["root"]) - result.poses.root[row]).max() <= 0.000051
         assert np.abs(np.array(person["sigma"]) - result.poses.sigma[row]).max() <= 0.051
         assert [limb in person["exchanged"] for limb in ("legs", "arms")] == result.poses.exchanged[row].tolist()
+
+
+def test_how_far_a_pose_is_predicted_stands_beside_predicted_poses_only(tmp_path, rng):
+    result = random_result(rng, 12, 2)
+    predicted = replace(result, poses=replace(result.poses, ahead=np.array([0.0661, 0], np.float32)))
+    document = _write(tmp_path / "poses.json", [predicted])
+    _validate(document)
+    first, second = document["frames"][0]["people"]
+    assert first["ahead"] == pytest.approx(0.0661)
+    assert "ahead" not in second
 
 
 def test_the_head_tells_what_made_the_file(tmp_path):

@@ -1,6 +1,7 @@
 """`poses.npz` and its reader."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ def test_results_come_back_bit_for_bit(tmp_path, rng):
         assert (have.index, have.time, len(have.people)) == (want.index, want.time, len(want.people))
         for name in ("ids", "boxes", "box_scores", "keypoints", "scores"):
             assert np.array_equal(getattr(have.people, name), getattr(want.people, name)), name
-        for name in ("joints", "root", "sigma", "exchanged"):
+        for name in ("joints", "root", "sigma", "exchanged", "ahead"):
             assert np.array_equal(getattr(have.poses, name), getattr(want.poses, name)), name
 
 
@@ -52,6 +53,30 @@ def test_a_file_that_knows_no_exchanged_sides_has_none(tmp_path, rng):
     table = load_poses(tmp_path / "old.npz")
     assert table.exchanged.tolist() == [[False, False]] * 2
     assert not table[0].poses.exchanged.any()
+
+
+def test_how_far_a_pose_is_predicted_comes_back_and_is_nothing_in_older_files(tmp_path, rng):
+    result = random_result(rng, 4, 2)
+    ahead = np.array([0, 0.066], np.float32)
+    _write(tmp_path / "poses.npz", [replace(result, poses=replace(result.poses, ahead=ahead))])
+    assert np.array_equal(load_poses(tmp_path / "poses.npz")[0].poses.ahead, ahead)
+    with np.load(tmp_path / "poses.npz") as file:
+        np.savez(tmp_path / "old.npz", **{name: file[name] for name in file.files if name != "ahead"})
+    assert load_poses(tmp_path / "old.npz").ahead.tolist() == [0, 0]
+
+
+def test_arrays_that_an_older_program_left_unfinished_are_finished_without_the_newer_ones(tmp_path, rng):
+    scratch = tmp_path / "unfinished"
+    writer = NpzWriter(tmp_path / "poses.npz", run_info(), scratch)
+    writer.write(random_result(rng, 0, 2))
+    for spool in writer._spools.values():  # as the end of its process would
+        spool.close()
+    (scratch / "ahead").unlink()
+    left = NpzWriter(tmp_path / "poses.npz", run_info(), scratch)
+    assert left.frames == 1
+    left.close(complete=False)
+    table = load_poses(tmp_path / "poses.npz")
+    assert (len(table.id), table.ahead.tolist()) == (2, [0, 0])
 
 
 def test_the_documented_keys_without_pickle(tmp_path, rng):
