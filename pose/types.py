@@ -5,7 +5,7 @@ the camera frame: x right, y down, z forward. Times are seconds. A score is in [
 coordinate beside it means nothing.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
@@ -172,6 +172,18 @@ class People:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def with_unseen(self, ids: list[int], boxes: F32) -> "People":
+        """With some people more, of whom nothing is seen. boxes: (N, 4) px, where they must be."""
+        count, joints = len(ids), self.scores.shape[1]
+        return replace(
+            self,
+            ids=np.append(self.ids, ids).astype(np.int64),
+            boxes=np.concatenate([self.boxes, boxes]),
+            box_scores=np.append(self.box_scores, np.zeros(count, np.float32)),
+            keypoints=np.concatenate([self.keypoints, np.zeros((count, joints, 2), np.float32)]),
+            scores=np.concatenate([self.scores, np.zeros((count, joints), np.float32)]),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,8 @@ class PoseTable:
     before lifting; False where the file does not say. ahead: (N,) s, how far each is predicted beyond the frame in
     which the person was last seen; 0 where it is no prediction. placed: the people in the world, and world_info: what
     world that is; None where the file has none. skeleton: of the keypoints. camera: that the 3D refers to, fps:
-    average; None where the file does not say. run: the head of `poses.json` as a dict, empty where the file has none. complete:
-    False when the run was cut short. format_version: None for the answer of `pose-lift`.
+    average; None where the file does not say. run: the head of `poses.json` as a dict, empty where the file has none.
+    complete: False when the run was cut short. format_version: None for the answer of `pose-lift`.
     """
 
     frames: I64

@@ -12,6 +12,9 @@ from time import monotonic
 from types import TracebackType
 from typing import Self
 
+from pose.errors import UsageError
+from pose.live.ahead import BRIDGE, Ahead
+from pose.live.horizon import NOT_BOTH, Horizon
 from pose.live.mailbox import Mailbox
 from pose.live.meter import Meter
 from pose.live.result import LiveResult, Status, Stream
@@ -40,12 +43,28 @@ class LiveLoop:
     The pipeline must be made with `live=True`. Several loops may share one: their frames take turns.
     """
 
-    def __init__(self, pipeline: Pipeline, source: LiveSource, *, backlog: int = BACKLOG) -> None:
-        """backlog: how many frames may wait for the networks before the oldest of them is dropped."""
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        source: LiveSource,
+        *,
+        backlog: int = BACKLOG,
+        ahead: Horizon | None = None,
+        bridge: float = BRIDGE,
+    ) -> None:
+        """backlog: how many frames may wait for the networks before the oldest of them is dropped. ahead: how far poses
+        are predicted; None predicts nobody in view. bridge: s for which somebody who is hidden is carried on.
+
+        Raises UsageError for a pipeline that looks ahead, when poses are to be predicted.
+        """
         self.source = source
+        self.ahead = ahead
+        self._bridge = bridge
+        self._check(pipeline)
         self._pipeline = pipeline
         self._waiting: Mailbox[Captured] = Mailbox(backlog)
         self._tracked: queue.Queue[_Tracked | None] = queue.Queue(LIFTER_BACKLOG)
+        self._predict: Ahead | None = None  # of the stream that is lifted
         self._in_flight: deque[Captured] = deque()  # frames that the lifter has not answered
         self._stopping = threading.Event()
         self._paused = threading.Event()
@@ -55,6 +74,7 @@ class LiveLoop:
         self._ended = False
         self._frames_in = 0
         self._people = 0
+        self._ahead_seconds = 0.0
         self._newest_id, self._ids_before = 0, 0  # the greatest so far; and before this stream
         self._meter = Meter()
         self._threads = [
@@ -68,11 +88,15 @@ class LiveLoop:
 
     @property
     def pipeline(self) -> Pipeline:
-        """What the next frame goes through. Assign another to change it; identities then begin anew."""
+        """What the next frame goes through. Assign another to change it; identities then begin anew.
+
+        Raises UsageError as the constructor does.
+        """
         return self._pipeline
 
     @pipeline.setter
     def pipeline(self, pipeline: Pipeline) -> None:
+        self._check(pipeline)
         self._pipeline = pipeline
 
     @property
@@ -161,6 +185,7 @@ class LiveLoop:
             device=pipeline.device,
             lifter=pipeline.config.lifter,
             lifter_delay_ms=delay,
+            ahead_ms=1000 * self._ahead_seconds,
             frames_in=frames_in,
             processed=processed,
             dropped=self._waiting.dropped,
@@ -202,6 +227,7 @@ class LiveLoop:
                 self._publish(stream, stream.session.flush())
             if stream is not tracked.stream:
                 stream, self._ids_before = tracked.stream, self._newest_id
+                self._predict = self._predictor(stream)
             self._in_flight.append(tracked.captured)
             self._publish(stream, stream.session.lift(tracked.people))
         if stream is not None:
@@ -210,15 +236,33 @@ class LiveLoop:
     def _publish(self, stream: Stream, results: list[FrameResult]) -> None:
         for result in results:
             captured = self._in_flight.popleft()
-            result = self._with_new_ids(result)
+            here = len(result.people)
+            result = self._with_new_ids(self._where_shown(result, captured.at))
             skeleton = stream.pipeline.skeleton
             live = LiveResult(captured.frame.image, result, skeleton, captured.at, monotonic(), stream)
             with self._lock:
                 self._meter.add(live.done, live.latency)
-                self._people = len(result.people)
+                self._people = here
                 subscribers = list(self._subscribers)
             for mailbox in subscribers:
                 mailbox.put(live)
+
+    def _predictor(self, stream: Stream) -> Ahead | None:
+        if self.ahead is None and not self._bridge:
+            return None
+        return Ahead(stream.pipeline.skeleton, stream.session.camera, bridge=self._bridge)
+
+    def _where_shown(self, result: FrameResult, captured: float) -> FrameResult:
+        """The people where they are when the frame is shown, and those who are hidden."""
+        if self._predict is None:
+            return result
+        seconds = 0.0 if self.ahead is None else self.ahead.of(captured, monotonic())
+        self._ahead_seconds = seconds
+        return self._predict(result, seconds)
+
+    def _check(self, pipeline: Pipeline) -> None:
+        if self.ahead is not None and pipeline.config.lookahead:
+            raise UsageError(NOT_BOTH)
 
     def _with_new_ids(self, result: FrameResult) -> FrameResult:
         """Every stream counts its people from 1; for who follows the loop nobody has the id of somebody before."""
@@ -227,7 +271,7 @@ class LiveLoop:
             return result
         if self._ids_before:
             ids = ids + self._ids_before
-            result = FrameResult(replace(result.people, ids=ids), result.poses)
+            result = replace(result, people=replace(result.people, ids=ids))
         self._newest_id = max(self._newest_id, int(ids.max()))
         return result
 

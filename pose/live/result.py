@@ -27,8 +27,9 @@ class LiveResult:
 
     image: (H, W, 3) uint8 RGB, the picture that `result` is about; shared between subscribers, never write to it.
     result: its `index` counts captured frames, so numbers of dropped ones are missing. skeleton: of the 2D keypoints.
-    captured, done: s on the clock of `time.monotonic`, when the picture was there and when its 3D was. stream: what the
-    frame belongs to; another one has other identities, and maybe other networks.
+    Poses that are predicted (`Poses3D.ahead`), their keypoints and boxes stand where people will be, not where the
+    picture shows them. captured, done: s on the clock of `time.monotonic`, when the picture was there and when its 3D
+    was. stream: what the frame belongs to; another one has other identities, and maybe other networks.
     """
 
     image: U8
@@ -71,10 +72,11 @@ class Status:
     """How a live loop is doing.
 
     fps: frames a second that get their 3D, over the last seconds. latency_ms, latency_p95_ms: from picture to 3D,
-    median and 95th percentile over the last seconds; NaN before the first. people: in the last frame. device: where the
-    networks run. lifter: its name. lifter_delay_ms: what its look-ahead adds, contained in the latency. frames_in:
-    captured. processed: with 3D. dropped: older ones given up for newer ones. paused: frames are let pass unseen.
-    message: what people must know, such as a camera that is gone; empty while all is well.
+    median and 95th percentile over the last seconds; NaN before the first. people: seen in the last frame. device:
+    where the networks run. lifter: its name. lifter_delay_ms: what its look-ahead adds, contained in the latency.
+    ahead_ms: by how much the last frame was predicted; 0 where frames are not. frames_in: captured. processed: with 3D.
+    dropped: older ones given up for newer ones. paused: frames are let pass unseen. message: what people must know,
+    such as a camera that is gone; empty while all is well.
     """
 
     fps: float
@@ -84,6 +86,7 @@ class Status:
     device: str
     lifter: str
     lifter_delay_ms: float
+    ahead_ms: float
     frames_in: int
     processed: int
     dropped: int
@@ -103,6 +106,8 @@ class Status:
             self.device,
             f"{self.lifter} lifter +{self.lifter_delay_ms:.0f} ms",
         ]
+        if self.ahead_ms:
+            parts.append(f"{self.ahead_ms:.0f} ms ahead")
         if self.dropped:
             parts.append(f"{self.dropped} dropped")
         if self.paused:

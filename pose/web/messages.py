@@ -79,6 +79,7 @@ def result(live: LiveResult, upright: Upright, scale: float = 1.0) -> str:
         number=live.result.index,
         time=round(live.result.time, 4),
         captured=round(live.captured, 4),
+        latency=round(live.latency, 4),
         people=[
             {
                 "id": person,
@@ -86,8 +87,9 @@ def result(live: LiveResult, upright: Upright, scale: float = 1.0) -> str:
                 "keypoints": points[row],
                 "stage": stages.get(row),
                 "sigma": sigmas.get(row),
+                "ahead": round(ahead, 4),
             }
-            for row, person in enumerate(people.ids.tolist())
+            for row, (person, ahead) in enumerate(zip(people.ids.tolist(), poses.ahead.tolist(), strict=True))
         ],
     )
 

@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
@@ -12,6 +13,9 @@ from aiohttp import WSCloseCode, web
 
 from pose.errors import PoseError
 from pose.live import LiveLoop, LiveSource, PushedFrames
+from pose.live.ahead import BRIDGE
+from pose.live.horizon import Horizon
+from pose.live.loop import BACKLOG
 from pose.pipeline import Pipeline
 from pose.web import messages
 from pose.web.client import Client, reason
@@ -45,11 +49,16 @@ class WebServer:
         source: Callable[[], LiveSource] | None = None,
         *,
         mirror: bool | None = None,
+        ahead: Callable[[], Horizon | None] = lambda: None,
+        bridge: float = BRIDGE,
     ) -> None:
-        """source: opens what everybody sees; None takes the browsers' cameras. mirror: None mirrors those."""
+        """source: opens what everybody sees; None takes the browsers' cameras. mirror: None mirrors those. ahead: makes
+        the horizon of a loop, see `LiveLoop`, and bridge.
+        """
         self._pipeline = pipeline
         self._settings = settings
-        self._shared = None if source is None else SharedSource(pipeline, source)
+        self._loop = partial(_loop, pipeline, ahead, bridge)
+        self._shared = None if source is None else SharedSource(self._loop, source)
         self._mirror = source is None if mirror is None else mirror
         self._guard = Guard(settings)
         self._recordings = Recordings()
@@ -197,7 +206,7 @@ class WebServer:
     async def _serve_camera(self, socket: web.WebSocketResponse, name: str) -> None:
         most = messages.most_pictures(self._pipeline.config.lookahead)  # none is dropped here: the page drops its own
         camera = PushedFrames(f"camera of {name}", waiting=most)
-        loop = LiveLoop(self._pipeline, camera, backlog=most).start()
+        loop = self._loop(camera, most).start()
         try:
             async with _following(Feed(loop, pictures=False)) as feed:
                 await socket.send_str(self._hello("camera", camera.name))
@@ -212,6 +221,16 @@ class WebServer:
     async def _close_sockets(self, app: web.Application) -> None:
         for socket in list(self._sockets):
             await socket.close(code=WSCloseCode.GOING_AWAY, message=b"The server was stopped.")
+
+
+def _loop(
+    pipeline: Pipeline,
+    ahead: Callable[[], Horizon | None],
+    bridge: float,
+    source: LiveSource,
+    backlog: int = BACKLOG,
+) -> LiveLoop:
+    return LiveLoop(pipeline, source, backlog=backlog, ahead=ahead(), bridge=bridge)
 
 
 @asynccontextmanager

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from pose.live import LiveLoop, LiveSource
-from pose.pipeline import Pipeline
 from pose.web.feed import Feed
 
 AWAY_SECONDS = 10.0  # after the last browser left; who loads the page again finds everything as it was
@@ -14,10 +13,10 @@ AWAY_SECONDS = 10.0  # after the last browser left; who loads the page again fin
 class SharedSource:
     """One loop for all who look. ended: the source is over, or the loop failed."""
 
-    def __init__(self, pipeline: Pipeline, source: Callable[[], LiveSource]) -> None:
-        """source: opens it, each time that somebody looks after nobody did."""
+    def __init__(self, loop: Callable[[LiveSource], LiveLoop], source: Callable[[], LiveSource]) -> None:
+        """loop: makes the one of a source. source: opens it, each time that somebody looks after nobody did."""
         self.ended = asyncio.Event()
-        self._pipeline = pipeline
+        self._new_loop = loop
         self._open = source
         self._lock = asyncio.Lock()  # of opening and closing
         self._loop: LiveLoop | None = None
@@ -37,7 +36,7 @@ class SharedSource:
             async with self._lock:
                 if self._loop is None or self._feed is None:
                     source = await asyncio.to_thread(self._open)
-                    self._loop = LiveLoop(self._pipeline, source).start()
+                    self._loop = self._new_loop(source).start()
                     self._feed = Feed(self._loop, pictures=True)
                     self._following = asyncio.create_task(self._follow(self._feed))
                 loop, feed = self._loop, self._feed

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pose.camera import Camera, normalize_pixels
 from pose.skeletons import Skeleton, to_h36m17
-from pose.types import F32, FrameResult, People, Placed, Poses3D
+from pose.types import F32, FrameResult, Placed, Poses3D
 from pose.world.clean import Cleaned, Steps, clean
 from pose.world.join import find_joins
 from pose.world.person import Person
@@ -89,7 +89,9 @@ class PlacedRun:
         place = {number: i for i, number in enumerate(result.people.ids.tolist())}
         rows.sort(key=lambda one: place.get(one[0], len(place)))
         missing = [number for number, *_ in rows if number not in place]
-        people = _with(result.people, missing, [self._box(number, result.time) for number in missing])
+        people = result.people
+        if missing:
+            people = people.with_unseen(missing, np.stack([self._box(number, result.time) for number in missing]))
         exchanged = np.concatenate([result.poses.exchanged, np.zeros((len(missing), 2), bool)])
         sigma = np.stack([p.sigma[row] for _, p, row in rows]) if rows else np.zeros((0, 17))
         joints, root, placed, contacts = (
@@ -133,21 +135,6 @@ def _joined(
             np.concatenate([boxes[track][1] for track in tracks]),
         )
     return people, places
-
-
-def _with(people: People, ids: list[int], boxes: list[F32]) -> People:
-    """Some people more, of whom nothing is seen."""
-    if not ids:
-        return people
-    count, joints = len(ids), people.scores.shape[1]
-    return replace(
-        people,
-        ids=np.append(people.ids, ids),
-        boxes=np.concatenate([people.boxes, boxes]),
-        box_scores=np.append(people.box_scores, np.zeros(count, np.float32)),
-        keypoints=np.concatenate([people.keypoints, np.zeros((count, joints, 2), np.float32)]),
-        scores=np.concatenate([people.scores, np.zeros((count, joints), np.float32)]),
-    )
 
 
 def _people(

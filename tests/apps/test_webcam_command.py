@@ -224,6 +224,36 @@ def test_a_wrong_call_is_one_line_before_any_network_is_loaded(arguments, status
     assert said.count("\n") == 1
 
 
+@pytest.mark.parametrize("way", [["--headless"], ["--web", "--port", "0"], []], ids=["headless", "web", "window"])
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--ahead", "auto", "--lookahead", "2"], "--ahead predicts to be now, --lookahead waits to be right"),
+        (["--ahead", "soon"], "--ahead: 'soon' is neither auto nor a number of milliseconds"),
+        (["--ahead", "900"], "--ahead: 900 ms is out of range; allowed: 0 to 500"),
+        (["--bridge", "3"], "bridge: 3.0 is out of range; allowed: 0 to 1"),
+    ],
+)
+def test_what_cannot_be_predicted_is_refused_in_one_line(dance, capsys, monkeypatch, way, options, words):
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    assert main([*way, "--source", dance, *options]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: {words}")
+    assert said.count("\n") == 1
+
+
+def test_a_recording_with_ahead_holds_what_was_shown_and_says_how_far_it_was_predicted(dance, tmp_path, capsys):
+    words = ["--headless", "--source", dance, "--seconds", "3", "--ahead", "66", "--record", "--out", str(tmp_path)]
+    report = tmp_path / "report.json"
+    assert main([*words, "--report", str(report)]) == 0
+    capsys.readouterr()
+    table = load_poses(next(tmp_path.glob("live-*/poses.npz")))
+    assert len(table.id) > 5
+    seen = table.scores.max(axis=1) > 0
+    assert table.ahead[seen] == pytest.approx(0.066)
+    assert json.loads(report.read_text())["ahead_ms"] == 66
+
+
 def test_an_option_that_cannot_work_is_one_line(dance, capsys):
     assert main(["--headless", "--source", dance, "--lifter", "offline"]) == 2
     words = "lifter: offline sees whole windows and cannot stream; use the lifter stream"

@@ -15,6 +15,7 @@ from pose_apps.webcam.options import WebcamConfig
 from pose_apps.webcam.window import Window
 from pose_fakes import SIZE, STANDING, run_info, seen_result
 
+from pose.camera import Camera
 from pose.config import PipelineConfig, preset_names
 from pose.errors import PoseError
 from pose.live import LiveLoop, LiveResult, PushedFrames
@@ -30,6 +31,8 @@ def no_screen(monkeypatch):
 
 class Session:
     """Sees the same person in every frame."""
+
+    camera = Camera.of(SIZE)
 
     def track(self, frame):
         return frame

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from pose.camera import Camera
 from pose.live import LiveLoop, PushedFrames
 from pose.skeletons import H36M17
 from pose.types import Frame, FrameResult, People, Poses3D
@@ -30,11 +31,12 @@ class FakePipeline:
 
     def session(self, size: tuple[int, int]) -> "FakeSession":
         self.sizes.append(size)
-        return FakeSession(self)
+        return FakeSession(self, size)
 
 
 class FakeSession:
-    def __init__(self, pipeline: FakePipeline) -> None:
+    def __init__(self, pipeline: FakePipeline, size: tuple[int, int]) -> None:
+        self.camera = Camera.of(size)
         self._pipeline = pipeline
         self._waiting: deque[People] = deque()
 

@@ -110,7 +110,7 @@ def test_what_is_not_known_is_null():
 
 
 def test_status_before_the_first_frame_is_json():
-    values = dict.fromkeys(("fps", "latency_ms", "latency_p95_ms", "lifter_delay_ms"), float("nan"))
+    values = dict.fromkeys(("fps", "latency_ms", "latency_p95_ms", "lifter_delay_ms", "ahead_ms"), float("nan"))
     counts = dict.fromkeys(("people", "frames_in", "processed", "dropped"), 0)
     state = Status(**values, **counts, device="cpu", lifter="stream", paused=False, message="")
     message = json.loads(messages.status(state))

@@ -27,6 +27,7 @@ from pose.errors import PoseError
 from pose.files import load_poses
 from pose.files.json import SCHEMA_PATH
 from pose.live import LiveLoop, PushedFrames
+from pose.live.horizon import LONGEST, Horizon
 from pose.system.work_folder import alone_in
 from pose.web import messages
 from pose.web.jpeg import decode_jpeg
@@ -193,6 +194,32 @@ def test_pictures_of_a_browser_come_back_as_poses():
             assert (await receive(live, "pong"))[0]["time"] == 12.5
             status, _ = await receive(live, "status")
             assert (status["people"], status["device"]) == (2, "cpu")
+
+    run(test)
+
+
+@pytest.mark.parametrize("own_camera", [True, False])
+def test_poses_are_predicted_by_what_the_page_says_it_takes(own_camera):
+    """An old page says nothing; a page that claims hours gets what is allowed."""
+
+    async def test():
+        source, horizon = None if own_camera else Clip(fps=30.0), Horizon()
+        async with serving(FakePipeline(), source, horizon) as browser, browser.live() as live:
+            for number, after in enumerate(["", "", *[',"after":40'] * 6, *[',"after":3.6e6'] * 40]):
+                if own_camera:
+                    await live.send_bytes(picture_message(10 + number / 30))
+                message = {"type": ""}
+                while message["type"] != "result":
+                    message, _ = read_message(await live.receive())
+                await live.send_str(f'{{"type":"ack"{after}}}')
+                if number == 7:
+                    way = horizon.of(5.0, 5.0)
+            (ahead,) = [person["ahead"] for person in message["people"]]
+            assert way == pytest.approx(0.04)
+            assert ahead == pytest.approx(LONGEST)
+            assert 0 < message["latency"] < 5
+            await live.send_str('{"type":"ack","after":"soon"}')
+            assert await closed(live) == (1008, "The page sent a ack message without a number 'after'.")
 
     run(test)
 

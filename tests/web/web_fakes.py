@@ -18,6 +18,7 @@ from pose_fakes import seen_result
 from pose.camera import Camera
 from pose.config import PipelineConfig
 from pose.files import RunInfo
+from pose.live.horizon import Horizon
 from pose.skeletons import H36M17
 from pose.types import Frame, FrameResult
 from pose.web.server import WebServer
@@ -53,6 +54,7 @@ class FakePipeline:
 class FakeSession:
     def __init__(self, pipeline: FakePipeline, size: tuple[int, int]) -> None:
         self._pipeline, self._size = pipeline, size
+        self.camera = Camera.of(size)
 
     def track(self, frame: Frame) -> Frame:
         assert self._pipeline.gate.wait(20)
@@ -138,11 +140,13 @@ async def closed(socket: aiohttp.ClientWebSocketResponse, seconds: float = 10.0)
 
 
 @asynccontextmanager
-async def serving(pipeline: FakePipeline | None = None, source=None, **settings) -> AsyncIterator[Browser]:
+async def serving(
+    pipeline: FakePipeline | None = None, source=None, ahead: Horizon | None = None, **settings
+) -> AsyncIterator[Browser]:
     """A running server on a free port, and a browser that knows nothing of it yet."""
     chosen = replace(WebSettings(port=0), **settings)
     opened = source if source is None or callable(source) else lambda: source
-    server = WebServer(pipeline or FakePipeline(), chosen, opened)  # type: ignore[arg-type]
+    server = WebServer(pipeline or FakePipeline(), chosen, opened, ahead=lambda: ahead)  # type: ignore[arg-type]
     bound: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     running = asyncio.create_task(server.run(bound.set_result))
     await asyncio.wait([running, bound], return_when=asyncio.FIRST_COMPLETED)

@@ -52,9 +52,10 @@ def _serve(config: WebcamConfig, pipeline_config: PipelineConfig) -> int:
             raise UsageError(f"--{name}: does not go with --web")
     with Status("loading the networks"):
         from pose_apps.webcam.extras import load_pipeline
-        from pose_apps.webcam.options import check_live_source
+        from pose_apps.webcam.options import check_live_source, read_horizon
         from pose_apps.webcam.web import serve, web_settings
 
+        read_horizon(config, pipeline_config)
         web_settings(config)  # says what is wrong before the networks are loaded
         if config.source is not None:
             check_live_source(config)

@@ -8,11 +8,14 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pose.config import PipelineConfig
+from pose.errors import UsageError
 from pose.options import check_options, option
 from pose_apps.webcam.sinks import SinkConfig
 
 if TYPE_CHECKING:
     from pose.live import LiveSource
+    from pose.live.horizon import Horizon
 
 CAMERA = "0"
 
@@ -26,6 +29,12 @@ class WebcamConfig(SinkConfig):
     )
     loop: bool = option(False, "begin a file again at its end")
     seconds: float | None = option(None, "end after so many seconds", least=0.1)
+    ahead: str | None = option(
+        None, "predict poses to the moment they are shown: auto (measured), or so many ms; not with lookahead"
+    )
+    bridge: float = option(
+        0.5, "seconds for which somebody who is hidden is carried on by prediction; 0: not at all", least=0, most=1
+    )
     mirror: bool = option(False, "show the picture as a mirror does")
     out: str = option(".", "folder for recordings and snapshots")
     record: bool = option(False, "record from the start: video and poses, in a new folder in --out")
@@ -41,6 +50,18 @@ class WebcamConfig(SinkConfig):
 
     def __post_init__(self) -> None:
         check_options(self)
+
+
+def read_horizon(config: WebcamConfig, pipeline_config: PipelineConfig) -> "Horizon | None":
+    """What `--ahead` says; None without it. Raises UsageError where it cannot be, or not with a look-ahead."""
+    from pose.live.horizon import NOT_BOTH, Horizon
+
+    if config.ahead is None:
+        return None
+    horizon = Horizon.read(config.ahead)
+    if pipeline_config.lookahead:
+        raise UsageError(NOT_BOTH)
+    return horizon
 
 
 def check_live_source(config: WebcamConfig) -> None:

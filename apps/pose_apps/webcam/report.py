@@ -74,6 +74,7 @@ class LiveReport(TypedDict):
     cpus: int | None
     device: str
     lifter_delay_ms: float
+    ahead_ms: float
     messages: list[str]
     lost: dict[str, int]
     settings: dict[str, Json]
@@ -138,7 +139,8 @@ class Watch:
         if live.stream is not self._stream:
             self._stream, self._people_before, self._ids = live.stream, self._people_before + len(self._ids), set()
         self._ids.update(live.result.people.ids.tolist())
-        self._most_people = max(self._most_people, len(live.result.people))
+        seen = int(live.result.people.scores.any(axis=1).sum())  # others are carried on
+        self._most_people = max(self._most_people, seen)
 
     def report(self) -> LiveReport:
         """Plain values, once the loop has ended; docs/live.md explains them."""
@@ -170,6 +172,7 @@ class Watch:
             "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
             "device": status.device,
             "lifter_delay_ms": round(status.lifter_delay_ms, 1),
+            "ahead_ms": round(status.ahead_ms, 1),
             "messages": self._troubles.kept,
             "lost": {} if self.extras is None else self.extras.lost(),
             "settings": asdict(loop.pipeline.config),

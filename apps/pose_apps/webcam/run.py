@@ -16,7 +16,7 @@ from pose_apps.webcam.extras import (
     live_extras,
     load_pipeline,
 )
-from pose_apps.webcam.options import WebcamConfig, check_live_source, open_live_source
+from pose_apps.webcam.options import WebcamConfig, check_live_source, open_live_source, read_horizon
 from pose_apps.webcam.report import check_report, summary, watched, write_report
 from pose_apps.webcam.sinks import check_sinks
 
@@ -32,11 +32,12 @@ def run_live(config: WebcamConfig, pipeline_config: PipelineConfig, show: Callab
     check_live_source(config)
     check_sinks(config)
     check_report(config)
+    ahead = read_horizon(config, pipeline_config)
     finish_interrupted_recordings(config)
     with Status("loading the networks"):
         pipeline = load_pipeline(pipeline_config)
     with closing(open_live_source(config)) as source:  # last: what a camera sends before that would be old
-        loop = LiveLoop(pipeline, source)
+        loop = LiveLoop(pipeline, source, ahead=ahead, bridge=config.bridge)
         with watched(loop) as watch:
             try:
                 with live_extras(loop, config) as watch.extras, loop:

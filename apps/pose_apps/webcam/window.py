@@ -79,7 +79,10 @@ class Window:
             self._draw()
         self._refresh()
         if live is not None:
-            self._shown.add(time.monotonic(), time.monotonic() - live.captured)
+            now = time.monotonic()
+            self._shown.add(now, now - live.captured)
+            if self._loop.ahead is not None:
+                self._loop.ahead.shown(now - live.done)
         elif self._mailbox.closed:
             self._loop.wait()
             self.is_open = False

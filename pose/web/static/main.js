@@ -109,17 +109,19 @@ async function receive(message, jpeg) {
 }
 
 async function receiveResult(message, jpeg) {
+  let latency = null;
   try {
-    await showResult(message, jpeg);
+    latency = await showResult(message, jpeg);
   } finally { // the server waits for the answer, whatever became of it
     if (paused) {
       unanswered += 1;
-    } else {
-      connection.send({ type: "ack" });
+    } else { // from where the server had it; so the server knows how far ahead to predict
+      connection.send(latency === null ? { type: "ack" } : { type: "ack", after: latency - 1000 * message.latency });
     }
   }
 }
 
+// How long after its capture it was drawn, ms; null where that is not known.
 async function showResult(message, jpeg) {
   let captured = null;
   if (jpeg !== null) {
@@ -133,10 +135,13 @@ async function showResult(message, jpeg) {
       show(sent.picture, message.people);
     }
   }
-  if (shown !== null) {
-    const now = performance.now();
-    meter.add(now, captured === null ? null : now - captured);
+  if (shown === null) {
+    return null;
   }
+  const now = performance.now();
+  const latency = captured === null ? null : now - captured;
+  meter.add(now, latency);
+  return latency;
 }
 
 function show(image, people) {

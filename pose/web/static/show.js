@@ -61,6 +61,8 @@ export function showStatus(meter, status, shown) {
   put("fps", meter.fps(now) === 0 ? NONE : meter.fps(now).toFixed(1));
   put("latency", ms(meter.latency(0.5)));
   put("latency-p95", ms(meter.latency(0.95)));
-  put("delay", status === null ? NONE : ms(status.lifter_delay_ms));
+  const ahead = status !== null && status.ahead_ms > 0; // one of the two at most: waiting to be right, or predicting
+  put("delay-name", ahead ? "Ahead" : "Lifter delay");
+  put("delay", status === null ? NONE : ms(ahead ? status.ahead_ms : status.lifter_delay_ms));
   put("device", status === null ? NONE : status.device);
 }

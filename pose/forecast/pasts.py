@@ -1,0 +1,79 @@
+"""The last second of everybody in a stream, kept at constant cost and memory."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pose.forecast.types import PAST_SECONDS, Past
+from pose.types import F32, F64, FrameResult
+
+MOST_FRAMES = 128  # of a person; of faster cameras a shorter past is kept
+_JOINTS, _ROOT = slice(0, 51), slice(51, 54)
+
+
+@dataclass(slots=True)
+class _Track:
+    """One person. rows: (2 MOST_FRAMES, 71) joints, root, sigma; only the newest MOST_FRAMES up to `end` count. When
+    there is no place left the newest move to the front, so what counts always lies in one piece. begun: s, when the
+    person was seen first."""
+
+    begun: float
+    rows: F32 = field(default_factory=lambda: np.zeros((2 * MOST_FRAMES, 71), np.float32))
+    times: F64 = field(default_factory=lambda: np.zeros(2 * MOST_FRAMES))
+    end: int = 0
+
+    def add(self, row: F32, time: float) -> None:
+        if self.end == len(self.times):
+            self.rows[:MOST_FRAMES], self.times[:MOST_FRAMES] = self.rows[MOST_FRAMES:], self.times[MOST_FRAMES:]
+            self.end = MOST_FRAMES
+        self.rows[self.end], self.times[self.end] = row, time
+        self.end += 1
+
+    def recent(self) -> slice:
+        """The frames of the last second before the person was last seen."""
+        first = max(0, self.end - MOST_FRAMES)
+        first += int(np.searchsorted(self.times[first : self.end], self.times[self.end - 1] - PAST_SECONDS))
+        return slice(first, self.end)
+
+
+class Pasts:
+    """What was seen of everybody in the last second; who was not seen for longer is forgotten."""
+
+    def __init__(self) -> None:
+        self._tracks: dict[int, _Track] = {}
+
+    def see(self, result: FrameResult) -> None:
+        """The next frame. Who has no 3D in it, or only a predicted one, was not seen."""
+        people, poses, time = result.people, result.poses, result.time
+        if people.cut:
+            self._tracks = {}
+        n = len(people)
+        rows = np.concatenate([poses.joints.reshape(n, 51), poses.root, poses.sigma], axis=1)
+        seen = np.isfinite(rows).all(axis=1) & (poses.ahead == 0)
+        for row in np.flatnonzero(seen).tolist():
+            self._tracks.setdefault(int(people.ids[row]), _Track(time)).add(rows[row], time)
+        self._tracks = {
+            person: track for person, track in self._tracks.items() if track.times[track.end - 1] >= time - PAST_SECONDS
+        }
+
+    def last_seen(self) -> dict[int, tuple[float, float]]:
+        """When everybody in mind was seen first and last, s."""
+        return {person: (track.begun, float(track.times[track.end - 1])) for person, track in self._tracks.items()}
+
+    def of(self, people: Sequence[int]) -> Past:
+        """The past of some of the people in mind; shorter ones are padded at their beginning."""
+        tracks = [self._tracks[person] for person in people]
+        spans = [track.recent() for track in tracks]
+        longest = max((span.stop - span.start for span in spans), default=1)
+        rows = np.zeros((len(tracks), longest, 71), np.float32)
+        times, valid = np.zeros(rows.shape[:2]), np.zeros(rows.shape[:2], bool)
+        for person, (track, span) in enumerate(zip(tracks, spans, strict=True)):
+            frames = slice(longest - (span.stop - span.start), longest)
+            rows[person, frames], times[person, frames], valid[person, frames] = (
+                track.rows[span],
+                track.times[span],
+                True,
+            )
+        joints = rows[..., _JOINTS].reshape(*valid.shape, 17, 3)
+        return Past(joints, rows[..., _ROOT], rows[..., _ROOT.stop :], times, valid)

@@ -1,0 +1,64 @@
+"""Where the 2D of people goes when their 3D moves: every point as the projection of the joint it belongs to."""
+
+import functools
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.camera import Camera, project
+from pose.skeletons import H36M17, Skeleton
+from pose.types import F32, F64
+
+NEAREST = 0.2  # m; who is nearer to the camera, or behind it, is not projected
+_HAND = ("wrist", "hand", "thumb", "index", "pinky", "finger", "forefinger")
+_FOOT = ("ankle", "heel", "toe", "foot")
+
+
+@functools.cache
+def carriers(skeleton: Skeleton) -> NDArray[np.int64]:
+    """(J,) for each joint of a skeleton the Human3.6M joint that it moves with: itself, or where it is fixed to."""
+    return np.array([H36M17.index(_carrier(name, skeleton.side(joint))) for joint, name in enumerate(skeleton.names)])
+
+
+def _carrier(name: str, side: str) -> str:
+    if name in H36M17.names:
+        return name
+    parts = name.split("_")
+    if side != "centre":
+        if any(part in _FOOT for part in parts):
+            return f"{side}_ankle"
+        if any(part in _HAND for part in parts):
+            return f"{side}_wrist"
+    return "pelvis" if name == "hip" else "head"
+
+
+def moved_keypoints(keypoints: F32, skeleton: Skeleton, before: F64, after: F64, camera: Camera) -> F32:
+    """(P, J, 2) px of people whose joints went from `before` to `after`, both (P, 17, 3) m in the camera frame.
+
+    What is seen is moved by as much as the projection moves, so it stays as it was where nothing moves. People of whom
+    a joint comes closer to the camera than 0.2 m keep their places.
+    """
+    shift = _shift(before, after, camera)
+    return (keypoints + shift[:, carriers(skeleton)]).astype(np.float32)
+
+
+def moved_boxes(boxes: F32, before: F64, after: F64, camera: Camera) -> F32:
+    """(P, 4) xyxy px: every edge goes as far as that of the projected joints."""
+    whole = _in_front(before) & _in_front(after)
+    moved = boxes.copy()
+    if whole.any():
+        old, new = project(before[whole], camera.matrix), project(after[whole], camera.matrix)
+        moved[whole, :2] += new.min(axis=1) - old.min(axis=1)
+        moved[whole, 2:] += new.max(axis=1) - old.max(axis=1)
+    return moved
+
+
+def _shift(before: F64, after: F64, camera: Camera) -> F64:
+    shift = np.zeros((*before.shape[:2], 2))
+    whole = _in_front(before) & _in_front(after)
+    shift[whole] = project(after[whole], camera.matrix) - project(before[whole], camera.matrix)
+    return shift
+
+
+def _in_front(joints: F64) -> NDArray[np.bool_]:
+    return np.asarray((joints[..., 2] > NEAREST).all(axis=1))

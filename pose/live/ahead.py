@@ -1,0 +1,210 @@
+"""People where they will be: frames predicted to the moment they are shown, and people carried on who are hidden."""
+
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.camera import Camera, project
+from pose.forecast import Forecast, Forecaster, load_forecaster
+from pose.forecast.pasts import Pasts
+from pose.forecast.picture import NEAREST, moved_boxes, moved_keypoints
+from pose.networks.crops import box_iou
+from pose.skeletons import Skeleton
+from pose.types import F32, F64, FrameResult, People, Placed, Poses3D
+
+T = TypeVar("T", Poses3D, Placed)
+
+BRIDGE = 0.5  # s for which somebody who is hidden is carried on
+_KNOWN = 0.3  # s for which somebody was seen who is: a track of a moment may be nobody
+_TAKEN = 0.5  # overlap of boxes beyond which somebody new counts as the one who is missing
+
+
+@dataclass(frozen=True, slots=True)
+class _Last:
+    """Where somebody was last seen: the box (4,) px and its score, the joints (17, 3) m in the camera frame, and in
+    the world with the pelvis' sigma there, where there is one."""
+
+    box: F32
+    score: float
+    joints: F64
+    placed: F32 | None
+    root_sigma: float
+
+
+class Ahead:
+    """Predicts the people of one stream, frame after frame in order. Memory is that of the last second.
+
+    People without 3D stay as they are.
+    """
+
+    def __init__(
+        self, skeleton: Skeleton, camera: Camera, *, bridge: float = BRIDGE, forecaster: Forecaster | None = None
+    ) -> None:
+        """skeleton: of the keypoints. camera: that the 3D refers to. bridge: s, see `BRIDGE`; 0 carries nobody on.
+        forecaster: None loads the usual one.
+        """
+        self._skeleton, self._camera, self._bridge = skeleton, camera, bridge
+        self._forecaster = forecaster or load_forecaster()
+        self._pasts = Pasts()
+        self._last: dict[int, _Last] = {}
+        self._rotation = np.eye(3)  # from the camera's axes to the world's
+
+    def __call__(self, result: FrameResult, seconds: float) -> FrameResult:
+        """The people of the next frame as they will be `seconds` after it, and after them those who are hidden.
+
+        With 0 s and nobody hidden it is the result itself.
+        """
+        rows = np.flatnonzero(_whole(result.poses))
+        self._remember(result, rows.tolist())
+        hidden = self._hidden(result)
+        if seconds == 0:
+            rows = rows[:0]
+        people = [*result.people.ids[rows].tolist(), *hidden]
+        if not people:
+            return result
+        times = np.full((len(people), 1), result.time + seconds)
+        found = self._forecaster.predict(self._pasts.of(people), times)
+        if len(rows):
+            result = self._predicted(result, rows, found)
+        return self._carried(result, hidden, found, len(rows)) if hidden else result
+
+    def _remember(self, result: FrameResult, rows: list[int]) -> None:
+        people, placed = result.people, result.placed
+        self._pasts.see(result)
+        joints = _in_camera(result.poses.joints, result.poses.root)
+        if placed is not None and rows:
+            self._rotation = _turn(joints[rows], placed.joints[rows])
+        for row in rows:
+            self._last[int(people.ids[row])] = _Last(
+                people.boxes[row],
+                float(people.box_scores[row]),
+                joints[row],
+                None if placed is None else placed.joints[row],
+                float("nan") if placed is None else float(placed.root_sigma[row]),
+            )
+        in_mind = self._pasts.last_seen()
+        self._last = {person: last for person, last in self._last.items() if person in in_mind}
+
+    def _hidden(self, result: FrameResult) -> list[int]:
+        """Who is to be carried on: known, missing for a short while, and not there under a new id."""
+        if not self._bridge:
+            return []
+        here, seen = set(result.people.ids.tolist()), self._pasts.last_seen()
+        return [
+            person
+            for person, (first, last) in seen.items()
+            if person not in here
+            and result.time - last <= self._bridge + 1e-6  # times are not exact
+            and last - first >= _KNOWN
+            and not self._taken(person, last, result.people, seen)
+        ]
+
+    def _taken(self, person: int, last: float, people: People, seen: dict[int, tuple[float, float]]) -> bool:
+        new = [number not in seen or seen[number][0] > last for number in people.ids.tolist()]
+        return bool((box_iou(self._last[person].box[None], people.boxes[new]) > _TAKEN).any())
+
+    def _predicted(self, result: FrameResult, rows: NDArray[np.intp], found: Forecast) -> FrameResult:
+        """The frame with the people in these rows where they are found, the first ones of `found`."""
+        n = len(rows)
+        people, poses, placed = result.people, result.poses, result.placed
+        before = _in_camera(poses.joints[rows], poses.root[rows])
+        after = _in_camera(found.joints[:n, 0], found.root[:n, 0])
+        keypoints = moved_keypoints(people.keypoints[rows], self._skeleton, before, after, self._camera)
+        boxes = moved_boxes(people.boxes[rows], before, after, self._camera)
+        if placed is not None:
+            there = placed.joints[rows] + (after - before) @ self._rotation.T
+            sigma = np.hypot(placed.root_sigma[rows], found.root_sigma[:n, 0])
+            placed = replace(
+                placed, joints=_put(placed.joints, rows, there), root_sigma=_put(placed.root_sigma, rows, sigma)
+            )
+        return FrameResult(
+            replace(people, keypoints=_put(people.keypoints, rows, keypoints), boxes=_put(people.boxes, rows, boxes)),
+            replace(
+                poses,
+                joints=_put(poses.joints, rows, found.joints[:n, 0]),
+                root=_put(poses.root, rows, found.root[:n, 0]),
+                sigma=_put(poses.sigma, rows, found.sigma[:n, 0]),
+                ahead=_put(poses.ahead, rows, found.ahead[:n, 0]),
+            ),
+            placed,
+        )
+
+    def _carried(self, result: FrameResult, hidden: list[int], found: Forecast, first: int) -> FrameResult:
+        """The frame with those of the hidden who are still in the picture, where they are found from row `first` on."""
+        after = _in_camera(found.joints[first:, 0], found.root[first:, 0])
+        inside = [self._in_picture(joints[0]) for joints in after]
+        rows = [first + row for row, here in enumerate(inside) if here]
+        lasts = [self._last[person] for person, here in zip(hidden, inside, strict=True) if here]
+        if not rows:
+            return result
+        after, before = after[inside], np.stack([last.joints for last in lasts])
+        boxes = moved_boxes(np.stack([last.box for last in lasts]), before, after, self._camera)
+        ids = [person for person, here in zip(hidden, inside, strict=True) if here]
+        poses, placed = result.poses, result.placed
+        more = Poses3D(
+            found.joints[rows, 0],
+            found.root[rows, 0],
+            found.sigma[rows, 0],
+            ahead=found.ahead[rows, 0].astype(np.float32),
+        )
+        if placed is not None:
+            placed = _joined(placed, self._placed(lasts, after - before, found.root_sigma[rows, 0]))
+        return FrameResult(result.people.with_unseen(ids, boxes), _joined(poses, more), placed)
+
+    def _placed(self, lasts: list[_Last], moved: F64, root_sigma: F32) -> Placed:
+        """Hidden people in the world; NaN for who was not placed there when last seen."""
+        n = len(lasts)
+        unknown = np.full((17, 3), np.nan, np.float32)
+        before = np.stack([unknown if last.placed is None else last.placed for last in lasts])
+        sigma = np.hypot([last.root_sigma for last in lasts], root_sigma)
+        return Placed(
+            (before + moved @ self._rotation.T).astype(np.float32),
+            sigma.astype(np.float32),
+            np.zeros((n, 2), np.float32),
+            np.ones(n, bool),
+            np.full(n, np.nan, np.float32),
+        )
+
+    def _in_picture(self, pelvis: F64) -> bool:
+        if pelvis[2] < NEAREST:
+            return False
+        x, y = project(pelvis, self._camera.matrix)
+        width, height = self._camera.size
+        return bool(0 <= x < width and 0 <= y < height)
+
+
+def _whole(poses: Poses3D) -> NDArray[np.bool_]:
+    """(P,) of whom there is 3D."""
+    total = poses.joints.sum(axis=(1, 2)) + poses.root.sum(axis=1) + poses.sigma.sum(axis=1)
+    return np.asarray(np.isfinite(total))
+
+
+def _in_camera(joints: F32, root: F32) -> F64:
+    """(P, 17, 3) m in the camera frame."""
+    return joints.astype(np.float64) + root[:, None]
+
+
+def _turn(camera: F64, placed: F32) -> F64:
+    """(3, 3) that takes people (P, 17, 3) from the camera's axes into the world's, read off people who are in both.
+
+    Everybody is moved as a whole, so the turn is exact (Kabsch 1976).
+    """
+    here = (camera - camera.mean(axis=1, keepdims=True)).reshape(-1, 3)
+    there = (placed - placed.mean(axis=1, keepdims=True)).reshape(-1, 3).astype(np.float64)
+    u, _, vt = np.linalg.svd(there.T @ here)
+    turn: F64 = u @ np.diag([1.0, 1.0, np.linalg.det(u @ vt)]) @ vt
+    return turn
+
+
+def _put(values: NDArray[np.float32], rows: NDArray[np.intp], new: NDArray[np.floating]) -> F32:
+    changed = values.copy()
+    changed[rows] = new
+    return changed
+
+
+def _joined(first: T, second: T) -> T:
+    return type(first)(
+        *(np.concatenate([getattr(first, name), getattr(second, name)]) for name in type(first).__slots__)
+    )

@@ -1,0 +1,361 @@
+"""People predicted to the moment they are shown, and carried on while they are hidden."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from live_fakes import FakePipeline, FakeSession, picture, settled
+from pose_apps.webcam.options import WebcamConfig
+from pose_fakes import SIZE, STANDING, seen_result
+
+from pose.camera import Camera, project
+from pose.errors import UsageError
+from pose.forecast import DampedVelocity, ZeroVelocity
+from pose.forecast.pasts import MOST_FRAMES, Pasts
+from pose.forecast.picture import carriers
+from pose.live import LiveLoop, PushedFrames
+from pose.live.ahead import BRIDGE, Ahead
+from pose.live.horizon import LONGEST, Horizon
+from pose.live.messages import messages
+from pose.skeletons import BLAZEPOSE33, H36M17, HALPE26, WHOLEBODY133
+from pose.types import FrameResult, Placed
+from pose.world.frame import World, rotation_of
+
+CAMERA = Camera.of(SIZE)
+SPEED = np.array([0.6, 0.0, -0.3])  # m/s
+
+
+def walker(time, speed=SPEED, start=(-0.5, 0.0, 4.0), index=0):
+    return seen_result([np.array(start) + np.array(speed) * time], index=index, time=time)
+
+
+def without(result, *ids):
+    """The same frame, but these people were not found."""
+    rows = ~np.isin(result.people.ids, ids)
+    parts = ("ids", "boxes", "box_scores", "keypoints", "scores")
+    people = replace(result.people, **{name: getattr(result.people, name)[rows] for name in parts})
+    poses = replace(
+        result.poses, **{n: getattr(result.poses, n)[rows] for n in ("joints", "root", "sigma", "exchanged", "ahead")}
+    )
+    return FrameResult(people, poses)
+
+
+def played(ahead, frames, seconds):
+    return [ahead(frame, seconds) for frame in frames]
+
+
+def new_ahead(forecaster=None, **options):
+    return Ahead(H36M17, CAMERA, forecaster=forecaster or DampedVelocity(), **options)
+
+
+TIMES = np.arange(30) / 30
+IRREGULAR = np.cumsum(np.random.default_rng(5).uniform(0.005, 0.07, 30))
+
+
+def test_a_horizon_of_nothing_is_the_very_result():
+    ahead = new_ahead()
+    for time in TIMES.tolist():
+        frame = walker(time)
+        assert ahead(frame, 0.0) is frame
+
+
+@pytest.mark.parametrize("times", [TIMES, IRREGULAR], ids=["even", "irregular"])
+def test_who_walks_evenly_is_shown_where_they_are_then(times):
+    """Damping holds the pelvis back by h^2 / 2 tau: 3 mm of these 67."""
+    seconds = 0.1
+    shown = played(new_ahead(), [walker(time) for time in times.tolist()], seconds)[-1]
+    true, late = walker(times[-1] + seconds), walker(times[-1])
+    assert np.linalg.norm(shown.poses.root - true.poses.root) < 0.1 * np.linalg.norm(late.poses.root - true.poses.root)
+    assert shown.poses.ahead.tolist() == [pytest.approx(seconds)]
+    off = np.linalg.norm(shown.people.keypoints - true.people.keypoints, axis=-1)
+    assert off.max() < 0.1 * np.linalg.norm(late.people.keypoints - true.people.keypoints, axis=-1).mean()
+    assert np.abs(shown.people.boxes - true.people.boxes).max() < 1.0
+    assert shown.people.scores.tolist() == late.people.scores.tolist()
+    assert (shown.poses.sigma[:, 1:] > late.poses.sigma[:, 1:]).all()
+    assert shown.time == late.time
+
+
+def test_who_stands_still_stays_where_they_are_seen():
+    frames = [walker(time, speed=(0, 0, 0)) for time in TIMES.tolist()]
+    for before, after in zip(frames, played(new_ahead(), frames, 0.15), strict=True):
+        np.testing.assert_allclose(after.poses.joints, before.poses.joints, atol=1e-6)
+        np.testing.assert_allclose(after.people.keypoints, before.people.keypoints, atol=1e-3)
+        np.testing.assert_allclose(after.people.boxes, before.people.boxes, atol=1e-3)
+
+
+def test_nobody_is_predicted_where_nobody_is():
+    ahead = new_ahead()
+    empty = seen_result(np.zeros((0, 3)))
+    assert ahead(empty, 0.1) is empty
+
+
+def test_who_has_no_3d_stays_as_they_were_seen_and_others_do_not():
+    ahead = new_ahead()
+    for time in TIMES.tolist():
+        frame = seen_result([SPEED * time + [0, 0, 4], SPEED * time + [1, 0, 5]], time=time)
+        frame.poses.joints[1, 5] = np.nan
+        shown = ahead(frame, 0.1)
+    assert shown.poses.ahead.tolist() == [pytest.approx(0.1), 0]
+    assert np.array_equal(shown.people.keypoints[1], frame.people.keypoints[1])
+    assert np.array_equal(shown.poses.root[1], frame.poses.root[1])
+
+
+def test_the_frame_that_is_given_stays_as_it_is():
+    ahead, frames = new_ahead(), [walker(time) for time in TIMES.tolist()]
+    copies = [walker(time) for time in TIMES.tolist()]
+    played(ahead, frames, 0.1)
+    for frame, copy in zip(frames, copies, strict=True):
+        assert np.array_equal(frame.poses.joints, copy.poses.joints)
+        assert np.array_equal(frame.people.keypoints, copy.people.keypoints)
+        assert np.array_equal(frame.people.boxes, copy.people.boxes)
+
+
+def test_the_place_in_the_world_goes_with_the_pose():
+    world = World(rotation_of([0.1, -0.9, 0.3]), -1.2, "feet", 1.0)
+
+    def placed(result):
+        n = len(result.people)
+        joints = world.place(result.poses.joints + result.poses.root[:, None]).astype(np.float32)
+        one = np.ones(n, np.float32)
+        return replace(result, placed=Placed(joints, 30 * one, np.ones((n, 2), np.float32), one < 0, one))
+
+    ahead = new_ahead()
+    shown = played(ahead, [placed(walker(time)) for time in TIMES.tolist()], 0.1)[-1]
+    want = world.place(shown.poses.joints + shown.poses.root[:, None])
+    np.testing.assert_allclose(shown.placed.joints, want, atol=1e-5)
+    assert shown.placed.root_sigma[0] > 30
+    hidden = ahead(placed(without(walker(TIMES[-1] + 0.1), 1)), 0.1)
+    want = world.place(hidden.poses.joints + hidden.poses.root[:, None])
+    np.testing.assert_allclose(hidden.placed.joints, want, atol=1e-5)
+    assert hidden.placed.filled.tolist() == [True]
+
+
+def test_who_is_hidden_goes_on_for_a_while_marked_with_growing_sigma_and_is_then_gone():
+    ahead = new_ahead()
+    played(ahead, [walker(time) for time in TIMES.tolist()], 0.0)
+    carried = []
+    for number in range(1, 31):
+        time = TIMES[-1] + number / 30
+        frame = without(walker(time), 1)
+        shown = ahead(frame, 0.0)
+        if number / 30 > BRIDGE + 1e-6:
+            assert shown is frame
+            continue
+        carried.append(shown)
+        assert shown.people.ids.tolist() == [1]
+        assert shown.people.scores.max() == 0
+        assert shown.people.box_scores.tolist() == [0]
+        assert shown.poses.ahead[0] == pytest.approx(number / 30, abs=1e-5)
+        truth, held = walker(time).poses.root, walker(TIMES[-1]).poses.root
+        assert np.linalg.norm(shown.poses.root - truth) < 0.5 * np.linalg.norm(held - truth)
+        assert np.abs(shown.people.boxes - walker(time).people.boxes).max() < 25
+    assert len(carried) == round(30 * BRIDGE)
+    sigmas = np.array([shown.poses.sigma[0, 1:] for shown in carried])
+    assert (np.diff(sigmas, axis=0) > 0).all()
+
+
+def test_who_comes_back_is_the_one_who_was_seen():
+    ahead = new_ahead()
+    played(ahead, [walker(time) for time in TIMES.tolist()], 0.0)
+    ahead(without(walker(TIMES[-1] + 0.1), 1), 0.0)
+    back = walker(TIMES[-1] + 0.2)
+    assert ahead(back, 0.0) is back
+
+
+def test_nobody_is_carried_on_who_was_there_for_a_moment_or_has_another_id_or_walked_out_or_before_a_cut():
+    moment = new_ahead()
+    played(moment, [walker(time) for time in TIMES[:4].tolist()], 0.0)
+    assert len(moment(without(walker(TIMES[4]), 1), 0.0).people) == 0
+
+    renamed = new_ahead()
+    played(renamed, [walker(time) for time in TIMES.tolist()], 0.0)
+    frame = walker(TIMES[-1] + 0.1)
+    frame = replace(frame, people=replace(frame.people, ids=np.array([2])))
+    assert renamed(frame, 0.0).people.ids.tolist() == [2]
+
+    gone = new_ahead()
+    out = [walker(time, speed=(1.0, 0, 0), start=(0.7, 0, 2.2)) for time in TIMES.tolist()]
+    played(gone, out, 0.0)
+    assert project(out[-1].poses.root, CAMERA.matrix)[0, 0] > SIZE[0]
+    assert len(gone(without(walker(TIMES[-1] + 0.1), 1), 0.0).people) == 0
+
+    cut = new_ahead()
+    played(cut, [walker(time) for time in TIMES.tolist()], 0.0)
+    frame = without(walker(TIMES[-1] + 0.1), 1)
+    assert len(cut(replace(frame, people=replace(frame.people, cut=True)), 0.0).people) == 0
+
+
+def test_somebody_behind_whom_another_hides_is_no_reason_to_forget_the_other():
+    ahead = new_ahead()
+    pair = [[0, 0, 4], [0.05, 0, 3.8]]  # their boxes overlap by far the most
+    for time in TIMES.tolist():
+        ahead(seen_result(pair, time=time), 0.0)
+    assert ahead(without(seen_result(pair, time=1.1), 1), 0.0).people.ids.tolist() == [2, 1]
+
+
+def test_bridge_0_carries_nobody_on():
+    ahead = new_ahead(bridge=0.0)
+    played(ahead, [walker(time) for time in TIMES.tolist()], 0.0)
+    assert len(ahead(without(walker(TIMES[-1] + 0.1), 1), 0.1).people) == 0
+
+
+def test_a_past_is_the_last_second_whatever_came_before_and_memory_is_bounded():
+    long, short = Pasts(), Pasts()
+    for number in range(1000):
+        frame = walker(number / 60, speed=(0.1, 0, 0.1))
+        long.see(frame)
+        if number >= 900:
+            short.see(frame)
+    whole, part = long.of([1]), short.of([1])
+    assert whole.times[0].tolist() == part.times[0].tolist() == pytest.approx((np.arange(939, 1000) / 60).tolist())
+    assert np.array_equal(whole.root, part.root)
+    assert np.array_equal(whole.joints[0, -1], STANDING)
+    many = Pasts()
+    for number in range(3000):
+        many.see(
+            replace(
+                one := walker(number / 600, speed=(0.1, 0, 0)), people=replace(one.people, ids=np.array([number // 10]))
+            )
+        )
+    assert len(many.last_seen()) <= 62
+    assert many.of([299]).times.shape == (1, 10)
+    for number in range(600):
+        many.see(walker(5 + (number + 1) / 600, speed=(0.1, 0, 0)))
+    assert many.of([1]).times.shape == (1, MOST_FRAMES)
+
+
+def test_somebody_with_a_shorter_past_is_padded_with_nothing():
+    pasts = Pasts()
+    for number in range(20):
+        both = seen_result([[0, 0, 4], [1, 0, 4]], time=number / 30)
+        pasts.see(both if number >= 15 else without(both, 2))
+    past = pasts.of([2, 1])
+    assert past.valid.sum(axis=1).tolist() == [5, 20]
+    assert past.valid[0, -5:].all()
+
+
+def test_predicted_people_are_not_their_own_past():
+    pasts = Pasts()
+    frame = walker(0.0)
+    pasts.see(replace(frame, poses=replace(frame.poses, ahead=np.array([0.1], np.float32))))
+    assert pasts.last_seen() == {}
+
+
+@pytest.mark.parametrize("skeleton", [H36M17, BLAZEPOSE33, HALPE26, WHOLEBODY133], ids=lambda s: s.name)
+def test_every_point_goes_with_the_joint_of_its_name_or_the_one_it_hangs_on(skeleton):
+    names = [H36M17.names[row] for row in carriers(skeleton)]
+    for name, carrier in zip(skeleton.names, names, strict=True):
+        if name in H36M17.names:
+            assert carrier == name
+        elif "left" in name.split("_") and carrier not in ("head",):
+            assert carrier.startswith("left_")
+    known = dict(zip(skeleton.names, names, strict=True))
+    hung = {"left_heel": "left_ankle", "right_foot_index": "right_ankle", "left_big_toe": "left_ankle"}
+    hung |= {"left_index": "left_wrist", "right_pinky": "right_wrist", "left_hand_root": "left_wrist"}
+    hung |= {"right_middle_finger_4": "right_wrist", "nose": "head", "left_eye": "head", "mouth_left": "head"}
+    hung |= {"hip": "pelvis", "chin": "head", "left_brow_3": "head"}
+    assert {name: known[name] for name in hung if name in known} == {n: c for n, c in hung.items() if n in known}
+
+
+def test_zero_velocity_shows_the_late_pose():
+    frames = [walker(time) for time in TIMES.tolist()]
+    shown = played(new_ahead(ZeroVelocity()), frames, 0.1)[-1]
+    assert np.array_equal(shown.poses.root, frames[-1].poses.root)
+    assert np.array_equal(shown.people.keypoints, frames[-1].people.keypoints)
+
+
+def test_a_given_horizon_is_that_and_a_measured_one_follows_what_is_measured():
+    assert Horizon(0.066).of(5.0, 5.5) == 0.066
+    measured = Horizon()
+    assert measured.of(5.0, 5.02) == pytest.approx(0.02)
+    for after in (0.010, 0.012, 0.4, 0.011, 0.013):  # one frame that was held up does not tell how it usually is
+        measured.shown(after)
+    assert measured.of(5.0, 5.02) == pytest.approx(0.032)
+    assert measured.of(5.0, 9.0) == LONGEST
+    for _ in range(100):
+        measured.shown(0.05)
+    assert measured.of(5.0, 5.02) == pytest.approx(0.07)
+    measured.shown(-1e9)
+    assert 0 <= measured.of(5.0, 5.0) <= LONGEST
+
+
+@pytest.mark.parametrize("text", ["now", "", "-5", "501", "nan", "1e9", "auto "])
+def test_a_horizon_that_cannot_be_is_refused_in_one_line(text):
+    with pytest.raises(UsageError, match=r"^--ahead: [^\n]*$"):
+        Horizon.read(text)
+
+
+def test_a_person_chooses_to_be_now_or_to_be_right():
+    with pytest.raises(UsageError, match=r"^--ahead .*--lookahead .*one of them$"):
+        LiveLoop(FakePipeline(lookahead=2), PushedFrames("test"), ahead=Horizon())
+    loop = LiveLoop(FakePipeline(), PushedFrames("test"), ahead=Horizon())
+    with pytest.raises(UsageError, match="one of them"):
+        loop.pipeline = FakePipeline(lookahead=1)
+
+
+class WalkingPipeline(FakePipeline):
+    """Somebody who walks, and is not found in some of the frames."""
+
+    def __init__(self, missing=()):
+        super().__init__()
+        self.missing = missing
+
+    def session(self, size):
+        return WalkingSession(self, size)
+
+
+class WalkingSession(FakeSession):
+    def track(self, frame):
+        return frame
+
+    def lift(self, frame):
+        result = walker(frame.time, index=frame.index)
+        return [without(result, 1) if frame.index in self._pipeline.missing else result]
+
+    def flush(self):
+        return []
+
+
+def run_loop(pipeline, count, **options):
+    source = PushedFrames("test")
+    with LiveLoop(pipeline, source, **options) as loop:
+        mailbox = loop.subscribe(maxlen=count)
+        for number in range(count):
+            source.push(picture(number, SIZE), at=number / 30)
+            settled(loop, number + 1)
+        status = loop.status()
+    return list(mailbox), status
+
+
+def test_a_loop_shows_people_where_they_are_when_they_are_shown():
+    horizon = Horizon(0.1)
+    results, status = run_loop(WalkingPipeline(), 20, ahead=horizon)
+    last = results[-1].result
+    assert last.poses.ahead.tolist() == [pytest.approx(0.1)]
+    np.testing.assert_allclose(last.poses.root, walker(last.time + 0.1).poses.root, atol=0.01)
+    assert status.ahead_ms == pytest.approx(100)
+    assert "100 ms ahead" in status.line()
+    results, status = run_loop(WalkingPipeline(), 5)
+    assert results[-1].result.poses.ahead.tolist() == [0]
+    assert "ahead" not in status.line()
+
+
+def test_the_messages_say_how_far_each_pose_is_predicted():
+    results, _ = run_loop(WalkingPipeline(), 5, ahead=Horizon(0.066))
+    assert [json.loads(text)["ahead"] for live in results for text in messages(live)] == [0.066] * 5
+    results, _ = run_loop(WalkingPipeline(), 5)
+    assert all("ahead" not in json.loads(text) for live in results for text in messages(live))
+
+
+def test_a_loop_carries_on_who_is_hidden_and_counts_who_is_seen():
+    results, status = run_loop(WalkingPipeline(missing=(18, 19)), 20)
+    hidden = results[-1].result
+    assert hidden.people.ids.tolist() == [1]
+    assert hidden.poses.ahead.tolist() == [pytest.approx(2 / 30)]
+    assert status.people == 0
+    assert run_loop(WalkingPipeline(missing=(18, 19)), 20, bridge=0.0)[0][-1].result.people.ids.tolist() == []
+
+
+def test_commands_and_loops_bridge_alike():
+    assert WebcamConfig().bridge == BRIDGE
