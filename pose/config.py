@@ -58,7 +58,7 @@ class PipelineConfig:
     lookahead: int = option(0, "frames later that a streaming lifter answers, and so knows better", least=0, most=600)
     repair: bool = option(True, "undo left/right swaps and drop outliers before lifting; files keep what was seen")
     constant_bones: bool = option(
-        True, "one body for each person, offline: bones keep their length, legs can be straight"
+        True, "one body for each person: bones keep their length (live they settle), legs can be straight (not live)"
     )
     device: str = option("auto", "where networks run; auto: cuda where there is one", choices=DEVICES)
     precision: str = option("auto", "what networks compute in; auto: the file's, or half on cuda", choices=PRECISIONS)

@@ -26,6 +26,19 @@ _STRAIGHTEST, _FLEXION = 90, 3.0  # of those, this percentile of their reach sta
 _LEAST = 0.97  # legs do not get shorter than by this
 
 
+def _chains() -> NDArray[np.float64]:
+    """(17, 16) 1 where a bone is between the pelvis and a joint."""
+    chains = np.zeros((len(H36M17), len(H36M17.edges)))
+    for bone, (parent, child) in enumerate(H36M17.edges):  # a parent comes before its children
+        chains[child] = chains[parent]
+        chains[child, bone] = 1
+    return chains
+
+
+_PARENTS, _CHILDREN = np.array(H36M17.edges).T
+_CHAINS = _chains()
+
+
 @dataclass(frozen=True, slots=True)
 class Body:
     """What a person keeps. bones: (16,) m, one length for each of `H36M17.edges`. legs: factor (at most 1) of thigh and
@@ -87,14 +100,11 @@ def constant_bones(sequence: Sequence3D) -> Sequence3D:
 
 
 def assembled(directed: Joints, lengths: NDArray[np.floating]) -> Joints:
-    """Joints (T, 17, 3) whose bones have these lengths (16,) and the directions that they have in `directed`."""
-    joints = np.zeros_like(directed)
-    joints[:, 0] = directed[:, 0]
-    for (parent, child), length in zip(H36M17.edges, lengths, strict=True):  # a parent comes before its children
-        bone = directed[:, child] - directed[:, parent]
-        size = np.linalg.norm(bone, axis=-1, keepdims=True)
-        joints[:, child] = joints[:, parent] + bone * (length / np.where(size > 0, size, 1))
-    return joints
+    """Joints (T, 17, 3) whose bones have these lengths, (16,) or (T, 16), and the directions of those in `directed`."""
+    bones = directed[:, _CHILDREN] - directed[:, _PARENTS]
+    size = np.sqrt((bones * bones).sum(axis=-1))
+    bones *= (lengths / np.maximum(size, 1e-12))[..., None]
+    return directed[:, :1] + _CHAINS.astype(directed.dtype, copy=False) @ bones
 
 
 def bone_lengths(sequence: Sequence3D) -> F32:

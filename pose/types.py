@@ -21,6 +21,8 @@ Array = NDArray[np.generic]  # of a type that only the array itself knows
 
 def check_shape(owner: object, name: str, shape: tuple[int | None, ...]) -> None:
     array = getattr(owner, name)
+    if array.shape == shape:
+        return
     if array.ndim != len(shape) or any(
         want is not None and have != want for have, want in zip(array.shape, shape, strict=True)
     ):

@@ -37,14 +37,24 @@ class JsonWriter(WriterContext):
     The file is a whole document at any time, which says of itself that it is not complete.
     """
 
-    def __init__(self, path: Path, info: RunInfo, part: Path | None = None) -> None:
-        """part: the name under which it grows; by default a hidden one beside `path`."""
+    def __init__(self, path: Path, info: RunInfo, part: Path | None = None, spare: int = 0) -> None:
+        """part: the name under which it grows; by default a hidden one beside `path`. spare: by how many bytes the head
+        may become longer later (`write_head`).
+        """
         self._frames = 0
         self._people = PeopleJson(len(info.skeleton))
-        head = json.dumps({"format": FORMAT_NAME, "version": FORMAT_VERSION, **info.to_dict()}, allow_nan=False)
+        head = _head(info)
+        self._head = len(head) + spare
         self._part = PartFile(path, part)
         self._end = 0  # where the last whole piece ends
-        self._append(f'{head[:-1]},\n"frames": [')
+        self._append(f'{head.ljust(self._head)},\n"frames": [')
+
+    def write_head(self, info: RunInfo) -> None:
+        """What is known of the run now, in place of what was; ValueError where the head would be too long."""
+        head = _head(info)
+        if len(head) > self._head:
+            raise ValueError(f"a head of {len(head)} bytes has {self._head}")
+        self._part.write_within(0, head.ljust(self._head).encode())
 
     def write(self, result: FrameResult) -> None:
         line = f'{{"index":{result.index},"time":{result.time:.6f},"people":[{",".join(self._people(result))}]}}'
@@ -80,6 +90,11 @@ class JsonWriter(WriterContext):
         """The end as it was before a write that failed; there is room for it, as there was before."""
         with suppress(PoseError):
             self._part.write_end(self._end, _tail(complete=False))
+
+
+def _head(info: RunInfo) -> str:
+    """All but the brace that ends it; ASCII."""
+    return json.dumps({"format": FORMAT_NAME, "version": FORMAT_VERSION, **info.to_dict()}, allow_nan=False)[:-1]
 
 
 def _tail(complete: bool) -> bytes:

@@ -13,6 +13,7 @@ import tempfile
 import zipfile
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from io import FileIO
 from pathlib import Path
 from typing import IO
@@ -20,7 +21,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.files.run_info import RunInfo
+from pose.files.run_info import RunInfo, WorldInfo
 from pose.files.writer import WriterContext, close_scratch, write_all
 from pose.skeletons import H36M17
 from pose.system.whole_file import file_errors, whole_file
@@ -144,6 +145,11 @@ class NpzWriter(WriterContext):
         frames, rows = self._whole
         counts = ((frames if name in _PER_FRAME else rows, spool) for name, spool in self._spools.items())
         return _HEADS + sum(count * spool.row_bytes for count, spool in counts)
+
+    def set_world(self, world: WorldInfo) -> None:
+        """The world as it is known in the end, where it had one from the beginning."""
+        assert self._info.world is not None
+        self._info = replace(self._info, world=world)
 
     def keep_first(self, frames: int) -> None:
         """Forget all but the first `frames` frames. Of a frame its people are written first, and then itself."""

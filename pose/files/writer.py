@@ -50,6 +50,11 @@ class PartFile:
             write_all(self._file, place, data)
             self._file.truncate(place + len(data))
 
+    def write_within(self, place: int, data: bytes) -> None:
+        """Put `data` in place of what is there from byte `place` on. Raises PoseError."""
+        with file_errors(self.target):
+            write_all(self._file, place, data)
+
     def commit(self) -> None:
         with file_errors(self.target):
             self._file.close()

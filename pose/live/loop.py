@@ -13,14 +13,17 @@ from types import TracebackType
 from typing import Self
 
 from pose.errors import UsageError
+from pose.files import WorldInfo
 from pose.live.ahead import BRIDGE, Ahead
 from pose.live.horizon import NOT_BOTH, Horizon
 from pose.live.mailbox import Mailbox
 from pose.live.meter import Meter
-from pose.live.result import LiveResult, Status, Stream
+from pose.live.result import LiveResult, Status, Stream, gravity_words
 from pose.live.sources import Captured, LiveSource
-from pose.pipeline import Pipeline
+from pose.pipeline import Pipeline, Session
 from pose.types import FrameResult, People
+from pose.world.clean import Steps
+from pose.world.live import LiveWorld
 
 BACKLOG = 4  # frames that may wait for the 2D networks: one slow frame is caught up, a slow machine shows fresh frames
 LIFTER_BACKLOG = 2
@@ -51,15 +54,17 @@ class LiveLoop:
         backlog: int = BACKLOG,
         ahead: Horizon | None = None,
         bridge: float = BRIDGE,
+        world: Steps | None = None,
     ) -> None:
         """backlog: how many frames may wait for the networks before the oldest of them is dropped. ahead: how far poses
-        are predicted; None predicts nobody in view. bridge: s for which somebody who is hidden is carried on.
+        are predicted; None predicts nobody in view. bridge: s for which somebody who is hidden is carried on. world:
+        put people into the world of a fixed camera by these steps; None leaves them as they are lifted.
 
         Raises UsageError for a pipeline that looks ahead, when poses are to be predicted.
         """
         self.source = source
         self.ahead = ahead
-        self._bridge = bridge
+        self._bridge, self._steps = bridge, world
         self._check(pipeline)
         self._pipeline = pipeline
         self._waiting: Mailbox[Captured] = Mailbox(backlog)
@@ -75,6 +80,7 @@ class LiveLoop:
         self._frames_in = 0
         self._people = 0
         self._ahead_seconds = 0.0
+        self._world: WorldInfo | None = None
         self._newest_id, self._ids_before = 0, 0  # the greatest so far; and before this stream
         self._meter = Meter()
         self._threads = [
@@ -175,6 +181,7 @@ class LiveLoop:
         with self._lock:
             fps, median, high = self._meter.recent()
             frames_in, processed, people = self._frames_in, self._meter.count, self._people
+            world = gravity_words(self._world)
         pipeline = self._pipeline
         delay = 1000 * pipeline.config.lookahead / (fps or self.source.fps)
         return Status(
@@ -191,6 +198,7 @@ class LiveLoop:
             dropped=self._waiting.dropped,
             paused=self.paused,
             message=self.source.message,
+            world=world,
         )
 
     def __enter__(self) -> Self:
@@ -216,7 +224,8 @@ class LiveLoop:
         for captured in self._waiting:
             pipeline, size = self._pipeline, captured.frame.size
             if stream is None or stream.pipeline is not pipeline or stream.size != size:
-                stream = Stream(pipeline, pipeline.session(size), size)
+                session = pipeline.session(size)
+                stream = Stream(pipeline, session, size, self._world_of(session, size, stream))
             people = stream.session.track(captured.frame)
             self._tracked.put(_Tracked(stream, captured, people))
 
@@ -236,13 +245,17 @@ class LiveLoop:
     def _publish(self, stream: Stream, results: list[FrameResult]) -> None:
         for result in results:
             captured = self._in_flight.popleft()
-            here = len(result.people)
-            result = self._with_new_ids(self._where_shown(result, captured.at))
+            here, info = len(result.people), None
+            result = self._with_new_ids(result)
             skeleton = stream.pipeline.skeleton
-            live = LiveResult(captured.frame.image, result, skeleton, captured.at, monotonic(), stream)
+            if stream.world is not None:
+                result = stream.world.place(result, skeleton)
+                info = WorldInfo(stream.world.world, stream.world.heights)
+            result = self._where_shown(result, captured.at)
+            live = LiveResult(captured.frame.image, result, skeleton, captured.at, monotonic(), stream, info)
             with self._lock:
                 self._meter.add(live.done, live.latency)
-                self._people = here
+                self._people, self._world = here, info
                 subscribers = list(self._subscribers)
             for mailbox in subscribers:
                 mailbox.put(live)
@@ -263,6 +276,14 @@ class LiveLoop:
     def _check(self, pipeline: Pipeline) -> None:
         if self.ahead is not None and pipeline.config.lookahead:
             raise UsageError(NOT_BOTH)
+
+    def _world_of(self, session: Session, size: tuple[int, int], before: Stream | None) -> LiveWorld | None:
+        """The world of a new stream: that of the one before, while the same camera sends pictures of the same size."""
+        if self._steps is None:
+            return None
+        if before is not None and before.world is not None and before.size == size:
+            return before.world
+        return LiveWorld(session.camera, self._steps)
 
     def _with_new_ids(self, result: FrameResult) -> FrameResult:
         """Every stream counts its people from 1; for who follows the loop nobody has the id of somebody before."""

@@ -7,6 +7,7 @@ import json
 import time
 from functools import lru_cache
 
+from pose.files import WorldInfo
 from pose.files.json import PeopleJson
 from pose.live.result import LiveResult
 
@@ -25,10 +26,28 @@ def messages(live: LiveResult) -> list[str]:
         f'"clock":{_clock(live.captured):.6f},"latency_ms":{1000 * live.latency:.1f},'
         f'"size":[{width},{height}],"ids":{json.dumps(live.result.people.ids.tolist(), separators=(",", ":"))}'
     )
+    if live.world is not None:
+        head += f',"gravity":{_gravity(live.world)}'
+        ids = live.result.people.ids.tolist()
+        people = [text[:-1] + _height(live.world, number) for text, number in zip(people, ids, strict=True)]
     if not people:
         return [f'{{"type":"nobody",{head}}}']
     skeletons = f'"keypoints_skeleton":"{live.skeleton.name}","joints3d_skeleton":"h36m17"'
     return [f'{{"type":"pose",{head},{skeletons},{person[1:]}' for person in people]
+
+
+def _gravity(info: WorldInfo) -> str:
+    known = info.to_dict()
+    said = {key: known[key] for key in ("found_by", "confidence", "rotation", "floor")}
+    return json.dumps(said, separators=(",", ":"))
+
+
+def _height(info: WorldInfo, person: int) -> str:
+    """What ends the message of somebody in a world."""
+    height, sigma = info.heights.get(person, (None, None))
+    if height is None or sigma is None:
+        return ',"height":null,"height_sigma":null}'
+    return f',"height":{height:.3f},"height_sigma":{sigma:.3f}}}'
 
 
 def _clock(monotonic: float) -> float:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pose.errors import PoseError
-from pose.files import JsonWriter, NpzWriter, RunInfo
+from pose.files import JsonWriter, NpzWriter, RunInfo, WorldInfo
 from pose.files.json import mend_json, read_head
 from pose.live.result import LiveResult, Stream
 from pose.system.reserve import Reserve
@@ -25,6 +25,9 @@ FOLDERS = "live-"
 UNFINISHED = "unfinished-"
 RESERVE = ".reserve"
 DAY = 86_400.0
+WORLD_SECONDS = 5.0  # between two times that the world is written down: who kills the program loses no more of it
+HEIGHTS = 64  # people whose heights are kept, the latest
+HEAD_BYTES = 6_000  # that these and the world need, at most
 
 
 class Recording:
@@ -41,6 +44,9 @@ class Recording:
         self.stream: Stream | None = None
         self._info_of, self._with_video = info_of, video
         self._begun = 0.0
+        self._info: RunInfo | None = None
+        self._heights: dict[int, tuple[float, float]] = {}
+        self._world_due = 0.0  # s
         self._json: JsonWriter | None = None
         self._npz: NpzWriter | None = None
         self._video: GrowingVideo | None = None
@@ -67,7 +73,7 @@ class Recording:
         assert self._npz is not None
         when = live.result.time - self._begun
         people = replace(live.result.people, index=self.frames, time=when)
-        result = FrameResult(people, live.result.poses)
+        result = FrameResult(people, live.result.poses, live.result.placed)
         self._npz.write(result)
         try:
             self._json.write(result)
@@ -79,12 +85,37 @@ class Recording:
             self._video.write(live.image, when)
         with file_errors(self.folder):
             self._reserve.hold(self._npz.bytes)
+        self._keep_world(live.world)
+
+    def _keep_world(self, world: WorldInfo | None) -> None:
+        """Remember it, with the heights of those who were seen last; from time to time write it down."""
+        if world is None or self._info is None:
+            return
+        for person, height in world.heights.items():
+            self._heights.pop(person, None)
+            self._heights[person] = height
+        while len(self._heights) > HEIGHTS:
+            del self._heights[next(iter(self._heights))]
+        self._info = replace(self._info, world=WorldInfo(world.world, dict(self._heights)))
+        if self.seconds >= self._world_due:
+            self._world_due = self.seconds + WORLD_SECONDS
+            self._write_world()
+
+    def _write_world(self) -> None:
+        """The world as it is known now, in both files."""
+        if self._info is None or self._info.world is None:
+            return
+        assert self._json is not None
+        assert self._npz is not None
+        self._npz.set_world(self._info.world)
+        self._json.write_head(self._info)
 
     def _open(self, live: LiveResult) -> None:
         assert live.stream is not None, "a loop says what its results belong to"
-        info = self._info_of(live)
+        self._info = info = replace(self._info_of(live), world=live.world)
         self._npz = NpzWriter(self.folder / NPZ, info, self.folder / f"{UNFINISHED}{NPZ}")
-        self._json = JsonWriter(self.folder / JSON, info, self.folder / f"{UNFINISHED}{JSON}")
+        spare = 0 if info.world is None else HEAD_BYTES
+        self._json = JsonWriter(self.folder / JSON, info, self.folder / f"{UNFINISHED}{JSON}", spare)
         if self._with_video:
             part = self.folder / f"{UNFINISHED}{VIDEO}"
             self._video = GrowingVideo(self.folder / VIDEO, part, live.size, fps=info.fps)
@@ -97,6 +128,10 @@ class Recording:
         """
         self._reserve.release()
         problems = []
+        try:
+            self._write_world()
+        except PoseError as error:
+            problems.append(error)
         for writer in (self._json, self._npz, self._video):  # what needs no room first, what takes any room last
             if writer is None:
                 continue

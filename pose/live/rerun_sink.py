@@ -18,7 +18,7 @@ LIMB_RADIUS = 0.02  # m
 
 
 class RerunSink:
-    """Logs pictures with skeletons under `camera`, and poses in the camera's frame under `world`.
+    """Logs pictures with skeletons under `camera`, and poses under `world`: in their world, or in the camera's frame.
 
     lost: frames that came too fast. problem: why it cannot any more, None while all is well.
     """
@@ -40,7 +40,7 @@ class RerunSink:
                 self._stream.save(str(file))
         except RuntimeError as error:
             raise PoseError(f"--rerun: the viewer does not start: {error}") from error
-        self._stream.log("world", rerun.ViewCoordinates.RDF, static=True)  # x right, y down, z forward
+        self._in_world: bool | None = None
         self._subscriber = Subscriber(loop, self._log, after=self._stream.flush)
 
     @property
@@ -59,7 +59,12 @@ class RerunSink:
         colours = [person_colour(person) for person in people.ids.tolist()]
         strips, strip_colours = _strips(people.keypoints, live.skeleton, colours)
         stream.log("camera/people", rerun.LineStrips2D(strips, colors=strip_colours))
-        bodies = poses.joints + poses.root[:, None]
+        placed = live.result.placed
+        if self._in_world is not (placed is not None):
+            self._in_world = placed is not None
+            axes = rerun.ViewCoordinates.RUB if self._in_world else rerun.ViewCoordinates.RDF
+            stream.log("world", axes, static=True)  # x right and y up, z to the camera; or y down, z from it
+        bodies = poses.joints + poses.root[:, None] if placed is None else placed.joints
         strips, strip_colours = _strips(bodies, H36M17, colours)
         stream.log("world/people", rerun.LineStrips3D(strips, colors=strip_colours, radii=LIMB_RADIUS))
         stream.log("latency_ms", rerun.Scalars(1000 * live.latency))

@@ -5,8 +5,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pose.files import WorldInfo
 from pose.skeletons import Skeleton
 from pose.types import U8, FrameResult
+from pose.world.frame import GIVEN, UNKNOWN
+from pose.world.live import LiveWorld
 
 if TYPE_CHECKING:
     from pose.pipeline import Pipeline, Session
@@ -14,11 +17,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stream:
-    """Pictures of one size, (width, height) px, through one pipeline. With each of them identities begin anew."""
+    """Pictures of one size, (width, height) px, through one pipeline. With each of them identities begin anew.
+
+    world: that their people are put into; None leaves them as they were lifted.
+    """
 
     pipeline: "Pipeline"
     session: "Session"
     size: tuple[int, int]
+    world: LiveWorld | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +36,8 @@ class LiveResult:
     result: its `index` counts captured frames, so numbers of dropped ones are missing. skeleton: of the 2D keypoints.
     Poses that are predicted (`Poses3D.ahead`), their keypoints and boxes stand where people will be, not where the
     picture shows them. captured, done: s on the clock of `time.monotonic`, when the picture was there and when its 3D
-    was. stream: what the frame belongs to; another one has other identities, and maybe other networks.
+    was. stream: what the frame belongs to; another one has other identities, and maybe other networks. world: that the
+    people were put into, as it was known then, with the heights of those in the frame; None where they were not.
     """
 
     image: U8
@@ -38,6 +46,7 @@ class LiveResult:
     captured: float
     done: float
     stream: Stream | None = None
+    world: WorldInfo | None = None
 
     @property
     def latency(self) -> float:
@@ -52,7 +61,7 @@ class LiveResult:
     def mirrored(self) -> "LiveResult":
         """As a mirror shows it, for people who look at themselves. Names stay: a left hand is called left."""
         last = self.size[0] - 1
-        people, poses = self.result.people, self.result.poses
+        people, poses, placed = self.result.people, self.result.poses, self.result.placed
         keypoints, boxes = people.keypoints.copy(), people.boxes.copy()
         keypoints[..., 0] = last - keypoints[..., 0]
         boxes[:, [0, 2]] = last - boxes[:, [2, 0]]
@@ -63,6 +72,7 @@ class LiveResult:
             result=FrameResult(
                 replace(people, keypoints=keypoints, boxes=boxes),
                 replace(poses, joints=poses.joints * side, root=poses.root * side),
+                None if placed is None else replace(placed, joints=placed.joints * side),
             ),
         )
 
@@ -76,7 +86,8 @@ class Status:
     where the networks run. lifter: its name. lifter_delay_ms: what its look-ahead adds, contained in the latency.
     ahead_ms: by how much the last frame was predicted; 0 where frames are not. frames_in: captured. processed: with 3D.
     dropped: older ones given up for newer ones. paused: frames are let pass unseen. message: what people must know,
-    such as a camera that is gone; empty while all is well.
+    such as a camera that is gone; empty while all is well. world: what is known of gravity, in a few words; empty where
+    nobody is put into a world.
     """
 
     fps: float
@@ -92,6 +103,7 @@ class Status:
     dropped: int
     paused: bool
     message: str
+    world: str = ""
 
     def line(self) -> str:
         """All of it in one line for people."""
@@ -110,8 +122,19 @@ class Status:
             parts.append(f"{self.ahead_ms:.0f} ms ahead")
         if self.dropped:
             parts.append(f"{self.dropped} dropped")
+        if self.world:
+            parts.append(self.world)
         if self.paused:
             parts.append("paused")
         if self.message:
             parts.append(self.message)
         return " | ".join(parts)
+
+
+def gravity_words(info: WorldInfo | None) -> str:
+    """What is known of gravity, for a status line; empty without a world."""
+    if info is None:
+        return ""
+    if info.world.found_by == UNKNOWN:
+        return "gravity unknown"
+    return "gravity given" if info.world.found_by == GIVEN else f"gravity to {info.world.sigma_degrees:.0f}°"

@@ -25,6 +25,7 @@ from pose.web.guard import Guard, add_headers
 from pose.web.recording import Recordings
 from pose.web.settings import WebSettings
 from pose.web.shared import SharedSource
+from pose.world.clean import Steps
 
 LONGEST_BODY = 4096  # bytes of a request that is no WebSocket
 HEARTBEAT_SECONDS = 15.0  # a browser that does not answer for so long is gone
@@ -51,13 +52,14 @@ class WebServer:
         mirror: bool | None = None,
         ahead: Callable[[], Horizon | None] = lambda: None,
         bridge: float = BRIDGE,
+        world: Steps | None = None,
     ) -> None:
         """source: opens what everybody sees; None takes the browsers' cameras. mirror: None mirrors those. ahead: makes
-        the horizon of a loop, see `LiveLoop`, and bridge.
+        the horizon of a loop, see `LiveLoop`, as bridge and world.
         """
         self._pipeline = pipeline
         self._settings = settings
-        self._loop = partial(_loop, pipeline, ahead, bridge)
+        self._loop = partial(_loop, pipeline, ahead, bridge, world)
         self._shared = None if source is None else SharedSource(self._loop, source)
         self._mirror = source is None if mirror is None else mirror
         self._guard = Guard(settings)
@@ -227,10 +229,11 @@ def _loop(
     pipeline: Pipeline,
     ahead: Callable[[], Horizon | None],
     bridge: float,
+    world: Steps | None,
     source: LiveSource,
     backlog: int = BACKLOG,
 ) -> LiveLoop:
-    return LiveLoop(pipeline, source, backlog=backlog, ahead=ahead(), bridge=bridge)
+    return LiveLoop(pipeline, source, backlog=backlog, ahead=ahead(), bridge=bridge, world=world)
 
 
 @asynccontextmanager

@@ -124,9 +124,9 @@ def _prepared(number: int, person: Person, frames: F64 | None, steps: Steps, rul
     lifted = person.joints + person.root[:, None]
     spread = np.full(len(person), np.nan)
     if steps.depth:
-        measured, variance = depths.measured_depths(person, rules.depth)
-        z, left = depths.smooth_depths(measured, variance, person.times, rules.depth)
-        person = replace(person, root=depths.place(person, z, rules.depth))
+        seen = depths.sight(person, rules.depth)
+        z, left = depths.smooth_depths(seen.depth, seen.variance, person.times, rules.depth)
+        person = replace(person, root=seen.place(z))
         spread = np.hypot(np.sqrt(left), np.hypot(sigma, 0.0 if steps.camera_known else rules.depth.lens) * z)
     filled = np.zeros(len(person), bool)
     if steps.fill and frames is not None:

@@ -6,6 +6,8 @@ what is seen, which also says how well that determines the distance, and a motio
 frames that do not say it.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,38 +17,52 @@ from pose.world.rules import RULES, DepthRules
 F64 = NDArray[np.float64]
 
 
-def measured_depths(person: Person, rules: DepthRules = RULES.depth) -> tuple[F64, F64]:
-    """Depth of the pelvis (T,) m that one frame by itself says, and its variance (T,) m^2; infinite where it says none.
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """What single frames say of where the pelvis is.
 
-    Half of it is the lifter's. The other half is where the body of one size fits what is seen best: each seen joint j
-    says twice (across and down) that x + x_j = ray_j (z + z_j), which is least squares in x, y, z, weighted by the
-    uncertainty of the joint and of the picture. Its normal equations give the variance.
+    depth: (T,) m, and variance: (T,) m^2, infinite where a frame says none. ray, offset: (T, 2), such that the body
+    lies where the picture shows it if its pelvis, at depth z, is at x, y = ray z + offset.
+    """
+
+    depth: F64
+    variance: F64
+    ray: F64
+    offset: F64
+
+    def place(self, depth: F64) -> F64:
+        """Roots (T, 3) m of this depth (T,) m."""
+        return np.concatenate([self.ray * depth[:, None] + self.offset, depth[:, None]], axis=1)
+
+
+def sight(person: Person, rules: DepthRules = RULES.depth) -> Sighting:
+    """Where the body of one size fits what each frame shows.
+
+    Some of the depth is the lifter's, the rest (`rules.fitted`) is where the body fits what is seen best: each seen
+    joint j says twice (across and down) that x + x_j = ray_j (z + z_j), which is least squares in x, y, z, weighted by
+    the uncertainty of the joint and of the picture. Its normal equations give the variance. Where nothing is seen the
+    pelvis is on the lifter's ray.
     """
     weight, offset = _weights(person, rules)
-    total = np.maximum(weight.sum(axis=1), 1e-12)
-    weighted = weight[..., None] * person.rays
-    ray = person.rays - (weighted.sum(axis=1) / total[:, None])[:, None]
-    rest = offset - ((weight[..., None] * offset).sum(axis=1) / total[:, None])[:, None]
+    total = weight.sum(axis=1)
+    share = weight / np.maximum(total, 1e-12)[:, None]
+    middle_ray, middle = ((share[..., None] * part).sum(axis=1) for part in (person.rays, offset))
+    ray, rest = person.rays - middle_ray[:, None], offset - middle[:, None]
     lever = weight[..., None] * ray
-    information = np.einsum("tjc,tjc->t", lever, ray)
-    known = information > 1e-9
-    fitted = -np.einsum("tjc,tjc->t", lever, rest) / np.maximum(information, 1e-9)
-    depth = rules.fitted * fitted + (1 - rules.fitted) * person.root[:, 2]
-    variance = rules.doubt / np.maximum(information, 1e-9) + ((fitted - person.root[:, 2]) / 2) ** 2
-    known &= depth > 0
-    return np.where(known, depth, person.root[:, 2]), np.where(known, variance, np.inf)
-
-
-def place(person: Person, depth: F64, rules: DepthRules = RULES.depth) -> F64:
-    """Roots (T, 3) m of this depth (T,) that lie where the picture shows the body; the lifter's ray where it shows
-    none.
-    """
-    weight, offset = _weights(person, rules)
-    total = weight.sum(axis=1)[:, None]
-    across = np.einsum("tj,tjc->tc", weight, person.rays) * depth[:, None] + np.einsum("tj,tjc->tc", weight, offset)
-    ray = person.root[:, :2] / np.maximum(person.root[:, 2:], 1e-3)
-    placed = np.where(total > 0, across / np.maximum(total, 1e-12), ray * depth[:, None])
-    return np.concatenate([placed, depth[:, None]], axis=1)
+    information = (lever * ray).sum(axis=(1, 2))
+    spread = np.maximum(information, 1e-9)
+    said = person.root[:, 2]
+    fitted = -(lever * rest).sum(axis=(1, 2)) / spread
+    depth = rules.fitted * fitted + (1 - rules.fitted) * said
+    variance = rules.doubt / spread + ((fitted - said) / 2) ** 2
+    known = (information > 1e-9) & (depth > 0)
+    seen = (total > 0)[:, None]
+    return Sighting(
+        np.where(known, depth, said),
+        np.where(known, variance, np.inf),
+        np.where(seen, middle_ray, person.root[:, :2] / np.maximum(said, 1e-3)[:, None]),
+        middle,
+    )
 
 
 def _weights(person: Person, rules: DepthRules) -> tuple[F64, F64]:
@@ -56,9 +72,9 @@ def _weights(person: Person, rules: DepthRules) -> tuple[F64, F64]:
     """
     joints, root = person.joints, person.root
     offset = person.rays * joints[..., 2:] - joints[..., :2]
-    square = np.einsum("tjc,tjc->t", joints, joints)[:, None] / joints.shape[1]
+    square = (joints * joints).sum(axis=(1, 2))[:, None] / joints.shape[1]
     off = person.rays * root[:, None, 2:] + offset - root[:, None, :2]
-    doubt = 1 + np.einsum("tjc,tjc->tj", off, off) / (rules.outlier**2 * np.maximum(square, 1e-9))
+    doubt = 1 + (off * off).sum(axis=-1) / (rules.outlier**2 * np.maximum(square, 1e-9))
     variance = (person.sigma / 1000) ** 2 + rules.picture**2 * square + 1e-9
     return person.scores / (variance * doubt), offset
 

@@ -1,5 +1,6 @@
 """The world of a fixed camera: x to its right, y up, z towards it, metres; the origin lies on the floor below it."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +9,6 @@ from numpy.typing import NDArray
 F64 = NDArray[np.float64]
 
 LEVEL_UP = np.array([0.0, -1.0, 0.0])  # against gravity, in the frame of a camera that is held level
-_FORWARD = np.array([0.0, 0.0, 1.0])
 
 GIVEN, FEET, BODIES, UNKNOWN = "given", "feet", "bodies", "unknown"
 
@@ -61,12 +61,17 @@ def rotation_of(up: NDArray[np.floating]) -> F64:
 
     A camera that looks straight up or down has no forward on the floor; its picture's lower edge is taken instead.
     """
-    y = np.asarray(up, np.float64) / np.linalg.norm(up)
-    z = -(_FORWARD - _FORWARD @ y * y)
-    if np.linalg.norm(z) < 1e-6:
-        z = np.array([0.0, 1.0, 0.0]) - y[1] * y
-    z /= np.linalg.norm(z)
-    return np.stack([np.cross(y, z), y, z])
+    a, b, c = (float(part) for part in up)
+    size = math.sqrt(a * a + b * b + c * c)
+    a, b, c = a / size, b / size, c / size
+    level = math.hypot(a, b)  # how much of the view lies on the floor
+    if level < 1e-6:
+        z = np.array([0.0, 1.0, 0.0])
+        z -= b * np.array([a, b, c])
+        z /= np.linalg.norm(z)
+        return np.stack([np.cross([a, b, c], z), [a, b, c], z])
+    p, q, r = a * c / level, b * c / level, -level  # -(forward - its part along the vertical)
+    return np.array([[b * r - c * q, c * p - a * r, a * q - b * p], [a, b, c], [p, q, r]])
 
 
 def up_of(pitch: float, roll: float) -> F64:

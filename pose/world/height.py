@@ -10,15 +10,14 @@ F64 = NDArray[np.float64]
 
 _CHAIN = (("pelvis", "spine"), ("spine", "thorax"), ("thorax", "neck"), ("neck", "head"))
 _LEG = (("left_hip", "left_knee"), ("left_knee", "left_ankle"))
+_STRAIGHT = [H36M17.edges.index((H36M17.index(a), H36M17.index(b))) for a, b in (*_CHAIN, *_LEG)]
 
 
 def stature(bones: NDArray[np.floating], rules: SizeRules = RULES.size) -> float:
     """m from the sole to the crown of a body with bones (16,) m (`H36M17.edges`), straightened: shank, thigh, trunk,
     neck and head in one line, and what lies above the head joint and below the ankle.
     """
-    length = {edge: float(bones[i]) for i, edge in enumerate(H36M17.edges)}
-    chain = sum(length[H36M17.index(a), H36M17.index(b)] for a, b in (*_CHAIN, *_LEG))
-    return chain + rules.ankle + rules.crown
+    return float(sum(bones[_STRAIGHT].tolist())) + rules.ankle + rules.crown
 
 
 def scale_to(height: float, own: float, rules: SizeRules = RULES.size) -> float:

@@ -34,13 +34,16 @@ class GapRules:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmoothRules:
     """hertz: cut-off of the zero-phase filter. live_hertz, live_slope: of One-Euro, live: its cut-off at rest, and what
-    is added to it for each m/s. live_speed_hertz: cut-off of the speed itself.
+    is added to it for each m/s; root_hertz, root_slope: the same for the pelvis. live_speed_hertz: cut-off of the speed
+    itself.
     """
 
     hertz: float = 6.0
-    live_hertz: float = 1.5
-    live_slope: float = 3.0
-    live_speed_hertz: float = 2.0
+    live_hertz: float = 4.0
+    live_slope: float = 20.0
+    root_hertz: float = 1.5
+    root_slope: float = 6.0
+    live_speed_hertz: float = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +130,32 @@ class SizeRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LiveRules:
+    """What is different without a future (`pose.world.live`). settle: s of clear view after which a bone keeps its
+    length. clear: mm, sigma of joints that are clearly seen. unsettled: share by which a height errs, besides the
+    lifter's own error, in the first second. room, room_sigma: m, where somebody may be of whom nothing is known.
+    nearest: m. speed_over: s over which the speed of feet is taken. every: s between poses that are remembered for
+    the world, for `memory` s, of at most `most_people`. look: s between two looks at them, look_first: in the
+    beginning. blend: s within which what is shown goes to what was found. away: s after which somebody is forgotten.
+    """
+
+    settle: float = 10.0
+    clear: float = 30.0
+    unsettled: float = 0.05
+    room: float = 4.0
+    room_sigma: float = 10.0
+    nearest: float = 0.2
+    speed_over: float = 0.1
+    every: float = 0.1
+    memory: float = 60.0
+    most_people: int = 16
+    look: float = 3.0
+    look_first: float = 0.25
+    blend: float = 1.0
+    away: float = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JoinRules:
     """longest: s between two tracks of one person. across, along: m that the second may begin from where the first
     would be, across the view and in its direction, and speed: m/s that either grows by. size: share by which bones may
@@ -157,6 +186,7 @@ class Rules:
     feet: FootRules = field(default_factory=FootRules)
     size: SizeRules = field(default_factory=SizeRules)
     joins: JoinRules = field(default_factory=JoinRules)
+    live: LiveRules = field(default_factory=LiveRules)
 
 
 RULES = Rules()

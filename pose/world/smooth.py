@@ -56,8 +56,12 @@ class OneEuro:
     CHI 2012.) All numbers of an array are filtered together, the speed is that of each number.
     """
 
-    def __init__(self, least_hertz: float, slope: float, speed_hertz: float = 1.0) -> None:
-        """least_hertz: cut-off at rest. slope: added to it for each unit a second. speed_hertz: of the speed itself."""
+    def __init__(
+        self, least_hertz: NDArray[np.floating] | float, slope: NDArray[np.floating] | float, speed_hertz: float = 1.0
+    ) -> None:
+        """least_hertz: cut-off at rest. slope: added to it for each unit a second; both for all numbers, or for each.
+        speed_hertz: of the speed itself.
+        """
         self._least, self._slope, self._speed_hertz = least_hertz, slope, speed_hertz
         self._time: float | None = None
         self._value, self._speed = np.zeros(0), np.zeros(0)

@@ -1,6 +1,6 @@
 """What commands let people say about the world: the options, and what they mean to `pose.world`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pose.errors import UsageError
@@ -14,12 +14,10 @@ TALLEST, SHORTEST = 2.75, 0.4  # m that a person may be
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorldConfig:
-    """How people are put into a world. Raises UsageError for a value that is not allowed."""
+class LiveWorldConfig:
+    """How people are put into a world without a future. Raises UsageError for a value that is not allowed."""
 
-    world: bool = option(
-        True, "for a fixed camera: find gravity and floor, hold depth, motion and standing feet together"
-    )
+    world: bool = option(True, "for a fixed camera: find gravity and floor, hold depth and motion together")
     pitch: float | None = option(
         None, "degrees that the camera looks above the horizon, below 0 for down; by default found", least=-90, most=90
     )
@@ -27,12 +25,7 @@ class WorldConfig:
         None, "degrees that the camera is turned clockwise; by default found", least=-180, most=180
     )
     height: str | None = option(None, "how tall people are, m: 1.82 for everybody, or by id: 1:1.82,2:1.65")
-    smooth: bool = option(True, "smooth the motion, without delay")
-    fill_gaps: bool = option(True, "fill gaps of up to half a second, and mark them")
-    join_tracks: bool = option(
-        True, "join tracks of one person where place, pose and size agree, and drop those of a moment"
-    )
-    foot_lock: bool = option(True, "hold feet that stand in one place")
+    smooth: bool = option(True, "smooth the motion")
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -41,6 +34,17 @@ class WorldConfig:
             for name in ("pitch", "roll", "height"):
                 if getattr(self, name) is not None:
                     raise UsageError(f"{name}: means nothing without the world; give --world")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorldConfig(LiveWorldConfig):
+    """The same for a whole run."""
+
+    fill_gaps: bool = option(True, "fill gaps of up to half a second, and mark them")
+    join_tracks: bool = option(
+        True, "join tracks of one person where place, pose and size agree, and drop those of a moment"
+    )
+    foot_lock: bool = option(True, "hold feet that stand in one place")
 
 
 def read_heights(text: str | None) -> dict[int | None, float]:
@@ -61,7 +65,7 @@ def read_heights(text: str | None) -> dict[int | None, float]:
     return heights
 
 
-def steps_of(config: WorldConfig, bones: bool = True, camera_known: bool = True) -> "Steps":
+def steps_of(config: LiveWorldConfig, bones: bool = True, camera_known: bool = True) -> "Steps":
     """The steps that the options stand for. bones: one body for each person. camera_known: its intrinsics."""
     from pose.world.clean import Steps
     from pose.world.frame import up_of
@@ -69,15 +73,11 @@ def steps_of(config: WorldConfig, bones: bool = True, camera_known: bool = True)
     up = None
     if config.pitch is not None or config.roll is not None:
         up = up_of(config.pitch or 0.0, config.roll or 0.0)
-    return Steps(
-        bones=bones,
-        fill=config.fill_gaps,
-        smooth=config.smooth,
-        feet=config.foot_lock,
-        camera_known=camera_known,
-        up=up,
-        heights=read_heights(config.height),
-    )
+    heights = read_heights(config.height)
+    steps = Steps(bones=bones, smooth=config.smooth, camera_known=camera_known, up=up, heights=heights)
+    if isinstance(config, WorldConfig):
+        steps = replace(steps, fill=config.fill_gaps, feet=config.foot_lock)
+    return steps
 
 
 def joins_line(joined: dict[int, int], dropped: set[int]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pose.config import PipelineConfig
+from pose_apps.support.world import steps_of
 from pose_apps.webcam.options import WebcamConfig
 from pose_apps.webcam.sinks import Sink, open_sinks
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from pose.live import LiveLoop
     from pose.live.recorder import Recorder
     from pose.pipeline import Pipeline
+    from pose.world.clean import Steps
 
 
 def load_pipeline(config: PipelineConfig) -> "Pipeline":
@@ -24,6 +26,11 @@ def load_pipeline(config: PipelineConfig) -> "Pipeline":
     if pipeline.stand_in:
         print(f"note: {pipeline.stand_in}", file=sys.stderr)
     return pipeline
+
+
+def world_steps(config: WebcamConfig, pipeline: "Pipeline") -> "Steps | None":
+    """The steps that put people into their world; None leaves them as they are lifted."""
+    return steps_of(config, bones=pipeline.config.constant_bones) if config.world else None
 
 
 class Extras:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from pose.config import PipelineConfig
 from pose.errors import UsageError
-from pose.options import check_options, option
+from pose.options import option
+from pose_apps.support.world import LiveWorldConfig
 from pose_apps.webcam.sinks import SinkConfig
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ CAMERA = "0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WebcamConfig(SinkConfig):
+class WebcamConfig(SinkConfig, LiveWorldConfig):
     """One live demo, with its sinks. Raises UsageError for a value that is not allowed."""
 
     source: str | None = option(
@@ -49,7 +50,7 @@ class WebcamConfig(SinkConfig):
     clients: int = option(4, "--web: serve at most so many browsers at a time", least=1, most=64)
 
     def __post_init__(self) -> None:
-        check_options(self)
+        LiveWorldConfig.__post_init__(self)
 
 
 def read_horizon(config: WebcamConfig, pipeline_config: PipelineConfig) -> "Horizon | None":

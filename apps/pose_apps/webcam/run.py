@@ -15,6 +15,7 @@ from pose_apps.webcam.extras import (
     finish_interrupted_recordings,
     live_extras,
     load_pipeline,
+    world_steps,
 )
 from pose_apps.webcam.options import WebcamConfig, check_live_source, open_live_source, read_horizon
 from pose_apps.webcam.report import check_report, summary, watched, write_report
@@ -37,7 +38,8 @@ def run_live(config: WebcamConfig, pipeline_config: PipelineConfig, show: Callab
     with Status("loading the networks"):
         pipeline = load_pipeline(pipeline_config)
     with closing(open_live_source(config)) as source:  # last: what a camera sends before that would be old
-        loop = LiveLoop(pipeline, source, ahead=ahead, bridge=config.bridge)
+        steps = world_steps(config, pipeline)
+        loop = LiveLoop(pipeline, source, ahead=ahead, bridge=config.bridge, world=steps)
         with watched(loop) as watch:
             try:
                 with live_extras(loop, config) as watch.extras, loop:

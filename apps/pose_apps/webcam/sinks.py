@@ -32,7 +32,7 @@ class Sink(Protocol):
     def close(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots: a base beside another
 class SinkConfig:
     """Which sinks there are; each is off by default."""
 

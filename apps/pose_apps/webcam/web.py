@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pose.errors import PoseError
 from pose.web.settings import WebSettings, ip_address, is_loopback, token_from
+from pose_apps.webcam.extras import world_steps
 from pose_apps.webcam.options import WebcamConfig, open_live_source, read_horizon
 
 if TYPE_CHECKING:
@@ -42,8 +43,15 @@ def serve(config: WebcamConfig, pipeline: "Pipeline") -> int:
     source = None if config.source is None else partial(open_live_source, config)
     if source is not None:
         source().close()  # say now what is wrong with it; it is opened again when somebody looks
-    shown = partial(read_horizon, config, pipeline.config)
-    server = WebServer(pipeline, settings, source, mirror=config.mirror or None, ahead=shown, bridge=config.bridge)
+    server = WebServer(
+        pipeline,
+        settings,
+        source,
+        mirror=config.mirror or None,
+        ahead=partial(read_horizon, config, pipeline.config),
+        bridge=config.bridge,
+        world=world_steps(config, pipeline),
+    )
     asyncio.run(_until_told(server.run(lambda port: _announce(port, settings, source is None), config.seconds)))
     return 0
 

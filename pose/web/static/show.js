@@ -65,4 +65,5 @@ export function showStatus(meter, status, shown) {
   put("delay-name", ahead ? "Ahead" : "Lifter delay");
   put("delay", status === null ? NONE : ms(ahead ? status.ahead_ms : status.lifter_delay_ms));
   put("device", status === null ? NONE : status.device);
+  put("world", status === null || !status.world ? NONE : status.world.replace(/^gravity /, ""));
 }

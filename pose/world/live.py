@@ -1,0 +1,209 @@
+"""People put into their world while they are seen: the steps of `pose.world.clean`, from the past alone.
+
+1. size       bones settle over the first seconds, equal left and right; a given height scales pose and root together
+2. depth      a filter over what each frame says, with its uncertainty
+3. smoothing  One-Euro on time stamps; then the bones get their length again
+4. world      gravity and floor from what was seen so far, gone to slowly
+5. contacts   feet that stand, with hysteresis
+
+Nothing is filled, and no foot is held: that needs the future. Memory is bounded: people who are gone are forgotten.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.camera import Camera, normalize_pixels
+from pose.refine import assembled
+from pose.skeletons import Skeleton, to_h36m17
+from pose.types import FrameResult, Placed, Poses3D
+from pose.world.clean import Steps
+from pose.world.depth import sight
+from pose.world.floor import ANKLE_HEIGHT
+from pose.world.frame import World
+from pose.world.gravity import ANKLES
+from pose.world.height import scale_to, stature
+from pose.world.live_ground import LiveGround
+from pose.world.live_person import LiveBones, LiveContacts, LiveDepth
+from pose.world.person import Person
+from pose.world.rules import RULES, Rules
+from pose.world.smooth import OneEuro
+
+F64 = NDArray[np.float64]
+
+
+@dataclass(slots=True)
+class _Live:
+    """The state of one person. smooth: None before the first frame, and after a gap."""
+
+    bones: LiveBones
+    depth: LiveDepth
+    contacts: LiveContacts
+    smooth: OneEuro | None = None
+    last: float | None = None
+    height: float = 0.0
+    height_sigma: float = 0.0
+
+
+class LiveWorld:
+    """Puts the people of frame after frame into the world of a fixed camera.
+
+    world: of the frame that was placed last. heights: by id, m, with its sigma, of the people in it.
+    """
+
+    def __init__(self, camera: Camera, steps: Steps | None = None, rules: Rules = RULES) -> None:
+        """steps: `fill` and `feet` need the future, and mean nothing here."""
+        self._camera, self._steps, self._rules = camera, steps or Steps(), rules
+        self._ground = LiveGround(self._steps.up, rules)
+        smooth, pelvis = rules.smooth, np.arange(17)[:, None] == 0
+        self._cut_offs = (
+            np.where(pelvis, smooth.root_hertz, smooth.live_hertz),
+            np.where(pelvis, smooth.root_slope, smooth.live_slope),
+        )
+        self._people: dict[int, _Live] = {}
+        self.heights: dict[int, tuple[float, float]] = {}
+
+    @property
+    def world(self) -> World:
+        return self._ground.world
+
+    def place(self, result: FrameResult, skeleton: Skeleton) -> FrameResult:
+        """The same frame, cleaned and placed. skeleton: of its keypoints. Times must increase."""
+        time = result.time
+        self._people = {n: one for n, one in self._people.items() if time - (one.last or time) < self._rules.live.away}
+        rows = _whole(result.poses)
+        ids = result.people.ids[rows].tolist()
+        person, lives, elapsed = self._seen(result, skeleton, rows, ids)
+        person, lengths = self._sized(person, lives, ids, elapsed)
+        lifted = person.joints + person.root[:, None]
+        spread = np.full(len(ids), np.nan)
+        if self._steps.depth and ids:
+            person, spread = self._at_depth(person, lives, elapsed)
+        if self._steps.smooth and ids:
+            person = self._smoothed(person, lives, lengths, time)
+        raised = self._ground.see(ids, person.joints, person.root, time)
+        root = person.root + np.array(raised)[:, None] * self.world.up if ids else person.root
+        camera = person.joints + root[:, None]
+        placed = self.world.place(camera)
+        contacts = np.zeros((len(ids), 2))
+        for row, one in enumerate(lives):
+            heights = (placed[row, ANKLES, 1] - ANKLE_HEIGHT).tolist()
+            _, contacts[row] = one.contacts.see((person.joints[row] + person.root[row])[ANKLES], heights, time)
+            one.last = time
+        self.heights = {n: (one.height, one.height_sigma) for n, one in zip(ids, lives, strict=True)}
+        moved = 1000 * _lengths(camera - lifted).mean(axis=1)
+        return _result(result, rows, person.joints, root, placed, spread, contacts, moved)
+
+    def _seen(
+        self, result: FrameResult, skeleton: Skeleton, rows: "slice | NDArray[np.intp]", ids: list[int]
+    ) -> tuple[Person, list[_Live], list[float]]:
+        """The people of the frame, one a row; what is known of each, and for how long the frame stands."""
+        people, poses, time = result.people, result.poses, result.time
+        pixels, scores = to_h36m17(people.keypoints[rows], people.scores[rows], skeleton)
+        if not np.isfinite(pixels.sum()):
+            known = np.asarray(np.isfinite(pixels).all(axis=-1))
+            pixels, scores = np.where(known[..., None], pixels, 0), np.where(known, scores, 0)
+        rays = normalize_pixels(pixels, self._camera.matrix) * (scores > 0)[..., None]
+        joints, root, sigma = (part[rows].astype(np.float64) for part in (poses.joints, poses.root, poses.sigma))
+        lives, elapsed, rules = [], [], self._rules
+        for number in ids:
+            one = self._people.get(number)
+            if one is None:
+                one = _Live(
+                    LiveBones(rules.live),
+                    LiveDepth(rules.depth, rules.live),
+                    LiveContacts(rules.contacts, rules.live),
+                )
+                self._people[number] = one
+            lives.append(one)
+            elapsed.append(0.0 if one.last is None else time - one.last)
+        return Person(joints, root, sigma, np.full(len(ids), time), rays, scores.astype(np.float64)), lives, elapsed
+
+    def _sized(self, person: Person, lives: list[_Live], ids: list[int], elapsed: list[float]) -> tuple[Person, F64]:
+        """Step 1, and the bones (P, 16) m."""
+        rules, heights = self._rules, self._steps.heights
+        for row, one in enumerate(lives):
+            if one.bones.wants(elapsed[row]):
+                one.bones.see(person.joints[row], person.sigma[row])
+        lengths = np.array([one.bones.lengths for one in lives]).reshape(-1, 16)
+        joints, root = person.joints, person.root
+        if self._steps.bones:
+            joints = assembled(joints, lengths)
+        factors = []
+        for row, (number, one) in enumerate(zip(ids, lives, strict=True)):
+            own = stature(lengths[row], rules.size)
+            wanted = heights.get(number, heights.get(None))
+            one.height = own if wanted is None else wanted
+            factors.append(1.0 if wanted is None else scale_to(wanted, own, rules.size))
+            unsettled = rules.live.unsettled / math.sqrt(1 + one.bones.seconds)
+            one.height_sigma = own * math.hypot(rules.size.error, unsettled) if wanted is None else 0.0
+        if heights:
+            factor = np.array(factors)[:, None]
+            joints, root, lengths = joints * factor[..., None], root * factor, lengths * factor
+        return Person(joints, root, person.sigma, person.times, person.rays, person.scores), lengths
+
+    def _at_depth(self, person: Person, lives: list[_Live], elapsed: list[float]) -> tuple[Person, F64]:
+        """Step 2, and the standard deviation (P,) mm of the distance, the doubt about the size included."""
+        seen = sight(person, self._rules.depth)
+        depth, spread = np.empty(len(lives)), np.empty(len(lives))
+        for row, one in enumerate(lives):
+            one.depth.see(float(seen.depth[row]), float(seen.variance[row]), elapsed[row])
+            depth[row] = max(one.depth.depth, self._rules.live.nearest)
+            size = math.hypot(one.height_sigma / one.height, 0.0 if self._camera.known else self._rules.depth.lens)
+            spread[row] = 1000 * math.hypot(math.sqrt(max(one.depth.variance, 0.0)), size * depth[row])
+        return Person(person.joints, seen.place(depth), person.sigma, person.times, person.rays, person.scores), spread
+
+    def _smoothed(self, person: Person, lives: list[_Live], lengths: F64, time: float) -> Person:
+        """Step 3. The root takes the place of the pelvis, which is 0."""
+        rules = self._rules.smooth
+        both = person.joints.copy()
+        both[:, 0] = person.root
+        for row, one in enumerate(lives):
+            if one.smooth is None or (one.last is not None and time - one.last > self._rules.gaps.longest):
+                one.smooth = OneEuro(*self._cut_offs, rules.live_speed_hertz)
+            both[row] = one.smooth(both[row], time)
+        root = both[:, 0].copy()
+        both[:, 0] = 0
+        joints = assembled(both, lengths) if self._steps.bones else both
+        return Person(joints, root, person.sigma, person.times, person.rays, person.scores)
+
+
+def _lengths(vectors: F64) -> F64:
+    return np.asarray(np.sqrt((vectors * vectors).sum(axis=-1)))
+
+
+def _whole(poses: Poses3D) -> "slice | NDArray[np.intp]":
+    """Which of the people have 3D: all of whose numbers are numbers."""
+    if math.isfinite(poses.joints.sum() + poses.root.sum() + poses.sigma.sum()):
+        return slice(None)
+    numbers = np.concatenate([poses.joints.reshape(len(poses), -1), poses.root, poses.sigma], axis=1)
+    return np.flatnonzero(np.isfinite(numbers).all(axis=1))
+
+
+def _result(
+    result: FrameResult,
+    rows: "slice | NDArray[np.intp]",
+    joints: F64,
+    root: F64,
+    placed: F64,
+    spread: F64,
+    contacts: F64,
+    moved: F64,
+) -> FrameResult:
+    """Everybody in float32; who has no 3D has no place either."""
+    n = len(result.poses)
+
+    def everybody(values: F64, missing: float = np.nan) -> NDArray[np.float32]:
+        if isinstance(rows, slice):
+            return values.astype(np.float32)
+        full = np.full((n, *values.shape[1:]), missing, np.float32)
+        full[rows] = values
+        return full
+
+    where = Placed(
+        everybody(placed), everybody(spread), everybody(contacts, 0.0), np.zeros(n, bool), everybody(moved)
+    )  # fmt: skip
+    cleaned = replace(result.poses, joints=everybody(joints), root=everybody(root))
+    return FrameResult(result.people, cleaned, where)

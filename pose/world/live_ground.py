@@ -1,0 +1,144 @@
+"""Gravity and floor while people are seen: what the frames so far tell, looked at again and again, and gone to slowly.
+
+Live nobody knows the future, so the answer changes. What is shown moves towards it so slowly that nothing jumps, and it
+turns about the feet, which therefore stay where they are on the screen.
+"""
+
+import math
+from collections import deque
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.world.floor import ANKLE_HEIGHT, common_floor, own_floor
+from pose.world.frame import UNKNOWN, World, rotation_of
+from pose.world.gravity import ANKLES, Standing, find_gravity, given_gravity
+from pose.world.rules import Rules
+
+F64 = NDArray[np.float64]
+
+_SEEN_DEGREES = 0.01  # less of a turn is none
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What is kept of one person: poses and places of the last while. own: m, the person's floor along the shown
+    vertical, above the common one; raised: m, by how much the person is lifted now."""
+
+    poses: deque[tuple[float, F64, F64]] = field(default_factory=deque)
+    last: float = 0.0
+    wanted: float = 0.0
+    raised: float = 0.0
+    begun: bool = False
+
+
+class LiveGround:
+    """The world of one camera, from everybody that it has seen lately.
+
+    world: as it is shown in the frame that was seen last. `unknown` until people have told it.
+    """
+
+    def __init__(self, up: F64 | None, rules: Rules) -> None:
+        """up: (3,) against gravity in the camera's axes, where it is given."""
+        self._rules = rules
+        self._given = up is not None
+        self._found = given_gravity(up) if up is not None else find_gravity([], rules.gravity)
+        self._found_at = 0.0
+        self._up = self._found.up.copy()
+        self._feet: F64 | None = None  # (3,) m, a point of the floor that is shown, camera axes
+        self._goal: F64 | None = None  # where it is going
+        self._people: dict[int, _Seen] = {}
+        self._time: float | None = None
+        self._due = -np.inf
+        self._begun: float | None = None
+        self._rotation = self._found.rotation
+        self.world = self._found
+
+    def see(self, ids: list[int], joints: F64, root: F64, time: float) -> list[float]:
+        """The people (P, 17, 3) m and (P, 3) m, camera axes, of the next frame; m by which each is to be raised."""
+        rules = self._rules.live
+        elapsed = 0.0 if self._time is None else time - self._time
+        self._time = time
+        if len(ids) and self._begun is None:
+            self._begun = time
+        for row, number in enumerate(ids):
+            one = self._people.setdefault(number, _Seen())
+            if not one.poses or time - one.poses[-1][0] >= rules.every - 1e-6:
+                one.poses.append((time, joints[row].copy(), root[row].copy()))
+                while one.poses[0][0] < time - rules.memory:
+                    one.poses.popleft()
+            one.last = time
+        new = any(not self._people[number].begun for number in ids)
+        if ids and (new or time >= self._due):
+            self._look(time)
+        return self._move(ids, elapsed)
+
+    def _look(self, time: float) -> None:
+        """Find the world anew in what is remembered."""
+        rules = self._rules.live
+        self._forget(time)
+        assert self._begun is not None
+        self._due = time + min(max(time - self._begun, rules.look_first), rules.look)
+        people = {number: _standing(one) for number, one in self._people.items() if one.poses}
+        if not self._given:
+            found = find_gravity(list(people.values()), self._rules.gravity)
+            before = self._found.sigma_degrees * (1 + (time - self._found_at) / rules.memory)
+            if found.found_by != UNKNOWN and (self._found.found_by == UNKNOWN or found.sigma_degrees <= before):
+                self._found, self._found_at = found, time
+        up = self._found.up
+        floors, seconds, points = {}, {}, []
+        for number, one in people.items():
+            ankles = one.joints[:, ANKLES] + one.root[:, None]
+            floor = own_floor(ankles @ self._found.rotation.T, one.times, self._rules.floor)
+            floors[number] = float((ankles @ up).min()) - ANKLE_HEIGHT if floor is None else floor
+            seconds[number] = float(len(one.times))
+            points.append(ankles.reshape(-1, 3).mean(axis=0))
+        common = common_floor(list(floors.values()), list(seconds.values()))
+        middle = np.mean(points, axis=0)
+        self._goal = middle + (common - middle @ up) * up
+        for number, floor in floors.items():
+            seen = self._people[number]
+            seen.wanted = common - floor if abs(common - floor) <= self._rules.floor.apart else 0.0
+            if not seen.begun:
+                seen.begun, seen.raised = True, seen.wanted
+
+    def _move(self, ids: list[int], elapsed: float) -> list[float]:
+        """Show a little more of what was found; m by which each of these people is raised."""
+        rules = self._rules.live
+        if self._goal is not None:
+            share = -math.expm1(-elapsed / rules.blend)
+            if self._feet is None:
+                self._feet = self._goal
+            self._feet = self._feet + share * (self._goal - self._feet)
+            apart = self._found.up - self._up
+            off = math.degrees(math.sqrt(apart @ apart))
+            if off > _SEEN_DEGREES:
+                self._up = self._up + share * apart
+                self._up /= math.sqrt(self._up @ self._up)
+                self._rotation = rotation_of(self._up)
+            sigma = self._found.sigma_degrees
+            self.world = World(
+                self._rotation,
+                float(self._up @ self._feet),
+                self._found.found_by,
+                math.hypot(sigma, off) if off > 0.1 else sigma,
+            )
+            for one in self._people.values():
+                one.raised += share * (one.wanted - one.raised)
+        return [self._people[number].raised for number in ids]
+
+    def _forget(self, time: float) -> None:
+        """Leave out what is too long ago, and most people who are gone."""
+        rules = self._rules.live
+        kept = {n: one for n, one in self._people.items() if one.last >= time - rules.memory}
+        for one in kept.values():
+            while one.poses and one.poses[0][0] < time - rules.memory:
+                one.poses.popleft()
+        latest = sorted(kept, key=lambda n: kept[n].last)[-rules.most_people :]
+        self._people = {n: kept[n] for n in latest}
+
+
+def _standing(one: _Seen) -> Standing:
+    times, joints, root = zip(*one.poses, strict=True)
+    return Standing(np.array(joints), np.array(root), np.array(times))

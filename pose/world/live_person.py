@@ -1,0 +1,129 @@
+"""One person live: bones that settle, a distance that holds together, and feet that stand, each from the past alone."""
+
+import math
+from collections import deque
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.skeletons import H36M17
+from pose.world.rules import ContactRules, DepthRules, LiveRules
+
+F64 = NDArray[np.float64]
+
+_PARENTS, _CHILDREN = np.array(H36M17.edges).T
+
+
+def _mirrored_edges() -> NDArray[np.int64]:
+    """(16,) the bone on the other side of each bone; itself in the middle of the body."""
+    flip = H36M17.flip_order
+    edges = list(H36M17.edges)
+    return np.array([edges.index((int(flip[a]), int(flip[b]))) for a, b in edges])
+
+
+_MIRRORED = _mirrored_edges()
+
+
+class LiveBones:
+    """One length for each bone, equal left and right: means weighted by 1/sigma^2, which settle and then stay.
+
+    A bone is settled once it was seen for `rules.settle` s as well as `rules.clear` says; what was seen worse counts
+    for less time. lengths: (16,) m. seconds: for how long they were seen, in the mean.
+    """
+
+    def __init__(self, rules: LiveRules) -> None:
+        self._rules = rules
+        self._known = np.zeros(16)  # s worth of clear view
+        self.lengths = np.zeros(16)
+        self._since, self.settled, self.seconds = 0.0, False, 0.0
+
+    def wants(self, elapsed: float) -> bool:
+        """Whether to `see` the next frame, `elapsed` s after the last one: neighbours err alike, a few are enough."""
+        self._since += min(elapsed, self._rules.every)
+        return not self.settled and (self._since >= self._rules.every - 1e-6 or not self.seconds)
+
+    def see(self, joints: F64, sigma: F64) -> None:
+        """A frame: joints (17, 3) m with sigma (17,) mm."""
+        rules = self._rules
+        bones, doubt = joints[_CHILDREN] - joints[_PARENTS], sigma * sigma
+        lengths = np.sqrt((bones * bones).sum(axis=-1))
+        worth = np.minimum(2 * rules.clear**2 / (doubt[_PARENTS] + doubt[_CHILDREN]), 1)
+        worth *= (self._since if self.seconds else rules.every) * (self._known < rules.settle)
+        self._since = 0.0
+        other = worth[_MIRRORED]
+        total = np.maximum(worth + other, 1e-12)
+        mean = (worth * lengths + other * lengths[_MIRRORED]) / total
+        self._known = self._known + total / 2
+        self.lengths = self.lengths + total / 2 / self._known * (mean - self.lengths)
+        self.settled, self.seconds = bool(self._known.min() >= rules.settle), float(self._known.mean())
+
+
+class LiveDepth:
+    """The distance from what each frame says of it: the forward half of `pose.world.depth.smooth_depths`.
+
+    Before the first frame it is anywhere in a large room. depth: m. variance: m^2.
+    """
+
+    def __init__(self, depth_rules: DepthRules, rules: LiveRules) -> None:
+        self._rules = depth_rules
+        self.depth, self._speed = rules.room, 0.0
+        self.variance, self._both, self._speeds = rules.room_sigma**2, 0.0, 1.0
+
+    def see(self, depth: float, variance: float, elapsed: float) -> None:
+        """What the next frame says, `elapsed` s after the last one; an infinite variance says nothing."""
+        rules = self._rules
+        if elapsed > 0:
+            keep = math.exp(-elapsed / rules.settle)
+            reach = rules.settle * (1 - keep)
+            a, b, c = self.variance, self._both, self._speeds
+            self.depth, self._speed = self.depth + reach * self._speed, keep * self._speed
+            drive = rules.agility**2
+            self.variance = a + 2 * reach * b + reach * reach * c + drive * elapsed**3 / 3
+            self._both = keep * (b + reach * c) + drive * elapsed**2 / 2
+            self._speeds = keep * keep * c + drive * elapsed
+        if not math.isfinite(variance):
+            return
+        total = self.variance + variance
+        gain, gain_speed, error = self.variance / total, self._both / total, depth - self.depth
+        self.depth, self._speed = self.depth + gain * error, self._speed + gain_speed * error
+        self._speeds -= gain_speed * self._both
+        self.variance, self._both = (1 - gain) * self.variance, (1 - gain) * self._both
+
+
+class LiveContacts:
+    """Whether feet stand, as `pose.world.contacts` says it, with speeds of the last moments instead of both sides."""
+
+    def __init__(self, contact_rules: ContactRules, rules: LiveRules) -> None:
+        self._rules, self._live = contact_rules, rules
+        self._past: deque[tuple[float, list[list[float]]]] = deque()
+        self._standing = [False, False]
+        self._since = [-np.inf, -np.inf]  # when that changed
+
+    def see(self, ankles: F64, heights: list[float], time: float) -> tuple[list[bool], list[float]]:
+        """Which feet stand, and with what probability. ankles: (2, 3) m in axes that do not turn. heights: m of the
+        ankles above where they are when standing.
+        """
+        rules, now = self._rules, ankles.tolist()
+        probability = []
+        while len(self._past) > 1 and self._past[1][0] <= time - self._live.speed_over:
+            self._past.popleft()
+        for side in range(2):
+            if self._past:
+                before, places = self._past[0]
+                (x, y, z), (px, py, pz) = now[side], places[side]
+                speed = ((x - px) ** 2 + (y - py) ** 2 + (z - pz) ** 2) ** 0.5 / (time - before)
+            else:
+                speed = rules.off  # nothing is known
+            low = heights[side] < rules.low
+            stands = low and speed < (rules.off if self._standing[side] else rules.on)
+            if stands != self._standing[side] and time - self._since[side] >= rules.shortest:
+                self._standing[side], self._since[side] = stands, time
+            slow = (speed - (rules.on + rules.off) / 2) / rules.soft
+            near = (heights[side] - rules.low) / rules.soft_height
+            probability.append(_sigmoid(-slow) * _sigmoid(-near))
+        self._past.append((time, now))
+        return list(self._standing), probability
+
+
+def _sigmoid(x: float) -> float:
+    return 1 / (1 + math.exp(-min(max(x, -30.0), 30.0)))

@@ -1,0 +1,199 @@
+"""People in their world, live: from the loop to recordings, messages and the mirror."""
+
+import json
+from dataclasses import replace
+
+import jsonschema
+import numpy as np
+import pytest
+from live_fakes import FakePipeline, FakeSession, picture, settled, wait_until
+from pose_fakes import run_info
+
+from pose.camera import project
+from pose.export.tracks import open_recording
+from pose.files import load_poses
+from pose.files.json import SCHEMA_PATH
+from pose.live import LiveLoop, PushedFrames
+from pose.live import recorder as module
+from pose.live.messages import messages
+from pose.live.recorder import Recorder
+from pose.live.recording import HEIGHTS, Recording, finish_interrupted
+from pose.types import FrameResult, Poses3D
+from pose.world.clean import Steps
+
+FPS = 25
+
+
+JOINTS = np.zeros((1, 17, 3), np.float32)
+JOINTS[0, :, 0] = [0, -0.1, -0.1, -0.1, 0.1, 0.1, 0.1, 0, 0, 0, 0, 0.2, 0.2, 0.2, -0.2, -0.2, -0.2]
+JOINTS[0, :, 1] = [0, 0, 0.44, 0.86, 0, 0.44, 0.86, -0.25, -0.5, -0.6, -0.7, -0.4, -0.2, 0, -0.4, -0.2, 0]
+JOINTS[0, [3, 6], 2] = 0.07
+ROOT = np.array([[0, 0.2, 4]], np.float32)
+
+
+class Standing(FakePipeline):
+    """Somebody who stands before a level camera, as the lifter would see them."""
+
+    def session(self, size):
+        return StandingSession(self, size)
+
+
+class StandingSession(FakeSession):
+    def track(self, frame):
+        seen = project(JOINTS + ROOT[:, None], self.camera.matrix).astype(np.float32)
+        return replace(super().track(frame), keypoints=seen)
+
+    def _answer(self):
+        return FrameResult(self._waiting.popleft(), Poses3D(JOINTS, ROOT, np.full((1, 17), 30, np.float32)))
+
+
+@pytest.fixture
+def source(monkeypatch) -> PushedFrames:
+    monkeypatch.setattr(module, "_run_info", lambda loop, pipeline, size: run_info(pipeline.skeleton, size))
+    return PushedFrames("test", waiting=200)
+
+
+def lived(source, count=60, steps=None, pipeline=None):
+    """What a loop with a world says of so many frames."""
+    with LiveLoop(pipeline or Standing(), source, backlog=200, world=steps or Steps()) as loop:
+        mailbox = loop.subscribe(maxlen=count)
+        for number in range(count):
+            source.push(picture(number), at=50 + number / FPS)
+        settled(loop, count)
+        status = loop.status()
+    return list(mailbox), status
+
+
+def test_a_loop_puts_people_into_their_world_and_says_what_it_knows(source):
+    results, status = lived(source)
+    first, last = results[0], results[-1]
+    assert first.world.world.found_by == "unknown"
+    assert last.world.world.found_by in ("bodies", "feet")
+    assert last.world.world.confidence > 0.3
+    ((height, sigma),) = last.world.heights.values()
+    assert height == pytest.approx(0.86 + 0.7 + 0.18, abs=0.02)
+    assert 0 < sigma < 0.15
+    np.testing.assert_allclose(last.result.placed.joints[0, [3, 6], 1], 0.08, atol=0.02)
+    assert (last.result.placed.contacts > 0.5).all()
+    assert status.world.startswith("gravity to ")
+    assert status.world in status.line()
+
+
+def test_a_loop_without_a_world_hands_out_what_was_lifted(source):
+    with LiveLoop(Standing(), source, backlog=100) as loop:
+        mailbox = loop.subscribe(maxlen=5)
+        source.push(picture(0), at=50)
+        settled(loop, 1)
+        assert loop.status().world == ""
+    (live,) = mailbox
+    assert live.world is None
+    assert live.result.placed is None
+
+
+def test_heights_are_those_of_the_ids_that_people_see(source):
+    """After a change of the pictures' size the same person is number 2."""
+    with LiveLoop(Standing(), source, backlog=100, world=Steps(heights={2: 1.5})) as loop:
+        mailbox = loop.subscribe(maxlen=9)
+        source.push(picture(0), at=50)
+        source.push(picture(1, (32, 24)), at=50.04)
+        settled(loop, 2)
+    first, second = mailbox
+    assert first.world.heights[1][0] != 1.5
+    assert second.world.heights == {2: (1.5, 0.0)}
+
+
+def test_other_networks_keep_the_world(source):
+    with LiveLoop(Standing(), source, backlog=200, world=Steps()) as loop:
+        mailbox = loop.subscribe(maxlen=99)
+        for number in range(40):
+            source.push(picture(number), at=50 + number / FPS)
+        settled(loop, 40)
+        loop.pipeline = Standing()
+        source.push(picture(40), at=50 + 40 / FPS)
+        settled(loop, 41)
+    *_, before, after = mailbox
+    assert after.result.people.ids.tolist() == [2]
+    assert after.world.world.found_by == before.world.world.found_by != "unknown"
+    assert np.abs(after.result.placed.joints - before.result.placed.joints).max() < 0.05
+
+
+def test_a_mirror_shows_the_world_mirrored(source):
+    results, _ = lived(source, 5)
+    live = results[-1]
+    there = live.mirrored().result.placed
+    np.testing.assert_array_equal(there.joints, live.result.placed.joints * [-1, 1, 1])
+    np.testing.assert_array_equal(there.contacts, live.result.placed.contacts)
+
+
+def test_messages_carry_the_world(source):
+    results, _ = lived(source)
+    (text,) = messages(results[-1])
+    said = json.loads(text)
+    placed = results[-1].result.placed
+    assert np.abs(np.array(said["world"]) - placed.joints[0]).max() < 1e-4
+    assert said["gravity"]["found_by"] in ("bodies", "feet")
+    assert said["gravity"]["floor"] == pytest.approx(results[-1].world.world.floor, abs=1e-4)
+    assert said["height"] == pytest.approx(1.74, abs=0.02)
+    assert len(said["contacts"]) == 2
+
+
+def test_a_recording_has_the_world_that_was_known_in_the_end(source, tmp_path):
+    with LiveLoop(Standing(), source, backlog=200, world=Steps()) as loop:
+        recorder = Recorder(loop, tmp_path)
+        for number in range(60):
+            source.push(picture(number), at=50 + number / FPS)
+        settled(loop, 60)
+        known = loop._world
+        recorder.close()
+    table = load_poses(recorder.folder / "poses.npz")
+    assert table.world_info.world.found_by == known.world.found_by != "unknown"
+    np.testing.assert_allclose(table.world_info.world.rotation, known.world.rotation, atol=1e-6)
+    assert table.world_info.heights[1][0] == pytest.approx(1.74, abs=0.02)
+    assert np.isfinite(table.placed.joints).all()
+    assert not table.placed.filled.any()
+    text = (recorder.folder / "poses.json").read_text()
+    document = json.loads(text)
+    jsonschema.validate(document, json.loads(SCHEMA_PATH.read_text()))
+    assert document["world"]["found_by"] == known.world.found_by
+    assert document["world"]["people"][0]["id"] == 1
+    assert np.abs(np.array(document["frames"][-1]["people"][0]["world"]) - table.placed.joints[-1]).max() < 1e-4
+    exported = open_recording(recorder.folder / "poses.npz", space="level")
+    assert "degrees off" in exported.space.note
+
+
+def test_a_recording_keeps_the_heights_of_the_latest_people_only(source, tmp_path):
+    results, _ = lived(source, 3)
+    recording = Recording(tmp_path, lambda live: run_info(live.skeleton, live.size), video=False)
+    for number in range(200):
+        live = results[min(number, 2)]
+        heights = {10_000_000 + number: (1.834, 0.123)}
+        result = replace(live.result, people=replace(live.result.people, time=50 + number / FPS))
+        recording.write(replace(live, result=result, world=replace(live.world, heights=heights)))
+    recording.finish()
+    people = load_poses(recording.folder / "poses.npz").world_info.heights
+    assert list(people) == list(range(10_000_200 - HEIGHTS, 10_000_200))
+    said = json.loads((recording.folder / "poses.json").read_text())["world"]["people"]
+    assert [one["id"] for one in said] == list(people)
+
+
+def test_what_a_killed_recording_leaves_has_a_world(source, tmp_path):
+    """As it was written down last: here with the first frame."""
+    with LiveLoop(Standing(), source, backlog=200, world=Steps()) as loop:
+        recorder = Recorder(loop, tmp_path)
+        for number in range(30):
+            source.push(picture(number), at=50 + number / FPS)
+        settled(loop, 30)
+        wait_until(lambda: recorder.frames == 30)
+        copy = tmp_path / "copy" / recorder.folder.name
+        copy.mkdir(parents=True)
+        for path in recorder.folder.rglob("*"):
+            if path.is_file() and not path.name.endswith(".mp4"):
+                other = copy / path.relative_to(recorder.folder)
+                other.parent.mkdir(exist_ok=True)
+                other.write_bytes(path.read_bytes())
+        recorder.close()
+    (line,) = finish_interrupted(tmp_path / "copy")
+    assert "30 frames" in line
+    table = load_poses(copy / "poses.npz")
+    assert table.world_info is not None
+    np.testing.assert_allclose(table.placed.joints, load_poses(recorder.folder / "poses.npz").placed.joints)

@@ -1,0 +1,231 @@
+"""People put into their world while they are seen: what settles, what may not jump, and what is forgotten."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from walker import ANKLES, FPS, filmed, standing, walking
+
+from pose.evaluation.world import angle_between
+from pose.skeletons import H36M17
+from pose.types import FrameResult, People, Poses3D
+from pose.world.clean import Steps
+from pose.world.frame import UNKNOWN, up_of
+from pose.world.height import stature
+from pose.world.live import LiveWorld
+from pose.world.rules import RULES
+
+NOISE_PX, NOISE_M = 3.0, 0.02
+
+
+def frames(lifted, seen, number=1, start=0.0):
+    """A film as live results, one a frame."""
+    box, one = np.zeros((1, 4), np.float32), np.ones(1, np.float32)
+    for i, time in enumerate(lifted.times):
+        people = People(
+            i, float(time) + start, np.array([number]), box, one, seen.keypoints[i][None], seen.scores[i][None]
+        )
+        yield FrameResult(people, Poses3D(lifted.joints[i][None], lifted.root[i][None], lifted.sigma[i][None]))
+
+
+def noisy(rng, lifted, seen):
+    joints = lifted.joints + NOISE_M * rng.standard_normal(lifted.joints.shape).astype(np.float32)
+    joints -= joints[:, :1]
+    root = lifted.root * (1 + 0.03 * rng.standard_normal((len(lifted.root), 1)).astype(np.float32))
+    keypoints = seen.keypoints + NOISE_PX * rng.standard_normal(seen.keypoints.shape).astype(np.float32)
+    return replace(lifted, joints=joints, root=root), replace(seen, keypoints=keypoints)
+
+
+def run(world, results):
+    """Results placed, and the vertical that was shown with each."""
+    placed, ups = [], []
+    for result in results:
+        placed.append(world.place(result, H36M17))
+        ups.append(world.world.up)
+    return placed, np.array(ups)
+
+
+def bones(joints):
+    parents, children = np.array(H36M17.edges).T
+    return np.linalg.norm(joints[..., children, :] - joints[..., parents, :], axis=-1)
+
+
+def stacked(placed, field="joints"):
+    return np.stack([getattr(one.placed, field)[0] for one in placed])
+
+
+def test_gravity_is_unknown_at_first_then_found_and_never_jumps():
+    lifted, seen, up = filmed(walking(8.0), pitch=-15, roll=3, distance=13)
+    world = LiveWorld(seen.camera)
+    assert world.world.found_by == UNKNOWN
+    placed, ups = run(world, frames(lifted, seen))
+    assert world.world.found_by != UNKNOWN
+    assert angle_between(ups[-1], up) < 2
+    turned = [angle_between(a, b) for a, b in pairwise(ups)]
+    assert max(turned) < 1.0
+    joints = stacked(placed)
+    true = lifted.joints + lifted.root[:, None]
+    assert np.abs(np.diff(joints, axis=0)).max() < np.abs(np.diff(true, axis=0)).max() + 0.06
+    assert np.abs(joints[90:, ANKLES, 1].min(axis=1) - 0.08).mean() < 0.03
+
+
+def test_the_frames_world_is_where_its_people_are():
+    lifted, seen, _ = filmed(walking(), pitch=-10)
+    world = LiveWorld(seen.camera)
+    for result in frames(lifted, seen):
+        placed = world.place(result, H36M17)
+        again = world.world.place(placed.poses.joints[0] + placed.poses.root[0])
+        np.testing.assert_allclose(placed.placed.joints[0], again, atol=1e-5)
+
+
+def test_a_given_vertical_stands_from_the_first_frame():
+    lifted, seen, up = filmed(walking(1.0), pitch=-20)
+    _, ups = run(LiveWorld(seen.camera, Steps(up=up_of(-20, 0))), frames(lifted, seen))
+    np.testing.assert_allclose(ups, np.tile(up, (len(ups), 1)), atol=1e-6)
+
+
+def test_bones_settle_and_then_stay(rng):
+    lifted, seen = noisy(rng, *filmed(walking(16.0), distance=25)[:2])
+    placed, _ = run(LiveWorld(seen.camera), frames(lifted, seen))
+    lengths = bones(stacked(placed))
+    flip = np.array(H36M17.flip_order)
+    mirrored = [H36M17.edges.index((flip[a], flip[b])) for a, b in H36M17.edges]
+    np.testing.assert_allclose(lengths, lengths[:, mirrored], atol=1e-5)
+    steps = np.abs(np.diff(lengths, axis=0)).max(axis=1)
+    assert steps[:30].max() < 0.04  # they settle
+    assert steps[60:].max() < 0.004
+    assert np.ptp(lengths[-90:], axis=0).max() < 1e-5  # settled after ten seconds of clear view
+    assert np.ptp(bones(lifted.joints)[-90:], axis=0).min() > 0.03  # as lifted they breathe
+
+
+def test_a_height_that_is_known_scales_pose_and_distance(rng):
+    lifted, seen, _ = filmed(walking(2.0))
+    world = LiveWorld(seen.camera, Steps(heights={7: 1.2, None: 2.0}))
+    (*_, last), _ = run(world, frames(lifted, seen, number=7))
+    assert world.heights == {7: (1.2, 0.0)}
+    assert stature(bones(last.placed.joints[0])) == pytest.approx(1.2, abs=1e-3)
+    own = LiveWorld(seen.camera)
+    (*_, free), _ = run(own, frames(lifted, seen, number=7))
+    height, sigma = own.heights[7]
+    assert last.poses.root[0, 2] / free.poses.root[0, 2] == pytest.approx((1.2 - 0.18) / (height - 0.18), rel=0.02)
+    assert 0.03 < sigma / height < 0.1
+
+
+def test_noise_goes_and_fast_motion_stays(rng):
+    lifted, seen, _ = filmed(walking(4.0, speed=2.0, step=0.35), distance=8, turn=90)
+    shaken = noisy(rng, lifted, seen)
+    true = lifted.joints + lifted.root[:, None]
+
+    def jerk(joints):
+        return np.linalg.norm(np.diff(joints.astype(float), n=3, axis=0), axis=-1).mean()
+
+    def error(joints):
+        return np.linalg.norm(joints - joints[:, :1] - true + true[:, :1], axis=-1)[30:].mean()
+
+    def camera(placed):
+        return np.stack([one.poses.joints[0] + one.poses.root[0] for one in placed])
+
+    given = Steps(up=up_of(0, 0))
+    smooth = camera(run(LiveWorld(seen.camera, given), frames(*shaken))[0])
+    rough = camera(run(LiveWorld(seen.camera, replace(given, smooth=False)), frames(*shaken))[0])
+    assert jerk(smooth) < 0.75 * jerk(rough)
+    assert jerk(rough) < jerk(shaken[0].joints + shaken[0].root[:, None]) / 2
+    assert error(smooth) < error(rough)
+    exact = camera(run(LiveWorld(seen.camera, given), frames(lifted, seen))[0])
+    assert error(exact) < 0.012  # what smoothing costs at feet of 4 m/s
+    reach = np.ptp(true[30:, ANKLES, 2] - true[30:, :1, 2])
+    assert np.ptp(exact[30:, ANKLES, 2] - exact[30:, :1, 2]) > 0.95 * reach
+
+
+def test_standing_feet_are_found_and_swinging_ones_are_not():
+    lifted, seen, _ = filmed(walking(5.0), distance=8, turn=90)
+    contacts = stacked(run(LiveWorld(seen.camera), frames(lifted, seen))[0], "contacts")
+    ankles = (lifted.joints + lifted.root[:, None])[:, ANKLES]
+    speed = np.linalg.norm(np.diff(ankles, axis=0, prepend=ankles[:1]), axis=-1) * FPS
+    late = slice(60, None)
+    assert (contacts[late] > 0.5)[speed[late] < 0.05].mean() > 0.7
+    assert (contacts[late] > 0.5)[speed[late] > 2].mean() < 0.05
+
+
+def test_a_frame_without_a_view_does_not_move_a_person_away():
+    lifted, seen, _ = filmed(standing())
+    root, scores = lifted.root.copy(), seen.scores.copy()
+    root[60:70] *= 50
+    scores[60:70, 1:] = 0
+    film = replace(lifted, root=root), replace(seen, scores=scores)
+    placed, _ = run(LiveWorld(seen.camera), frames(*film))
+    depth = np.array([one.poses.root[0, 2] for one in placed])
+    assert np.abs(depth - lifted.root[:, 2]).max() < 0.5
+    sigma = stacked(placed, "root_sigma")
+    assert sigma[69] > sigma[59]
+
+
+def test_somebody_far_away_who_is_hardly_seen_at_first_is_in_the_room():
+    lifted, seen, _ = filmed(standing(1.0))
+    scores = np.zeros_like(seen.scores)
+    scores[:, 13] = 1
+    film = replace(lifted, root=lifted.root * 60), replace(seen, scores=scores)
+    placed, _ = run(LiveWorld(seen.camera), frames(*film))
+    assert max(one.poses.root[0, 2] for one in placed) < 30
+
+
+def test_mirrored_people_give_mirrored_people():
+    lifted, seen, _ = filmed(walking(4.0), pitch=-8, roll=2)
+    side, flip = np.array([-1, 1, 1], np.float32), np.array(H36M17.flip_order)
+    camera = seen.camera.mirrored()
+    keypoints = seen.keypoints[:, flip].copy()
+    keypoints[..., 0] = seen.camera.size[0] - 1 - keypoints[..., 0]
+    other = replace(lifted, joints=(lifted.joints * side)[:, flip], root=lifted.root * side)
+    here, _ = run(LiveWorld(seen.camera), frames(lifted, seen))
+    there, _ = run(LiveWorld(camera), frames(other, replace(seen, keypoints=keypoints, camera=camera)))
+    np.testing.assert_allclose(stacked(there), (stacked(here) * side)[:, flip], atol=1e-3)
+
+
+def test_who_has_no_3d_has_no_place_and_is_taken_up_again():
+    lifted, seen, _ = filmed(standing(2.0))
+    joints = lifted.joints.copy()
+    joints[30:33] = np.nan
+    placed, _ = run(LiveWorld(seen.camera), frames(replace(lifted, joints=joints), seen))
+    assert np.isnan(placed[31].placed.joints).all()
+    assert np.isnan(placed[31].placed.moved).all()
+    assert (placed[31].placed.contacts == 0).all()
+    assert np.isfinite(stacked(placed)[33:]).all()
+
+
+def test_frames_with_nobody_have_a_world_too():
+    lifted, seen, _ = filmed(standing(1.0))
+    (first, *_) = frames(lifted, seen)
+    none = slice(0, 0)
+    people = first.people
+    empty = People(0, 0.0, people.ids[none], people.boxes[none], people.box_scores[none], people.keypoints[none],
+                   people.scores[none])  # fmt: skip
+    world = LiveWorld(seen.camera)
+    result = world.place(
+        FrameResult(empty, Poses3D(first.poses.joints[none], first.poses.root[none], first.poses.sigma[none])), H36M17
+    )
+    assert len(result.placed.joints) == 0
+    assert world.heights == {}
+
+
+def test_people_who_are_gone_are_forgotten_but_not_the_world():
+    """Two hundred visitors, one after the other: memory has room for a few."""
+    lifted, seen, up = filmed(walking(1.0), pitch=-12)
+    world = LiveWorld(seen.camera)
+    most = 0
+    for visitor in range(200):
+        run(world, frames(lifted, seen, number=visitor + 1, start=2.5 * visitor))
+        most = max(most, len(world._people), len(world._ground._people))
+    assert most <= RULES.live.most_people + 1
+    assert angle_between(world.world.up, up) < 3
+    poses = sum(len(one.poses) for one in world._ground._people.values())
+    assert poses <= (RULES.live.most_people + 1) * (RULES.live.memory / RULES.live.every + 1)
+
+
+def test_after_a_gap_nothing_of_before_is_smoothed_in():
+    lifted, seen, _ = filmed(standing(1.0))
+    world = LiveWorld(seen.camera, Steps(up=up_of(0, 0), depth=False))
+    run(world, frames(lifted, seen))
+    away = replace(lifted, root=lifted.root + np.array([1.5, 0, 0], np.float32))
+    (first, *_), _ = run(world, frames(away, seen, start=1.8))
+    np.testing.assert_allclose(first.poses.root[0, 0], away.root[0, 0], atol=1e-3)
