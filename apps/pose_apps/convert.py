@@ -2,32 +2,67 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pose.errors import PoseError, UsageError
+from pose.export import FORMATS
+from pose.export.space import SPACES
+from pose.options import REQUIRED, Options, argument, option
 from pose_apps.support.command import parse_arguments, run_command
+from pose_apps.support.options import command_parser, config_of
 from pose_apps.support.status import Status
 
 if TYPE_CHECKING:
-    from jsonargparse import ArgumentParser, Namespace
-
     from pose.export import Recording
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvertOptions(Options):
+    """What is converted, and into what. Raises UsageError for a value that is not allowed."""
+
+    poses: str = argument(REQUIRED, "the poses.npz")
+    to: str = option(REQUIRED, f"separated by commas: {', '.join(FORMATS)}", metavar="FORMATS")
+    out: str | None = option(None, "folder for the files; by default that of the result", metavar="DIR")
+    person: str | None = option(None, "only these people, separated by commas", metavar="ID")
+    fps: float | None = option(None, "resample the motion to this rate")
+    start: float = option(0.0, "from this second of the video on")
+    end: float = option(math.inf, "up to this second")
+    space: str = option(
+        SPACES[0],
+        "camera: the camera's frame; level: on a floor, with the vertical that the people show",
+        choices=SPACES,
+    )
+    video: str | None = option(None, "the video, for formats that hold pictures (rrd, html)", metavar="FILE")
+    overwrite: bool = option(False, "replace files that are there already")
+    quiet: bool = option(False, "print nothing but errors")
+
+    def __post_init__(self) -> None:
+        Options.__post_init__(self)
+        if self.fps is not None and not 0 < self.fps <= 1000:
+            raise UsageError(f"--fps {self.fps:g}: must be above 0, at most 1000")
+        if not 0 <= self.start < self.end:
+            raise UsageError(
+                f"--start {self.start:g} --end {self.end:g}: the start must be 0 or more, the end after it"
+            )
+        if self.video is not None and not Path(self.video).is_file():
+            raise UsageError(f"--video {self.video}: no such file")
 
 
 @run_command
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of `pose-convert`."""
-    options = parse_arguments(_parser(), argv)
+    about = "Write a poses.npz of pose-run, of the live demo or of pose-lift in other programs' formats."
+    options = config_of(ConvertOptions, parse_arguments(command_parser("pose-convert", about, ConvertOptions), argv))
     names = list(dict.fromkeys(name.strip() for name in options.to.split(",") if name.strip()))
     if not names:
         raise UsageError("--to: nothing to write")
-    _check_ranges(options)
     with Status("converting", hidden=options.quiet) as status:
         return _convert(options, names, status.say)
 
 
-def _convert(options: "Namespace", names: list[str], say: Callable[[str], None]) -> int:
+def _convert(options: ConvertOptions, names: list[str], say: Callable[[str], None]) -> int:
     from pose.export import check_formats, export, open_recording, targets
     from pose_apps.support.folders import made_folder
 
@@ -60,17 +95,6 @@ def _convert(options: "Namespace", names: list[str], say: Callable[[str], None])
     return 0
 
 
-def _check_ranges(options: "Namespace") -> None:
-    if options.fps is not None and not 0 < options.fps <= 1000:
-        raise UsageError(f"--fps {options.fps:g}: must be above 0, at most 1000")
-    if not 0 <= options.start < options.end:
-        raise UsageError(
-            f"--start {options.start:g} --end {options.end:g}: the start must be 0 or more, the end after it"
-        )
-    if options.video is not None and not Path(options.video).is_file():
-        raise UsageError(f"--video {options.video}: no such file")
-
-
 def _people(wanted: str | None, recording: "Recording") -> list[int]:
     known = recording.people
     if wanted is None:
@@ -83,35 +107,3 @@ def _people(wanted: str | None, recording: "Recording") -> list[int]:
             raise UsageError(f"--person: {word!r} is not in the result; it has {there}")
         people.append(int(word))
     return people
-
-
-def _parser() -> "ArgumentParser":
-    from typing import Literal
-
-    from jsonargparse import ArgumentParser
-
-    from pose.export import FORMATS
-    from pose.export.space import SPACES
-
-    parser = ArgumentParser(
-        prog="pose-convert",
-        description="Write a poses.npz of pose-run, of the live demo or of pose-lift in other programs' formats.",
-        exit_on_error=False,
-    )
-    parser.add_argument("poses", help="the poses.npz")
-    parser.add_argument("--to", required=True, metavar="FORMATS", help=f"separated by commas: {', '.join(FORMATS)}")
-    parser.add_argument("--out", metavar="DIR", help="folder for the files; by default that of the result")
-    parser.add_argument("--person", metavar="ID", help="only these people, separated by commas")
-    parser.add_argument("--fps", type=float, help="resample the motion to this rate")
-    parser.add_argument("--start", type=float, default=0.0, help="from this second of the video on")
-    parser.add_argument("--end", type=float, default=math.inf, help="up to this second")
-    parser.add_argument(
-        "--space",
-        type=Literal[SPACES],
-        default=SPACES[0],
-        help="camera: the camera's frame; level: on a floor, with the vertical that the people show",
-    )
-    parser.add_argument("--video", metavar="FILE", help="the video, for formats that hold pictures (rrd, html)")
-    parser.add_argument("--overwrite", action="store_true", help="replace files that are there already")
-    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
-    return parser

@@ -1,21 +1,32 @@
 """`pose-export`: a lifter as a file for other programs."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Literal
 
 from pose.errors import UsageError
+from pose.options import REQUIRED, Options, argument, option
 from pose_apps.support.command import parse_arguments, run_command
+from pose_apps.support.options import command_parser, config_of
 from pose_apps.support.status import Status
 
-if TYPE_CHECKING:
-    from jsonargparse import ArgumentParser
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportOptions(Options):
+    """Which lifter is written, and as what."""
+
+    lifter: str = argument(REQUIRED, "offline, stream, or a checkpoint of pose-train")
+    format: Literal["onnx", "torch-export", "torchscript"] = option(REQUIRED, "what to write")
+    out: str = option(REQUIRED, "the file to write", metavar="FILE")
+    overwrite: bool = option(False, "replace an existing file")
 
 
 @run_command
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of `pose-export`."""
-    options = parse_arguments(_parser(), argv)
+    about = "Write a lifter for other programs: an offline one lifts windows, a streaming one takes a step."
+    options = config_of(ExportOptions, parse_arguments(command_parser("pose-export", about, ExportOptions), argv))
     out = Path(options.out)
     if out.exists() and not options.overwrite:
         raise UsageError(f"--out {out} exists already; add --overwrite to replace it")
@@ -29,20 +40,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         difference = export_lifter(lifter.network, options.format, out, lifter.sha256)
     print(f"{out}: {out.stat().st_size / 1e6:.1f} MB, at most {difference:.1e} from the network")
     return 0
-
-
-def _parser() -> "ArgumentParser":
-    from typing import Literal
-
-    from jsonargparse import ArgumentParser
-
-    parser = ArgumentParser(
-        prog="pose-export",
-        description="Write a lifter for other programs: an offline one lifts windows, a streaming one takes a step.",
-        exit_on_error=False,
-    )
-    parser.add_argument("lifter", help="offline, stream, or a checkpoint of pose-train")
-    parser.add_argument("--format", type=Literal["onnx", "torch-export", "torchscript"], required=True)
-    parser.add_argument("--out", required=True, metavar="FILE", help="the file to write")
-    parser.add_argument("--overwrite", action="store_true", help="replace an existing file")
-    return parser

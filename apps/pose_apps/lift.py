@@ -11,7 +11,7 @@ from jsonargparse import ArgumentParser
 
 from pose.config import DEVICES
 from pose.errors import UsageError
-from pose.options import option
+from pose.options import argument, option
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
 from pose_apps.support.status import Status
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 class LiftConfig(WorldConfig):
     """How `pose-lift` lifts. Raises UsageError for a value that is not allowed."""
 
+    keypoints: list[str] = argument([], ".npz, COCO or AlphaPose JSON files, or OpenPose folders")
     out: str | None = option(None, "the .npz file for the answer; a folder when there are several inputs")
     lifter: str = option("offline", "offline, stream, or a checkpoint file")
     lookahead: int = option(0, "frames that a streaming lifter may wait for", least=0)
@@ -50,17 +51,14 @@ def main(argv: Sequence[str] | None = None) -> None:
         description="Lift 2D keypoints to 3D, a file for each person. docs/outputs.md describes what goes in and out.",
         exit_on_error=False,
     )
-    parser.add_argument(
-        "keypoints", nargs="*", type=str, help=".npz, COCO or AlphaPose JSON files, or OpenPose folders"
-    )
     add_config_option(parser)
     add_options(parser, LiftConfig)
     parsed = parse_arguments(parser, config_first(argv))
-    if not parsed.keypoints:
-        raise UsageError("no keypoints: name one or more .npz or .json files, or folders of JSON files")
     config = config_of(LiftConfig, parsed)
+    if not config.keypoints:
+        raise UsageError("no keypoints: name one or more .npz or .json files, or folders of JSON files")
     with Status("lifting", hidden=config.quiet) as status:
-        lift([Path(name) for name in parsed.keypoints], config, status.say)
+        lift([Path(name) for name in config.keypoints], config, status.say)
 
 
 def lift(inputs: list[Path], config: LiftConfig, say: Callable[[str], None] = print) -> None:

@@ -6,13 +6,12 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING
+
+from jsonargparse import ArgumentParser
 
 from pose.errors import PoseError
 from pose_apps.support.command import parse_arguments, run_command
-
-if TYPE_CHECKING:
-    from jsonargparse import ArgumentParser
+from pose_apps.support.options import add_subcommand, command_parser
 
 # Any other cv2 than the headless one is put over it, needs libraries of a desktop, and leaves holes when it goes.
 OPENCV = "opencv-python-headless"
@@ -71,15 +70,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> "ArgumentParser":
-    from jsonargparse import ArgumentParser
-
-    parser = ArgumentParser(prog="pose-setup", description="Install what pip alone cannot.", exit_on_error=False)
+def _parser() -> ArgumentParser:
+    parser = command_parser("pose-setup", "Install what pip alone cannot.")
     commands = parser.add_subcommands(required=True, dest="command")
     for name, package in PACKAGES.items():
-        commands.add_subcommand(
-            name, ArgumentParser(description=package.purpose, exit_on_error=False), help=package.purpose
-        )
+        add_subcommand(commands, name, package.purpose)
     return parser
 
 

@@ -2,35 +2,53 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pose.errors import PoseError, UsageError
+from pose.options import REQUIRED, Options, argument, option
 from pose.system.progress import progress_bar
 from pose_apps.support.command import parse_arguments, run_command
+from pose_apps.support.options import command_parser, config_of
 from pose_apps.support.status import Status
 
 if TYPE_CHECKING:
-    from jsonargparse import ArgumentParser
-
     from pose.view.scene import Stage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewOptions(Options):
+    """What is shown, and the video of it. Raises UsageError for a value that is not allowed."""
+
+    poses: str = argument(REQUIRED, "what pose-run or pose-lift wrote", metavar="POSES.npz")
+    save: str | None = option(None, "render into this video instead of opening a window", metavar="CLIP.mp4")
+    size: str | None = option(None, "of the video, px; default: 1280x720", metavar="WxH")
+    fps: float | None = option(None, "of the video; default: the time stamps of the result")
+    speed: float | None = option(None, "2 lets the video play twice as fast")
+    overwrite: bool = option(False, "replace an existing video")
+
+    def __post_init__(self) -> None:
+        Options.__post_init__(self)
+        if self.save is None:
+            for name, value in (("size", self.size), ("fps", self.fps), ("speed", self.speed)):
+                if value is not None:
+                    raise UsageError(f"--{name} is for the video of --save; the window has its own controls")
+        for name, number in (("fps", self.fps), ("speed", self.speed)):
+            if number is not None and not 0 < number <= 1000:
+                raise UsageError(f"--{name} {number}: must be above 0, at most 1000")
 
 
 @run_command
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of `pose-view`."""
-    arguments = parse_arguments(_parser(), argv)
-    if arguments.save is None:
-        for name in ("size", "fps", "speed"):
-            if arguments[name] is not None:
-                raise UsageError(f"--{name} is for the video of --save; the window has its own controls")
-        show(Path(arguments.poses))
+    parser = command_parser("pose-view", "Look at a poses.npz of pose-run or pose-lift in 3D.", ViewOptions)
+    options = config_of(ViewOptions, parse_arguments(parser, argv))
+    if options.save is None:
+        show(Path(options.poses))
         return 0
-    for name in ("fps", "speed"):
-        if arguments[name] is not None and not 0 < arguments[name] <= 1000:
-            raise UsageError(f"--{name} {arguments[name]}: must be above 0, at most 1000")
-    target = _target(Path(arguments.save), arguments.overwrite)
-    render(Path(arguments.poses), target, _size(arguments.size or "1280x720"), arguments.fps, arguments.speed or 1.0)
+    target = _target(Path(options.save), options.overwrite)
+    render(Path(options.poses), target, _size(options.size or "1280x720"), options.fps, options.speed or 1.0)
     return 0
 
 
@@ -64,21 +82,6 @@ def _stage(poses: Path) -> "Stage":
     if len(table) == 0:
         raise PoseError(f"{poses}: holds no frame")
     return Stage(table)
-
-
-def _parser() -> "ArgumentParser":
-    from jsonargparse import ArgumentParser
-
-    parser = ArgumentParser(
-        prog="pose-view", description="Look at a poses.npz of pose-run or pose-lift in 3D.", exit_on_error=False
-    )
-    parser.add_argument("poses", metavar="POSES.npz", help="what pose-run or pose-lift wrote")
-    parser.add_argument("--save", metavar="CLIP.mp4", help="render into this video instead of opening a window")
-    parser.add_argument("--size", metavar="WxH", help="of the video, px; default: 1280x720")
-    parser.add_argument("--fps", type=float, help="of the video; default: the time stamps of the result")
-    parser.add_argument("--speed", type=float, help="2 lets the video play twice as fast")
-    parser.add_argument("--overwrite", action="store_true", help="replace an existing video")
-    return parser
 
 
 def _target(path: Path, overwrite: bool) -> Path:

@@ -2,114 +2,133 @@
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import ClassVar
 from urllib.parse import urlsplit
 
+from jsonargparse import ArgumentParser
+
 from pose.errors import UsageError
+from pose.options import REQUIRED, Options, argument, option
 from pose.system.json_values import Json
 from pose.weights import FetchError, Status, Store, Weight
 from pose.weights.bundle import install_bundle, write_bundle
 from pose.weights.catalogue import Download, Source, ZipMember
 from pose_apps.support.command import parse_arguments, run_command
-
-if TYPE_CHECKING:
-    from jsonargparse import ArgumentParser
+from pose_apps.support.options import add_subcommand, command_parser, config_of
 
 
 @run_command
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of `pose-weights`."""
-    arguments = parse_arguments(_parser(), argv)
-    commands: dict[str, Callable[..., int]] = {"list": _list, "fetch": _fetch, "verify": _verify, "bundle": _bundle}
-    return commands[arguments.command](Store.from_environment(), **arguments[arguments.command])
+    parsed = parse_arguments(_parser(), argv)
+    return config_of(COMMANDS[parsed.command], parsed[parsed.command]).run(Store.from_environment())
 
 
-def _parser() -> "ArgumentParser":
-    from jsonargparse import ArgumentParser
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command(Options):
+    """The options of a subcommand. purpose: what it is for."""
 
-    parser = ArgumentParser(
-        prog="pose-weights", description="Weights: list, fetch, verify, bundle.", exit_on_error=False
-    )
-    commands = parser.add_subcommands(required=True, dest="command")
+    purpose: ClassVar[str]
 
-    def add(name: str, purpose: str) -> "ArgumentParser":
-        command = ArgumentParser(description=purpose, exit_on_error=False)
-        commands.add_subcommand(name, command, help=purpose)
-        return command
-
-    command = add("list", "Show every weight: size, licence, and whether this machine has it.")
-    command.add_argument("--json", action="store_true", help="print JSON, with hashes and sources")
-
-    command = add("fetch", "Bring weights into the cache folder.")
-    command.add_argument("names", nargs="*", default=[], help="weights, by the names that `list` shows")
-    command.add_argument("--all-default", action="store_true", help="all that the default path needs")
-    command.add_argument("--from-bundle", metavar="FILE", help="take them out of an archive made by `bundle`")
-    _add_allow_unverified(command)
-
-    command = add("verify", "Check the hashes of the weights on this machine.")
-    command.add_argument("names", nargs="*", default=[], help="weights that must be here; default: those that are")
-
-    command = add("bundle", "Write one archive of weights for a machine without network.")
-    command.add_argument("names", nargs="*", default=[], help="weights; default: all that the default path needs")
-    command.add_argument("--out", metavar="FILE", required=True, help="the archive to write (.zip)")
-    command.add_argument("--overwrite", action="store_true", help="replace an existing file")
-    _add_allow_unverified(command)
-    return parser
+    @abstractmethod
+    def run(self, store: Store) -> int:
+        """Do it; the exit status. Raises PoseError."""
 
 
-def _add_allow_unverified(command: "ArgumentParser") -> None:
-    command.add_argument(
-        "--allow-unverified", action="store_true", help="also weights whose hash nobody published, on your own trust"
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class List(Command):
+    purpose = "Show every weight: size, licence, and whether this machine has it."
 
+    json: bool = option(False, "print JSON, with hashes and sources")
 
-def _list(store: Store, json: bool) -> int:
-    statuses = [store.status(name) for name in store.catalogue]
-    if json:
-        print(_as_json(statuses))
-    else:
-        print(_as_table(statuses))
-        print(f"\n* needed by the default path. Fetched files go to {store.cache}")
-    return 0
-
-
-def _fetch(store: Store, names: list[str], all_default: bool, from_bundle: str | None, allow_unverified: bool) -> int:
-    if from_bundle:
-        if names or all_default:
-            raise UsageError("--from-bundle takes everything in the archive: name no weights beside it")
-        for weight in install_bundle(store, Path(from_bundle), allow_unverified=allow_unverified):
-            print(f"{weight.name}  {store.cache / weight.file}")
+    def run(self, store: Store) -> int:
+        statuses = [store.status(name) for name in store.catalogue]
+        if self.json:
+            print(_as_json(statuses))
+        else:
+            print(_as_table(statuses))
+            print(f"\n* needed by the default path. Fetched files go to {store.cache}")
         return 0
-    names = names + _default_names(store) if all_default else names
-    if not names:
-        raise UsageError("nothing to fetch: name weights, or give --all-default or --from-bundle FILE")
-    for name in dict.fromkeys(names):
-        store.weight(name)  # a misspelt name is said before anything is fetched
-    for name in dict.fromkeys(names):
-        print(f"{name}  {store.fetch(name, allow_unverified=allow_unverified)}", flush=True)
-    return 0
 
 
-def _verify(store: Store, names: list[str]) -> int:
-    statuses = [store.status(name) for name in names or store.catalogue]
-    checked = [status for status in statuses if names or status.state != "missing"]
-    for status in checked:
-        print(f"{status.state:10}  {status.weight.name}  {status.problem or status.path or ''}".rstrip())
-    if any(s.weight.default and not s.weight.stand_in and s.state == "missing" for s in statuses) and not names:
-        print("the default path needs more than is here: `pose-weights fetch --all-default` brings it")
-    return int(any(status.state != "present" for status in checked))
+UNVERIFIED = "also weights whose hash nobody published, on your own trust"
 
 
-def _bundle(store: Store, names: list[str], out: str, overwrite: bool, allow_unverified: bool) -> int:
-    path = Path(out)
-    if path.exists() and not overwrite:
-        raise UsageError(f"--out {path} exists already; add --overwrite to replace it")
-    weights = write_bundle(store, names or _default_names(store), path, allow_unverified=allow_unverified)
-    print(f"{path}: {path.stat().st_size / 1e6:.1f} MB, {', '.join(weight.name for weight in weights)}")
-    print(f"on the other machine: pose-weights fetch --from-bundle {path.name}")
-    return 0
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetch(Command):
+    purpose = "Bring weights into the cache folder."
+
+    names: list[str] = argument([], "weights, by the names that `list` shows")
+    all_default: bool = option(False, "all that the default path needs")
+    from_bundle: str | None = option(None, "take them out of an archive made by `bundle`", metavar="FILE")
+    allow_unverified: bool = option(False, UNVERIFIED)
+
+    def run(self, store: Store) -> int:
+        if self.from_bundle:
+            if self.names or self.all_default:
+                raise UsageError("--from-bundle takes everything in the archive: name no weights beside it")
+            for weight in install_bundle(store, Path(self.from_bundle), allow_unverified=self.allow_unverified):
+                print(f"{weight.name}  {store.cache / weight.file}")
+            return 0
+        names = dict.fromkeys(self.names + _default_names(store) if self.all_default else self.names)
+        if not names:
+            raise UsageError("nothing to fetch: name weights, or give --all-default or --from-bundle FILE")
+        for name in names:
+            store.weight(name)  # a misspelt name is said before anything is fetched
+        for name in names:
+            print(f"{name}  {store.fetch(name, allow_unverified=self.allow_unverified)}", flush=True)
+        return 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verify(Command):
+    purpose = "Check the hashes of the weights on this machine."
+
+    names: list[str] = argument([], "weights that must be here; default: those that are")
+
+    def run(self, store: Store) -> int:
+        statuses = [store.status(name) for name in self.names or store.catalogue]
+        checked = [status for status in statuses if self.names or status.state != "missing"]
+        for status in checked:
+            print(f"{status.state:10}  {status.weight.name}  {status.problem or status.path or ''}".rstrip())
+        needed = (s for s in statuses if s.weight.default and not s.weight.stand_in)
+        if not self.names and any(status.state == "missing" for status in needed):
+            print("the default path needs more than is here: `pose-weights fetch --all-default` brings it")
+        return int(any(status.state != "present" for status in checked))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bundle(Command):
+    purpose = "Write one archive of weights for a machine without network."
+
+    names: list[str] = argument([], "weights; default: all that the default path needs")
+    out: str = option(REQUIRED, "the archive to write (.zip)", metavar="FILE")
+    overwrite: bool = option(False, "replace an existing file")
+    allow_unverified: bool = option(False, UNVERIFIED)
+
+    def run(self, store: Store) -> int:
+        path = Path(self.out)
+        if path.exists() and not self.overwrite:
+            raise UsageError(f"--out {path} exists already; add --overwrite to replace it")
+        weights = write_bundle(store, self.names or _default_names(store), path, allow_unverified=self.allow_unverified)
+        print(f"{path}: {path.stat().st_size / 1e6:.1f} MB, {', '.join(weight.name for weight in weights)}")
+        print(f"on the other machine: pose-weights fetch --from-bundle {path.name}")
+        return 0
+
+
+COMMANDS: Mapping[str, type[Command]] = {"list": List, "fetch": Fetch, "verify": Verify, "bundle": Bundle}
+
+
+def _parser() -> ArgumentParser:
+    parser = command_parser("pose-weights", "Weights: list, fetch, verify, bundle.")
+    commands = parser.add_subcommands(required=True, dest="command")
+    for name, command in COMMANDS.items():
+        add_subcommand(commands, name, command.purpose, command)
+    return parser
 
 
 def _default_names(store: Store) -> list[str]:

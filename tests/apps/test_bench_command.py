@@ -29,7 +29,7 @@ def test_the_lifter_is_timed(tiny_lifter, tiny_stream, tmp_path, capsys, monkeyp
     monkeypatch.setattr(torch, "set_num_threads", lambda count: None)  # of this process, which other tests share
     out = tmp_path / "figures.json"
     lifters = ["--offline", str(tiny_lifter), "--stream", str(tiny_stream)]
-    assert main(["lifter", *lifters, "--seconds", "0.1", "--attention", "false", "--json", str(out)]) == 0
+    assert main(["lifter", *lifters, "--seconds", "0.1", "--no-attention", "--json", str(out)]) == 0
     figures, printed = json.loads(out.read_text()), capsys.readouterr().out
     assert [(step["backend"], step["people"]) for step in figures["stream"]] == [("torch", 1), ("torch", 4)]
     assert all(0 < step["p50"] <= step["p95"] for step in figures["stream"])

@@ -11,7 +11,7 @@ from jsonargparse import ArgumentParser
 
 from pose.config import AUTO_LIFTER, PipelineConfig, choose_detector, model_files
 from pose.errors import PoseError, UsageError
-from pose.options import check_options, option
+from pose.options import Options, argument, option
 from pose_apps.run import RunConfig, preset_by_device
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
@@ -30,9 +30,12 @@ WORKER_MEGABYTES = 1255  # what a worker held at most over a video of 3840 x 216
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchConfig:
+class BatchConfig(Options):
     """What a call of `pose-batch` does. Raises UsageError for a value that is not allowed."""
 
+    inputs: list[str] = argument(
+        [], "files, folders, globs, addresses, or lists of them in a .txt file", metavar="INPUT"
+    )
     out: str | None = option(None, "folder for the results, one folder in it for each clip")
     workers: int | None = option(None, "clips at a time; by default what cores and memory allow", least=1, most=1024)
     time_limit: float = option(math.inf, "seconds that a clip may take before it is given up", least=0.1)
@@ -44,17 +47,11 @@ class BatchConfig:
     address: str | None = option(None, "of a Ray cluster; by default this machine")
     quiet: bool = option(False, "print nothing but warnings and errors")
 
-    def __post_init__(self) -> None:
-        check_options(self)
-
 
 @run_command
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of `pose-batch`."""
     parser = ArgumentParser(prog="pose-batch", description="Track people in 3D in many clips.", exit_on_error=False)
-    parser.add_argument(
-        "inputs", nargs="*", metavar="INPUT", help="files, folders, globs, addresses, or lists of them in a .txt file"
-    )
     add_config_option(parser)
     add_options(parser, BatchConfig)
     add_options(parser, RunConfig, without=WITHOUT)
@@ -63,16 +60,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     parsed = parse_arguments(parser, config_first(argv))
     config = config_of(BatchConfig, parsed)
     own = {entry.name: parsed[entry.name] for entry in fields(RunConfig) if entry.name not in WITHOUT}
-    return run(list(parsed["inputs"]), config, RunConfig(**own), config_of(PipelineConfig, parsed))
+    return run(config, RunConfig(**own), config_of(PipelineConfig, parsed))
 
 
-def run(inputs: list[str], config: BatchConfig, clip_config: RunConfig, pipeline_config: PipelineConfig) -> int:
+def run(config: BatchConfig, clip_config: RunConfig, pipeline_config: PipelineConfig) -> int:
     """Process all clips; the exit status. Raises PoseError for a wrong call, KeyboardInterrupt after Ctrl-C."""
     from pose_apps.batch.clips import find_clips, read_shard, shard_of
     from pose_apps.batch.manifest import Manifest
     from pose_apps.support.outputs import plan_outputs
 
-    if not inputs:
+    if not config.inputs:
         raise UsageError("no clips: name files, folders, globs, or a .txt file that lists them")
     if config.out is None:
         raise UsageError("--out: name the folder for the results")
@@ -82,7 +79,7 @@ def run(inputs: list[str], config: BatchConfig, clip_config: RunConfig, pipeline
     plan_outputs("clip", config.out, clip_config.formats, clip_config.overlay)  # raises what it has to say
     out = Path(config.out)
     with Status("looking at the clips and the weights", hidden=config.quiet):
-        clips = find_clips(inputs, out)
+        clips = find_clips(config.inputs, out)
         clips = clips if shard is None else shard_of(clips, shard)
         job = make_job(out, config, clip_config, pipeline_config)
         _make_folder(out)

@@ -1,35 +1,35 @@
 """`pose-bench`: how fast the parts are on this machine. Each subcommand is a module of this package."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
-from pose_apps.bench import detectors, estimators, exports, lifter
+from jsonargparse import ArgumentParser
+
+from pose_apps.bench.detectors import DetectorBench
+from pose_apps.bench.estimators import EstimatorBench
+from pose_apps.bench.exports import ExportBench
+from pose_apps.bench.lifter import LifterBench
+from pose_apps.bench.measurement import Bench
 from pose_apps.support.command import parse_arguments, run_command
+from pose_apps.support.options import add_subcommand, command_parser, config_of
 
-if TYPE_CHECKING:
-    from jsonargparse import ArgumentParser
-
-# name -> module with PURPOSE, add_options(parser) and run(options)
-SUBCOMMANDS = {"detectors": detectors, "estimators": estimators, "exports": exports, "lifter": lifter}
+SUBCOMMANDS: Mapping[str, type[Bench]] = {
+    "detectors": DetectorBench,
+    "estimators": EstimatorBench,
+    "exports": ExportBench,
+    "lifter": LifterBench,
+}
 
 
 @run_command
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> None:
     """Entry point of `pose-bench`."""
-    options = parse_arguments(_parser(), argv)
-    SUBCOMMANDS[options.command].run(options[options.command])
-    return 0
+    parsed = parse_arguments(_parser(), argv)
+    config_of(SUBCOMMANDS[parsed.command], parsed[parsed.command]).run()
 
 
-def _parser() -> "ArgumentParser":
-    from jsonargparse import ArgumentParser
-
-    parser = ArgumentParser(
-        prog="pose-bench", description="How fast the parts are on this machine.", exit_on_error=False
-    )
+def _parser() -> ArgumentParser:
+    parser = command_parser("pose-bench", "How fast the parts are on this machine.")
     commands = parser.add_subcommands(required=True, dest="command")
-    for name, module in SUBCOMMANDS.items():
-        command = ArgumentParser(description=module.PURPOSE, exit_on_error=False)
-        module.add_options(command)
-        commands.add_subcommand(name, command, help=module.PURPOSE)
+    for name, bench in SUBCOMMANDS.items():
+        add_subcommand(commands, name, bench.purpose, bench)
     return parser

@@ -1,27 +1,23 @@
 """`pose-bench estimators`: every 2D estimator on one picture of 1, 4 and 16 people, and what needs no detector."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pose.builders import ESTIMATORS, ONE_PASS
-from pose_apps.bench.networks import Table, add_network_options, report
+from pose_apps.bench.networks import NetworkBench, Table
 
 if TYPE_CHECKING:
-    from jsonargparse import ArgumentParser, Namespace
-
     from pose.stages import Estimator, OnePass
     from pose.types import U8, Boxes
 
-PURPOSE = "Every 2D estimator: time, frames a second and memory for 1, 4 and 16 people."
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimatorBench(NetworkBench):
+    purpose = "Every 2D estimator: time, frames a second and memory for 1, 4 and 16 people."
 
-def add_options(parser: "ArgumentParser") -> None:
-    add_network_options(parser)
-
-
-def run(options: "Namespace") -> None:
-    """Measure, print a table, write JSON."""
-    report([Table(ESTIMATORS, estimation), Table(ONE_PASS, one_pass, ", one pass")], options)
+    def run(self) -> None:
+        self.report([Table(ESTIMATORS, estimation), Table(ONE_PASS, one_pass, ", one pass")])
 
 
 def estimation(estimator: "Estimator", image: "U8", boxes: "Boxes") -> Callable[[], int]:

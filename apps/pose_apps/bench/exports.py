@@ -3,56 +3,54 @@
 import json
 import tempfile
 import time
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pose.errors import UsageError
+from pose.options import option
 from pose.system.whole_file import write_whole
+from pose_apps.bench.measurement import Bench
 
-if TYPE_CHECKING:
-    from jsonargparse import ArgumentParser, Namespace
-
-PURPOSE = "CPU time of the writers of other programs' formats, for each frame and person, beside the lifters."
 FPS = 30.0
 
 
-def add_options(parser: "ArgumentParser") -> None:
-    parser.add_argument("--frames", type=int, default=3000, help="of one person, at 30 frames a second")
-    parser.add_argument("--formats", help="only these, separated by commas")
-    parser.add_argument("--json", metavar="FILE", help="also write the figures here")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportBench(Bench):
+    purpose = "CPU time of the writers of other programs' formats, for each frame and person, beside the lifters."
 
+    frames: int = option(3000, "of one person, at 30 frames a second")
+    formats: str | None = option(None, "only these, separated by commas")
 
-def run(options: "Namespace") -> None:
-    """Measure, print a table, write JSON."""
-    from pose.errors import UsageError
-    from pose.export import FORMATS, check_formats, export, open_recording
+    def run(self) -> None:
+        from pose.export import FORMATS, check_formats, export, open_recording
 
-    if options.frames < 1:
-        raise UsageError("--frames: must be at least 1")
-    chosen = options.formats.split(",") if options.formats else list(FORMATS)
-    if options.formats:
-        check_formats(chosen, "--formats")
-    present = [name for name in chosen if all(find_spec(module) for module in FORMATS[name].modules)]
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        _save_motion(folder / "poses.npz", options.frames)
-        list(export(open_recording(folder / "poses.npz", end=1.0), present, folder, "warm"))
-        print(f"{'format':<10}{'us a frame':>12}{'an hour, s':>12}{'peak, MB':>10}")
-        figures: dict[str, dict[str, float | None]] = {}
-        for form in present:
-            figures[form] = _measured(folder, [form], options.frames, form)
-        together = _measured(folder, present, options.frames, "together")
-    lifter = _lifter_microseconds(options.frames)
-    for kind, microseconds in lifter.items():
-        print(f"{kind:<10}{microseconds:>12.1f}")
-    missing = [form for form in chosen if form not in present]
-    if missing:
-        print(f"not measured, their libraries are missing: {', '.join(missing)}")
-    if options.json:
-        facts = {"frames": options.frames, "formats": figures, "together": together, "lifter": lifter}
-        write_whole(Path(options.json), json.dumps(facts, indent=1) + "\n")
+        if self.frames < 1:
+            raise UsageError("--frames: must be at least 1")
+        chosen = self.formats.split(",") if self.formats else list(FORMATS)
+        if self.formats:
+            check_formats(chosen, "--formats")
+        present = [name for name in chosen if all(find_spec(module) for module in FORMATS[name].modules)]
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            _save_motion(folder / "poses.npz", self.frames)
+            list(export(open_recording(folder / "poses.npz", end=1.0), present, folder, "warm"))
+            print(f"{'format':<10}{'us a frame':>12}{'an hour, s':>12}{'peak, MB':>10}")
+            figures: dict[str, dict[str, float | None]] = {}
+            for form in present:
+                figures[form] = _measured(folder, [form], self.frames, form)
+            together = _measured(folder, present, self.frames, "together")
+        lifter = _lifter_microseconds(self.frames)
+        for kind, microseconds in lifter.items():
+            print(f"{kind:<10}{microseconds:>12.1f}")
+        missing = [form for form in chosen if form not in present]
+        if missing:
+            print(f"not measured, their libraries are missing: {', '.join(missing)}")
+        if self.json:
+            facts = {"frames": self.frames, "formats": figures, "together": together, "lifter": lifter}
+            write_whole(Path(self.json), json.dumps(facts, indent=1) + "\n")
 
 
 def _measured(folder: Path, formats: list[str], frames: int, title: str) -> dict[str, float | None]:

@@ -10,51 +10,50 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pose.options import option
 from pose.system.json_values import Json
 from pose.system.whole_file import write_whole
+from pose_apps.bench.measurement import Bench
 from pose_apps.support.status import Status
 
 if TYPE_CHECKING:
-    from jsonargparse import ArgumentParser, Namespace
-
     from pose.lifter.predict import Lifter
 
-PURPOSE = "A streaming step, offline frames a second, and every attention mechanism over length."
 PEOPLE = (1, 4)
 SEQUENCES, SEQUENCE_FRAMES = 16, 1000
 
 
-def add_options(parser: "ArgumentParser") -> None:
-    parser.add_argument("--offline", default="offline", help="the offline lifter: a shipped name or a checkpoint")
-    parser.add_argument("--stream", default="stream", help="the streaming lifter: a shipped name or a checkpoint")
-    parser.add_argument("--lookahead", type=int, default=0, help="of the streaming lifter, frames")
-    parser.add_argument("--skeleton", default="blazepose33", help="of the keypoints that are streamed")
-    parser.add_argument("--seconds", type=float, default=3.0, help="of measuring, for each figure")
-    parser.add_argument("--attention", type=bool, default=True, help="also measure every attention mechanism")
-    parser.add_argument("--json", metavar="FILE", help="also write the figures here")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LifterBench(Bench):
+    purpose = "A streaming step, offline frames a second, and every attention mechanism over length."
 
+    offline: str = option("offline", "the offline lifter: a shipped name or a checkpoint")
+    stream: str = option("stream", "the streaming lifter: a shipped name or a checkpoint")
+    lookahead: int = option(0, "of the streaming lifter, frames")
+    skeleton: str = option("blazepose33", "of the keypoints that are streamed")
+    seconds: float = option(3.0, "of measuring, for each figure")
+    attention: bool = option(True, "also measure every attention mechanism")
 
-def run(options: "Namespace") -> None:
-    """Measure, print tables, write JSON."""
-    with Status("loading torch"):
-        figures: dict[str, Json] = {"machine": _machine()}
-    if options.attention:  # first: it forks, which it may only do before torch has threads
-        print("Attention, one thread: softmax itself, the others' time and memory as ratios to it\n", flush=True)
-        from pose_apps.bench.attention_costs import LENGTHS, measure_all, table
+    def run(self) -> None:
+        with Status("loading torch"):
+            figures: dict[str, Json] = {"machine": _machine()}
+        if self.attention:  # first: it forks, which it may only do before torch has threads
+            print("Attention, one thread: softmax itself, the others' time and memory as ratios to it\n", flush=True)
+            from pose_apps.bench.attention_costs import LENGTHS, measure_all, table
 
-        costs = measure_all(seconds=min(options.seconds, 0.5))
-        print(table(costs, list(LENGTHS)), end="\n\n")
-        figures["attention"] = {
-            name: {str(length): asdict(cost) for length, cost in row.items()} for name, row in costs.items()
-        }
-    steps = bench_stream(options.stream, options.lookahead, options.skeleton, options.seconds)
-    print(_stream_table(steps), end="\n\n")
-    figures["stream"] = [asdict(step) for step in steps]
-    figures["offline_frames_per_second"] = offline = bench_offline(options.offline, options.seconds)
-    for backend, rate in offline.items():
-        print(f"offline, {backend}: {rate:,.0f} frames/s ({SEQUENCES} sequences of {SEQUENCE_FRAMES} frames)")
-    if options.json:
-        write_whole(Path(options.json), json.dumps(figures, indent=1) + "\n")
+            costs = measure_all(seconds=min(self.seconds, 0.5))
+            print(table(costs, list(LENGTHS)), end="\n\n")
+            figures["attention"] = {
+                name: {str(length): asdict(cost) for length, cost in row.items()} for name, row in costs.items()
+            }
+        steps = bench_stream(self.stream, self.lookahead, self.skeleton, self.seconds)
+        print(_stream_table(steps), end="\n\n")
+        figures["stream"] = [asdict(step) for step in steps]
+        figures["offline_frames_per_second"] = offline = bench_offline(self.offline, self.seconds)
+        for backend, rate in offline.items():
+            print(f"offline, {backend}: {rate:,.0f} frames/s ({SEQUENCES} sequences of {SEQUENCE_FRAMES} frames)")
+        if self.json:
+            write_whole(Path(self.json), json.dumps(figures, indent=1) + "\n")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,14 +22,14 @@ from pose.builders import Choice, Stage, build, weight_file
 from pose.config import DEVICES, PRECISIONS, PipelineConfig
 from pose.errors import PoseError, UsageError
 from pose.networks.options import StageOptions
+from pose.options import option
 from pose.system.device import resolve_device
 from pose.system.whole_file import write_whole
 from pose.types import F32, U8, Boxes
+from pose_apps.bench.measurement import Bench
 from pose_apps.support.memory import forget_peak, peak_megabytes, resident_megabytes
 
 if TYPE_CHECKING:
-    from jsonargparse import ArgumentParser, Namespace
-
     from pose.stages import Detector, Estimator, OnePass
 
 PEOPLE = (1, 4, 16)
@@ -90,55 +90,52 @@ class Figure:
     found: int
 
 
-def add_network_options(parser: "ArgumentParser") -> None:
-    from typing import Literal
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkBench(Bench):
+    """The options of a subcommand that measures networks."""
 
-    parser.add_argument("--names", nargs="*", default=[], help="measure only these; by default all")
-    parser.add_argument(
-        "--models", nargs="*", default=[], metavar="NAME=FILE", help="weights of your own, as for --detector-model"
-    )
-    parser.add_argument("--video", help="tile the first picture of this clip; by default noise is looked at")
-    parser.add_argument("--device", type=Literal[DEVICES], default="auto", help="where networks run")
-    parser.add_argument("--precision", type=Literal[PRECISIONS], default="auto", help="what networks compute in")
-    parser.add_argument("--threads", type=int, default=2, help="CPU threads of each network")
-    parser.add_argument("--seconds", type=float, default=1.0, help="of measuring, for each figure")
-    parser.add_argument("--json", metavar="FILE", help="also write the figures here")
+    names: list[str] = option([], "measure only these; by default all")
+    models: list[str] = option([], "weights of your own, as for --detector-model", metavar="NAME=FILE")
+    video: str | None = option(None, "tile the first picture of this clip; by default noise is looked at")
+    device: str = option("auto", "where networks run", choices=DEVICES)
+    precision: str = option("auto", "what networks compute in", choices=PRECISIONS)
+    threads: int = option(2, "CPU threads of each network", least=1, most=256)
+    seconds: float = option(1.0, "of measuring, for each figure")
 
+    def report(self, tables: Sequence[AnyTable]) -> None:
+        """Measure, print the table and what could not be measured, write JSON."""
+        machine = describe_machine(self.device)
+        print(", ".join(f"{key} {value}" for key, value in machine.items()), end="\n\n", flush=True)
+        figures: list[Figure] = []
+        missing: list[str] = []
+        for case in self._cases(tables):
+            try:
+                _require_weights(case)
+                with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
+                    figures += process.submit(measure, case).result()
+            except PoseError as error:
+                missing.append(f"not measured: {case.name}{case.table.suffix}: {error}")
+        print(as_table(figures), *missing, sep="\n")
+        if self.json:
+            document = {"machine": machine, "figures": [asdict(figure) for figure in figures], "missing": missing}
+            write_whole(Path(self.json), json.dumps(document, indent=1) + "\n")
 
-def report(tables: Sequence[AnyTable], options: "Namespace") -> None:
-    """Measure, print the table and what could not be measured, write JSON."""
-    machine = describe_machine(options.device)
-    print(", ".join(f"{key} {value}" for key, value in machine.items()), end="\n\n", flush=True)
-    figures: list[Figure] = []
-    missing: list[str] = []
-    for case in _cases(tables, options):
-        try:
-            _require_weights(case)
-            with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
-                figures += process.submit(measure, case).result()
-        except PoseError as error:
-            missing.append(f"not measured: {case.name}{case.table.suffix}: {error}")
-    print(as_table(figures), *missing, sep="\n")
-    if options.json:
-        document = {"machine": machine, "figures": [asdict(figure) for figure in figures], "missing": missing}
-        write_whole(Path(options.json), json.dumps(document, indent=1) + "\n")
-
-
-def _cases(tables: Sequence[AnyTable], options: "Namespace") -> Iterator[Case]:
-    config = PipelineConfig(device=options.device, precision=options.precision, threads=options.threads)
-    pairs = [model.partition("=")[::2] for model in options.models]
-    known = dict.fromkeys(name for table in tables for name in table.choices)
-    for name in [*options.names, *(name for name, _ in pairs)]:
-        if name not in known:
-            raise UsageError(f"{name!r} is unknown; known: {', '.join(known)}")
-    for table in tables:
-        for name in table.choices:
-            if options.names and name not in options.names:
-                continue
-            for model in [file for owner, file in pairs if owner == name] or [None]:
-                yield Case(
-                    table=table, name=name, model=model, config=config, video=options.video, seconds=options.seconds
-                )
+    def _cases(self, tables: Sequence[AnyTable]) -> Iterator[Case]:
+        config = PipelineConfig(device=self.device, precision=self.precision, threads=self.threads)
+        pairs = [model.partition("=")[::2] for model in self.models]
+        known = dict.fromkeys(name for table in tables for name in table.choices)
+        for name in [*self.names, *(name for name, _ in pairs)]:
+            if name not in known:
+                raise UsageError(f"{name!r} is unknown; known: {', '.join(known)}")
+        for table in tables:
+            for name in table.choices:
+                if self.names and name not in self.names:
+                    continue
+                own: list[str | None] = [file for owner, file in pairs if owner == name]
+                for model in own or [None]:
+                    yield Case(
+                        table=table, name=name, model=model, config=config, video=self.video, seconds=self.seconds
+                    )
 
 
 def _require_weights(case: Case) -> None:

@@ -181,10 +181,10 @@ def _typed(action: argparse.Action, everything: bool) -> tuple[str, str]:
 
 
 def _value(action: argparse.Action, choices: Sequence[str]) -> str:
-    if action.dest in VALUES:
-        return VALUES[action.dest]
     if isinstance(action.metavar, str) and not action.metavar.startswith("{"):
         return action.metavar
+    if action.dest in VALUES:
+        return VALUES[action.dest]
     kinds = _kinds(getattr(action, "_typehint", None) or action.type)
     if int in kinds or float in kinds:
         return "N"
