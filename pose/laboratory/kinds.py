@@ -6,7 +6,7 @@ from typing import Any
 
 from pose.errors import PoseError
 from pose.laboratory.experiment import Experiment, Settings
-from pose.laboratory.studies import branch_gradients, score_widths
+from pose.laboratory.studies import branch_gradients, lifters, score_widths
 from pose.laboratory.trial import Outcome, Setup
 
 
@@ -25,6 +25,7 @@ class Kind:
 KINDS: dict[str, Kind] = {
     "score-widths": Kind(score_widths.Settings, score_widths.run, score_widths.COLUMNS),
     "branch-gradients": Kind(branch_gradients.Settings, branch_gradients.run, branch_gradients.COLUMNS),
+    "lifters": Kind(lifters.Settings, lifters.run, lifters.COLUMNS),
 }
 
 

@@ -8,6 +8,8 @@ from pose.system.json_values import Json
 
 INITS = ("t-fixup", "dt-fixup", "xavier", "torch")  # `pose.lifter.initialization` has them
 NORMS = ("none", "pre", "post")
+RECURRENT = ("rnn", "rnn-output", "lstm", "gru", "birnn", "bilstm", "bigru")  # `pose.lifter.recurrent` has them
+MODELS = ("transformer", *RECURRENT)
 LARGEST = {"dim": 4096, "depth": 64, "heads": 256, "expansion": 16}
 LARGEST_OPTION = 100_000  # of a mechanism, such as a window in frames
 
@@ -16,11 +18,14 @@ LARGEST_OPTION = 100_000  # of a mechanism, such as a window in frames
 class LifterConfig:
     """What the network is made of.
 
+    model: transformer, or a stack of recurrent cells, which has no attention, heads or feed-forward of its own: rnn,
+    lstm, gru, each with bi in front for both directions of time, or rnn-output, which is fed back its answer only.
     dim, depth, heads: width, blocks, attention heads. expansion: feed-forward width over dim. attention: a name in
     `pose.attention.ATTENTIONS`, with its options. norm: none, pre or post. init: t-fixup, dt-fixup, xavier or torch.
     streaming: causal, with the asked-for frame beside the newest one.
     """
 
+    model: str = "transformer"
     dim: int = 192
     depth: int = 5
     heads: int = 6
@@ -41,6 +46,22 @@ class LifterConfig:
             if name in self.attention_options:
                 raise ValueError(f"attention_options: {name} follows from the model and is no option; see streaming")
         check_norm_init(self.norm, self.init)
+        self._check_model()
+
+    def _check_model(self) -> None:
+        if self.model not in MODELS:
+            raise ValueError(f"model: {self.model!r} is not one of {', '.join(MODELS)}")
+        if self.model == "transformer":
+            return
+        for name in ("attention", "attention_options", "heads", "expansion"):
+            if getattr(self, name) != _USUAL[name]:
+                raise ValueError(f"{name}: of a transformer; model {self.model} has none, so leave it out")
+        if self.init in ("t-fixup", "dt-fixup"):
+            raise ValueError(f"init: {self.init} scales residual branches, which model {self.model} has not")
+        if self.model.startswith("bi") and self.streaming:
+            raise ValueError(f"model: {self.model} runs from both ends, so it cannot stream; {self.model[2:]} can")
+        if self.model.startswith("bi") and self.dim % 2:
+            raise ValueError(f"dim: half of it for each direction of model {self.model}, so it must be even")
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> Self:
@@ -58,6 +79,9 @@ class LifterConfig:
 
     def to_dict(self) -> dict[str, Json]:
         return asdict(self)
+
+
+_USUAL = {"attention": "softmax", "attention_options": {}, "heads": 6, "expansion": 3}  # a transformer's own fields
 
 
 def check_norm_init(norm: str, init: str) -> None:

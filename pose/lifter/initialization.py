@@ -40,7 +40,8 @@ def _xavier(network: Network, features: Tensor | None) -> None:
     for module in (network.embed, *network.blocks.modules()):
         if isinstance(module, nn.Linear):
             nn.init.xavier_uniform_(module.weight)
-            nn.init.zeros_(module.bias)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
 
 
 @torch.no_grad()

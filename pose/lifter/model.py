@@ -2,6 +2,8 @@
 
     observations -> embed -> [ x + attention(x), x + feed-forward(x) ] x depth -> head -> decode
 
+or a stack of recurrent cells in place of the blocks (`pose.lifter.recurrent`).
+
 Offline, a frame sees the whole window. As a stream the network is causal: the token of the newest frame also carries
 the observation of the frame that is asked for, `lookahead` frames earlier, and how many seconds ago that was. So one
 set of weights serves every look-ahead at the same cost, and a step never recomputes the past.
@@ -18,6 +20,7 @@ from pose.lifter.config import LifterConfig
 from pose.lifter.features import Lifted, Observations, decode
 from pose.lifter.format import FEATURES, JOINTS, OUTPUTS
 from pose.lifter.initialization import initialize
+from pose.lifter.recurrent import RecurrentBlock, recurrent_blocks
 
 
 class FeedForward(nn.Module):
@@ -65,6 +68,16 @@ class Block(nn.Module):
             y = x + self.ffn(self.norm2(x))
         return y
 
+    @property
+    def cache_fields(self) -> tuple[str, ...]:
+        return self.attention.cache_fields
+
+    def init_cache(self, batch: int, *, device: torch.device | str, dtype: torch.dtype) -> Cache:
+        return self.attention.init_cache(batch, device=device, dtype=dtype)
+
+    def begin_step(self, step: int, generator: torch.Generator) -> None:
+        self.attention.begin_step(step, generator)
+
     def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
         """One new token (B, 1, D) against the cache; equal to `forward` of a causal block."""
         y, cache = self.attention.step(x if self.post else self.norm1(x), context, cache)
@@ -82,16 +95,18 @@ class LifterNetwork(nn.Module):
         super().__init__()
         self.config = config
         self.embed: nn.Linear = PreciseLinear(2 * FEATURES + 1 if config.streaming else FEATURES, config.dim)
-        attentions = build_attentions(
-            config.attention, config.depth, config.dim, config.heads, config.attention_options,
-            causal=config.streaming, streaming=config.streaming,
-        )  # fmt: skip
-        self.blocks = nn.ModuleList(Block(config, attention) for attention in attentions)
+        recurrent = config.model != "transformer"
+        blocks: list[Block] | list[RecurrentBlock] = (
+            recurrent_blocks(config) if recurrent else _attention_blocks(config)
+        )
+        self.blocks = nn.ModuleList(blocks)
         # Attention that knows no seconds gets them with its tokens. A stream has no first frame to count them from.
-        told = not (config.streaming or attentions[0].capabilities.relative_time)
-        self.clock = PreciseLinear(config.dim // 2 * 2, config.dim) if told else None
-        self.norm = nn.LayerNorm(config.dim) if config.norm == "pre" else nn.Identity()
-        self.head = PreciseLinear(config.dim, OUTPUTS)
+        told = isinstance(blocks[0], Block) and not blocks[0].attention.capabilities.relative_time
+        self.clock = PreciseLinear(config.dim // 2 * 2, config.dim) if told and not config.streaming else None
+        width = config.dim if isinstance(blocks[-1], Block) else blocks[-1].cell.width
+        # The cells of a recurrent stack are bounded; a stream of residuals grows with the depth.
+        self.norm = nn.LayerNorm(width) if config.norm == "pre" and not recurrent else nn.Identity()
+        self.head = PreciseLinear(width, OUTPUTS)
         self.calibration: Tensor  # slope and offset of log sigma, set once, on held-out subjects
         self.register_buffer("calibration", torch.tensor([1.0, 0.0])[:, None].repeat(1, JOINTS - 1))
         initialize(self, config.init)
@@ -123,15 +138,15 @@ class LifterNetwork(nn.Module):
 
     def init_caches(self, batch: int, device: torch.device | str = "cpu") -> list[Cache]:
         """Empty caches of every block for `batch` streams."""
-        layers = [cast(Block, block).attention for block in self.blocks]
-        return [layer.init_cache(batch, device=device, dtype=torch.float32) for layer in layers]
+        blocks = [cast(Block | RecurrentBlock, block) for block in self.blocks]
+        return [block.init_cache(batch, device=device, dtype=torch.float32) for block in blocks]
 
     def step(self, token: Tensor, context: Context, caches: list[Cache]) -> tuple[Tensor, list[Cache]]:
         """One token (B, 1, 2 F + 1) of every stream to network outputs (B, 1, OUTPUTS) and the caches that follow."""
         x = self.embed(token)
         following = []
         for block, cache in zip(self.blocks, caches, strict=True):
-            x, cache = cast(Block, block).step(x, context, cache)
+            x, cache = cast(Block | RecurrentBlock, block).step(x, context, cache)
             following.append(cache)
         return self.head(self.norm(x)), following
 
@@ -142,6 +157,14 @@ class LifterNetwork(nn.Module):
         delay = times[:, lookahead:] - times[:, : times.shape[1] - lookahead]
         newest = observations.features[:, lookahead:]
         return streaming_token(newest, observations.features[:, : newest.shape[1]], delay)
+
+
+def _attention_blocks(config: LifterConfig) -> list[Block]:
+    attentions = build_attentions(
+        config.attention, config.depth, config.dim, config.heads, config.attention_options,
+        causal=config.streaming, streaming=config.streaming,
+    )  # fmt: skip
+    return [Block(config, attention) for attention in attentions]
 
 
 def streaming_token(newest: Tensor, target: Tensor, delay: Tensor) -> Tensor:

@@ -25,6 +25,7 @@ from pose.attention.softmax import SoftmaxAttention
 from pose.lifter.features import decode, observe_next, split_features
 from pose.lifter.format import ANSWER, COMMON_STATE, SEEN, TYPICAL_STEP
 from pose.lifter.model import Block, LifterNetwork, streaming_token
+from pose.lifter.recurrent import RecurrentBlock
 from pose.lifter.step_batch import Memory
 
 
@@ -92,7 +93,7 @@ class RecurrentCore(nn.Module):
     def __init__(self, network: LifterNetwork) -> None:
         super().__init__()
         self.network = network
-        layers = [cast(Block, block).attention.cache_fields for block in network.blocks]
+        layers = [cast(Block | RecurrentBlock, block).cache_fields for block in network.blocks]
         self._lengths = [len(fields) for fields in layers]
         self.state_names = [f"layer{i}_{field}" for i, fields in enumerate(layers) for field in fields]
         self.result_names = [f"next_{name}" for name in self.state_names]
@@ -129,7 +130,9 @@ class WindowedCore(nn.Module):
     @staticmethod
     def serves(network: LifterNetwork) -> bool:
         """Whether this network can be stepped so."""
-        return all(isinstance(cast(Block, block).attention, SoftmaxAttention) for block in network.blocks)
+        return all(
+            isinstance(block, Block) and isinstance(block.attention, SoftmaxAttention) for block in network.blocks
+        )
 
     def __init__(self, network: LifterNetwork) -> None:
         super().__init__()

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import torch
 from accelerate import Accelerator
@@ -27,7 +27,9 @@ from pose.lifter.features import Lifted
 from pose.lifter.initialization import initialize
 from pose.lifter.model import Block, LifterNetwork
 from pose.lifter.predict import checkpoint_path
+from pose.lifter.recurrent import RecurrentBlock
 from pose.sequences import LiftBatch
+from pose.system.json_values import Json
 from pose.system.whole_file import whole_file
 from pose.training.batches import BatchSource, TensorBatch, generator, load, mirrored_joints, timed
 from pose.training.config import LossWeights, TrainConfig
@@ -127,7 +129,7 @@ class Trainer:
         lookahead = random.Random(f"{config.seed}/{step}").choice(fitting or [0])
         for layer, block in enumerate(self.bare_network.blocks):
             random_numbers = generator(torch.device("cpu"), config.seed, step, layer)
-            cast(Block, block).attention.begin_step(step, random_numbers)
+            cast(Block | RecurrentBlock, block).begin_step(step, random_numbers)
         batches = [batch, batch.mirrored()] if config.consistency else [batch]
         if config.dialects:
             scores = (in_dialects(b.scores, generator(device, config.seed, step, i)) for i, b in enumerate(batches))
@@ -193,13 +195,23 @@ class Trainer:
         if not path.is_file():
             raise PoseError(f"{path}: nothing to resume from")
         state = torch.load(path, map_location=self.accelerator.device, weights_only=True)
-        if state["config"] != json.dumps(asdict(self.config)):
+        trained_with = _filled(json.loads(state["config"]), asdict(TrainConfig()))
+        if trained_with != json.loads(json.dumps(asdict(self.config))):
             raise PoseError(f"{path}: was trained with another configuration; use its config or another --out")
         self.step, self.best = state["step"], state["best"]
         self.bare_network.load_state_dict(state["network"])
         self.average.load_state_dict(state["average"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.schedule.load_state_dict(state["schedule"])
+
+
+def _filled(stored: dict[str, Json], usual: dict[str, Any]) -> dict[str, Json]:
+    """A stored configuration with the usual value of fields that were not there when it was stored."""
+    known = {
+        name: _filled(value, usual[name]) if isinstance(usual.get(name), dict) and isinstance(value, dict) else value
+        for name, value in stored.items()
+    }
+    return json.loads(json.dumps(usual)) | known
 
 
 def _start_from(network: LifterNetwork, name_or_path: str) -> None:

@@ -134,7 +134,8 @@ RECIPES = sorted(
 def test_every_recipe_takes_a_step(mocap, tmp_path, recipe):
     out = tmp_path / "run"
     path = Path(__file__).parents[2] / "configs" / "train" / f"{recipe}.yaml"
-    assert train(mocap, out, "--config", str(path), *TINY, "--train.steps=1", "--train.compile=false") == 0
+    tiny = [option for option in TINY if "heads" not in option or "gru" not in recipe]
+    assert train(mocap, out, "--config", str(path), *tiny, "--train.steps=1", "--train.compile=false") == 0
     assert load_checkpoint(out / "last.safetensors").config.streaming == recipe.startswith("stream")
 
 

@@ -1,6 +1,7 @@
 """Training: it learns, it goes on after a kill as if nothing had happened, and it says what is wrong."""
 
 import csv
+import json
 import sys
 from dataclasses import replace
 from itertools import islice
@@ -88,6 +89,18 @@ def test_a_run_of_other_configuration_is_not_resumed(source, tmp_path):
     trainer.run()
     with pytest.raises(PoseError, match="another configuration"):
         Trainer(train_config(steps=3), source, tmp_path).resume()
+
+
+def test_a_run_from_before_a_field_was_there_is_resumed(source, tmp_path):
+    config = train_config(steps=2)
+    Trainer(config, source, tmp_path).run()
+    state = torch.load(tmp_path / "state.pt", weights_only=True)
+    stored = json.loads(state["config"])
+    del stored["dialects"], stored["model"]["model"]
+    torch.save(state | {"config": json.dumps(stored)}, tmp_path / "state.pt")
+    Trainer(config, source, tmp_path).resume()
+    with pytest.raises(PoseError, match="another configuration"):
+        Trainer(replace(config, dialects=True), source, tmp_path).resume()
 
 
 def test_real_motion_is_learnt(source, tmp_path):

@@ -1,0 +1,69 @@
+"""Ridge regression from what a lifter sees of a frame and its neighbours to the joints: the floor of what is worth it.
+
+Closed form, no training: W = (X^T X + penalty n I)^-1 X^T Y over all valid frames, X with a constant.
+"""
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+
+from pose.lifter.config import LifterConfig
+from pose.lifter.features import Lifted, Observations
+from pose.lifter.format import FEATURES, JOINTS
+from pose.training.batches import TensorBatch
+
+
+class RidgeLifter(nn.Module):
+    """A lifter as `pose.training.measure.measure` takes it. before, after: frames seen beside the one that is answered;
+    the first and the last frame stand for those outside.
+
+    The root lies where a body of the mean size would be; sigma is the spread of the residuals.
+    """
+
+    def __init__(self, before: int, after: int, *, penalty: float = 1e-3) -> None:
+        super().__init__()
+        self.before, self.after, self.penalty = before, after, penalty
+        self.config = LifterConfig(streaming=True) if not after else LifterConfig()  # measured as those are
+        self.width = FEATURES * (before + 1 + after) + 1
+        self.weight: Tensor
+        self.register_buffer("weight", torch.zeros(self.width, 3 * JOINTS))
+        self.size, self.sigma = 0.5, torch.ones(JOINTS)
+
+    def rows(self, features_BTF: Tensor) -> Tensor:
+        """(B, T, width)."""
+        count = features_BTF.shape[1]
+        numbers = torch.arange(count)[:, None] + torch.arange(-self.before, self.after + 1)
+        near = features_BTF[:, numbers.clamp(0, count - 1)].flatten(2)
+        return torch.cat([near, torch.ones_like(near[..., :1])], dim=-1)
+
+    @torch.no_grad()
+    def fit(self, batches: Iterable[TensorBatch]) -> "RidgeLifter":
+        """Solve for all of them at once; each may have its own length."""
+        squares = torch.zeros(self.width, self.width, dtype=torch.float64)
+        products = torch.zeros(self.width, 3 * JOINTS, dtype=torch.float64)
+        energy, sizes, count = torch.zeros(3 * JOINTS, dtype=torch.float64), [], 0
+        for batch in batches:
+            observations = batch.observe()
+            x = self.rows(observations.features)[batch.valid].double()
+            y = batch.joints[batch.valid].flatten(1).double()
+            squares += x.T @ x
+            products += x.T @ y
+            energy += y.square().sum(dim=0)
+            sizes.append((batch.root[..., 2] * observations.spreads)[batch.valid & observations.seen])
+            count += len(x)
+        keep = torch.full((self.width,), self.penalty * count, dtype=torch.float64)
+        keep[-1] = 0  # the constant is not shrunk
+        weight = torch.linalg.solve(squares + keep.diag(), products)
+        residual = energy - 2 * (weight * products).sum(dim=0) + (weight * (squares @ weight)).sum(dim=0)
+        self.weight = weight.float()
+        self.size = float(torch.cat(sizes).median())
+        self.sigma = (residual / count).clamp_min(1e-6).unflatten(0, (JOINTS, 3)).sum(dim=-1).sqrt().float()
+        return self
+
+    def forward(self, observations: Observations, times: Tensor, lookahead: int = 0) -> Lifted:
+        joints = (self.rows(observations.features) @ self.weight).unflatten(-1, (JOINTS, 3))
+        joints = joints - joints[..., :1, :]
+        depth = self.size / observations.spreads[..., None]
+        root = torch.cat([depth * observations.centres, depth], dim=-1)
+        return Lifted(joints, root, self.sigma.expand(*joints.shape[:-1]))

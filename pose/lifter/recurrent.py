@@ -1,0 +1,164 @@
+"""Recurrent lifters: a stack of cells in place of blocks of attention, with the same input and the same output.
+
+A cell sees a frame and what it kept of the frames before, which never grows: as a stream it costs the same for every
+frame, however long the past. Whole sequences run in torch's own loops; a step is the same arithmetic on the same
+weights. Time is in the input, as the step from the frame before.
+
+Axes: B batch, T time, D feature, G gates times features.
+"""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from pose.attention import Cache, Context
+from pose.lifter.config import LifterConfig
+from pose.lifter.format import OUTPUTS
+
+_GATES = {"rnn": 1, "lstm": 4, "gru": 3}
+_LAYERS: dict[str, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
+
+
+class Cell(nn.Module):
+    """Frames (B, T, D) to frames (B, T, width). cache_fields: of what it keeps; each is (B, size) and begins as 0."""
+
+    cache_fields: tuple[str, ...] = ()
+    width: int
+    size: int
+
+    def step(self, x_BD: Tensor, kept: Cache) -> tuple[Tensor, Cache]:
+        """The next frame: what `forward` gives for it, and what is kept then."""
+        raise NotImplementedError
+
+
+class HiddenRecurrence(Cell):
+    """torch's RNN (tanh), LSTM or GRU: the hidden state is fed back.
+
+    The matrices of the state begin orthogonal, those of the input as Xavier says, gate by gate; biases at 0, but the
+    forget gate's at 1 (Gers et al., 2000; torch has two biases a gate, and this is their sum). torch's GRU applies its
+    reset gate to U h + b, where Cho et al. (2014) apply it to h.
+    """
+
+    def __init__(self, kind: str, dim: int, *, both_ways: bool = False) -> None:
+        super().__init__()
+        self.kind, self.width, self.size = kind, dim, dim // 2 if both_ways else dim
+        self.cache_fields = ("hidden", "cell") if kind == "lstm" else ("hidden",)
+        self.layer = _LAYERS[kind](dim, self.size, batch_first=True, bidirectional=both_ways)
+        for name, parameter in self.layer.named_parameters():
+            if name.startswith("bias"):
+                nn.init.zeros_(parameter)
+                if kind == "lstm" and name.startswith("bias_ih"):
+                    nn.init.ones_(parameter.data.view(_GATES[kind], -1)[1])
+            else:
+                draw = nn.init.orthogonal_ if name.startswith("weight_hh") else nn.init.xavier_uniform_
+                for gate in parameter.data.chunk(_GATES[kind]):
+                    draw(gate)
+
+    def forward(self, x_BTD: Tensor) -> Tensor:
+        answer: Tensor = self.layer(x_BTD)[0]
+        return answer
+
+    def step(self, x_BD: Tensor, kept: Cache) -> tuple[Tensor, Cache]:
+        layer, hidden = self.layer, kept[0]
+        seen_BG = F.linear(x_BD, _tensor(layer, "weight_ih_l0"), _tensor(layer, "bias_ih_l0"))
+        past_BG = F.linear(hidden, _tensor(layer, "weight_hh_l0"), _tensor(layer, "bias_hh_l0"))
+        if self.kind == "rnn":
+            hidden = torch.tanh(seen_BG + past_BG)
+            return hidden, (hidden,)
+        if self.kind == "gru":
+            (reset, update, new), (past_reset, past_update, past_new) = seen_BG.chunk(3, -1), past_BG.chunk(3, -1)
+            update = torch.sigmoid(update + past_update)
+            new = torch.tanh(new + torch.sigmoid(reset + past_reset) * past_new)
+            hidden = new + update * (hidden - new)
+            return hidden, (hidden,)
+        take, forget, new, show = (seen_BG + past_BG).chunk(4, dim=-1)
+        cell = torch.sigmoid(forget) * kept[1] + torch.sigmoid(take) * torch.tanh(new)
+        hidden = torch.sigmoid(show) * torch.tanh(cell)
+        return hidden, (hidden, cell)
+
+
+class OutputRecurrence(Cell):
+    """h = tanh(W x + U o' + b), o = V h + c: only the last answer is fed back, as many numbers as the network answers
+    with, so what it does not say it forgets."""
+
+    cache_fields = ("output",)
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.width = self.size = OUTPUTS
+        self.seen, self.back = nn.Linear(dim, dim), nn.Linear(OUTPUTS, dim, bias=False)
+        self.out = nn.Linear(dim, OUTPUTS)
+
+    def forward(self, x_BTD: Tensor) -> Tensor:
+        seen_BTD = self.seen(x_BTD)
+        output, answers = x_BTD.new_zeros(len(x_BTD), OUTPUTS), []
+        for t in range(x_BTD.shape[1]):
+            output = self.out(torch.tanh(seen_BTD[:, t] + self.back(output)))
+            answers.append(output)
+        return torch.stack(answers, dim=1)
+
+    def step(self, x_BD: Tensor, kept: Cache) -> tuple[Tensor, Cache]:
+        output: Tensor = self.out(torch.tanh(self.seen(x_BD) + self.back(kept[0])))
+        return output, (output,)
+
+
+class FrameCell(Cell):
+    """tanh(W x + b), which keeps nothing: what lies below an output recurrence."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.width, self.size = dim, 0
+        self.seen = nn.Linear(dim, dim)
+
+    def forward(self, x_BTD: Tensor) -> Tensor:
+        return torch.tanh(self.seen(x_BTD))
+
+    def step(self, x_BD: Tensor, kept: Cache) -> tuple[Tensor, Cache]:
+        return self(x_BD), kept
+
+
+class RecurrentBlock(nn.Module):
+    """One cell with a LayerNorm before it, after it or none; the block of a recurrent lifter."""
+
+    def __init__(self, config: LifterConfig, cell: Cell) -> None:
+        super().__init__()
+        self.cell = cell
+        self.norm1 = nn.LayerNorm(config.dim) if config.norm == "pre" else nn.Identity()
+        self.norm2 = nn.LayerNorm(cell.width) if config.norm == "post" else nn.Identity()
+
+    @property
+    def cache_fields(self) -> tuple[str, ...]:
+        return self.cell.cache_fields
+
+    def forward(self, x: Tensor, context: Context) -> Tensor:
+        with torch.autocast(x.device.type, enabled=False):  # errors of rounding would add up over the frames
+            answer: Tensor = self.norm2(self.cell(self.norm1(x.float() if x.dtype == torch.bfloat16 else x)))
+        return answer
+
+    def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
+        """One new frame (B, 1, D) and what was kept; equal to `forward`."""
+        y_BD, cache = self.cell.step(self.norm1(x)[:, 0], cache)
+        return self.norm2(y_BD)[:, None], cache
+
+    def init_cache(self, batch: int, *, device: torch.device | str, dtype: torch.dtype) -> Cache:
+        return tuple(torch.zeros(batch, self.cell.size, device=device, dtype=dtype) for _ in self.cell.cache_fields)
+
+    def begin_step(self, step: int, generator: torch.Generator) -> None:
+        """Nothing is drawn anew."""
+
+
+def recurrent_blocks(config: LifterConfig) -> list[RecurrentBlock]:
+    """The stack of a recurrent lifter, first block first."""
+    cells: list[Cell]
+    if config.model == "rnn-output":
+        cells = [*(FrameCell(config.dim) for _ in range(config.depth - 1)), OutputRecurrence(config.dim)]
+    else:
+        kind = config.model.removeprefix("bi")
+        cells = [HiddenRecurrence(kind, config.dim, both_ways=kind != config.model) for _ in range(config.depth)]
+    return [RecurrentBlock(config, cell) for cell in cells]
+
+
+def _tensor(layer: nn.Module, name: str) -> Tensor:
+    return layer.get_parameter(name)
