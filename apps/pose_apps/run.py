@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pose.types import FrameResult
     from pose.video import Source
     from pose.video.planes import Planes
+    from pose.world.run import PlacedRun
 
 
 VIDEO = "a video file, a folder or glob of pictures, an http(s) or RTSP address, or a camera number"
@@ -267,7 +268,8 @@ def _process(
             if tally.frames:
                 if config.world:
                     with pipeline.times.measure("world"):
-                        placed, info = _into_world(spool, info, config, pipeline, tally)
+                        placed, info = _into_world(spool, info, config, pipeline, tally, outputs.folder)
+                        stack.callback(placed.close)
                 with pipeline.times.measure("write"):
                     _write(placed, info, outputs, whole)
         host.warn(problem for problem in source.problems if problem != source.cut_short)
@@ -280,18 +282,18 @@ def _process(
 
 
 def _into_world(
-    spool: "ResultSpool", info: "RunInfo", config: RunConfig, pipeline: "Pipeline", tally: Tally
-) -> tuple["Iterable[FrameResult]", "RunInfo"]:
+    spool: "ResultSpool", info: "RunInfo", config: RunConfig, pipeline: "Pipeline", tally: Tally, folder: Path
+) -> tuple["PlacedRun", "RunInfo"]:
     """The results in their world, and the head of their files, which says what world that is."""
     from pose.files import WorldInfo
     from pose.world.run import PlacedRun
 
     steps = steps_of(config, pipeline.config.constant_bones, info.camera.known)
-    run = PlacedRun(spool, pipeline.skeleton, info.camera, steps, join=config.join_tracks)
+    run = PlacedRun(spool, pipeline.skeleton, info.camera, steps, join=config.join_tracks, folder=folder)
     world = WorldInfo(run.world, run.heights, tuple(sorted(run.joined.items())), tuple(sorted(run.dropped)))
-    if run.people:
+    if run.heights:
         tally.world = [world_line(world, run.filled), joins_line(run.joined, run.dropped)]
-    tally.ids = set(run.people)
+    tally.ids = set(run.heights)
     return run, replace(info, world=world)
 
 

@@ -85,24 +85,22 @@ def clean(
     frames: (F,) s of the video's frames, for gaps; without them nothing is filled.
     """
     steps = steps or Steps()
-    works = {number: _prepared(number, person, frames, steps, rules) for number, person in people.items()}
-    seen = list(works.values())
-    if steps.up is None:
-        world = find_gravity([Standing(w.person.joints, w.person.root, w.person.times) for w in seen], rules.gravity)
-    else:
-        world = given_gravity(steps.up)
-    floors = {n: f for n, w in works.items() if (f := _floor(world, w, rules)) is not None}
-    if floors:
-        weight = [float(len(works[n].person)) for n in floors]
-        world = replace(world, floor=common_floor(list(floors.values()), weight), floor_known=True)
-    return world, {n: _placed(w, world, floors.get(n), steps, rules) for n, w in works.items()}
+    works = {number: prepare(number, person, frames, steps, rules) for number, person in people.items()}
+    world, floors = find_world(works, steps, rules)
+    return world, {n: put_on_floor(w, world, floors.get(n), steps, rules) for n, w in works.items()}
 
 
-@dataclass(slots=True)
-class _Work:
-    """A person between the steps. lifted: (T, 17, 3) m, where the joints were, in the camera frame."""
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A person between the steps, T frames, those that were filled included; as in `Cleaned`, on the way to it.
 
-    person: Person
+    lifted: (T, 17, 3) m, where the joints were, in the camera frame; NaN in filled frames.
+    """
+
+    times: F64
+    joints: F64
+    root: F64
+    sigma: F64
     lifted: F64
     filled: Mask
     root_sigma: F64
@@ -110,7 +108,28 @@ class _Work:
     height_sigma: float
 
 
-def _prepared(number: int, person: Person, frames: F64 | None, steps: Steps, rules: Rules) -> _Work:
+def find_world(works: Mapping[int, Work], steps: Steps, rules: Rules = RULES) -> tuple[World, dict[int, float]]:
+    """Steps 5 and 6: the world of people (by id), and the height of each one's own floor, m, where it is known.
+
+    The people are looked at one after another, so that `works` may read them from somewhere.
+    """
+    if steps.up is None:
+        world = find_gravity((Standing(w.joints, w.root, w.times) for w in works.values()), rules.gravity)
+    else:
+        world = given_gravity(steps.up)
+    floors, weights = {}, []
+    for number, work in works.items():
+        ankles = (work.joints[:, ANKLES] + work.root[:, None]) @ world.rotation.T
+        floor = own_floor(ankles, work.times, rules.floor)
+        if floor is not None:
+            floors[number] = floor
+            weights.append(float(len(work.times)))
+    if floors:
+        world = replace(world, floor=common_floor(list(floors.values()), weights), floor_known=True)
+    return world, floors
+
+
+def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules: Rules = RULES) -> Work:
     """Steps 1 to 4: what needs no world."""
     lengths = lengths_of(person.joints, person.sigma)
     if steps.bones:
@@ -140,36 +159,32 @@ def _prepared(number: int, person: Person, frames: F64 | None, steps: Steps, rul
             joints[part] = zero_phase(joints[part], person.times[part], rules.smooth.hertz)
             root[part] = zero_phase(root[part], person.times[part], rules.smooth.hertz)
         person = replace(person, joints=assembled(joints, lengths) if steps.bones else joints, root=root)
-    return _Work(person, lifted, filled, 1000 * spread, height, height * sigma)
+    return Work(
+        person.times, person.joints, person.root, person.sigma, lifted, filled, 1000 * spread, height, height * sigma
+    )
 
 
-def _floor(world: World, work: _Work, rules: Rules) -> float | None:
-    person = work.person
-    ankles = (person.joints[:, ANKLES] + person.root[:, None]) @ world.rotation.T
-    return own_floor(ankles, person.times, rules.floor)
-
-
-def _placed(work: _Work, world: World, own: float | None, steps: Steps, rules: Rules) -> Cleaned:
-    """Steps 6 to 8: one person on the floor."""
-    person = work.person
-    placed = world.place(person.joints + person.root[:, None])
+def put_on_floor(work: Work, world: World, own: float | None, steps: Steps, rules: Rules = RULES) -> Cleaned:
+    """Steps 6 to 8: one person on the common floor, with their feet. own: m, the height of their own floor."""
+    placed = world.place(work.joints + work.root[:, None])
     raised = 0.0
     if own is not None and abs(own - world.floor) <= rules.floor.apart:
         raised = world.floor - own
         placed[..., 1] += raised
-    stands, contacts = np.zeros((len(person), 2), bool), np.zeros((len(person), 2))
-    for part in stretches(person.times, rules.gaps):
-        times = person.times[part]
+    stands, contacts = np.zeros((len(placed), 2), bool), np.zeros((len(placed), 2))
+    for part in stretches(work.times, rules.gaps):
+        times = work.times[part]
         found, contacts[part] = find_contacts(placed[part][:, ANKLES], times, rules.contacts)
         if steps.feet and len(times) > 1:
             stands[part] = standing(placed[part][:, ANKLES], found, times, rules.feet)
-            moved = placed[part] + path_correction(placed[part][:, ANKLES], stands[part], times, rules.feet)[:, None]
-            placed[part] = hold_feet(moved, stands[part], times, rules.feet)
-    camera = world.to_camera(placed)
-    root = camera[:, 0].copy()
-    joints = camera - root[:, None]
-    moved_by = 1000 * np.linalg.norm(camera - work.lifted, axis=-1).mean(axis=1)
+            placed[part] += path_correction(placed[part][:, ANKLES], stands[part], times, rules.feet)[:, None]
+            placed[part] = hold_feet(placed[part], stands[part], times, rules.feet)
+    joints = world.to_camera(placed)
+    off = joints - work.lifted
+    moved_by = 1000 * np.sqrt(np.einsum("tjc,tjc->tj", off, off)).mean(axis=1)
+    root = joints[:, 0].copy()
+    joints -= root[:, None]
     return Cleaned(
-        person.times, joints, root, placed, person.sigma, work.root_sigma, contacts, stands, work.filled, moved_by,
+        work.times, joints, root, placed, work.sigma, work.root_sigma, contacts, stands, work.filled, moved_by,
         work.height, work.height_sigma, raised,
     )  # fmt: skip

@@ -10,7 +10,7 @@ The lines from feet to head of people at different places meet in the vanishing 
 bodies' directions so that these lines count more than the lifter's depth did not measure better (see docs/world.md).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,16 +52,22 @@ def given_gravity(up: F64) -> World:
     return World(rotation_of(up), 0.0, GIVEN, 0.0, floor_known=False)
 
 
-def find_gravity(people: Sequence[Standing], rules: GravityRules = RULES.gravity) -> World:
-    """The vertical that people show together; its floor is not known yet. Unknown where it cannot be trusted."""
-    directions, weights = _bodies(people, rules)
-    if not len(weights):
+def find_gravity(people: Iterable[Standing], rules: GravityRules = RULES.gravity) -> World:
+    """The vertical that people show together; its floor is not known yet. Unknown where it cannot be trusted.
+
+    people: looked at once, one after another; only the places of standing feet are kept.
+    """
+    total, seconds, feet = np.zeros(3), 0.0, []
+    for person in people:
+        direction, lasts = _body(person, rules)
+        total, seconds = total + direction, seconds + lasts
+        feet.append(_standing_feet(person, rules))
+    if seconds == 0:
         return _unknown()
-    up = _unit(weights @ directions)
+    up = _unit(total)
     tangent = np.linalg.svd(up[None])[2][1:].T  # (3, 2): the two directions in which it may err
-    seconds = float(weights.sum())
     believed = np.eye(2) / (rules.body**2 + rules.changing**2 / max(seconds, 1e-3))
-    information, feet = believed, [_standing_feet(person, rules) for person in people]
+    information = believed
     body, found = up, up
     for turn in range(_ROUNDS):
         plane = sum((_plane_information(points, found, rules, turn) for points in feet), np.zeros((3, 3)))
@@ -87,20 +93,19 @@ def body_directions(joints: NDArray[np.floating], feet_ahead: float = RULES.grav
     return _unit(_unit(axis) - feet_ahead * ahead), height
 
 
-def _bodies(people: Sequence[Standing], rules: GravityRules) -> tuple[F64, F64]:
-    """Directions (N, 3) of all bodies that stand, and the seconds (N,) that each stands for."""
-    directions, weights = [np.zeros((0, 3))], [np.zeros(0)]
-    for person in people:
-        if len(person.times) < 2:
-            continue
-        axes, heights = body_directions(person.joints, rules.feet_ahead)
-        upright = axes @ LEVEL_UP > np.cos(np.radians(rules.most_tilt))
-        if not upright.any():
-            continue
-        stands = upright & (heights > rules.stretched * np.percentile(heights[upright], 95))
-        directions.append(axes[stands])
-        weights.append(np.full(int(stands.sum()), float(np.median(np.diff(person.times)))))
-    return np.concatenate(directions), np.concatenate(weights)
+def _body(person: Standing, rules: GravityRules) -> tuple[F64, float]:
+    """The sum (3,) of the directions of one person's body where it stands, each times the seconds that it stands for,
+    and the seconds of all.
+    """
+    if len(person.times) < 2:
+        return np.zeros(3), 0.0
+    axes, heights = body_directions(person.joints, rules.feet_ahead)
+    upright = axes @ LEVEL_UP > np.cos(np.radians(rules.most_tilt))
+    if not upright.any():
+        return np.zeros(3), 0.0
+    stands = upright & (heights > rules.stretched * np.percentile(heights[upright], 95))
+    step = float(np.median(np.diff(person.times)))
+    return step * axes[stands].sum(axis=0), step * int(stands.sum())
 
 
 def _standing_feet(person: Standing, rules: GravityRules) -> tuple[F64, float]:

@@ -5,6 +5,7 @@ known. Nothing is joined across a cut, and two tracks that were there at the sam
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,13 +27,14 @@ def find_joins(
 
     scenes: s, when each scene begins, the first included. end: s, of the last frame.
     """
-    dropped = {number for number, person in people.items() if _fleeting(person, scenes, end, rules)}
-    left = [number for number in people if number not in dropped]
+    tracks = {number: _track(person) for number, person in people.items()}
+    dropped = {number for number, track in tracks.items() if _fleeting(track, scenes, end, rules)}
+    left = {number: track for number, track in tracks.items() if number not in dropped}
     costs = {
         (one, other): cost
-        for one in left
-        for other in left
-        if one != other and (cost := _cost(people[one], people[other], scenes, rules)) < 1
+        for one, before in left.items()
+        for other, after in left.items()
+        if one != other and (cost := _cost(before, after, scenes, rules)) < 1
     }
     following: dict[int, int] = {}
     preceding: dict[int, int] = {}
@@ -48,28 +50,49 @@ def find_joins(
     return joined, dropped
 
 
-def _fleeting(person: Person, scenes: Sequence[float], end: float, rules: JoinRules) -> bool:
+@dataclass(frozen=True, slots=True)
+class _Track:
+    """What a track says of who it may be. begin, end: s. came: (3,) m, where it begins; went, speed: (3,) m and m/s,
+    where and how it ends. first, last: (17, 3) m, the poses. size: m, the sum of the bones; None of too few frames.
+    """
+
+    begin: float
+    end: float
+    came: F64
+    went: F64
+    speed: F64
+    first: F64
+    last: F64
+    size: float | None
+
+
+def _track(person: Person) -> _Track:
+    came, _ = _end(person, 0)
+    went, speed = _end(person, -1)
+    size = float(lengths_of(person.joints, person.sigma).sum()) if len(person) >= _ENOUGH else None
+    begin, end = float(person.times[0]), float(person.times[-1])
+    return _Track(begin, end, came, went, speed, person.joints[0].copy(), person.joints[-1].copy(), size)
+
+
+def _fleeting(track: _Track, scenes: Sequence[float], end: float, rules: JoinRules) -> bool:
     """Whether a track lasts a moment only; who comes in or goes as a scene ends or begins may do so."""
-    first, last = float(person.times[0]), float(person.times[-1])
-    ends = [*scenes, end]
-    return last - first < rules.fleeting and all(min(abs(first - at), abs(last - at)) > rules.fleeting for at in ends)
+    lasts = track.end - track.begin
+    away = (min(abs(track.begin - at), abs(track.end - at)) for at in [*scenes, end])
+    return lasts < rules.fleeting and all(apart > rules.fleeting for apart in away)
 
 
-def _cost(one: Person, other: Person, scenes: Sequence[float], rules: JoinRules) -> float:
+def _cost(one: _Track, other: _Track, scenes: Sequence[float], rules: JoinRules) -> float:
     """Below 1 where the second track may go on with the person of the first."""
-    gap = float(other.times[0] - one.times[-1])
-    if not 0 < gap <= rules.longest or any(one.times[-1] < at <= other.times[0] for at in scenes):
+    gap = other.begin - one.end
+    if not 0 < gap <= rules.longest or any(one.end < at <= other.begin for at in scenes):
         return np.inf
-    before, speed = _end(one, -1)
-    after, _ = _end(other, 0)
-    off = np.abs(after - before - speed * min(gap, 1.0))
+    off = np.abs(other.came - one.went - one.speed * min(gap, 1.0))
     across = float(np.hypot(off[0], off[1])) / (rules.across + rules.speed * gap)
     along = float(off[2]) / (rules.along + rules.speed * gap)
-    pose = float(np.linalg.norm(one.joints[-1] - other.joints[0], axis=-1).mean())
+    pose = float(np.linalg.norm(one.last - other.first, axis=-1).mean())
     costs = [across, along, pose / (rules.pose + rules.turning * gap)]
-    if min(len(one), len(other)) >= _ENOUGH:
-        sizes = [float(lengths_of(person.joints, person.sigma).sum()) for person in (one, other)]
-        costs.append(abs(np.log(sizes[1] / sizes[0])) / rules.size)
+    if one.size is not None and other.size is not None:
+        costs.append(abs(np.log(other.size / one.size)) / rules.size)
     return max(costs)
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 F64 = NDArray[np.float64]
 
+_AT_ONCE = 8  # columns; hours of a person in all 51 would take much memory
 _PAD_SECONDS = 1.0  # of point reflection at both ends, which keeps position and speed there
 
 
@@ -19,9 +20,19 @@ def zero_phase(values: NDArray[np.floating], times: F64, hertz: float, order: in
     speed stays exactly what it is.
     """
     count = len(times)
+    smooth = np.array(values, np.float64)
     if count < 4:
-        return np.array(values, np.float64)
-    flat = np.asarray(values, np.float64).reshape(count, -1)
+        return smooth
+    flat = smooth.reshape(count, -1)
+    for first in range(0, flat.shape[1], _AT_ONCE):
+        columns = flat[:, first : first + _AT_ONCE]
+        columns[...] = _low_passed(columns, times, hertz, order)
+    return smooth
+
+
+def _low_passed(flat: F64, times: F64, hertz: float, order: int) -> F64:
+    """`zero_phase` of (T, D)."""
+    count = len(times)
     step = float((times[-1] - times[0]) / (count - 1))
     even = times[0] + step * np.arange(count)
     uneven = bool((np.abs(even - times) > 0.01 * step).any())
@@ -38,7 +49,7 @@ def zero_phase(values: NDArray[np.floating], times: F64, hertz: float, order: in
     smooth = smooth[pad : pad + count]
     if uneven:
         smooth = flat + _interpolated(times, even, smooth - rows)
-    return smooth.reshape(values.shape)
+    return np.asarray(smooth)
 
 
 def _interpolated(at: F64, times: F64, rows: F64) -> F64:

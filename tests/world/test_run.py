@@ -1,5 +1,7 @@
 """A whole run: results in, the same people in the same frames out, and those between."""
 
+import tracemalloc
+from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +11,10 @@ from walker import ANKLES, LENS, SIZE, filmed, standing, walking
 from pose.camera import Camera
 from pose.skeletons import H36M17
 from pose.types import FrameResult, People, Poses3D
+from pose.world import store
+from pose.world.clean import clean
 from pose.world.run import PlacedRun
+from pose.world.store import SeenPeople
 
 CAMERA = Camera.of(SIZE, LENS)
 
@@ -42,14 +47,21 @@ def results_of(people):
 
 
 @pytest.fixture
+def placed():
+    """PlacedRun, closed in the end."""
+    with ExitStack() as stack:
+        yield lambda results, **options: stack.enter_context(PlacedRun(results, H36M17, CAMERA, **options))
+
+
+@pytest.fixture
 def results():
     walk = filmed(walking(3.0), pitch=-8, turn=30, distance=8)[:2]
     stand = filmed(standing(3.0) + np.array([1.0, 0, 0]), pitch=-8, distance=8)[:2]
     return results_of({4: (*walk, {*range(30), *range(36, 90)}), 2: (*stand, set(range(10, 70)))})
 
 
-def test_everybody_is_placed_and_gaps_are_filled(results):
-    run = PlacedRun(results, H36M17, CAMERA)
+def test_everybody_is_placed_and_gaps_are_filled(results, placed):
+    run = placed(results)
     again = list(run)
     assert len(again) == len(results)
     for t, (before, after) in enumerate(zip(results, again, strict=True)):
@@ -68,47 +80,90 @@ def test_everybody_is_placed_and_gaps_are_filled(results):
     assert sorted(run.heights) == [2, 4]
 
 
-def test_it_can_be_read_twice(results):
-    run = PlacedRun(results, H36M17, CAMERA)
+def test_it_can_be_read_twice(results, placed):
+    run = placed(results)
     for one, other in zip(run, run, strict=True):
         np.testing.assert_array_equal(one.placed.joints, other.placed.joints)
 
 
-def test_feet_are_on_the_floor(results):
-    heights = np.concatenate([r.placed.joints[:, ANKLES, 1].min(axis=1) for r in PlacedRun(results, H36M17, CAMERA)])
+def test_feet_are_on_the_floor(results, placed):
+    heights = np.concatenate([r.placed.joints[:, ANKLES, 1].min(axis=1) for r in placed(results)])
     assert np.abs(np.median(heights) - 0.08) < 0.03
 
 
-def test_what_is_not_a_number_is_not_kept(results):
+def test_what_is_not_a_number_is_not_kept(results, placed):
     results[50].poses.joints[0] = np.nan
     results[51].poses.root[0] = np.inf
-    again = list(PlacedRun(results, H36M17, CAMERA))
+    again = list(placed(results))
     assert all(np.isfinite(result.placed.joints).all() for result in again)
     assert np.abs(again[51].poses.root[0] - again[49].poses.root[0]).max() < 0.3
 
 
-def test_an_empty_run():
+def test_an_empty_run(placed):
     results = results_of({1: (*filmed(standing(1.0))[:2], set())})
-    run = PlacedRun(results, H36M17, CAMERA)
+    run = placed(results)
     assert run.world.found_by == "unknown"
     assert [len(result.people) for result in run] == [0] * 30
 
 
-def test_broken_tracks_become_one_person_unless_unwanted():
+def test_broken_tracks_become_one_person_unless_unwanted(placed):
     walk = filmed(walking(4.0), turn=90, distance=6)[:2]
     results = results_of({1: (*walk, {*range(50)}), 2: (*walk, {60, 61}), 4: (*walk, {*range(70, 120)})})
-    run = PlacedRun(results, H36M17, CAMERA)
+    run = placed(results)
     assert (run.joined, run.dropped) == ({4: 1}, {2})
     again = list(run)
     assert {number for result in again for number in result.people.ids.tolist()} == {1}
     assert [len(result.people) for result in (again[20], again[60], again[100])] == [1, 0, 1]
-    apart = PlacedRun(results, H36M17, CAMERA, join=False)
-    assert sorted(apart.people) == [1, 2, 4]
+    apart = placed(results, join=False)
+    assert sorted(apart.heights) == [1, 2, 4]
     assert {number for result in apart for number in result.people.ids.tolist()} == {1, 2, 4}
 
 
-def test_a_cut_keeps_people_apart():
+def test_a_cut_keeps_people_apart(placed):
     walk = filmed(walking(4.0), turn=90, distance=6)[:2]
     results = results_of({1: (*walk, {*range(50)}), 4: (*walk, {*range(51, 120)})})
     results[51] = replace(results[51], people=replace(results[51].people, cut=True))
-    assert PlacedRun(results, H36M17, CAMERA).joined == {}
+    assert placed(results).joined == {}
+
+
+def test_it_is_what_the_steps_give_for_everybody_at_once(results, placed):
+    """From disk, one after another, as together in memory, to what single precision holds."""
+    with SeenPeople(H36M17, CAMERA, None) as people:
+        people.gather(results)
+        world, cleaned = clean(people, people.frames)
+    run = placed(results)
+    np.testing.assert_allclose(run.world.rotation, world.rotation, atol=1e-6)
+    assert run.world.floor == pytest.approx(world.floor, abs=1e-4)
+    for number, one in cleaned.items():
+        rows = [r.placed.joints[r.people.ids.tolist().index(number)] for r in run if number in r.people.ids]
+        np.testing.assert_allclose(rows, one.placed, atol=1e-3)
+
+
+class Again:
+    """Results made anew for each look, so that nobody but who is measured holds them."""
+
+    def __init__(self, results, count):
+        self._results, self._count = results, count
+
+    def __iter__(self):
+        for turn in range(self._count):
+            for result in self._results:
+                ids, time = result.people.ids + turn, result.time + 30 * turn
+                yield replace(result, people=replace(result.people, ids=ids, time=time))
+
+
+def test_memory_does_not_grow_with_the_number_of_people(placed, monkeypatch):
+    """Three people one after another, then nine, each for two seconds."""
+    monkeypatch.setattr(store, "_BLOCK", 50)
+    results = results_of({1: (*filmed(walking(2.0), turn=90, distance=12)[:2], set(range(60)))})
+
+    def peak(count):
+        tracemalloc.start()
+        found = sum(len(result.people) for result in placed(Again(results, count), join=False))
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert found == 60 * count
+        return most
+
+    placed(results)  # what is made once
+    assert peak(9) < 1.3 * peak(3)

@@ -1,0 +1,165 @@
+"""People of a run on disk, between the steps: in memory is one of them at a time."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.camera import Camera, normalize_pixels
+from pose.skeletons import H36M17, Skeleton, to_h36m17
+from pose.system.row_file import RowFile, Rows
+from pose.types import F32, FrameResult
+from pose.world.clean import Work
+from pose.world.person import Person
+
+F64 = NDArray[np.float64]
+
+_J = len(H36M17)
+_PERSON: "np.dtype[Any]" = np.dtype(
+    [
+        ("joints", "<f4", (_J, 3)), ("root", "<f4", 3), ("sigma", "<f4", _J), ("times", "<f8"),
+        ("rays", "<f4", (_J, 2)), ("scores", "<f4", _J), ("box", "<f4", 4),
+    ]
+)  # fmt: skip
+_WORK: "np.dtype[Any]" = np.dtype(
+    [
+        ("times", "<f8"), ("joints", "<f4", (_J, 3)), ("root", "<f4", 3), ("sigma", "<f4", _J),
+        ("lifted", "<f4", (_J, 3)), ("filled", "?"), ("root_sigma", "<f4"),
+    ]
+)  # fmt: skip
+_BLOCK = 4096  # rows that wait to be written
+_UNSURE = 1e4  # mm, of what is not a number
+
+
+class SeenPeople(Mapping[int, Person]):
+    """Everybody of a run as they were lifted, by id.
+
+    frames: (F,) s of the run's frames. cuts: s of those that begin another scene.
+    """
+
+    def __init__(self, skeleton: Skeleton, camera: Camera, folder: Path | None) -> None:
+        self._skeleton, self._camera = skeleton, camera
+        self._rows = RowFile(_PERSON, folder)
+        self._begins: dict[int, float] = {}  # s, of each track
+        self._tracks: dict[int, list[int]] = {}  # of each person, in their order
+        self.frames, self.cuts = np.zeros(0), list[float]()
+
+    def __enter__(self) -> "SeenPeople":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._rows.close()
+
+    def __getitem__(self, number: int) -> Person:
+        rows = self._read(number)
+        finite = np.logical_and.reduce(
+            [np.isfinite(rows[name]).reshape(len(rows), -1).all(axis=1) for name in ("joints", "root", "sigma")]
+        )
+        joints, root, sigma, times, rays, scores = (rows[name].astype(np.float64) for name in Person.__slots__)
+        del rows
+        if not finite.all():  # as if the frame before or after were seen again, and nothing of it
+            whole = np.flatnonzero(finite)
+            near = whole[np.searchsorted(whole, np.arange(len(times))).clip(max=len(whole) - 1)] if len(whole) else []
+            joints, root, sigma = (part[near] if len(whole) else np.ones_like(part) for part in (joints, root, sigma))
+            sigma[~finite] = _UNSURE
+            scores[~finite], rays[~finite] = 0, 0
+        return Person(joints, root, sigma, times, rays, scores)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._tracks)
+
+    def __len__(self) -> int:
+        return len(self._tracks)
+
+    def join(self, joined: Mapping[int, int], dropped: set[int]) -> None:
+        """Make tracks of one person (`find_joins`) one, and leave those out that show nobody."""
+        tracks: dict[int, list[int]] = {}
+        for track in sorted(self._begins, key=self._begins.__getitem__):
+            if track not in dropped:
+                tracks.setdefault(joined.get(track, track), []).append(track)
+        self._tracks = tracks
+
+    def boxes(self, number: int, times: F64) -> F32:
+        """(T, 4) px around a person at times (T,) s, between those of the frames around where there is none."""
+        rows = self._read(number)
+        sides = [np.interp(times, rows["times"], rows["box"][:, side]) for side in range(4)]
+        return np.stack(sides, axis=1).astype(np.float32)
+
+    def _read(self, number: int) -> Rows:
+        tracks = [self._rows.read(track) for track in self._tracks[number]]
+        return tracks[0] if len(tracks) == 1 else np.concatenate(tracks)
+
+    def gather(self, results: Iterable[FrameResult]) -> None:
+        """Take all results of the run, in their order; every track is a person."""
+        frames = []
+        waiting: dict[int, list[tuple[FrameResult, int]]] = {}
+        count = 0
+        for result in results:
+            frames.append(result.time)
+            if result.people.cut:
+                self.cuts.append(result.time)
+            for row, track in enumerate(result.people.ids.tolist()):
+                self._begins.setdefault(track, result.time)
+                waiting.setdefault(track, []).append((result, row))
+            count += len(result.people)
+            if count >= _BLOCK:
+                self._keep(waiting)
+                waiting, count = {}, 0
+        self._keep(waiting)
+        self.frames = np.array(frames)
+        self._tracks = {track: [track] for track in self._begins}
+
+    def _keep(self, waiting: dict[int, list[tuple[FrameResult, int]]]) -> None:
+        for track, seen in waiting.items():
+            rows = np.zeros(len(seen), _PERSON)
+            rows["times"] = [result.time for result, _ in seen]
+            for name in ("joints", "root", "sigma"):
+                rows[name] = [getattr(result.poses, name)[row] for result, row in seen]
+            rows["box"] = [result.people.boxes[row] for result, row in seen]
+            keypoints = np.array([result.people.keypoints[row] for result, row in seen])
+            scores = np.array([result.people.scores[row] for result, row in seen])
+            pixels, shown = to_h36m17(keypoints, scores, self._skeleton)
+            shown = np.where(np.isfinite(pixels).all(axis=-1), shown, 0)
+            rows["rays"] = np.where(shown[..., None] > 0, normalize_pixels(pixels, self._camera.matrix), 0.0)
+            rows["scores"] = shown
+            self._rows.append(track, rows)
+
+
+class Works(Mapping[int, Work]):
+    """People between the steps, by id."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._rows = RowFile(_WORK, folder)
+        self._heights: dict[int, tuple[float, float]] = {}
+
+    def __enter__(self) -> "Works":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._rows.close()
+
+    def add(self, number: int, work: Work) -> None:
+        self._heights[number] = work.height, work.height_sigma
+        self._rows.append(number, rows_of(work, len(work.times), _WORK))
+
+    def __getitem__(self, number: int) -> Work:
+        rows = self._rows.read(number)
+        arrays = {name: rows[name].astype(np.float64) for name in rows.dtype.names or ()}
+        height, sigma = self._heights[number]
+        return Work(**arrays | {"filled": rows["filled"]}, height=height, height_sigma=sigma)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._heights)
+
+    def __len__(self) -> int:
+        return len(self._heights)
+
+
+def rows_of(arrays: object, count: int, kind: "np.dtype[Any]", **more: NDArray[np.generic]) -> Rows:
+    """Rows of what an object, or `more`, has by the names of `kind`."""
+    rows = np.zeros(count, kind)
+    for name in kind.names or ():
+        rows[name] = more[name] if name in more else getattr(arrays, name)
+    return rows
