@@ -1,6 +1,6 @@
 """A whole run put into its world: results in, the same results cleaned and placed out.
 
-What is known of people lies on disk meanwhile; in memory is one person at a time, about 4 MB for a minute of them.
+What is known of people lies on disk meanwhile; in memory is one person at a time, about 10 MB for a minute of them.
 """
 
 from collections.abc import Iterable, Iterator
