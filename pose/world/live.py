@@ -10,7 +10,7 @@ Nothing is filled, and no foot is held: that needs the future. Memory is bounded
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -205,5 +205,6 @@ def _result(
     where = Placed(
         everybody(placed), everybody(spread), everybody(contacts, 0.0), np.zeros(n, bool), everybody(moved)
     )  # fmt: skip
-    cleaned = replace(result.poses, joints=everybody(joints), root=everybody(root))
+    poses = result.poses
+    cleaned = Poses3D(everybody(joints), everybody(root), poses.sigma, poses.exchanged, poses.ahead)
     return FrameResult(result.people, cleaned, where)

@@ -103,9 +103,9 @@ class LiveContacts:
         """Which feet stand, and with what probability. ankles: (2, 3) m in axes that do not turn. heights: m of the
         ankles above where they are when standing.
         """
-        rules, now = self._rules, ankles.tolist()
+        rules, live, now = self._rules, self._live, ankles.tolist()
         probability = []
-        while len(self._past) > 1 and self._past[1][0] <= time - self._live.speed_over:
+        while len(self._past) > 1 and self._past[1][0] <= time - live.speed_over:
             self._past.popleft()
         for side in range(2):
             if self._past:
@@ -113,12 +113,12 @@ class LiveContacts:
                 (x, y, z), (px, py, pz) = now[side], places[side]
                 speed = ((x - px) ** 2 + (y - py) ** 2 + (z - pz) ** 2) ** 0.5 / (time - before)
             else:
-                speed = rules.off  # nothing is known
+                speed = live.off  # nothing is known
             low = heights[side] < rules.low
-            stands = low and speed < (rules.off if self._standing[side] else rules.on)
+            stands = low and speed < (live.off if self._standing[side] else live.on)
             if stands != self._standing[side] and time - self._since[side] >= rules.shortest:
                 self._standing[side], self._since[side] = stands, time
-            slow = (speed - (rules.on + rules.off) / 2) / rules.soft
+            slow = (speed - (live.on + live.off) / 2) / rules.soft
             near = (heights[side] - rules.low) / rules.soft_height
             probability.append(_sigmoid(-slow) * _sigmoid(-near))
         self._past.append((time, now))

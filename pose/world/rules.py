@@ -39,11 +39,11 @@ class SmoothRules:
     """
 
     hertz: float = 6.0
-    live_hertz: float = 4.0
-    live_slope: float = 20.0
+    live_hertz: float = 8.0
+    live_slope: float = 40.0
     root_hertz: float = 1.5
     root_slope: float = 6.0
-    live_speed_hertz: float = 4.0
+    live_speed_hertz: float = 6.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +134,7 @@ class LiveRules:
     """What is different without a future (`pose.world.live`). settle: s of clear view after which a bone keeps its
     length. clear: mm, sigma of joints that are clearly seen. unsettled: share by which a height errs, besides the
     lifter's own error, in the first second. room, room_sigma: m, where somebody may be of whom nothing is known.
-    nearest: m. speed_over: s over which the speed of feet is taken. every: s between poses that are remembered for
+    nearest: m. on, off: m/s as in `ContactRules`, of speeds that are taken over the last `speed_over` s. every: s between poses that are remembered for
     the world, for `memory` s, of at most `most_people`. look: s between two looks at them, look_first: in the
     beginning. blend: s within which what is shown goes to what was found. away: s after which somebody is forgotten.
     """
@@ -145,7 +145,9 @@ class LiveRules:
     room: float = 4.0
     room_sigma: float = 10.0
     nearest: float = 0.2
-    speed_over: float = 0.1
+    on: float = 0.7
+    off: float = 0.9
+    speed_over: float = 0.2
     every: float = 0.1
     memory: float = 60.0
     most_people: int = 16
