@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from pose.errors import PoseError, UsageError
 from pose.export import FORMATS
-from pose.export.space import SPACES
+from pose.export.space import LEVEL_FLOOR, SPACES
 from pose.options import REQUIRED, Options, argument, option
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import command_parser, config_of
 from pose_apps.support.status import Status
+from pose_apps.support.world import read_heights, read_up
 
 if TYPE_CHECKING:
     from pose.export import Recording
@@ -34,6 +35,13 @@ class ConvertOptions(Options):
         "camera: the camera's frame; level: on a floor, with the vertical that the people show",
         choices=SPACES,
     )
+    pitch: float | None = option(
+        None, "--space level: degrees that the camera looked above the horizon, below 0 for down", least=-90, most=90
+    )
+    roll: float | None = option(
+        None, "--space level: degrees that the camera was turned clockwise", least=-180, most=180
+    )
+    height: str | None = option(None, "how tall people are, m: 1.82 for everybody, or by id: 1:1.82,2:1.65")
     video: str | None = option(None, "the video, for formats that hold pictures (rrd, html)", metavar="FILE")
     overwrite: bool = option(False, "replace files that are there already")
     quiet: bool = option(False, "print nothing but errors")
@@ -46,6 +54,10 @@ class ConvertOptions(Options):
             raise UsageError(
                 f"--start {self.start:g} --end {self.end:g}: the start must be 0 or more, the end after it"
             )
+        read_heights(self.height)
+        for name in ("pitch", "roll"):
+            if getattr(self, name) is not None and self.space != LEVEL_FLOOR:
+                raise UsageError(f"{name}: means nothing in the camera's own frame; give --space {LEVEL_FLOOR}")
         if self.video is not None and not Path(self.video).is_file():
             raise UsageError(f"--video {self.video}: no such file")
 
@@ -75,6 +87,8 @@ def _convert(options: ConvertOptions, names: list[str], say: Callable[[str], Non
         end=options.end,
         space=options.space,
         video=None if options.video is None else Path(options.video),
+        up=read_up(options.pitch, options.roll),
+        heights=read_heights(options.height),
     )
     people = _people(options.person, recording)
     folder = poses.parent if options.out is None else Path(options.out)

@@ -54,26 +54,33 @@ class Space:
 CAMERA_SPACE = Space(CAMERA, "camera frame with y up (x, -y, -z); gravity is not known", np.diag([1.0, -1.0, -1.0]))
 
 
-def level_space(bodies: Iterable[tuple[F32, F32]]) -> Space:
+def level_space(bodies: Iterable[tuple[F32, F32]], up: F64 | None = None, said: str = "was given") -> Space:
     """A level floor under people with joints (N, 17, 3) m and root (N, 3) m, in the camera frame, in portions.
 
-    The vertical is the mean of their feet-to-centre directions; the floor lies under their lowest feet.
+    up: the vertical (3,) in the camera's axes, and `said` where it is from; None takes the mean of their feet-to-centre
+    directions. The floor lies under their lowest feet.
     """
     total, feet = np.zeros(3), []
     for joints, root in bodies:
         total += upright_bodies(joints).sum(axis=0)
         feet.append((joints[:, ANKLES] + root[:, None]).reshape(-1, 3))
-    turn = rotation_of(total if total.any() else LEVEL_UP)
+    if up is None:
+        up, said = (total if total.any() else LEVEL_UP), "is that of the people"
+    turn = rotation_of(up)
     heights = np.concatenate([np.zeros((0, 3)), *feet]) @ turn[1]
     floor = float(np.percentile(heights, _FLOOR_SHARE)) - ANKLE_HEIGHT if len(heights) else 0.0
-    return Space(LEVEL_FLOOR, _note(turn, "is that of the people"), turn, floor)
+    return Space(LEVEL_FLOOR, _note(turn, said), turn, floor)
 
 
 def world_space(world: World) -> Space:
     """The world that a result was put into."""
+    return Space(LEVEL_FLOOR, _note(world.rotation, where_from(world)), world.rotation, world.floor)
+
+
+def where_from(world: World) -> str:
+    """How its vertical was found, for people."""
     by = {GIVEN: "was given", FEET: "is that of standing feet", BODIES: "is that of the people"}
-    said = by.get(world.found_by, "is unknown, and the camera's own stands for it")
-    return Space(LEVEL_FLOOR, _note(world.rotation, said), world.rotation, world.floor)
+    return by.get(world.found_by, "is unknown, and the camera's own stands for it")
 
 
 def _note(turn: F64, said: str) -> str:

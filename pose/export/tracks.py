@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 from pose.errors import PoseError, UsageError
 from pose.export.skeleton import Solved
-from pose.export.space import CAMERA_SPACE, LEVEL_FLOOR, Space, level_space, world_space
+from pose.export.space import CAMERA_SPACE, LEVEL_FLOOR, Space, level_space, where_from, world_space
 from pose.files import PoseTable, load_poses
+from pose.refine import lengths_of
 from pose.skeletons import to_h36m17
-from pose.types import I64
+from pose.types import F32, I64
+from pose.world.height import scale_to, stature
 
 F64 = NDArray[np.float64]
 
@@ -65,11 +67,17 @@ class Recording:
         end: float = math.inf,
         space: str = CAMERA_SPACE.name,
         video: Path | None = None,
+        up: F64 | None = None,
+        heights: Mapping[int | None, float] | None = None,
     ) -> None:
-        """name: of the source. fps: resample everything to it. start, end: s of the video. video: its pictures.
+        """name: of the source. fps: resample everything to it. start, end: s of the video. video: its pictures. up: the
+        vertical (3,) in the camera's axes, where it is known better than by the result. heights: m, as in
+        `pose.world.clean.Steps`: people, and their distances, are scaled to them.
 
-        Raises UsageError when no frame lies between start and end.
+        Raises UsageError when no frame lies between start and end, or nobody has the id of a height.
         """
+        self._up = up
+        self._scale = _factors(table, heights or {})
         self.table, self.name, self.video, self._fps = table, name, video, fps
         self.first, self.last = (int(at) for at in np.searchsorted(table.timestamps, [start, end]))
         if self.first == self.last:
@@ -98,11 +106,14 @@ class Recording:
     @cached_property
     def level(self) -> Space:
         """On the floor of the result's world, else on the people's own, whatever space was asked for."""
-        if self.table.world_info is not None:
-            return world_space(self.table.world_info.world)
+        up, said, info = self._up, "was given", self.table.world_info
+        if info is not None and up is None:
+            if not self._scale:
+                return world_space(info.world)
+            up, said = info.world.up, where_from(info.world)  # who has another size stands on another floor
         rows = np.arange(self._rows.start, self._rows.stop)
         parts = np.array_split(thinned(rows, 8 * _SAMPLE), 8)
-        space = level_space((self.table.joints3d[part], self.table.root[part]) for part in parts if len(part))
+        space = level_space((self.bodies(part) for part in parts if len(part)), up, said)
         self.release()
         return space
 
@@ -125,6 +136,14 @@ class Recording:
         rate = self._fps or float(f"{1 / np.median(np.diff(times)):.4g}")
         count = math.floor((times[-1] - times[0]) * rate + 1e-6) + 1
         return Timeline(times[0] + np.arange(count) / rate, rate, True)
+
+    def bodies(self, rows: I64) -> tuple[F32, F32]:
+        """Joints (N, 17, 3) m and root (N, 3) m of some rows of the table, in the camera frame, of the wanted sizes."""
+        joints, root = self.table.joints3d[rows], self.table.root[rows]
+        if not self._scale:
+            return joints, root
+        factor = np.array([self._scale.get(int(number), 1.0) for number in self.table.id[rows]], np.float32)
+        return joints * factor[:, None, None], root * factor[:, None]
 
     def rows_of(self, person: int) -> I64:
         """Of the table, in the order of the frames."""
@@ -201,7 +220,8 @@ class Track:
 
     def _values(self, rows: I64) -> tuple[F64, F64, F64]:
         table = self.recording.table
-        places = (table.joints3d[rows] + table.root[rows][:, None]).astype(np.float64)
+        joints, root = self.recording.bodies(rows)
+        places = (joints + root[:, None]).astype(np.float64)
         _, score = to_h36m17(table.keypoints[rows], table.scores[rows], table.skeleton)
         return places, table.sigma[rows].astype(np.float64), score.astype(np.float64)
 
@@ -244,6 +264,8 @@ def open_recording(
     end: float = math.inf,
     space: str = CAMERA_SPACE.name,
     video: Path | None = None,
+    up: F64 | None = None,
+    heights: Mapping[int | None, float] | None = None,
 ) -> Recording:
     """A result file of `pose-run`, of the live demo or of `pose-lift`; the options are those of `Recording`.
 
@@ -256,7 +278,26 @@ def open_recording(
         raise PoseError(f"{path}: its time stamps do not increase")
     source = table.run.get("source")
     name = str(source.get("name", path.stem)) if isinstance(source, Mapping) else path.stem
-    return Recording(table, name, fps=fps, start=start, end=end, space=space, video=video)
+    return Recording(table, name, fps=fps, start=start, end=end, space=space, video=video, up=up, heights=heights)
+
+
+def _factors(table: PoseTable, heights: Mapping[int | None, float]) -> dict[int, float]:
+    """By id, what makes people as tall as that; people of whom nothing is said are missing."""
+    people = [int(person) for person in np.unique(table.id)] if heights else []
+    for number in heights:
+        if number is not None and number not in people:
+            there = ", ".join(map(str, people)) or "nobody"
+            raise UsageError(f"height: nobody in the result has the id {number}; it has {there}")
+    known = {} if table.world_info is None else table.world_info.heights
+    factors = {}
+    for person in people:
+        wanted = heights.get(person, heights.get(None))
+        rows = np.flatnonzero(table.id == person)
+        rows = thinned(rows[_finite(table, rows)], _SAMPLE)
+        if wanted is not None and len(rows):
+            own = stature(lengths_of(table.joints3d[rows], table.sigma[rows]))
+            factors[person] = scale_to(wanted, known.get(person, (own, 0.0))[0])
+    return factors
 
 
 def stretches(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:

@@ -134,9 +134,10 @@ class LiveRules:
     """What is different without a future (`pose.world.live`). settle: s of clear view after which a bone keeps its
     length. clear: mm, sigma of joints that are clearly seen. unsettled: share by which a height errs, besides the
     lifter's own error, in the first second. room, room_sigma: m, where somebody may be of whom nothing is known.
-    nearest: m. on, off: m/s as in `ContactRules`, of speeds that are taken over the last `speed_over` s. every: s between poses that are remembered for
-    the world, for `memory` s, of at most `most_people`. look: s between two looks at them, look_first: in the
-    beginning. blend: s within which what is shown goes to what was found. away: s after which somebody is forgotten.
+    nearest: m. on, off: m/s as in `ContactRules`, of speeds that are taken over the last `speed_over` s. every: s
+    between poses that are remembered for the world, for `memory` s, of at most `most_people`. look: s between two looks
+    at them, look_first: in the beginning. blend: s within which what is shown goes to what was found. away: s after
+    which somebody is forgotten.
     """
 
     settle: float = 10.0

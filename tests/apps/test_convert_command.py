@@ -7,6 +7,7 @@ from pose_fakes import run_info, seen_result
 
 from pose.files import NpzWriter
 from pose.skeletons import H36M17
+from pose.world.frame import rotation_of, up_of
 
 
 @pytest.fixture
@@ -47,6 +48,10 @@ def test_person_time_and_rate_are_chosen(poses, tmp_path, capsys):
         (["--to", "bvh", "--start", "3", "--end", "2"], "error: --start 3 --end 2: the start must be"),
         (["--to", "bvh", "--start", "30"], "error: no frame from 30 s on; the result has 0 to 1.96 s"),
         (["--to", "bvh", "--space", "moon"], "error: --space: expected one of 'camera', 'level', got"),
+        (["--to", "bvh", "--pitch", "-5"], "error: pitch: means nothing in the camera's own frame; give --space level"),
+        (["--to", "bvh", "--space", "level", "--roll", "999"], "error: roll: 999.0 is out of range; allowed: -180"),
+        (["--to", "bvh", "--height", "tall"], "error: height: expected metres, such as 1.82 or 1:1.82,2:1.65, got"),
+        (["--to", "bvh", "--height", "1:1.8,7:1.9"], "error: height: nobody in the result has the id 7; it has 1, 2"),
         (["--to", "bvh", "--video", "none.mp4"], "error: --video none.mp4: no such file"),
     ],
 )  # fmt: skip
@@ -87,3 +92,32 @@ def test_an_answer_of_pose_lift_is_one_person(tmp_path):
     )  # fmt: skip
     assert main([str(path), "--to", "bvh", "--quiet"]) == 0
     assert (tmp_path / "lifted-person1.bvh").exists()
+
+
+def trc_points(path):
+    """(T, joints, 3) m of a TRC file in mm."""
+    rows = [line.split("\t") for line in path.read_text().splitlines()[5:] if line.strip()]
+    return np.array([[float(value) for value in row[2:] if value] for row in rows]).reshape(len(rows), -1, 3) / 1000
+
+
+def test_a_result_without_a_world_is_exported_upright_by_pitch_and_roll(poses, tmp_path, capsys):
+    """A camera that looks 30 degrees down: what is straight ahead of it lies lower the farther it is."""
+    level = ["--to", "trc", "--space", "level", "--person", "1", "--out"]
+    assert main([str(poses), *level, str(tmp_path / "a"), "--pitch", "0"]) == 0
+    assert "0 degrees off the camera's, was given" in capsys.readouterr().out
+    assert main([str(poses), *level, str(tmp_path / "b"), "--pitch", "-30", "--roll", "10"]) == 0
+    assert "degrees off the camera's, was given" in capsys.readouterr().out
+    straight, tilted = (trc_points(tmp_path / name / "poses-person1.trc") for name in "ab")
+    turn = rotation_of(up_of(-30, 10)) @ rotation_of(up_of(0, 0)).T
+    body = [points[0] - points[0].mean(axis=0) for points in (straight, tilted)]
+    np.testing.assert_allclose(body[1], body[0] @ turn.T, atol=2e-3)
+
+
+def test_people_are_exported_as_tall_as_they_are(poses, tmp_path, capsys):
+    for folder, height in (("a", "1.4"), ("b", "1:2.6,2:1.4")):
+        words = ["--to", "trc", "--height", height, "--out", str(tmp_path / folder)]
+        assert main([str(poses), *words]) == 0, capsys.readouterr().err
+    small, large = (trc_points(tmp_path / name / "poses-person1.trc") for name in "ab")
+    np.testing.assert_allclose(large, small * (2.6 - 0.18) / (1.4 - 0.18), atol=2e-3)
+    same = [trc_points(tmp_path / name / "poses-person2.trc") for name in "ab"]
+    np.testing.assert_array_equal(*same)

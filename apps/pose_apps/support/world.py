@@ -8,6 +8,7 @@ from pose.options import check_options, option
 
 if TYPE_CHECKING:
     from pose.files import WorldInfo
+    from pose.types import F64
     from pose.world.clean import Steps
 
 TALLEST, SHORTEST = 2.75, 0.4  # m that a person may be
@@ -65,14 +66,18 @@ def read_heights(text: str | None) -> dict[int | None, float]:
     return heights
 
 
+def read_up(pitch: float | None, roll: float | None) -> "F64 | None":
+    """The vertical (3,) in the camera's axes of what is said of how it was held, degrees; None where nothing is."""
+    from pose.world.frame import up_of
+
+    return None if pitch is None and roll is None else up_of(pitch or 0.0, roll or 0.0)
+
+
 def steps_of(config: LiveWorldConfig, bones: bool = True, camera_known: bool = True) -> "Steps":
     """The steps that the options stand for. bones: one body for each person. camera_known: its intrinsics."""
     from pose.world.clean import Steps
-    from pose.world.frame import up_of
 
-    up = None
-    if config.pitch is not None or config.roll is not None:
-        up = up_of(config.pitch or 0.0, config.roll or 0.0)
+    up = read_up(config.pitch, config.roll)
     heights = read_heights(config.height)
     steps = Steps(bones=bones, smooth=config.smooth, camera_known=camera_known, up=up, heights=heights)
     if isinstance(config, WorldConfig):
