@@ -32,6 +32,11 @@ class DataSet(Options):
     out: str = option(REQUIRED, "what is written")
     quiet: bool = option(False, "print nothing but errors")
 
+    @property
+    def sources(self) -> list[Path]:
+        """What `source` names."""
+        return [Path(self.source)]
+
     @abstractmethod
     def prepare(self, say: Say) -> None:
         """Read `source`, which exists, write `out`, and say so. Raises PoseError for what cannot be read."""
@@ -42,8 +47,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Entry point of `pose-prepare`."""
     parsed = parse_arguments(_parser(), argv)
     data = config_of(DATA_SETS[parsed.command], parsed[parsed.command])
-    if not Path(data.source).exists():
-        raise UsageError(f"--source: {data.source}: no such file or folder")
+    for source in data.sources:
+        if not source.exists():
+            raise UsageError(f"--source: {source}: no such file or folder")
     with Status("preparing", hidden=data.quiet) as status:
         data.prepare(status.say if not data.quiet else lambda line: None)
 
@@ -132,6 +138,30 @@ class Markers(DataSet):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToForecast(DataSet):
+    purpose = "What a forecaster learns from: clips, and what the streaming lifter makes of them."
+
+    source: str = option(REQUIRED, "the file of prepared clips, or several, separated by commas")
+    out: str = option(REQUIRED, "the file of motions")
+    sequences: int = option(3072, "how many to make for training, of 3.2 s", least=1)
+    lifter: str = option("stream", "a streaming lifter, to learn from its errors")
+    seed: int = option(0, "of everything that is drawn", least=0)
+
+    @property
+    def sources(self) -> list[Path]:
+        return [Path(name) for name in self.source.split(",")]
+
+    def prepare(self, say: Say) -> None:
+        from pose_datasets.forecasting import prepare_motions
+        from pose_datasets.mocap import load_clips
+
+        from pose_apps.support.lifted_batches import batch_lifter
+
+        clips = [clip for path in self.sources for clip in load_clips(path)]
+        say(prepare_motions(clips, Path(self.out), batch_lifter(self.lifter), self.sequences, self.seed))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OnePerson(DataSet):
     purpose = "One person's 2D out of a run of pose-run."
 
@@ -153,6 +183,7 @@ DATA_SETS: Mapping[str, type[DataSet]] = {
     "mocap": Mocap,
     "ui-prmd": UiPrmd,
     "markers": Markers,
+    "forecast": ToForecast,
     "sequence": OnePerson,
 }
 

@@ -1,13 +1,13 @@
-"""`pose-train`: train a lifter from motion capture.
+"""`pose-train`: train a lifter from motion capture, or a forecaster from what a lifter makes of it.
 
 A new data set is its reader in `pose_datasets` and an entry in `DATA_SETS`.
 """
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pose.errors import PoseError, UsageError
 from pose.options import REQUIRED, Options, option
@@ -19,10 +19,13 @@ from pose_apps.support.status import Status
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
+    from pose_datasets.forecast_training import MotionSource
 
+    from pose.forecast.network import ForecasterNetwork
     from pose.lifter.model import LifterNetwork
     from pose.sequences import LiftBatch
-    from pose.training.config import TrainConfig
+    from pose.training.forecaster import ForecasterTrainer
+    from pose.training.loop import Loop
     from pose.training.trainer import Trainer
 
 
@@ -47,11 +50,19 @@ class TrainOptions(Options):
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
-    """What is trained, and on what. data: the configuration of each of `DATA_SETS`, of which one names its files."""
+class Model:
+    """What can be trained: a subcommand.
 
-    train: "TrainConfig"
-    data: Mapping[str, object]
+    add: its options; short: with those that `--help` shows alone, which is there sooner. check: builds the network,
+    whose parts alone can judge some options. build: the trainer, and what says at its end how good the model is.
+    """
+
+    purpose: str
+    description: str
+    example: str
+    add: Callable[["ArgumentParser", bool], None]
+    check: "Callable[[Namespace], object]"
+    build: "Callable[[Namespace, Path], tuple[Loop[Any, Any, Any], Callable[[], None]]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,80 +104,88 @@ def main(argv: Sequence[str] | None = None) -> int:
     short = bool({"--help", "-h"} & set(words))
     parser = _parser(short)
     parsed = parse_arguments(parser, argv)
-    options = config_of(TrainOptions, parsed.lifter)
+    model, options = MODELS[parsed.command], config_of(TrainOptions, parsed[parsed.command])
     with Status("loading torch", hidden=options.quiet):
-        recipe = _recipe(parser, parsed)
+        recipe = _recipe(parser, parsed, model)
     out = Path(options.out)
     if (out / "state.pt").exists() and not (options.resume or options.overwrite):
         raise UsageError(f"{out}: holds a training run already; use --resume, --overwrite or another --out")
     with Status("reading motion capture", hidden=options.quiet):
-        trainer, source = _build(recipe, out)
+        trainer, report = model.build(recipe, out)
         if options.resume:
             trainer.resume()
     with whole_file(out / "config.yaml") as hidden:
-        _lifter_parser().save(parsed.lifter, hidden, skip_validation=True)
+        _model_parser(model).save(parsed[parsed.command], hidden, skip_validation=True)
     _train(trainer, options.quiet)
     if trainer.accelerator.is_main_process:
-        _report(trainer, source)
+        report()
     return 0
 
 
-def _recipe(parser: "ArgumentParser", parsed: "Namespace") -> Recipe:
+def _recipe(parser: "ArgumentParser", parsed: "Namespace", model: Model) -> "Namespace":
     """The dataclasses of the parsed options. Raises UsageError for what cannot be, or cannot be together."""
     try:
         import accelerate  # noqa: F401
-
-        from pose.lifter.model import LifterNetwork
+        import torch  # noqa: F401
     except ImportError as error:
         raise PoseError('pose-train needs more packages: pip install "pose-run[train]"') from error
     try:
-        made = parser.instantiate(parsed).lifter
-        LifterNetwork(made.train.model)  # some options only the parts of the network can judge
+        recipe = parser.instantiate(parsed)[parsed.command]
+        model.check(recipe)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    return Recipe(made.train, {key: made[key] for key in DATA_SETS})
+    return recipe
 
 
 def _parser(short: bool = False) -> "ArgumentParser":
-    """short: with what `--help` shows alone, which is there sooner."""
+    """short: with what `--help` shows alone."""
     from jsonargparse import ArgumentParser
 
     parser = ArgumentParser(prog="pose-train", description="Train a model.", exit_on_error=False)
     commands = parser.add_subcommands(required=True, dest="command")
-    commands.add_subcommand("lifter", _lifter_parser(short), help="2D sequences to 3D")
+    for name, model in MODELS.items():
+        commands.add_subcommand(name, _model_parser(model, short), help=model.purpose)
     return parser
 
 
-def _lifter_parser(short: bool = False) -> "ArgumentParser":
+def _model_parser(model: Model, short: bool = False) -> "ArgumentParser":
     from jsonargparse import ArgumentParser
 
-    lifter = ArgumentParser(
-        description="Train a lifter on motion capture seen by virtual cameras.", exit_on_error=False
-    )
-    lifter.add_argument("--config", action=ConfigFile, help="a recipe, such as configs/train/offline.yaml")
-    add_options(lifter, TrainOptions)
+    parser = ArgumentParser(description=model.description, exit_on_error=False)
+    parser.add_argument("--config", action=ConfigFile, help=f"a recipe, such as {model.example}")
+    add_options(parser, TrainOptions)
+    model.add(parser, short)
+    return parser
+
+
+def _add_lifter(parser: "ArgumentParser", short: bool) -> None:
     if short:
         for key, data in DATA_SETS.items():
-            lifter.add_argument(f"--{key}.{data.files}", metavar=data.metavar, help=data.purpose)
-        return lifter
+            parser.add_argument(f"--{key}.{data.files}", metavar=data.metavar, help=data.purpose)
+        return
     from pose.training.config import TrainConfig
 
     for key, data in DATA_SETS.items():
-        lifter.add_class_arguments(data.classes()[0], key)
-    lifter.add_class_arguments(TrainConfig, "train")
-    return lifter
+        parser.add_class_arguments(data.classes()[0], key)
+    parser.add_class_arguments(TrainConfig, "train")
 
 
-def _source(recipe: Recipe) -> TrainingData:
+def _check_lifter(recipe: "Namespace") -> object:
+    from pose.lifter.model import LifterNetwork
+
+    return LifterNetwork(recipe.train.model)
+
+
+def _source(recipe: "Namespace") -> TrainingData:
     for key, data in DATA_SETS.items():
-        if getattr(recipe.data[key], data.files):
-            return data.classes()[1](recipe.data[key], recipe.train.seed)
+        if getattr(recipe[key], data.files):
+            return data.classes()[1](recipe[key], recipe.train.seed)
     raise UsageError(
         "--data.mocap is missing: name the file that `pose-prepare mocap` wrote, or --human36m.folder for Human3.6M"
     )
 
 
-def _build(recipe: Recipe, out: Path) -> tuple["Trainer", TrainingData]:
+def _build_lifter(recipe: "Namespace", out: Path) -> "tuple[Trainer, Callable[[], None]]":
     from pose.training.measure import lift_batch, measure
     from pose.training.trainer import Trainer
     from pose.view.comparison import draw_comparison, save_picture
@@ -182,11 +201,12 @@ def _build(recipe: Recipe, out: Path) -> tuple["Trainer", TrainingData]:
         save_picture(picture, out / "pictures" / f"{step:07d}.png")
         return {f"{name}_{key}": value for name, part in figures.items() for key, value in asdict(part).items()}
 
-    return Trainer(recipe.train, source, out, evaluate), source
+    trainer = Trainer(recipe.train, source, out, evaluate)
+    return trainer, lambda: _report_lifter(trainer, source)
 
 
-def _train(trainer: "Trainer", quiet: bool) -> None:
-    steps = trainer.config.steps
+def _train(trainer: "Loop[Any, Any, Any]", quiet: bool) -> None:
+    steps = trainer.run_config.steps
     with progress_bar("training", steps, " steps", done=trainer.step, hidden=quiet) as bar:
 
         def progress(step: int, figures: dict[str, float]) -> None:
@@ -196,7 +216,7 @@ def _train(trainer: "Trainer", quiet: bool) -> None:
         trainer.run(progress)
 
 
-def _report(trainer: "Trainer", source: TrainingData) -> None:
+def _report_lifter(trainer: "Trainer", source: TrainingData) -> None:
     """Calibrate sigma on the validation subjects, save, and say how well the model does on the test subjects."""
     from pose.lifter.checkpoint import save_checkpoint
     from pose.training.measure import measure
@@ -209,3 +229,83 @@ def _report(trainer: "Trainer", source: TrainingData) -> None:
     for name, batches in source.evaluation("test").items():
         print(f"test subjects, {name} 2D: {measure(network, batches)}")
     print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
+
+
+def _add_forecaster(parser: "ArgumentParser", short: bool) -> None:
+    if short:
+        parser.add_argument("--data.motions", metavar="FILE", help="motions, as `pose-prepare forecast` writes them")
+        return
+    from pose_datasets.forecast_training import MotionConfig
+
+    from pose.training.config import ForecasterTrainConfig
+
+    parser.add_class_arguments(MotionConfig, "data")
+    parser.add_class_arguments(ForecasterTrainConfig, "train")
+
+
+def _check_forecaster(options: "Namespace") -> object:
+    from pose.forecast.build import build_network
+
+    if not options.data.motions:
+        raise UsageError("--data.motions is missing: name the file that `pose-prepare forecast` wrote")
+    return build_network(options.train.model)
+
+
+def _build_forecaster(options: "Namespace", out: Path) -> "tuple[ForecasterTrainer, Callable[[], None]]":
+    from pose_datasets.forecast_training import MotionSource
+
+    from pose.forecast.format import HORIZONS
+    from pose.training.forecaster import ForecasterTrainer, measure_forecaster
+
+    source = MotionSource(options.data, options.train.seed)
+
+    def evaluate(network: "ForecasterNetwork", step: int) -> dict[str, float]:
+        found = {
+            name: measure_forecaster(network, batches) for name, batches in source.evaluation("validation").items()
+        }
+        means = {f"{name}_mean": float(figures["mpjpe"].mean()) for name, figures in found.items()}
+        return {"mean": sum(means.values()) / len(means)} | {
+            f"{name}_{1000 * horizon:.0f}ms": float(mpjpe)
+            for name, figures in found.items()
+            for horizon, mpjpe in zip(HORIZONS, figures["mpjpe"], strict=True)
+        }
+
+    trainer = ForecasterTrainer(options.train, source, out, evaluate)
+    return trainer, lambda: _report_forecaster(trainer, source)
+
+
+def _report_forecaster(trainer: "ForecasterTrainer", source: "MotionSource") -> None:
+    """Calibrate sigma on the validation subjects, save, and say how well the model does on the test subjects."""
+    from pose.forecast.build import save_forecaster
+    from pose.forecast.format import HORIZONS
+    from pose.training.forecaster import calibrate_forecaster, measure_forecaster
+
+    network = trainer.averaged_network.eval()
+    calibrate_forecaster(network, source.evaluation("validation").values())
+    path = trainer.folder / "final.safetensors"
+    save_forecaster(network, path)
+    moments = ", ".join(f"{1000 * horizon:.0f}" for horizon in HORIZONS)
+    for name, batches in source.evaluation("test").items():
+        errors = ", ".join(f"{error:.1f}" for error in measure_forecaster(network, batches)["mpjpe"])
+        print(f"test subjects, from the {name}: MPJPE {errors} mm after {moments} ms")
+    print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
+
+
+MODELS = {
+    "lifter": Model(
+        "2D sequences to 3D",
+        "Train a lifter on motion capture seen by virtual cameras.",
+        "configs/train/offline.yaml",
+        _add_lifter,
+        _check_lifter,
+        _build_lifter,
+    ),
+    "forecaster": Model(
+        "the last second to the next one",
+        "Train a forecaster on motion capture and on what a lifter makes of it.",
+        "configs/train/forecaster.yaml",
+        _add_forecaster,
+        _check_forecaster,
+        _build_forecaster,
+    ),
+}

@@ -5,14 +5,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from pose.errors import UsageError
 from pose.forecast.rivals import DampedVelocity, ZeroVelocity
+from pose.forecast.runtime import SHIPPED, OnnxForecaster, TorchForecaster, shipped_path
 from pose.forecast.types import LONGEST_SECONDS, PAST_SECONDS, Forecast, Forecaster, Past
 from pose.sequences import Sequence3D
+from pose.system.device import require_torch
 from pose.types import F64
+from pose.weights import sha256_of
 
 __all__ = [
     "LONGEST_SECONDS",
@@ -42,11 +46,23 @@ class Predicted:
     ahead: F64
 
 
-def load_forecaster(name: str = DEFAULT) -> Forecaster:
-    """The forecaster of a name. Raises UsageError for an unknown one."""
-    if name not in _RIVALS:
-        raise UsageError(f"forecaster: {name} is not one of {', '.join(_RIVALS)}")
-    return _RIVALS[name]()
+def load_forecaster(name: str | Path = DEFAULT) -> Forecaster:
+    """The shipped forecaster, a rival by its name, or a checkpoint of `pose-train forecaster`.
+
+    ONNX Runtime computes a checkpoint where the .onnx file beside it was exported from it; else torch does. Raises
+    UsageError for what is neither, PoseError for a file that cannot be read.
+    """
+    if str(name) in _RIVALS:
+        return _RIVALS[str(name)]()
+    path = shipped_path() if name == SHIPPED else Path(name)
+    if not path.is_file():
+        raise UsageError(f"forecaster: {name} is neither a file nor one of {', '.join((SHIPPED, *_RIVALS))}")
+    if (exported := OnnxForecaster.beside(path, str(name))) is not None:
+        return exported
+    require_torch(f"forecaster {name}: a checkpoint without an .onnx file of its own beside it")
+    from pose.forecast.build import load_network
+
+    return TorchForecaster(load_network(path), str(name), sha256_of(path))
 
 
 def forecast(

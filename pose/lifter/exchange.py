@@ -80,7 +80,7 @@ def export_lifter(network: LifterNetwork, file_format: Format, path: Path, check
     if isinstance(module, StreamStep):
         metadata["memory"] = _described(module.memory)
     with whole_file(path) as hidden:
-        with _quiet():
+        with quiet():
             _WRITERS[file_format](module, _example(module), hidden, metadata)
             loaded = _load(module, hidden, file_format)
         difference = _difference(module, loaded)
@@ -99,7 +99,7 @@ def _described(memory: Memory) -> str:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Without what the exporters say about themselves."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level

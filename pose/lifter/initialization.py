@@ -15,7 +15,8 @@ from torch import Tensor, nn
 class Network(Protocol):
     """What can be initialised: `embed` maps features to tokens; each of `blocks` has `attention`, `ffn.fc1`, `ffn.fc2`.
 
-    `attention` names its value and output projections `v_proj` and `out_proj`, separate linear layers.
+    `attention` names its value and output projections `v_proj` and `out_proj`, separate linear layers; so does `cross`,
+    the attention to another sequence, where a block has one.
     """
 
     @property
@@ -33,6 +34,23 @@ def initialize(network: Network, init: str, features: Tensor | None = None) -> N
     init: "torch" leaves everything as the layers' constructors made it.
     """
     _INITIALIZERS[init](network, features)
+
+
+def initialize_decoder(decoder: Network, init: str) -> None:
+    """The same for a decoder, whose blocks have three residual branches: T-Fixup scales them by (9 N)^(-1/4).
+
+    Raises ValueError for DT-Fixup, which is derived for an encoder.
+    """
+    if init == "dt-fixup":
+        raise ValueError("init: dt-fixup is derived for encoders and has no factor for a decoder; use t-fixup")
+    if init != "t-fixup":
+        initialize(decoder, init)
+        return
+    with torch.no_grad():
+        _xavier(decoder, None)
+        factor = (9 * len(decoder.blocks)) ** -0.25
+        _scale_branches(decoder, factor)
+        nn.init.normal_(decoder.embed.weight, std=factor * decoder.embed.in_features**-0.5)
 
 
 @torch.no_grad()
@@ -70,11 +88,16 @@ def _scale_branches(network: Network, scale: float) -> None:
     if any(isinstance(module, nn.LayerNorm) for module in cast(nn.Module, network).modules()):
         raise ValueError("T-Fixup and DT-Fixup are for a network without LayerNorm, but this one has some")
     for block in cast(Iterable[Any], network.blocks):
-        linears = {name: m for name, m in block.attention.named_modules() if isinstance(m, nn.Linear)}
-        assert not linears or "out_proj" in linears, f"{type(block.attention).__name__} has no out_proj to scale"
-        branch = [linears[name] for name in ("v_proj", "out_proj") if name in linears]
+        mixers = [mixer for mixer in (block.attention, getattr(block, "cross", None)) if mixer is not None]
+        branch = [linear for mixer in mixers for linear in _values_and_output(mixer)]
         for linear in (*branch, block.ffn.fc1, block.ffn.fc2):
             linear.weight *= scale
+
+
+def _values_and_output(mixer: nn.Module) -> list[nn.Linear]:
+    linears = {name: m for name, m in mixer.named_modules() if isinstance(m, nn.Linear)}
+    assert not linears or "out_proj" in linears, f"{type(mixer).__name__} has no out_proj to scale"
+    return [linears[name] for name in ("v_proj", "out_proj") if name in linears]
 
 
 _INITIALIZERS: dict[str, Callable[[Network, Tensor | None], None]] = {

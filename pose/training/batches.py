@@ -3,9 +3,9 @@
 import os
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple, Protocol, Self
+from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor
@@ -15,13 +15,22 @@ from pose.lifter.features import Observations, observe
 from pose.sequences import LiftBatch
 from pose.skeletons import H36M17
 
+Made = TypeVar("Made")
+Made_co = TypeVar("Made_co", covariant=True)
 
-class BatchSource(Protocol):
+
+class BatchSource(Protocol[Made_co]):
     """Where training sequences come from."""
 
-    def batch(self, step: int) -> LiftBatch:
+    def batch(self, step: int) -> Made_co:
         """The batch of one step; the same number gives the same batch."""
         ...
+
+
+class Tensors(Protocol):
+    """A batch as tensors."""
+
+    def to(self, device: torch.device) -> Self: ...
 
 
 class TensorBatch(NamedTuple):
@@ -41,8 +50,8 @@ class TensorBatch(NamedTuple):
     def of(cls, batch: LiftBatch) -> Self:
         return cls(*(torch.from_numpy(getattr(batch, name)) for name in cls._fields))
 
-    def to(self, device: torch.device) -> "TensorBatch":
-        return TensorBatch(*(tensor.to(device, non_blocking=True) for tensor in self))
+    def to(self, device: torch.device) -> Self:
+        return type(self)(*(tensor.to(device, non_blocking=True) for tensor in self))
 
     def observe(self) -> Observations:
         """The observations (B, T) that the network gets."""
@@ -68,28 +77,37 @@ def mirrored_joints(joints: Tensor) -> Tensor:
     return joints[..., _SIDES, :] * joints.new_tensor([-1, 1, 1])
 
 
-class _Steps(Dataset[TensorBatch]):
+Batch = TypeVar("Batch", bound=Tensors)
+
+
+class _Steps(Dataset[Batch], Generic[Batch, Made]):
     """The batches of a source by their number, as processes of a `DataLoader` make them."""
 
-    def __init__(self, source: BatchSource) -> None:
-        self._source = source
+    def __init__(self, source: BatchSource[Made], to_tensors: Callable[[Made], Batch]) -> None:
+        self._source, self._to_tensors = source, to_tensors
 
-    def __getitem__(self, number: int) -> TensorBatch:
+    def __getitem__(self, number: int) -> Batch:
         torch.set_num_threads(1)
-        return TensorBatch.of(self._source.batch(number))
+        return self._to_tensors(self._source.batch(number))
 
 
-def load(source: BatchSource, numbers: Sequence[int], workers: int, device: torch.device) -> Iterator[TensorBatch]:
+def load(
+    source: BatchSource[Made],
+    to_tensors: Callable[[Made], Batch],
+    numbers: Sequence[int],
+    workers: int,
+    device: torch.device,
+) -> Iterator[Batch]:
     """The batches `numbers` of a source, in order, on `device`; the next ones are made while one is trained on.
 
-    workers: processes that make them, no more than there are cores; 0: a thread of this process, which suits a machine
-    of few.
+    to_tensors: of what the source makes. workers: processes that make them, no more than there are cores; 0: a thread
+    of this process, which suits a machine of few.
     """
     if workers == 0:
-        yield from (batch.to(device) for batch in _by_a_thread(source, numbers))
+        yield from (to_tensors(batch).to(device) for batch in _by_a_thread(source, numbers))
         return
     loader = DataLoader(
-        _Steps(source),
+        _Steps(source, to_tensors),
         batch_size=None,
         sampler=numbers,
         num_workers=min(workers, os.cpu_count() or 1),
@@ -101,17 +119,17 @@ def load(source: BatchSource, numbers: Sequence[int], workers: int, device: torc
         yield batch.to(device)
 
 
-def _by_a_thread(source: BatchSource, numbers: Sequence[int]) -> Iterator[TensorBatch]:
+def _by_a_thread(source: BatchSource[Made], numbers: Sequence[int]) -> Iterator[Made]:
     with ThreadPoolExecutor(1) as thread:
         waiting = [thread.submit(source.batch, number) for number in numbers[:2]]
         for position in range(len(numbers)):
             batch = waiting.pop(0).result()
             if position + 2 < len(numbers):
                 waiting.append(thread.submit(source.batch, numbers[position + 2]))
-            yield TensorBatch.of(batch)
+            yield batch
 
 
-def timed(batches: Iterator[TensorBatch]) -> Iterator[tuple[TensorBatch, float]]:
+def timed(batches: Iterator[Batch]) -> Iterator[tuple[Batch, float]]:
     """Each batch with the seconds that were waited for it."""
     while True:
         began = time.perf_counter()

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from pose.forecast.config import ForecasterConfig
 from pose.lifter.config import LifterConfig
 from pose.training.schedules import ScheduleConfig
 
@@ -44,27 +45,17 @@ class OptimizerConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainConfig:
-    """One complete training run.
+class RunConfig:
+    """What every training run has, whatever it trains.
 
-    start_from: a shipped lifter or a checkpoint of the same form whose weights the run begins with; its optimiser and
-    schedule begin anew (fine-tuning, or a second round). steps: optimiser steps. lookaheads: of a streaming model,
-    frames; drawn anew each step, repeat one to draw it more often. dialects: whether each sequence's scores are said
-    in a dialect of its own (`pose.training.dialects`). consistency: above 0 each step trains on its batch and on the
-    mirror image of it, in other dialects, and this is the weight of the distance between the two answers. clip: largest
-    norm of the gradient. ema: decay of the averaged weights, which are what is saved. precision: fp32 or bf16 (weights
-    stay fp32). workers: processes that make batches; 0: a thread of this one. compile: use torch.compile.
+    steps: optimiser steps. clip: largest norm of the gradient. ema: decay of the averaged weights, which are what is
+    saved. precision: fp32 or bf16 (weights stay fp32). workers: processes that make batches; 0: a thread of this one.
+    compile: use torch.compile.
     """
 
-    model: LifterConfig = field(default_factory=LifterConfig)
-    loss: LossWeights = field(default_factory=LossWeights)
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
-    start_from: str | None = None
     steps: int = 10_000
-    lookaheads: tuple[int, ...] = (0,)
-    dialects: bool = False
-    consistency: float = 0.0
     clip: float = 1.0
     ema: float = 0.999
     precision: str = "bf16"
@@ -80,14 +71,65 @@ class TrainConfig:
             raise ValueError(f"precision: {self.precision!r} is not one of fp32, bf16")
         if not 0 <= self.seed < 2**63:
             raise ValueError(f"seed: must be 0 to 2^63 - 1, got {self.seed}")
-        if any(self.lookaheads) and not self.model.streaming:
-            raise ValueError("lookaheads: only a streaming model has a look-ahead; set model.streaming")
-        for name in ("workers", "consistency"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name}: must be at least 0, got {getattr(self, name)}")
+        if self.workers < 0:
+            raise ValueError(f"workers: must be at least 0, got {self.workers}")
         for name in ("steps", "log_every", "evaluate_every", "checkpoint_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: must be at least 1, got {getattr(self, name)}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig(RunConfig):
+    """One complete training run of a lifter.
+
+    start_from: a shipped lifter or a checkpoint of the same form whose weights the run begins with; its optimiser and
+    schedule begin anew (fine-tuning, or a second round). lookaheads: of a streaming model, frames; drawn anew each
+    step, repeat one to draw it more often. dialects: whether each sequence's scores are said in a dialect of its own
+    (`pose.training.dialects`). consistency: above 0 each step trains on its batch and on the mirror image of it, in
+    other dialects, and this is the weight of the distance between the two answers. The rest is as in `RunConfig`.
+    """
+
+    model: LifterConfig = field(default_factory=LifterConfig)
+    loss: LossWeights = field(default_factory=LossWeights)
+    start_from: str | None = None
+    lookaheads: tuple[int, ...] = (0,)
+    dialects: bool = False
+    consistency: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if any(self.lookaheads) and not self.model.streaming:
+            raise ValueError("lookaheads: only a streaming model has a look-ahead; set model.streaming")
+        if self.consistency < 0:
+            raise ValueError(f"consistency: must be at least 0, got {self.consistency}")
+        check_recipe(self.optimizer, self.schedule, self.model.init)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForecastLossWeights:
+    """root: of the pelvis' way, beside the mean of the joints. spread: of the likelihood that trains sigma."""
+
+    root: float = 0.3
+    spread: float = 0.005
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForecasterTrainConfig(RunConfig):
+    """One complete training run of a forecaster.
+
+    forcing: of networks that roll out, how long the truth of earlier steps is told in training: with probability
+    k / (k + exp(step / k)) for forcing = k steps (scheduled sampling, Bengio et al., 2015), so half of the time after
+    k ln k steps and next to never long after. The rest is as in `RunConfig`.
+    """
+
+    model: ForecasterConfig = field(default_factory=ForecasterConfig)
+    loss: ForecastLossWeights = field(default_factory=ForecastLossWeights)
+    forcing: float = 300.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.forcing < 1:
+            raise ValueError(f"forcing: must be at least 1 step, got {self.forcing}")
         check_recipe(self.optimizer, self.schedule, self.model.init)
 
 

@@ -19,7 +19,7 @@ _ADAMS: dict[str, Callable[..., Optimizer]] = {
 def build_optimizer(network: nn.Module, config: OptimizerConfig) -> Optimizer:
     """The optimiser of all parameters that train; those of fewer than two dimensions are not decayed."""
     named = {name: parameter for name, parameter in network.named_parameters() if parameter.requires_grad}
-    inner = [p for name, p in named.items() if config.name == "muon" and name.startswith("blocks.") and p.ndim == 2]
+    inner = [p for name, p in named.items() if config.name == "muon" and "blocks." in name and p.ndim == 2]
     chosen = {id(parameter) for parameter in inner}
     parameters = [parameter for parameter in named.values() if id(parameter) not in chosen]
     groups: list[dict[str, object]] = [

@@ -48,7 +48,7 @@ class Numbered:
 @pytest.mark.parametrize("workers", [0, 2])
 def test_batches_come_in_order_whoever_makes_them(workers):
     numbers = range(3, 12, 2)
-    for number, batch in zip(numbers, load(Numbered(), numbers, workers, CPU), strict=True):
+    for number, batch in zip(numbers, load(Numbered(), TensorBatch.of, numbers, workers, CPU), strict=True):
         expected = TensorBatch.of(Numbered().batch(number))
         assert all(torch.equal(got, want) for got, want in zip(batch, expected, strict=True))
 

@@ -1,0 +1,26 @@
+"""What a streaming lifter makes of whole batches at once, for data that are learnt from."""
+
+from collections.abc import Callable
+
+from pose.errors import UsageError
+from pose.sequences import LiftBatch
+from pose.system.device import require_torch
+from pose.types import F32
+
+
+def batch_lifter(name: str) -> Callable[[LiftBatch], tuple[F32, F32, F32]]:
+    """Takes a batch, returns joints (B, T, 17, 3) m, root (B, T, 3) m and sigma (B, T, 17) mm, each frame from what was
+    seen up to it. Raises UsageError for a lifter that does not stream."""
+    require_torch("pose-prepare forecast, which lifts many sequences at once,")
+    from pose.lifter.torch_lifter import TorchLifter
+    from pose.training.measure import lift_batch
+
+    lifter = TorchLifter.load(name)
+    if not lifter.streaming:
+        raise UsageError(f"--lifter: {name} sees whole windows; forecasts go on from what a stream says")
+
+    def lift(batch: LiftBatch) -> tuple[F32, F32, F32]:
+        lifted = lift_batch(lifter.network, batch)
+        return lifted.joints.numpy(), lifted.root.numpy(), 1000 * lifted.sigma.numpy()
+
+    return lift

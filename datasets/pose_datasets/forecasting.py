@@ -1,0 +1,122 @@
+"""What forecasters learn from: people in motion, their truth at a high rate and what a streaming lifter said of them.
+
+Lifting costs more than learning, so it is done once: `prepare_motions` writes a file, `MotionSet` reads parts of it.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.errors import PoseError
+from pose.sequences import LiftBatch
+from pose.system.archives import open_arrays, write_arrays
+from pose.types import F32, F64, Flags
+from pose_datasets.filming import FilmConfig, film
+from pose_datasets.mocap import Clip, split
+from pose_datasets.synthesis import Synthesis, SynthesisConfig, evaluation_batches
+
+PARTS = ("train", "validation", "test")
+FRAMES = 192  # of a training sequence: 3.2 s at 60 frames a second
+MEASURED_FPS = 60.0
+MEASURED_FRAMES = 600
+_BASE_RATES = (60.0, 60.0, 50.0, 48.0)  # of the truth, drawn for each batch
+_STRIDES = {60.0: (1, 2, 2, 2, 3, 4), 50.0: (1, 2, 2), 48.0: (2, 2, 3)}  # every so manieth frame is a camera's
+_BATCH = 32
+
+Lifted3D = tuple[F32, F32, F32]  # joints (B, T, 17, 3) m, root (B, T, 3) m, sigma (B, T, 17) mm
+Lift = Callable[[LiftBatch], Lifted3D]
+
+
+@dataclass(frozen=True, slots=True)
+class Motions:
+    """N sequences of T moments.
+
+    times: (N, T) s. valid: (N, T), False after a sequence's end. joints: (N, T, 17, 3) m root-relative and root: (N, T,
+    3) m are the truth in the camera frame. seen: (N, T), the moments at which a camera took a picture and a detector
+    saw the person; only there is lifted_joints, lifted_root (m) and lifted_sigma: (N, T, 17) mm what the streaming
+    lifter said. stride: (N,) of how many moments one is a picture.
+    """
+
+    times: F64
+    valid: Flags
+    joints: F32
+    root: F32
+    seen: Flags
+    lifted_joints: F32
+    lifted_root: F32
+    lifted_sigma: F32
+    stride: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+
+def training_motions(clips: list[Clip], count: int, lift: Lift, seed: int) -> Iterator[Motions]:
+    """At least `count` random sequences: other bodies, poses and speeds, cameras, a detector's errors, 15 to 60 frames
+    a second. lift: says what the pipeline's lifter makes of such sequences."""
+    film_config = FilmConfig(derived=0.7, exact=0.1, intrinsics_known=0.65)
+    synthesis = Synthesis(clips, config=SynthesisConfig(natural=0.6, film=film_config), seed=seed)
+    for number in range(-(-count // _BATCH)):
+        rng = np.random.default_rng((seed, number))
+        rate = _BASE_RATES[rng.integers(len(_BASE_RATES))]
+        times = np.tile(np.arange(FRAMES) / rate, (_BATCH, 1))
+        world, valid = synthesis.people(rng, times)
+        stride = int(rng.choice(_STRIDES[rate]))
+        yield _lifted(film(rng, world, times, valid, film_config), stride, lift)
+
+
+def measured_motions(clips: list[Clip], lift: Lift, stride: int = 2) -> Iterator[Motions]:
+    """Every frame of the clips once, as recorded, seen by a detector: pictures 30 times a second unless told."""
+    for batch in evaluation_batches(clips, condition="detector", fps=MEASURED_FPS, frames=MEASURED_FRAMES):
+        short = MEASURED_FRAMES - batch.times.shape[1]
+        yield _lifted(_padded(batch, short) if short else batch, stride, lift)
+
+
+def _padded(batch: LiftBatch, count: int) -> LiftBatch:
+    """The batch with `count` moments more that are not valid."""
+    grown = {name: np.pad(getattr(batch, name), [(0, 0), (0, count)] + [(0, 0)] * extra, mode="edge")
+             for name, extra in (("keypoints", 2), ("scores", 1), ("joints", 2), ("root", 1))}  # fmt: skip
+    after = batch.times[:, -1:] + np.arange(1, count + 1) / MEASURED_FPS
+    times = np.concatenate([batch.times, after], axis=1)
+    return replace(batch, **grown, times=times, valid=np.pad(batch.valid, ((0, 0), (0, count))))
+
+
+def _lifted(batch: LiftBatch, stride: int, lift: Lift) -> Motions:
+    pictures = slice(None, None, stride)
+    per_frame = ("keypoints", "scores", "times", "valid", "joints", "root")
+    taken = replace(batch, **{name: getattr(batch, name)[:, pictures] for name in per_frame})
+    joints, root, sigma = (np.zeros_like(array) for array in (batch.joints, batch.root, batch.scores))
+    joints[:, pictures], root[:, pictures], sigma[:, pictures] = lift(taken)
+    seen = np.zeros_like(batch.valid)
+    seen[:, pictures] = taken.valid & (taken.scores > 0).any(axis=-1)
+    return Motions(
+        batch.times, batch.valid, batch.joints, batch.root, seen, joints, root, sigma, np.full(len(seen), stride)
+    )
+
+
+def prepare_motions(clips: list[Clip], out: Path, lift: Lift, count: int, seed: int = 0) -> str:
+    """Write the training, validation and test part of `clips` to one file; returns a line about it."""
+    arrays: dict[str, NDArray[np.generic]] = {}
+    for part in PARTS:
+        people = split(clips, part)
+        if not people:
+            raise PoseError(f"no clip of the {part} subjects: name all prepared motion capture")
+        made = training_motions(people, count, lift, seed) if part == "train" else measured_motions(people, lift)
+        batches = list(made)
+        for name in Motions.__slots__:
+            arrays[f"{part}_{name}"] = np.concatenate([getattr(batch, name) for batch in batches])
+    write_arrays(out, arrays)
+    counts = ", ".join(f"{len(arrays[f'{part}_times'])} {part}" for part in PARTS)
+    return f"{out}: {counts} sequences"
+
+
+def load_motions(path: Path, part: str) -> Motions:
+    """A part of what `prepare_motions` wrote, mapped from disk. Raises PoseError for a file of another kind."""
+    try:
+        with open_arrays(path) as arrays:
+            return Motions(*(arrays.mapped(f"{part}_{name}") for name in Motions.__slots__))  # type: ignore[arg-type]
+    except (KeyError, ValueError, TypeError) as error:
+        raise PoseError(f"{path}: not a file of motions to forecast; make one with `pose-prepare forecast`") from error

@@ -1,0 +1,181 @@
+"""The two transformers: an encoder of the past, and a decoder that answers at once or rolls out step by step."""
+
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from pose.attention import Cache, Context
+from pose.attention.cross import CrossAttention
+from pose.attention.softmax import SoftmaxAttention
+from pose.forecast.config import ForecasterConfig
+from pose.forecast.format import FUTURE_STEPS, PAST_STEPS, PATHS, POINTS, STEP, VELOCITY_SCALE
+from pose.forecast.network import Encoder, ForecasterNetwork, Head, Ways, context_at, step_times
+from pose.lifter.config import LifterConfig
+from pose.lifter.initialization import initialize, initialize_decoder
+from pose.lifter.model import FeedForward, PreciseLinear
+
+Remembered = tuple[Tensor, Tensor]
+_TIME_HZ = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # of the waves that tell a query its time
+
+
+class DecoderBlock(nn.Module):
+    """Attention to earlier steps, attention to the past, feed-forward, each with its own residual; LayerNorm before,
+    after or not at all. rolls_out: False leaves out the first, and every token is answered by itself."""
+
+    def __init__(self, config: LifterConfig, rolls_out: bool) -> None:
+        super().__init__()
+        dim, heads = config.dim, config.heads
+        self.attention = SoftmaxAttention(dim, heads, causal=True, memory=FUTURE_STEPS) if rolls_out else None
+        self.cross = CrossAttention(dim, heads)
+        self.ffn = FeedForward(dim, config.expansion)
+        self.post = config.norm == "post"
+        normalized = config.norm != "none"
+        self.norm1 = nn.LayerNorm(dim) if normalized and rolls_out else nn.Identity()
+        self.norm2, self.norm3 = (nn.LayerNorm(dim) if normalized else nn.Identity() for _ in range(2))
+
+    def forward(self, x: Tensor, context: Context, remembered: Remembered) -> Tensor:
+        """Tokens (B, T, D), token t from those up to t. remembered: `cross.remember` of the past."""
+        if self.attention is not None:
+            x = self.norm1(x + self.attention(x, context)) if self.post else x + self.attention(self.norm1(x), context)
+        return self._attend(x, context, remembered)
+
+    def init_cache(self, like: Tensor) -> Cache:
+        """The cache of as many people as `like` (B, ...) has, before the first step."""
+        assert self.attention is not None
+        return self.attention.init_cache(len(like), device=like.device, dtype=like.dtype)
+
+    def step(self, x: Tensor, context: Context, cache: Cache, remembered: Remembered) -> tuple[Tensor, Cache]:
+        """One token more (B, 1, D); what `forward` gives for it."""
+        assert self.attention is not None
+        y, cache = self.attention.step(x if self.post else self.norm1(x), context, cache)
+        x = self.norm1(x + y) if self.post else x + y
+        return self._attend(x, context, remembered), cache
+
+    def _attend(self, x: Tensor, context: Context, remembered: Remembered) -> Tensor:
+        if self.post:
+            x = self.norm2(x + self.cross(x, context, remembered))
+            return self.norm3(x + self.ffn(x))
+        x = x + self.cross(self.norm2(x), context, remembered)
+        return x + self.ffn(self.norm3(x))
+
+
+class Decoder(nn.Module):
+    """Tokens of the future against the memory of the past. inputs: numbers that a token is made of."""
+
+    def __init__(self, config: LifterConfig, inputs: int, *, rolls_out: bool) -> None:
+        super().__init__()
+        self.head_dim = config.dim // config.heads
+        self.embed: nn.Linear = PreciseLinear(inputs, config.dim)
+        self.blocks = nn.ModuleList(DecoderBlock(config, rolls_out) for _ in range(config.depth))
+
+    def remember(self, memory: Tensor, context: Context) -> list[Remembered]:
+        """Keys and values of the past, of every block."""
+        return [block.cross.remember(memory, context) for block in self.stack]
+
+    @property
+    def stack(self) -> list[DecoderBlock]:
+        """The blocks, by their type."""
+        return [cast(DecoderBlock, block) for block in self.blocks]
+
+    def forward(self, x: Tensor, times: Tensor, remembered: list[Remembered]) -> Tensor:
+        """Embedded tokens (B, T, D) at times (B or 1, T) s."""
+        context = context_at(times, self.head_dim)
+        for block, known in zip(self.blocks, remembered, strict=True):
+            x = block(x, context, known)
+        return x
+
+
+class OneShot(ForecasterNetwork):
+    """Every moment is a query made of its seconds, and answered by itself: so what is said of it does not depend on
+    what else is asked.
+
+    Besides a correction, a query says with which weights the past itself goes on: for every point one number for each
+    age, of the way from there to now. The plain velocity is one such choice, and a step repeated another.
+    """
+
+    def __init__(self, config: ForecasterConfig) -> None:
+        super().__init__(config)
+        self.encoder = Encoder(config)
+        self.decoder = Decoder(config.decoder, 1 + 2 * len(_TIME_HZ), rolls_out=False)
+        self.head = Head(config.dim, config.norm)
+        self.filter: nn.Linear = PreciseLinear(config.dim, POINTS * (PAST_STEPS - 1))
+        initialize(self.encoder, config.init)
+        initialize_decoder(self.decoder, config.init)
+        nn.init.zeros_(self.filter.weight)
+        nn.init.zeros_(self.filter.bias)
+
+    def predict(self, past: Tensor, ahead: Tensor | None = None) -> Ways:
+        assert ahead is not None
+        memory, context = self.encoder(past)
+        x = self.decoder.embed(_waves(ahead)) + memory[:, -1:]
+        x = self.decoder(x, ahead, self.decoder.remember(memory, context))
+        correction, log_sigma = self.head(x, ahead)
+        weights = self.filter(self.head.norm(x)).float().unflatten(-1, (POINTS, PAST_STEPS - 1))
+        earlier = past[:, :-1, :PATHS].unflatten(-1, (POINTS, 3))
+        now = past[:, -1:, :PATHS].unflatten(-1, (POINTS, 3))
+        return Ways(correction + torch.einsum("bqpk,bkpc->bqpc", weights, now - earlier).flatten(-2), log_sigma)
+
+
+def _waves(ahead: Tensor) -> Tensor:
+    """(B, Q) s -> (B, Q, 13): the seconds, and sines and cosines of them."""
+    phase = ahead[..., None] * (2 * torch.pi * torch.tensor(_TIME_HZ, device=ahead.device, dtype=ahead.dtype))
+    return torch.cat([ahead[..., None], phase.sin(), phase.cos()], dim=-1)
+
+
+class Autoregressive(ForecasterNetwork):
+    """The decoder goes in steps, each from the pose before and its velocity; it says how fast every point moves on."""
+
+    rolls_out = True
+
+    def __init__(self, config: ForecasterConfig) -> None:
+        super().__init__(config)
+        self.encoder = Encoder(config)
+        self.decoder = Decoder(config.decoder, 2 * PATHS, rolls_out=True)
+        self.head = Head(config.dim, config.norm)
+        initialize(self.encoder, config.init)
+        initialize_decoder(self.decoder, config.init)
+
+    def predict(self, past: Tensor, ahead: Tensor | None = None) -> Ways:
+        """The roll-out: keys and values of what is past or said already are made once."""
+        memory, context = self.encoder(past)
+        remembered = self.decoder.remember(memory, context)
+        times = step_times(past.device)
+        caches = [block.init_cache(past) for block in self.decoder.stack]
+        place, speed = torch.zeros_like(past[:, -1:, :PATHS]), past[:, -1:, PATHS : 2 * PATHS]
+        places, spreads = [], []
+        for s in range(FUTURE_STEPS):
+            now = times[:, s : s + 1]
+            x, now_context = (
+                self.decoder.embed(torch.cat([place, speed], dim=-1)),
+                context_at(now, self.decoder.head_dim),
+            )
+            for b, block in enumerate(self.decoder.stack):
+                x, caches[b] = block.step(x, now_context, caches[b], remembered[b])
+            moved, log_sigma = self.head(x, now)
+            place, speed = place + STEP * moved, STEP * VELOCITY_SCALE * moved
+            places.append(place)
+            spreads.append(log_sigma)
+        return Ways(torch.cat(places, dim=1), torch.cat(spreads, dim=1))
+
+    def forced(self, past: Tensor, truth: Tensor, keep: float, generator: torch.Generator) -> Ways:
+        """In two passes (Mihaylova & Martins, 2019): what the first says of the truth replaces some of it in the
+        second. No gradient flows through what was replaced."""
+        memory, context = self.encoder(past)
+        remembered = self.decoder.remember(memory, context)
+        if keep < 1:
+            with torch.no_grad():
+                said = self._told(past, truth, remembered).places
+            kept = torch.rand(truth.shape[:2], generator=generator).to(truth.device) < keep
+            truth = torch.where(kept[..., None], truth, said)
+        return self._told(past, truth, remembered)
+
+    def _told(self, past: Tensor, steps: Tensor, remembered: list[Remembered]) -> Ways:
+        """Every step from `steps` (B, S, 51) before it."""
+        times = step_times(past.device)
+        before = torch.cat([torch.zeros_like(steps[:, :1]), steps[:, :-1]], dim=1)
+        speed = torch.diff(before, dim=1) * VELOCITY_SCALE
+        speed = torch.cat([past[:, -1:, PATHS : 2 * PATHS], speed], dim=1)
+        x = self.decoder(self.decoder.embed(torch.cat([before, speed], dim=-1)), times, remembered)
+        moved, log_sigma = self.head(x, times)
+        return Ways(before + STEP * moved, log_sigma)

@@ -1,0 +1,70 @@
+"""A forecaster's network as an ONNX file, which gets its name only after it was found to compute the same."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from pose.errors import PoseError
+from pose.forecast.format import ANSWER, FEATURES, FORMAT, INPUTS, PAST_STEPS
+from pose.forecast.network import ForecasterNetwork
+from pose.lifter.backends import OnnxGraph
+from pose.lifter.exchange import OPSET, TOLERANCE, quiet
+from pose.system.whole_file import whole_file
+
+
+def export_forecaster(network: ForecasterNetwork, path: Path, checkpoint_sha256: str = "") -> float:
+    """Write `path`; how many people and moments stays free. Returns the largest difference from the network in m.
+
+    Raises PoseError when it is above `TOLERANCE`, for a network that rolls out, or when a package misses.
+    """
+    if network.config.kind != "one-shot":
+        raise PoseError(f"{path}: only one-shot forecasters are exported, this is {network.config.kind}")
+    try:
+        import onnxscript  # noqa: F401
+    except ImportError as error:
+        raise PoseError('ONNX export needs more packages: pip install "pose-run[export]"') from error
+    network = network.eval().cpu()
+    metadata = {
+        "format": FORMAT,
+        "config": json.dumps(network.config.to_dict()),
+        "checkpoint_sha256": checkpoint_sha256,
+    }
+    people, moments = torch.export.Dim("people", min=1, max=4096), torch.export.Dim("moments", min=1, max=4096)
+    with whole_file(path) as hidden:
+        with quiet():
+            program = torch.onnx.export(
+                network,
+                _example(3, 5),
+                dynamo=True,
+                verbose=False,
+                input_names=list(INPUTS),
+                output_names=list(ANSWER),
+                dynamic_shapes=({0: people}, {0: people, 1: moments}),
+                opset_version=OPSET,
+            )
+        assert program is not None
+        for node in program.model.graph.all_nodes():
+            node.metadata_props.clear()  # stack traces, which name folders of this machine
+        program.model.metadata_props.update(metadata)
+        program.save(str(hidden), external_data=False)
+        difference = max(_difference(network, OnnxGraph(hidden), *sizes) for sizes in ((1, 1), (4, 25)))
+        if not difference <= TOLERANCE:
+            raise PoseError(f"{path}: not written, its answers differ from the network's by {difference:.1e} m")
+    return difference
+
+
+def _example(people: int, moments: int) -> tuple[torch.Tensor, torch.Tensor]:
+    drawn = torch.Generator().manual_seed(people)
+    past = torch.randn(people, PAST_STEPS, FEATURES, generator=drawn)
+    return past, torch.rand(people, moments, generator=drawn)
+
+
+def _difference(network: ForecasterNetwork, graph: OnnxGraph, people: int, moments: int) -> float:
+    given = _example(people, moments)
+    with torch.inference_mode():
+        expected = network(*given)
+    found = graph.run({name: array.numpy() for name, array in zip(INPUTS, given, strict=True)})
+    pairs = zip(ANSWER, expected, strict=True)
+    return max(float(np.abs(np.asarray(found[name], np.float32) - array.numpy()).max()) for name, array in pairs)

@@ -1,0 +1,90 @@
+"""Forecasters over a network: the shipped one in ONNX Runtime, others in torch."""
+
+from abc import ABC, abstractmethod
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from pose.errors import PoseError
+from pose.forecast.features import describe, restore, seconds_ahead
+from pose.forecast.format import ANSWER, FORMAT, INPUTS
+from pose.forecast.types import Forecast, Past
+from pose.lifter.backends import OnnxGraph
+from pose.types import F32, F64
+from pose.weights import sha256_of
+
+if TYPE_CHECKING:
+    from pose.forecast.network import ForecasterNetwork
+
+SHIPPED = "forecaster"
+
+
+def shipped_path() -> Path:
+    """The shipped forecaster's checkpoint; its ONNX file lies beside it."""
+    return Path(str(resources.files("pose"))) / "models" / f"{SHIPPED}.safetensors"
+
+
+class NetworkForecaster(ABC):
+    """`pose.forecast.types.Forecaster` over what computes a network: `answer`. sha256: of its checkpoint, if known."""
+
+    name: str
+    sha256: str
+
+    @abstractmethod
+    def answer(self, past: F32, ahead: F32) -> tuple[F32, F32]:
+        """(P, K, F) and (P, Q) s -> ways (P, Q, 51) m and sigma (P, Q, 17) m, the pelvis' way first."""
+
+    def predict(self, past: Past, times: F64) -> Forecast:
+        """See `pose.forecast.types.Forecaster`. Later than `pose.forecast.LONGEST_SECONDS` it is as it was then."""
+        if times.ndim != 2 or len(times) != len(past):
+            raise ValueError(f"times: expected (P, Q) for {len(past)} people, got {times.shape}")
+        described, view = describe(past)
+        ahead = seconds_ahead(view, times)
+        ways, spread = self.answer(described, ahead.astype(np.float32))
+        joints, root = restore(view, ways, ahead)
+        before = past.sigma[np.arange(len(past)), past.last()][:, None].repeat(ahead.shape[1], axis=1)
+        later = ahead > 0
+        sigma = np.where(later[..., None], 1000 * spread, before)
+        sigma[..., 0] = before[..., 0]
+        return Forecast(joints, root, sigma, np.where(later, 1000 * spread[..., 0], 0), ahead)
+
+
+class OnnxForecaster(NetworkForecaster):
+    """Over a file that `pose.forecast.exchange` wrote."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        """Raises PoseError for a file that is no exported forecaster."""
+        self._graph, self.name = OnnxGraph(path), name
+        if self._graph.metadata.get("format") != FORMAT:
+            raise PoseError(f"{path}: no forecaster that this program exported")
+        self.sha256 = self._graph.metadata.get("checkpoint_sha256", "")
+
+    @classmethod
+    def beside(cls, checkpoint: Path, name: str) -> Self | None:
+        """The forecaster of a checkpoint by the .onnx file beside it; None if there is none of that very checkpoint."""
+        exported = checkpoint.with_suffix(".onnx")
+        if not exported.is_file():
+            return None
+        found = cls(exported, name)
+        return found if found.sha256 == sha256_of(checkpoint) else None
+
+    def answer(self, past: F32, ahead: F32) -> tuple[F32, F32]:
+        found = self._graph.run(dict(zip(INPUTS, (past, ahead), strict=True)))
+        ways, sigma = (np.asarray(found[name], np.float32) for name in ANSWER)
+        return ways, sigma
+
+
+class TorchForecaster(NetworkForecaster):
+    """Over a network in torch."""
+
+    def __init__(self, network: "ForecasterNetwork", name: str, sha256: str = "") -> None:
+        self.network, self.name, self.sha256 = network.eval(), name, sha256
+
+    def answer(self, past: F32, ahead: F32) -> tuple[F32, F32]:
+        import torch
+
+        with torch.inference_mode():
+            ways, sigma = self.network(torch.from_numpy(past), torch.from_numpy(ahead))
+        return ways.numpy(), sigma.numpy()

@@ -1,0 +1,145 @@
+"""The training of forecasters: their loss, and the calibration of their sigma."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pose.forecast.batch import ForecastBatch
+from pose.forecast.build import build_network, save_forecaster
+from pose.forecast.format import HORIZONS
+from pose.forecast.network import ForecasterNetwork, Ways, step_times
+from pose.training.batches import BatchSource, generator
+from pose.training.config import ForecasterTrainConfig, ForecastLossWeights
+from pose.training.loop import Loop, Loss
+from pose.training.measure import SIGMA_SHARE
+from pose.training.sigma import SLOPES
+
+Evaluate = Callable[[ForecasterNetwork, int], dict[str, float]]
+_EARLY = 0.15  # s: a moment h ahead counts as 1 / (h + this), since errors grow about so
+
+
+class ForecastTensors(NamedTuple):
+    """A `pose.forecast.batch.ForecastBatch` as tensors."""
+
+    past: Tensor
+    ahead: Tensor
+    truth: Tensor
+    steps: Tensor
+
+    @classmethod
+    def of(cls, batch: ForecastBatch) -> Self:
+        return cls(*(torch.from_numpy(getattr(batch, name)).float() for name in cls._fields))
+
+    def to(self, device: torch.device) -> Self:
+        return type(self)(*(tensor.to(device, non_blocking=True) for tensor in self))
+
+
+class ForecasterTrainer(Loop[ForecasterNetwork, ForecastBatch, ForecastTensors]):
+    """Trains one forecaster."""
+
+    to_tensors = ForecastTensors.of
+
+    def __init__(
+        self,
+        config: ForecasterTrainConfig,
+        source: BatchSource[ForecastBatch],
+        folder: Path,
+        evaluate: Evaluate | None = None,
+    ) -> None:
+        self.config = config
+        super().__init__(config, source, folder, evaluate)
+
+    def build(self) -> ForecasterNetwork:
+        return build_network(self.config.model)
+
+    def write(self, network: ForecasterNetwork, path: Path) -> None:
+        save_forecaster(network, path)
+
+    def loss(self, batch: ForecastTensors, step: int) -> Loss:
+        network = self.bare_network
+        if not network.rolls_out:
+            return forecast_loss(network.at(batch.past, batch.ahead), batch.truth, batch.ahead, self.config.loss)
+        keep = truth_kept(step, self.config.forcing)
+        drawn = generator(torch.device("cpu"), self.config.seed, step, "forcing")
+        said = network.forced(batch.past, batch.steps, keep, drawn)
+        return forecast_loss(said, batch.steps, step_times(batch.past.device), self.config.loss)
+
+
+def truth_kept(step: int, forcing: float) -> float:
+    """With what probability an earlier step is told as it truly was: k / (k + exp(step / k)) for forcing = k."""
+    return float(forcing / (forcing + np.exp(min(step / forcing, 700.0))))
+
+
+def forecast_loss(said: Ways, truth: Tensor, ahead: Tensor, weights: ForecastLossWeights) -> Loss:
+    """Mean distance of the joints and the root, near moments counting more; and the likelihood of the errors' lengths
+    under Laplace distributions of scale sigma, whose tails forgive the few motions that nobody could foresee. It trains
+    sigma alone.
+
+    truth: (B, Q, 51) m at `ahead` (B or 1, Q) s.
+    """
+    error = (said.places - truth).unflatten(-1, (-1, 3)).norm(dim=-1)
+    weight = (1 / (ahead + _EARLY)).expand(error.shape[:2])
+    weight = weight / weight.mean()
+    likelihood = said.log_sigma + error.detach() / said.log_sigma.exp()
+    joints, root = (weight[..., None] * error)[..., :-1].mean(), (weight * error[..., -1]).mean()
+    parts = {"position": joints, "root": root, "spread": likelihood.mean()}
+    return joints + weights.root * root + weights.spread * parts["spread"], parts
+
+
+@torch.inference_mode()
+def measure_forecaster(network: ForecasterNetwork, batches: Iterable[ForecastBatch]) -> dict[str, NDArray[np.float64]]:
+    """MPJPE (H,) of 17 joints, the pelvis' error (H,) in mm, and the share (H,) of joints inside one sigma, at the
+    horizons that the batches ask for."""
+    errors, inside = [], []
+    for batch in batches:
+        tensors = ForecastTensors.of(batch)
+        places, sigma = network(tensors.past, tensors.ahead)
+        error = (places - tensors.truth).unflatten(-1, (-1, 3)).norm(dim=-1)
+        errors.append(error.numpy())
+        inside.append((error[..., :-1] < sigma[..., 1:]).numpy())
+    error, within = 1000 * np.concatenate(errors), np.concatenate(inside)
+    return {
+        "mpjpe": error[..., :-1].sum(axis=-1).mean(axis=0) / 17,  # the pelvis is where it is
+        "root": error[..., -1].mean(axis=0),
+        "inside": within.mean(axis=(0, 2)),
+    }
+
+
+@torch.inference_mode()
+def calibrate_forecaster(network: ForecasterNetwork, conditions: Iterable[Iterable[ForecastBatch]]) -> None:
+    """Set slope and offsets of log sigma so that one sigma holds 68 % of the errors of every point at every horizon,
+    over all conditions alike; the slope is that with which the conditions come nearest to it each."""
+    network.slope.fill_(1)
+    network.offset.zero_()
+    pairs = [_log_pairs(network, batches) for batches in conditions]
+    slope = min(SLOPES, key=lambda slope: round(_worst(pairs, slope), 3))
+    network.slope.fill_(slope)
+    network.offset.copy_(torch.from_numpy(_offsets(pairs, slope)))
+
+
+Pairs = tuple[NDArray[np.floating], NDArray[np.floating]]  # (N, H, 17) log error and log sigma, of m
+
+
+def _log_pairs(network: ForecasterNetwork, batches: Iterable[ForecastBatch]) -> Pairs:
+    errors, sigmas = [], []
+    for batch in batches:
+        tensors = ForecastTensors.of(batch)
+        assert np.allclose(batch.ahead, HORIZONS)
+        said = network.at(tensors.past, tensors.ahead)
+        errors.append((said.places - tensors.truth).unflatten(-1, (-1, 3)).norm(dim=-1).clamp(min=1e-9).log().numpy())
+        sigmas.append(said.log_sigma.numpy())
+    return np.concatenate(errors), np.concatenate(sigmas)
+
+
+def _offsets(pairs: list[Pairs], slope: float) -> NDArray[np.floating]:
+    return np.quantile(np.concatenate([error - slope * sigma for error, sigma in pairs]), SIGMA_SHARE, axis=0)
+
+
+def _worst(pairs: list[Pairs], slope: float) -> float:
+    offsets = _offsets(pairs, slope)
+    return max(abs(float((error < slope * sigma + offsets).mean()) - SIGMA_SHARE) for error, sigma in pairs)

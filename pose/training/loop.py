@@ -1,0 +1,220 @@
+"""The training loop: one process or many, mixed precision, clipping, averaged weights, exact resume.
+
+The loop knows nothing of files of motion capture: it asks a `BatchSource` for batch number `step`, which must depend on
+nothing but that number and the rank, so that a run which was killed goes on as if nothing had happened.
+"""
+
+import json
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any, Generic, TypeVar, cast
+
+import torch
+from accelerate import Accelerator
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.optim.swa_utils import AveragedModel
+
+from pose.errors import PoseError
+from pose.system.json_values import Json
+from pose.system.whole_file import whole_file
+from pose.training.batches import BatchSource, Tensors, load, timed
+from pose.training.config import RunConfig
+from pose.training.logs import TrainingLog
+from pose.training.optimizers import build_optimizer
+from pose.training.schedules import build_schedule
+
+STATE_FILE = "state.pt"
+Net = TypeVar("Net", bound=nn.Module)
+Made = TypeVar("Made")  # a batch as a source makes it
+Batch = TypeVar("Batch", bound=Tensors)  # the same as tensors
+Loss = tuple[Tensor, dict[str, Tensor]]  # what is minimised, and its parts by name
+
+
+class Loop(ABC, Generic[Net, Made, Batch]):
+    """Trains one network in `folder`: `last.safetensors`, `best.safetensors`, `state.pt` for resuming, and logs.
+
+    What is trained, and on what, is a subclass: it makes the network, says the loss of a batch and writes weights.
+    evaluate: the figures of a network at a step; the first one says which is best.
+    """
+
+    to_tensors: Callable[[Made], Batch]  # which share its memory
+
+    def __init__(
+        self,
+        config: RunConfig,
+        source: BatchSource[Made],
+        folder: Path,
+        evaluate: Callable[[Net, int], dict[str, float]] | None = None,
+    ) -> None:
+        torch.manual_seed(config.seed)
+        self.run_config, self.source, self.folder, self.evaluate = config, source, folder, evaluate
+        self.accelerator = Accelerator(
+            mixed_precision="no" if config.precision == "fp32" else config.precision,
+            cpu=not torch.accelerator.is_available(),  # without it processes on CPUs would not find each other
+        )
+        network = self.build()
+        if config.compile:
+            network.compile()
+        optimizer = build_optimizer(network, config.optimizer)
+        self.schedule = build_schedule(optimizer, config.schedule, config.steps)
+        self.network, self.optimizer = self.accelerator.prepare(network, optimizer)
+        self.average = AveragedModel(self.bare_network, multi_avg_fn=partial(_average, config.ema))
+        self.step = 0
+        self.best = float("inf")
+        folder.mkdir(parents=True, exist_ok=True)
+
+    @abstractmethod
+    def build(self) -> Net:
+        """The network as training begins with it; torch's random state is that of the run's seed."""
+
+    @abstractmethod
+    def loss(self, batch: Batch, step: int) -> Loss:
+        """The loss of a batch on the device, and its parts."""
+
+    @abstractmethod
+    def write(self, network: Net, path: Path) -> None:
+        """Write a checkpoint."""
+
+    @property
+    def bare_network(self) -> Net:
+        return cast(Net, self.accelerator.unwrap_model(self.network))
+
+    @property
+    def averaged_network(self) -> Net:
+        """The network whose weights are the running average: the one that is evaluated and saved."""
+        return cast(Net, self.average.module)
+
+    def run(self, progress: Callable[[int, dict[str, float]], None] = lambda step, figures: None) -> None:
+        """Train to the last step. `progress` is told the averaged figures every `log_every` steps."""
+        if not self.accelerator.is_main_process:
+            self._run(None, progress)
+            return
+        with closing(TrainingLog(self.folder, self.step)) as log:
+            self._run(log, progress)
+
+    def _run(self, log: TrainingLog | None, progress: Callable[[int, dict[str, float]], None]) -> None:
+        config, figures = self.run_config, Running()
+        world, rank = self.accelerator.num_processes, self.accelerator.process_index
+        numbers = range(self.step * world + rank, config.steps * world, world)
+        batches = load(self.source, type(self).to_tensors, numbers, config.workers, self.accelerator.device)
+        for batch, waited in timed(batches):
+            began = time.perf_counter()
+            parts = self._train_step(batch, self.step)
+            self.step += 1
+            figures.add(parts | {"data_share": waited / (waited + time.perf_counter() - began)})
+            last = self.step == config.steps
+            if self.step % config.log_every == 0 or last:
+                self._tell(figures.take(), log, progress)
+            if (self.step % config.evaluate_every == 0 or last) and self.evaluate and log:
+                self._evaluate(log)
+            if (self.step % config.checkpoint_every == 0 or last) and log:
+                self.save()
+
+    def _tell(
+        self, means: dict[str, float], log: TrainingLog | None, progress: Callable[[int, dict[str, float]], None]
+    ) -> None:
+        if not math.isfinite(means["loss"]):
+            raise PoseError(
+                f"training diverged before step {self.step}: the loss is {means['loss']}; lower the learning rate"
+            )
+        if log:
+            means |= {"learning_rate": float(self.schedule.get_last_lr()[0])}
+            log.training(self.step, means)
+            progress(self.step, means)
+
+    def _train_step(self, batch: Batch, step: int) -> dict[str, float | Tensor]:
+        with self._attention_kernels():
+            with self.accelerator.autocast():
+                loss, parts = self.loss(batch, step)
+            self.accelerator.backward(loss)
+        norm = self.accelerator.clip_grad_norm_(self.network.parameters(), self.run_config.clip)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.schedule.step()
+        self.average.update_parameters(self.bare_network)
+        assert norm is not None
+        return {"loss": loss.detach(), "gradient_norm": norm} | {name: part.detach() for name, part in parts.items()}
+
+    def _attention_kernels(self) -> AbstractContextManager[None]:
+        """On a CPU the plain kernels: the backward pass of the fused one takes twice as long for heads so small."""
+        if self.accelerator.device.type == "cpu":
+            return cast(AbstractContextManager[None], sdpa_kernel(SDPBackend.MATH))
+        return nullcontext()
+
+    def _evaluate(self, log: TrainingLog) -> None:
+        assert self.evaluate is not None
+        figures = self.evaluate(self.averaged_network.eval(), self.step)
+        log.evaluation(self.step, figures)
+        score = next(iter(figures.values()))
+        if score < self.best:
+            self.best = score
+            self.write(self.averaged_network, self.folder / "best.safetensors")
+
+    def save(self) -> None:
+        """Write `last.safetensors` and the state that `resume` needs; an interrupted write leaves the old ones."""
+        self.write(self.averaged_network, self.folder / "last.safetensors")
+        state = {
+            "step": self.step,
+            "best": self.best,
+            "config": json.dumps(asdict(self.run_config)),
+            "network": self.bare_network.state_dict(),
+            "average": self.average.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "schedule": self.schedule.state_dict(),
+        }
+        with whole_file(self.folder / STATE_FILE) as hidden:
+            torch.save(state, hidden)
+
+    def resume(self) -> None:
+        """Go on from `state.pt`. Raises PoseError when there is none or it belongs to another configuration."""
+        path = self.folder / STATE_FILE
+        if not path.is_file():
+            raise PoseError(f"{path}: nothing to resume from")
+        state = torch.load(path, map_location=self.accelerator.device, weights_only=True)
+        trained_with = _filled(json.loads(state["config"]), asdict(type(self.run_config)()))
+        if trained_with != json.loads(json.dumps(asdict(self.run_config))):
+            raise PoseError(f"{path}: was trained with another configuration; use its config or another --out")
+        self.step, self.best = state["step"], state["best"]
+        self.bare_network.load_state_dict(state["network"])
+        self.average.load_state_dict(state["average"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.schedule.load_state_dict(state["schedule"])
+
+
+def _filled(stored: dict[str, Json], usual: dict[str, Any]) -> dict[str, Json]:
+    """A stored configuration with the usual value of fields that were not there when it was stored."""
+    known = {
+        name: _filled(value, usual[name]) if isinstance(usual.get(name), dict) and isinstance(value, dict) else value
+        for name, value in stored.items()
+    }
+    return json.loads(json.dumps(usual)) | known
+
+
+def _average(decay: float, averages: Sequence[Tensor], current: Sequence[Tensor], count: Tensor | int) -> None:
+    """Exponential moving average that forgets faster while it is young, so that the start leaves no trace."""
+    torch._foreach_lerp_(list(averages), list(current), 1 - min(decay, (1 + int(count)) / (10 + int(count))))
+
+
+class Running:
+    """Means of named figures since they were last taken. Figures on a GPU are not waited for before."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, float | Tensor] = {}
+        self._count = 0
+
+    def add(self, figures: dict[str, float | Tensor]) -> None:
+        for name, value in figures.items():
+            self._sums[name] = self._sums.get(name, 0.0) + value
+        self._count += 1
+
+    def take(self) -> dict[str, float]:
+        means = {name: float(value) / self._count for name, value in self._sums.items()}
+        self._sums, self._count = {}, 0
+        return means

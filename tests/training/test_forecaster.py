@@ -1,0 +1,132 @@
+"""Training a forecaster: what is minimised, when the truth is told, and a sigma that holds 68 % at every horizon."""
+
+import numpy as np
+import pytest
+import torch
+
+from pose.forecast.batch import ForecastBatch
+from pose.forecast.build import build_network
+from pose.forecast.config import KINDS, ForecasterConfig
+from pose.forecast.format import FEATURES, FUTURE_STEPS, HORIZONS, PAST_STEPS, PATHS, STEP
+from pose.forecast.network import Ways
+from pose.training.config import ForecasterTrainConfig, ForecastLossWeights, OptimizerConfig, ScheduleConfig
+from pose.training.forecaster import (
+    ForecasterTrainer,
+    calibrate_forecaster,
+    forecast_loss,
+    measure_forecaster,
+    truth_kept,
+)
+
+SMALL = ForecasterConfig(dim=16, depth=1, decoder_depth=1, heads=2)
+
+
+class Swings:
+    """Everything swings at 0.7 Hz, in a phase and an amplitude of each person's own."""
+
+    def batch(self, step, people=16):
+        rng = np.random.default_rng(step)
+        phase, size = rng.uniform(0, 6, (people, 1, 1)), rng.uniform(0.1, 0.3, (people, 1, PATHS))
+        ages, ahead = STEP * np.arange(1 - PAST_STEPS, 1), rng.uniform(0.05, 1, (people, 4))
+
+        def way(times):
+            return (size * (np.sin(4.4 * times[..., None] + phase) - np.sin(phase))).astype(np.float32)
+
+        past = np.zeros((people, PAST_STEPS, FEATURES), np.float32)
+        past[..., :PATHS] = way(np.tile(ages, (people, 1)))
+        past[..., PATHS : 2 * PATHS] = np.gradient(past[..., :PATHS], STEP, axis=1) * 0.2
+        steps = np.tile(STEP * np.arange(1, FUTURE_STEPS + 1), (people, 1))
+        return ForecastBatch(past, ahead, way(ahead), way(steps))
+
+    def measured(self, noise=0.0):
+        batch = self.batch(10**6, people=200)
+        ahead = np.tile(HORIZONS, (200, 1))
+        truth = batch.steps[:, [1, 3, 7, 9, 13, 24]]
+        rng = np.random.default_rng(1)
+        return ForecastBatch(
+            batch.past, ahead, truth + noise * rng.normal(size=truth.shape).astype(np.float32), batch.steps
+        )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_learns_to_go_on(kind, tmp_path):
+    """Better than to stand still, after a hundred steps."""
+    config = ForecasterTrainConfig(
+        model=ForecasterConfig(kind=kind, dim=32, depth=2, decoder_depth=1, heads=2),
+        optimizer=OptimizerConfig(name="muon", lr=5e-3),
+        schedule=ScheduleConfig(),
+        steps=100,
+        ema=0.9,
+        precision="fp32",
+        forcing=20,
+    )
+    trainer = ForecasterTrainer(config, Swings(), tmp_path)
+    trainer.run()
+    measured = Swings().measured()
+    still = (
+        1000 * np.linalg.norm(measured.truth.reshape(200, 6, 17, 3)[:, :, :16], axis=-1).sum(axis=-1).mean(axis=0) / 17
+    )
+    found = measure_forecaster(trainer.averaged_network.eval(), [measured])["mpjpe"]
+    assert (found[1:] < 0.7 * still[1:]).all(), found / still
+
+
+def test_truth_is_told_less_and_less():
+    shares = [truth_kept(step, 50) for step in range(0, 1000, 10)]
+    assert shares[0] > 0.97
+    assert shares == sorted(shares, reverse=True)
+    assert truth_kept(int(50 * np.log(50)), 50) == pytest.approx(0.5, abs=0.01)
+    assert truth_kept(10**6, 50) == pytest.approx(0)
+
+
+def test_loss_is_the_distance_and_near_moments_count_more():
+    said = Ways(torch.zeros(1, 2, PATHS), torch.zeros(1, 2, 17))
+    truth = torch.zeros(1, 2, 17, 3)
+    truth[0, 0, :16, 0] = 0.1
+    only = ForecastLossWeights(root=0.0, spread=0.0)
+    ahead = torch.tensor([[0.05, 0.85]])
+    near = forecast_loss(said, truth.flatten(-2), ahead, only)[0]
+    far = forecast_loss(said, truth.flip(1).flatten(-2), ahead, only)[0]
+    assert near / far == pytest.approx(1.0 / 0.2)
+    assert near + far == pytest.approx(0.1)
+    truth[:] = 0
+    truth[..., 16, 1] = 0.2
+    assert forecast_loss(said, truth.flatten(-2), ahead, ForecastLossWeights(root=0.5, spread=0))[0] == pytest.approx(
+        0.1
+    )
+
+
+def test_likelihood_is_best_at_the_mean_error_and_trains_sigma_alone():
+    only = ForecastLossWeights(root=0.0, spread=1.0)
+    truth = torch.full((1, 1, PATHS), 0.1 / 3**0.5)  # every point is 0.1 m off
+
+    def spread(log_sigma):
+        places = torch.zeros(1, 1, PATHS, requires_grad=True)
+        said = Ways(places, torch.full((1, 1, 17), log_sigma, requires_grad=True))
+        return forecast_loss(said, truth, torch.ones(1, 1), only)[1]["spread"], places, said.log_sigma
+
+    tried = np.linspace(-5, 0, 200).tolist()
+    best = tried[int(np.argmin([float(spread(one)[0].detach()) for one in tried]))]
+    assert best == pytest.approx(np.log(0.1), abs=0.03)
+    loss, places, log_sigma = spread(0.0)
+    loss.backward()
+    assert places.grad is None
+    assert (log_sigma.grad > 0).all()
+
+
+def test_calibrated_sigma_holds_its_share_at_every_horizon():
+    torch.manual_seed(0)
+    network = build_network(SMALL).eval()
+    network.head.linear.bias.data[PATHS:] = 4.0  # far too modest
+    easy, hard = Swings().measured(0.01), Swings().measured(0.2)
+    assert (measure_forecaster(network, [easy, hard])["inside"] > 0.9).all()
+    calibrate_forecaster(network, [[easy], [hard]])
+    assert np.allclose(measure_forecaster(network, [easy, hard])["inside"], 0.6827, atol=0.01)
+
+
+def test_configurations_that_cannot_be():
+    with pytest.raises(ValueError, match="forcing"):
+        ForecasterTrainConfig(forcing=0.5)
+    with pytest.raises(ValueError, match="warm-up"):
+        ForecasterTrainConfig(
+            model=ForecasterConfig(norm="none", init="t-fixup"), schedule=ScheduleConfig(warmup="linear")
+        )
