@@ -68,8 +68,9 @@ class Clock:
 def draw_clip(source: Source, poses: PoseTable, path: Path) -> tuple[Clock, int]:
     """Write the overlay to `path`; what it took, and the number of frames."""
     clock, info = Clock(), source.info
-    overlay, frames, results = PlanarOverlay(info.size, BLAZEPOSE33), source.replay_planes(), iter(poses)
+    frames, results = source.replay_planes(), iter(poses)
     colours = next(source.replay_planes()).planes.colours
+    overlay = PlanarOverlay(info.size, BLAZEPOSE33, colours)
     count = 0
     with VideoWriter(path, overlay.output_size, fps=info.fps, time_base=info.time_base, colours=colours) as writer:
         while True:
@@ -82,6 +83,7 @@ def draw_clip(source: Source, poses: PoseTable, path: Path) -> tuple[Clock, int]
             with clock.taken("encode"):
                 for frame, planes in zip(portion, drawn, strict=True):
                     writer.write_planes(planes, frame.time)
+                    overlay.take_back(planes)
                 time.sleep(0.3)  # until the encoder's threads are done with it
             count += len(portion)
         with clock.taken("encode"):

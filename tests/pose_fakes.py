@@ -5,7 +5,8 @@ import numpy as np
 from pose.camera import Camera, intrinsics_from_fov, project
 from pose.files import ModelInfo, RunInfo
 from pose.skeletons import BLAZEPOSE33, H36M17, Skeleton
-from pose.types import F32, FrameResult, People, Poses3D
+from pose.types import F32, U8, FrameResult, People, Poses3D
+from pose.video.planes import Planes
 
 SIZE = (640, 480)
 
@@ -69,3 +70,12 @@ def seen_result(
 
 
 assert len(STANDING) == len(H36M17)
+
+
+def rgb_of(planes: Planes) -> U8:
+    """(H, W, 3) RGB of planes of an even size: what they mean, by the inverse of the way there."""
+    u, v = (np.repeat(np.repeat(plane, 2, axis=0), 2, axis=1) for plane in (planes.u, planes.v))
+    coded = np.stack([planes.y, u, v], axis=-1).astype(np.float64)
+    to_coded = planes.colours.from_rgb.astype(np.float64)
+    rgb = (coded - to_coded[:, 3]) @ np.linalg.inv(to_coded[:, :3]).T
+    return np.clip(np.rint(rgb), 0, 255).astype(np.uint8)

@@ -344,11 +344,12 @@ def _draw_overlay(
     from pose.video import VideoWriter
     from pose.view.planar_overlay import PlanarOverlay
 
-    overlay, video = PlanarOverlay(info.camera.size, info.skeleton), source.info
+    video = source.info
     frames = prefetch(source.replay_planes(), times, threading.Event(), "overlay: ")
     first = next(frames, None)
     if first is None:
         return
+    overlay = PlanarOverlay(info.camera.size, info.skeleton, first.planes.colours)
     with VideoWriter(
         path,
         overlay.output_size,
@@ -361,6 +362,7 @@ def _draw_overlay(
         def encode(shown: tuple["Planes", float]) -> None:
             with times.measure("overlay: encode (in parallel)"):
                 writer.write_planes(*shown)
+            overlay.take_back(shown[0])
 
         with opencv_threads(1), in_background(encode) as write:
             for frame, result in zip(chain([first], frames), host.shown(results, source, "overlay"), strict=False):

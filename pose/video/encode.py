@@ -74,7 +74,10 @@ class VideoWriter:
         self._append(image, time)
 
     def write_planes(self, planes: Planes, time: float) -> None:
-        """Append a packed picture of the even size, in the colours of the file, as `write` does."""
+        """Append a packed picture of the even size, in the colours of the file, as `write` does.
+
+        Nobody looks at it later: it may be drawn on again.
+        """
         self._append(planes, time)
 
     def _append(self, image: U8 | Planes, time: float) -> None:

@@ -19,7 +19,7 @@ KEY_SECONDS = 2  # between key frames at most: seeking in a player stays quick
 # Half the time of the preset `superfast` at the same likeness to what was drawn: of what `ultrafast` leaves out, the
 # cheap part is given back: frames between frames, smoothed edges of blocks, and their finer division.
 FINER = "no-deblock=0:8x8dct=1:partitions=i8x8,i4x4"
-OPTIONS = {"preset": "ultrafast", "crf": "21.5", "x264-params": f"bframes=3:b-adapt=0:{FINER}"}
+OPTIONS = {"preset": "ultrafast", "crf": "23", "x264-params": f"bframes=3:b-adapt=0:{FINER}"}
 AT_ONCE = {"tune": "zerolatency", "x264-params": FINER}  # the encoder holds no picture back
 
 
@@ -82,6 +82,8 @@ class PictureStream:
         assert packed is not None, "an encoder takes packed pictures"
         if self._first is None:
             self._first = time
+        if not self.is_h264:
+            packed = packed.copy()  # that encoder keeps pictures; x264 has its own copies
         frame = av.VideoFrame.from_numpy_buffer(packed, format="yuv420p")
         self._last = max(round((time - self._first) / self._tick), self._last + 1)
         frame.pts = self._last

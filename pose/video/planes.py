@@ -6,7 +6,7 @@ as it is, which costs a copy and loses nothing.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple, Self
 
 import cv2
@@ -64,11 +64,19 @@ class Colours:
             rows *= np.array([[219], [224], [224]]) / 255
         return np.column_stack([rows, [0 if self.full else 16, 128, 128]]).astype(np.float32)
 
-    @cached_property
-    def to_rgb(self) -> F32:
-        """(3, 4): R, G, B of (Y, U, V, 1)."""
-        back = np.linalg.inv(self.from_rgb[:, :3].astype(np.float64))
-        return np.column_stack([back, -back @ self.from_rgb[:, 3]]).astype(np.float32)
+    def coded(self, image: U8) -> U8:
+        """(H, W, 3) uint8 RGB -> Y, U, V."""
+        return np.asarray(cv2.transform(image, self.from_rgb), np.uint8)
+
+    def code(self, colour: tuple[int, int, int]) -> tuple[int, int, int]:
+        """Y, U, V of R, G, B."""
+        return _code(self, colour)
+
+
+@lru_cache(maxsize=4096)  # a picture asks for the same few hundred again and again
+def _code(colours: Colours, colour: tuple[int, int, int]) -> tuple[int, int, int]:
+    y, u, v = np.clip(np.rint(colours.from_rgb @ [*colour, 1]), 0, 255).astype(int).tolist()
+    return y, u, v
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,37 +103,24 @@ class Planes:
     @classmethod
     def of_rgb(cls, image: U8, colours: Colours | None = None) -> Self:
         """Of a picture (H, W, 3) uint8 RGB. An odd size is made even: the last column or row is repeated."""
+        colours = colours or Colours()
+        return cls.of_coded(colours.coded(image), colours)
+
+    @classmethod
+    def of_coded(cls, image: U8, colours: Colours) -> Self:
+        """Of a picture (H, W, 3) uint8 of Y, U, V, made even as in `of_rgb`."""
         height, width = image.shape[:2]
         if height % 2 or width % 2:
             image = np.pad(image, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
             height, width = image.shape[:2]
-        planes = cls.empty((width, height), colours or Colours())
-        planes.put(Area(0, 0, width, height), image)
+        planes = cls.empty((width, height), colours)
+        FullResolution((width, height), image).store(planes, Area(0, 0, width, height))
         return planes
 
     @property
     def size(self) -> tuple[int, int]:
         """(width, height) in pixels."""
         return self.y.shape[1], self.y.shape[0]
-
-    def rgb(self, area: Area) -> U8:
-        """(h, w, 3) uint8 RGB of an even area inside an even picture."""
-        y = area.of(self.y)
-        half = _half(area)
-        u, v = (
-            cv2.resize(half.of(plane), y.shape[::-1], interpolation=cv2.INTER_NEAREST) for plane in (self.u, self.v)
-        )
-        merged = cv2.merge([y, u, v])
-        return np.asarray(cv2.transform(merged, self.colours.to_rgb, dst=merged), np.uint8)
-
-    def put(self, area: Area, image: U8) -> None:
-        """Set an even area of an even picture to (h, w, 3) uint8 RGB. Each sample of U and V is the mean of four."""
-        width, height = area.x1 - area.x0, area.y1 - area.y0
-        u, v = np.empty((2, height, width), np.uint8)
-        cv2.split(cv2.transform(image, self.colours.from_rgb), [area.of(self.y), u, v])
-        half = _half(area)
-        for plane, full in ((self.u, u), (self.v, v)):
-            cv2.resize(full, (width // 2, height // 2), dst=half.of(plane), interpolation=cv2.INTER_AREA)
 
     def paste(self, other: "Planes", x: int = 0) -> None:
         """Put another picture into the upper edge, from the even column `x` on."""
@@ -134,6 +129,40 @@ class Planes:
         columns = slice(x // 2, x // 2 + (width + 1) // 2)
         self.u[: (height + 1) // 2, columns] = other.u
         self.v[: (height + 1) // 2, columns] = other.v
+
+
+class FullResolution:
+    """Y, U, V of a picture beside each other, all in full: what can be drawn on. pixels: (H, W, 3) uint8.
+
+    Areas are even, of an even picture. What is loaded and stored again is exactly as before.
+    """
+
+    def __init__(self, size: tuple[int, int], pixels: U8 | None = None) -> None:
+        """size: (width, height) px. pixels: made here by default, of any content."""
+        width, height = size
+        self.pixels = np.zeros((height, width, 3), np.uint8) if pixels is None else pixels
+        self._planes = np.empty((2, width * height), np.uint8)  # memory that is used again costs less than new
+
+    def load(self, planes: Planes, area: Area) -> None:
+        """Take an area from planes: each sample of U and V for four pixels."""
+        half, doubled = _half(area), self._scratch(area)
+        for plane, wide in zip((planes.u, planes.v), doubled, strict=True):
+            # Two equal bytes are one 16-bit number, 257 times the byte; then each row twice.
+            pairs = half.of(plane).astype(np.uint16) * np.uint16(257)
+            wide.reshape(len(pairs), 2, -1).view(np.uint16)[:] = pairs[:, None]
+        cv2.merge([area.of(planes.y), *doubled], area.of(self.pixels))
+
+    def store(self, planes: Planes, area: Area) -> None:
+        """Put an area into planes. Each sample of U and V is the mean of four."""
+        full, half = self._scratch(area), _half(area)
+        cv2.split(area.of(self.pixels), [area.of(planes.y), *full])
+        for plane, wide in zip((planes.u, planes.v), full, strict=True):
+            size = wide.shape[1] // 2, wide.shape[0] // 2
+            cv2.resize(wide, size, dst=half.of(plane), interpolation=cv2.INTER_AREA)
+
+    def _scratch(self, area: Area) -> list[U8]:
+        shape = area.y1 - area.y0, area.x1 - area.x0
+        return [plane[: area.pixels].reshape(shape) for plane in self._planes]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,11 @@
-"""Anti-aliased shapes on RGB pictures at sub-pixel positions, in few OpenCV calls. All draw in place.
+"""Anti-aliased shapes at sub-pixel positions, in few OpenCV calls. All draw in place.
 
 Points are (x, y) px, arrays, and must be finite and within `FAR` of the picture's corner.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -23,7 +24,19 @@ _SMALL = 5.0  # px; OpenCV draws circles below about this radius with four corne
 _CIRCLE = np.stack([np.cos(_TURN), np.sin(_TURN)], axis=1)
 
 
-def _fixed(points: NDArray[np.floating]) -> NDArray[np.int32]:
+def as_rgb(colour: RGB) -> RGB:
+    return colour
+
+
+class Canvas(NamedTuple):
+    """What is drawn on. pixels: (H, W, 3) uint8. code: the three values of a pixel of some colour; RGB by default."""
+
+    pixels: U8
+    code: Callable[[RGB], RGB] = as_rgb
+
+
+def fixed(points: NDArray[np.floating]) -> NDArray[np.int32]:
+    """Points as OpenCV takes them."""
     return np.rint(points * (1 << _SHIFT)).astype(np.int32)
 
 
@@ -31,56 +44,60 @@ def _pixels(width: float) -> int:
     return max(1, round(width))
 
 
-def strokes(image: U8, segments: NDArray[np.floating], colour: RGB, width: float) -> None:
-    """Lines with round ends, `width` px thick. segments: (N, K, 2) px, N lines through K points each."""
+def strokes(canvas: Canvas, segments: NDArray[np.number], colour: RGB, width: float) -> None:
+    """Lines with round ends, `width` px thick. segments: (N, K, 2) px, N lines through K points each; int32 ones are
+    taken as `fixed` gives them, which pays for many lines one by one.
+    """
     if len(segments):
-        cv2.polylines(image, list(_fixed(segments)), False, colour, _pixels(width), cv2.LINE_AA, _SHIFT)
+        lines = list(segments if segments.dtype == np.int32 else fixed(np.asarray(segments, np.float64)))
+        cv2.polylines(canvas.pixels, lines, False, canvas.code(colour), _pixels(width), cv2.LINE_AA, _SHIFT)
 
 
-def discs(image: U8, centres: NDArray[np.floating], radius: float, colour: RGB) -> None:
+def discs(canvas: Canvas, centres: NDArray[np.floating], radius: float, colour: RGB) -> None:
     """Filled circles. centres: (N, 2) px."""
     if len(centres) == 0:
         return
+    image, ink = canvas.pixels, canvas.code(colour)
     if radius >= _SMALL:
-        for centre in _fixed(centres).tolist():
-            cv2.circle(image, centre, round(radius * (1 << _SHIFT)), colour, cv2.FILLED, cv2.LINE_AA, _SHIFT)
+        for centre in fixed(centres).tolist():
+            cv2.circle(image, centre, round(radius * (1 << _SHIFT)), ink, cv2.FILLED, cv2.LINE_AA, _SHIFT)
         return
     outline = _CIRCLE * radius
-    for corners in _fixed(centres[:, None] + outline):
-        cv2.fillConvexPoly(image, corners, colour, cv2.LINE_AA, _SHIFT)
+    for corners in fixed(centres[:, None] + outline):
+        cv2.fillConvexPoly(image, corners, ink, cv2.LINE_AA, _SHIFT)
 
 
-def polygon(image: U8, corners: NDArray[np.floating], colour: RGB) -> None:
+def polygon(canvas: Canvas, corners: NDArray[np.floating], colour: RGB) -> None:
     """A filled convex polygon. corners: (N, 2) px."""
-    cv2.fillConvexPoly(image, _fixed(corners), colour, cv2.LINE_AA, _SHIFT)
+    cv2.fillConvexPoly(canvas.pixels, fixed(corners), canvas.code(colour), cv2.LINE_AA, _SHIFT)
 
 
 @contextmanager
 def layer(
-    image: U8, points: NDArray[np.floating], margin: float, opacity: float
-) -> Iterator[tuple[U8, NDArray[np.float64]]]:
+    canvas: Canvas, points: NDArray[np.floating], margin: float, opacity: float
+) -> Iterator[tuple[Canvas, NDArray[np.float64]]]:
     """What is drawn inside is mixed into the picture with `opacity`.
 
     Gives the canvas to draw on, and the position (2,) of its corner in the picture, which must be taken off all points.
     It covers the bounding box of points (N, 2) and `margin` px around it.
     """
     if opacity >= 1:
-        yield image, np.zeros(2)
+        yield canvas, np.zeros(2)
         return
-    height, width = image.shape[:2]
+    height, width = canvas.pixels.shape[:2]
     low = np.clip(np.floor(points.min(axis=0) - margin), 0, (width - 1, height - 1)).astype(int)
     high = np.clip(np.ceil(points.max(axis=0) + margin) + 1, low + 1, (width, height)).astype(int)
-    patch = image[low[1] : high[1], low[0] : high[0]]
-    canvas = patch.copy()
-    yield canvas, low.astype(np.float64)
-    patch[:] = cv2.addWeighted(canvas, opacity, patch, 1 - opacity, 0)
+    patch = canvas.pixels[low[1] : high[1], low[0] : high[0]]
+    drawn = patch.copy()
+    yield canvas._replace(pixels=drawn), low.astype(np.float64)
+    cv2.addWeighted(drawn, opacity, patch, 1 - opacity, 0, dst=patch)
 
 
-def text(image: U8, words: str, left_middle: Point, height: float, colour: RGB) -> None:
+def text(canvas: Canvas, words: str, left_middle: Point, height: float, colour: RGB) -> None:
     """Words whose capitals are `height` px high, from the middle of their left edge on."""
     scale, thickness = _font(height)
     origin = round(left_middle[0]), round(left_middle[1] + height / 2)
-    cv2.putText(image, words, origin, _FONT, scale, colour, thickness, cv2.LINE_AA)
+    cv2.putText(canvas.pixels, words, origin, _FONT, scale, canvas.code(colour), thickness, cv2.LINE_AA)
 
 
 def text_width(words: str, height: float) -> int:
@@ -93,13 +110,13 @@ def _font(height: float) -> tuple[float, int]:
     return height / 22, _pixels(height / 11)  # capitals of this font are 22 px high at scale 1
 
 
-def label(image: U8, words: str, bottom_middle: Point, height: float, colour: RGB) -> None:
+def label(canvas: Canvas, words: str, bottom_middle: Point, height: float, colour: RGB) -> None:
     """Words on a pill of `colour` that stands on `bottom_middle`, moved inside the picture where it would leave it."""
-    x, y, half, thick = _pill(image.shape[1::-1], words, bottom_middle, height)
+    x, y, half, thick = _pill(canvas.pixels.shape[1::-1], words, bottom_middle, height)
     length = text_width(words, height)
     inner = half - thick / 2
-    strokes(image, np.array([[(x - inner, y), (x + inner, y)]]), colour, thick)
-    text(image, words, (x - length / 2, y), height, ink_on(colour))
+    strokes(canvas, np.array([[(x - inner, y), (x + inner, y)]]), colour, thick)
+    text(canvas, words, (x - length / 2, y), height, ink_on(colour))
 
 
 def label_reach(size: tuple[int, int], words: str, bottom_middle: Point, height: float) -> NDArray[np.float64]:

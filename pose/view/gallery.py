@@ -78,5 +78,5 @@ def _sheet(cells: list[tuple[str, U8]]) -> U8:
         x, y = left + (CELL[0] - width) // 2, top + (CELL[1] - height) // 2
         sheet[y : y + height, x : x + width] = picture
         shown = name if len(name) <= MOST_LETTERS else f"...{name[3 - MOST_LETTERS :]}"
-        draw.text(sheet, shown, (left, top + CELL[1] + CAPTION / 2), 9, INK)
+        draw.text(draw.Canvas(sheet), shown, (left, top + CELL[1] + CAPTION / 2), 9, INK)
     return sheet

@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 
 from pose.skeletons import H36M17
 from pose.types import F32, U8, FrameResult
+from pose.video.planes import Colours
 from pose.view import draw
 from pose.view.colours import PAPER, RGB, SIDE_COLOURS, edge_side, mix, person_colour, rim_colour
+from pose.view.draw import Canvas
 from pose.world.upright import Upright
 
 F64 = NDArray[np.float64]
@@ -100,23 +102,25 @@ class Inset:
     background: (H, W, 3) what is there without anybody.
     """
 
-    def __init__(self, size: tuple[int, int]) -> None:
-        """size: (width, height) px."""
+    def __init__(self, size: tuple[int, int], colours: Colours | None = None) -> None:
+        """size: (width, height) px. colours: of pictures of Y, U, V; None for RGB."""
         self.size = size
         self._upright = Upright()
         self._unit = min(size) / 300
         self._captions = _captions(size, self._unit)
-        self._empty = _background(size)
+        self._code = colours.code if colours else draw.as_rgb
+        self._shades = _SHADES @ colours.from_rgb[:, :3].T if colours else _SHADES
+        self._empty = colours.coded(_background(size)) if colours else _background(size)
         self.background = self._empty.copy()
         for caption in self._captions:
-            caption.draw(self.background)
+            caption.draw(Canvas(self.background, self._code))
         self._middle = np.array([0, 0, _MIDDLE], np.float32)
         self._distance = 0.0  # 0: nobody has been seen yet
         self._time = 0.0
         self._trails: dict[int, deque[tuple[float, float, float]]] = {}
 
     def render(self, result: FrameResult) -> U8:
-        """(H, W, 3) uint8 RGB."""
+        """(H, W, 3) uint8."""
         image = self.background.copy()
         self.render_on(image, result)
         return image
@@ -130,15 +134,16 @@ class Inset:
         self._remember(ids, placed, result.time)
         low, high = self._rows(view, placed, sigma)
         image[low:high] = self._empty[low:high]
-        _draw_floor(image, view, self._unit)
-        self._draw_trails(image, view, self._unit)
-        _draw_marks(image, view, ids, placed, self._unit)
-        _draw_haze(image, view, placed, sigma)
-        _draw_bodies(image, view, ids, placed)
-        _draw_labels(image, view, ids, placed, self._unit)
+        canvas = Canvas(image, self._code)
+        _draw_floor(canvas, view, self._unit)
+        self._draw_trails(canvas, view, self._unit)
+        _draw_marks(canvas, view, ids, placed, self._unit)
+        _draw_haze(image, view, placed, sigma, self._shades)
+        _draw_bodies(canvas, view, ids, placed)
+        _draw_labels(canvas, view, ids, placed, self._unit)
         for caption in self._captions:
             if caption.rows[0] < high and caption.rows[1] > low:
-                caption.draw(image)
+                caption.draw(canvas)
         return low, high
 
     def _rows(self, view: _View, placed: F32, sigma: F32) -> tuple[int, int]:
@@ -199,7 +204,7 @@ class Inset:
             if not trail:
                 del self._trails[person]
 
-    def _draw_trails(self, image: U8, view: _View, unit: float) -> None:
+    def _draw_trails(self, canvas: Canvas, view: _View, unit: float) -> None:
         for person, trail in self._trails.items():
             pixels, _ = view.project(np.array([(x, y, 0) for _, x, y in trail], np.float32))
             segments = np.stack([pixels[:-1], pixels[1:]], axis=1)
@@ -207,7 +212,7 @@ class Inset:
             levels = np.ceil(_TRAIL_LEVELS * np.minimum(ages, 1))
             for level in np.unique(levels)[::-1].tolist():  # the older, the fainter
                 faded = mix(person_colour(person), _FLOOR, 0.25 + 0.75 * level / _TRAIL_LEVELS)
-                draw.strokes(image, segments[levels == level], faded, 1.6 * unit)
+                draw.strokes(canvas, segments[levels == level], faded, 1.6 * unit)
 
 
 def _growth(placed: F32) -> F32:
@@ -240,11 +245,11 @@ def _floor_rim(view: _View) -> F32:
     return _RING * np.float32(_FLOOR_REACH * view.distance) + view.middle * _LEVEL
 
 
-def _draw_floor(image: U8, view: _View, unit: float) -> None:
+def _draw_floor(canvas: Canvas, view: _View, unit: float) -> None:
     """A round floor with lines every metre that fade towards its rim."""
     reach = _FLOOR_REACH * view.distance
     middle = view.middle * _LEVEL
-    draw.polygon(image, view.project(_floor_rim(view))[0], _FLOOR)
+    draw.polygon(canvas, view.project(_floor_rim(view))[0], _FLOOR)
     lines = []
     for axis in (0, 1):
         at = np.arange(math.ceil(middle[axis] - reach), math.floor(middle[axis] + reach) + 1)
@@ -258,24 +263,25 @@ def _draw_floor(image: U8, view: _View, unit: float) -> None:
     away = np.linalg.norm(segments.mean(axis=1) - middle, axis=1) / reach
     levels = np.rint(8 * away**1.5)
     for level in range(8):
-        draw.strokes(image, pixels[levels == level], mix(_GRID, _FLOOR, level / 8), unit)
+        draw.strokes(canvas, pixels[levels == level], mix(_GRID, _FLOOR, level / 8), unit)
 
 
-def _draw_marks(image: U8, view: _View, ids: list[int], placed: F32, unit: float) -> None:
+def _draw_marks(canvas: Canvas, view: _View, ids: list[int], placed: F32, unit: float) -> None:
     """A ring in the person's colour on the floor, and the shadow of a light above."""
     for person, body, growth in zip(ids, placed, _growth(placed).tolist(), strict=True):
         flat = body * _LEVEL
         pixels, scale = view.project(flat)
-        draw.strokes(image, pixels[_EDGES], _SHADOW, _LIMB_WIDTH * 1.3 * growth * float(scale[0]))
+        draw.strokes(canvas, pixels[_EDGES], _SHADOW, _LIMB_WIDTH * 1.3 * growth * float(scale[0]))
         ring, _ = view.project(_RING * np.float32(_RING_RADIUS * growth) + flat[0])
-        draw.strokes(image, ring[None], person_colour(person), 1.7 * unit)
+        draw.strokes(canvas, ring[None], person_colour(person), 1.7 * unit)
 
 
-def _draw_haze(image: U8, view: _View, placed: F32, sigma: F32) -> None:
+def _draw_haze(image: U8, view: _View, placed: F32, sigma: F32, shades: F32) -> None:
     """A soft spot around every joint whose sigma, the radius that holds it in 68 %, reaches out of the limb.
 
     A spot is a Gaussian, which is a product of one over x and one over y: all of them together are a product of two
-    matrices. It is made in coarse pixels, on the part of the picture that the spots lie in.
+    matrices. It is made in coarse pixels, on the part of the picture that the spots lie in, and added to it. shades:
+    (17, 3) what each joint's light adds to a pixel where it is full.
     """
     body, joint = np.nonzero(sigma > _LIMB_WIDTH / 2)
     places, scale = view.project(placed[body, joint])
@@ -292,11 +298,16 @@ def _draw_haze(image: U8, view: _View, placed: F32, sigma: F32) -> None:
         np.exp2(-(((low[axis] + _coarse(high[axis] - low[axis]) - pixels[:, axis, None]) / radii) ** 2))
         for axis in (0, 1)
     )
-    coloured = (down[:, :, None] * _SHADES[joint, None]).reshape(len(joint), -1)  # (N, rows and channels)
+    coloured = (down[:, :, None] * shades[joint, None]).reshape(len(joint), -1)  # (N, rows and channels)
     dense, tint = down.T @ across, (coloured.T @ across).reshape(-1, 3, across.shape[1]).transpose(0, 2, 1)
     share = (1 - (1 - _HAZE_OPACITY) ** dense) / np.maximum(dense, 1e-6)
     patch = image[low[1] : high[1], low[0] : high[0]]
-    cv2.add(patch, cv2.resize((tint * share[..., None]).astype(np.uint8), patch.shape[1::-1]), dst=patch)
+    # Of U and V light also takes: the most that it can is taken off first, and what it leaves is added; bytes are fast.
+    least = np.floor(np.minimum(_HAZE_OPACITY * shades.min(axis=0), 0))
+    if least.any():
+        cv2.subtract(patch, np.append(-least, 0.0), dst=patch)  # four numbers: one for each channel
+    light = np.clip(tint * share[..., None] - least, 0, 255).astype(np.uint8)
+    cv2.add(patch, cv2.resize(light, patch.shape[1::-1]), dst=patch)
 
 
 def _coarse(length: int) -> F32:
@@ -305,12 +316,13 @@ def _coarse(length: int) -> F32:
     return ((np.arange(count, dtype=np.float32) + 0.5) * length / count - 0.5).astype(np.float32)
 
 
-def _draw_bodies(image: U8, view: _View, ids: list[int], placed: F32) -> None:
+def _draw_bodies(canvas: Canvas, view: _View, ids: list[int], placed: F32) -> None:
     """All limbs of all people, the far ones first."""
     if len(placed) == 0:
         return
     pixels, scale = view.project(placed)
-    segments = pixels[:, _EDGES].reshape(-1, 2, 2)
+    segments = draw.fixed(pixels[:, _EDGES].reshape(-1, 2, 2))
+    heads = pixels[:, _HEAD]
     sizes = scale[:, _EDGES].mean(axis=2).ravel()
     pale = _paleness(sizes)
     growth = _growth(placed).tolist()
@@ -319,13 +331,13 @@ def _draw_bodies(image: U8, view: _View, ids: list[int], placed: F32) -> None:
         ink, colour = mix(rim_colour(ids[body]), _BOTTOM, pale[row]), mix(_EDGE_COLOURS[edge], _BOTTOM, pale[row])
         grown = growth[body] * float(sizes[row])
         width = _LIMB_WIDTH * grown
-        draw.strokes(image, segments[row, None], ink, width + max(2.0, 0.35 * width))
-        draw.strokes(image, segments[row, None], colour, width)
+        draw.strokes(canvas, segments[row, None], ink, width + max(2.0, 0.35 * width))
+        draw.strokes(canvas, segments[row, None], colour, width)
         if _EDGES[edge, 1] == _HEAD:
             radius = _HEAD_RADIUS * grown
-            draw.discs(image, segments[row, 1:], radius + max(1.0, 0.12 * radius), ink)
+            draw.discs(canvas, heads[body, None], radius + max(1.0, 0.12 * radius), ink)
             own = mix(mix(person_colour(ids[body]), PAPER, 0.25), _BOTTOM, pale[row])
-            draw.discs(image, segments[row, 1:], radius, own)
+            draw.discs(canvas, heads[body, None], radius, own)
 
 
 def _paleness(sizes: F64) -> list[float]:
@@ -335,13 +347,15 @@ def _paleness(sizes: F64) -> list[float]:
     return (np.rint(share * _SHADES_OF_PALE) / _SHADES_OF_PALE).tolist()
 
 
-def _draw_labels(image: U8, view: _View, ids: list[int], placed: F32, unit: float) -> None:
+def _draw_labels(canvas: Canvas, view: _View, ids: list[int], placed: F32, unit: float) -> None:
     for person, body, growth in zip(ids, placed, _growth(placed).tolist(), strict=True):
         pixels, scale = view.project(body[_HEAD] + np.array([0, 0, 0.15 * growth], np.float32))
         x, y = pixels.tolist()
-        if 0 <= x < image.shape[1] and 0 <= y < image.shape[0]:  # who is outside of the view has no badge at its edge
+        if (
+            0 <= x < canvas.pixels.shape[1] and 0 <= y < canvas.pixels.shape[0]
+        ):  # who is outside of the view has no badge at its edge
             height = min(max(7.0, 0.07 * float(scale)), 11 * max(unit, 0.7))
-            draw.label(image, str(person), (x, y), height, person_colour(person))
+            draw.label(canvas, str(person), (x, y), height, person_colour(person))
 
 
 class _Caption(NamedTuple):
@@ -356,8 +370,8 @@ class _Caption(NamedTuple):
         """The first row of the picture that it may cover, and the one after the last."""
         return max(0, int(self.place[1] - 1.5 * self.letters)), int(self.place[1] + 1.5 * self.letters) + 1
 
-    def draw(self, image: U8) -> None:
-        draw.text(image, self.words, self.place, self.letters, mix(_GRID, PAPER, 0.5))
+    def draw(self, canvas: Canvas) -> None:
+        draw.text(canvas, self.words, self.place, self.letters, mix(_GRID, PAPER, 0.5))
 
 
 def _captions(size: tuple[int, int], unit: float) -> list[_Caption]:

@@ -1,16 +1,19 @@
 """The line below a picture's people: the time, and which colour is whose left and right."""
 
+from collections.abc import Callable
+
 import cv2
 import numpy as np
 
-from pose.types import U8
 from pose.view import draw
-from pose.view.colours import INK, PAPER, SIDE_COLOURS
+from pose.view.colours import INK, PAPER, RGB, SIDE_COLOURS
+from pose.view.draw import Canvas
 
 _HEIGHT = 10.0  # px of its capitals where the unit is 1
 _LEAST = 7.0  # px; smaller ones cannot be read
 _OPACITY = 0.62  # of the ground they stand on
 _LONGEST = "00:00.00"
+SIDES = ("left", "right")
 
 
 class Legend:
@@ -18,37 +21,36 @@ class Legend:
     no room.
     """
 
-    def __init__(self, size: tuple[int, int], unit: float) -> None:
-        """size: (width, height) px. unit: 1 for a picture of 1280 x 720, what everything on it is scaled with."""
+    def __init__(self, size: tuple[int, int], unit: float, code: Callable[[RGB], RGB] = draw.as_rgb) -> None:
+        """size: (width, height) px. unit: 1 for a picture of 1280 x 720, what everything on it is scaled with. code: of
+        the canvases, as in `Canvas`.
+        """
         letters = max(_LEAST, _HEIGHT * unit)
         gap = round(0.9 * letters)
-        clock = draw.text_width(_LONGEST, letters) + 2 * gap
-        words = [draw.text_width(side, letters) for side in ("left", "right")]
-        swatch = round(1.6 * letters)
-        width = clock + sum(words) + 2 * swatch + 4 * gap
-        height = round(2.4 * letters)
+        words = [draw.text_width(side, letters) for side in SIDES]
+        self._swatch = round(1.6 * letters)
+        self._starts = [draw.text_width(_LONGEST, letters) + 2 * gap]  # of the sides' swatches and words, px
+        for word in words:
+            self._starts.append(self._starts[-1] + self._swatch + word + 2 * gap)
+        width, height = self._starts[-1], round(2.4 * letters)
         fits = width < size[0] and height < size[1] / 3
         self.width, self.height = (width, height) if fits else (0, 0)
         self._letters, self._gap = letters, gap
-        self._ink = np.zeros((height, width, 3), np.uint8)
-        self._ink[:] = INK
-        x = clock
-        for side, word in zip(("left", "right"), words, strict=True):
-            top, low = round(0.5 * (height - 0.6 * letters)), round(0.5 * (height + 0.6 * letters))
-            self._ink[top:low, x : x + swatch] = SIDE_COLOURS[side]
-            draw.text(self._ink, side, (x + swatch + 0.7 * gap, height / 2), letters, PAPER)
-            x += swatch + word + 2 * gap
+        self._ground = np.empty((height, width, 3), np.uint8)
+        self._ground[:] = code(INK)
 
-    def paste(self, image: U8, time: float) -> None:
-        """Draw it on `image`, a frame of `time` s. In place."""
+    def draw(self, canvas: Canvas, time: float) -> None:
+        """Draw it on a frame of `time` s."""
         if not self.height:
             return
-        rows, columns = self.height, self.width
-        patch = image[-rows:, :columns]
-        line = self._ink.copy()
-        draw.text(line, clock(time), (self._gap, rows / 2), self._letters, PAPER)
-        ground = cv2.addWeighted(line, _OPACITY, patch, 1 - _OPACITY, 0)
-        np.maximum(ground, line, out=patch)  # letters and swatches stay opaque
+        patch, letters, middle = canvas.pixels[-self.height :, : self.width], self._letters, self.height / 2
+        cv2.addWeighted(self._ground, _OPACITY, patch, 1 - _OPACITY, 0, dst=patch)
+        line = canvas._replace(pixels=patch)
+        draw.text(line, clock(time), (self._gap, middle), letters, PAPER)
+        top, low = round(middle - 0.3 * letters), round(middle + 0.3 * letters)
+        for side, x in zip(SIDES, self._starts, strict=False):
+            patch[top:low, x : x + self._swatch] = canvas.code(SIDE_COLOURS[side])
+            draw.text(line, side, (x + self._swatch + 0.7 * self._gap, middle), letters, PAPER)
 
 
 def clock(time: float) -> str:

@@ -165,7 +165,7 @@ def render(stage: Stage, size: tuple[int, int], positions: Iterable[int]) -> Ite
         for person, place in labels(stage, position):
             x, y, _, w = matrix @ np.append(place, 1)
             spot = ((x / w + 1) / 2 * size[0], (1 - y / w) / 2 * size[1])
-            draw.label(image, str(person), spot, 6 * unit, person_colour(person))
+            draw.label(draw.Canvas(image), str(person), spot, 6 * unit, person_colour(person))
         yield image
 
 

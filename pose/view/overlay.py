@@ -5,6 +5,7 @@ portrait and square ones, where any corner hides somebody, it gets a narrow pane
 """
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -13,10 +14,10 @@ from numpy.typing import NDArray
 from pose.repair.sides import with_lifted_sides
 from pose.skeletons import Skeleton
 from pose.types import F32, U8, FrameResult, People
-from pose.video.planes import Area
+from pose.video.planes import Area, Colours
 from pose.view import draw
 from pose.view.colours import PAPER, RGB, SIDE_COLOURS, edge_side, mix, person_colour, rim_colour
-from pose.view.draw import Point
+from pose.view.draw import Canvas, Point
 from pose.view.head import Head
 from pose.view.inset import Inset
 from pose.view.legend import Legend
@@ -39,15 +40,28 @@ _FINE, _FINEST = 0.55, 0.25
 _TRACED = frozenset((*FACE, *HANDS))
 
 
+class _Badge(NamedTuple):
+    """An id, the middle of its lower edge, and how high its capitals are, px."""
+
+    words: str
+    place: Point
+    height: float
+
+
 class Overlay:
     """Draws results on the pictures of one video, in order.
 
     output_size: (width, height) px of what `draw` returns; wider than the video where the inset has its own panel.
     """
 
-    def __init__(self, size: tuple[int, int], skeleton: Skeleton, inset: bool = True) -> None:
-        """size: (width, height) px of the video. skeleton: of the 2D keypoints."""
+    def __init__(
+        self, size: tuple[int, int], skeleton: Skeleton, inset: bool = True, colours: Colours | None = None
+    ) -> None:
+        """size: (width, height) px of the video. skeleton: of the 2D keypoints. colours: of pictures whose pixels are
+        Y, U, V; None for RGB.
+        """
         self._size = size
+        self._code = colours.code if colours else draw.as_rgb
         self._skeleton = skeleton
         self._edges = np.array(skeleton.edges)
         self._sides = np.array([skeleton.side(joint) for joint in range(len(skeleton))])
@@ -55,8 +69,9 @@ class Overlay:
         self._shares = np.array([thickness(name) for name in skeleton.names])
         self._edge_shares = self._shares[self._edges].max(axis=1)
         self._head = Head(skeleton)
+        self._last: tuple[FrameResult, People, list[_Badge]] | None = None
         self._unit = _unit(size)
-        self._legend = Legend(size, self._unit)
+        self._legend = Legend(size, self._unit, self._code)
         width, height = size
         self._beside = width < _LANDSCAPE * height
         self._inset: Inset | None = None
@@ -64,44 +79,45 @@ class Overlay:
         self.output_size = size
         if inset and self._beside:
             panel = max(1, round(_PANEL_SHARE * min(width, height)))
-            self._inset = Inset((panel, height))
+            self._inset = Inset((panel, height), colours)
             self.output_size = width + panel, height
         elif inset:
             side = round(_CORNER_SHARE * height)
-            self._inset = Inset((round(1.1 * side), side))
+            self._inset = Inset((round(1.1 * side), side), colours)
             self._corner = _Corner(size, self._inset.size, self._legend.height)
 
     def draw(self, image: U8, result: FrameResult) -> U8:
-        """The picture with everything drawn on it, a new (H, W, 3) uint8 RGB of `output_size`.
+        """The picture with everything drawn on it, a new (H, W, 3) uint8 of `output_size`.
 
-        image: (H, W, 3) uint8 RGB, the frame that `result` is about.
+        image: (H, W, 3) uint8, the frame that `result` is about.
         """
         width, height = self._size
         if image.shape != (height, width, 3):
             raise ValueError(f"image: expected shape {(height, width, 3)}, got {image.shape}")
-        canvas = np.empty((height, self.output_size[0], 3), np.uint8)
-        canvas[:, :width] = image
+        drawn = np.empty((height, self.output_size[0], 3), np.uint8)
+        drawn[:, :width] = image
         if self.panel is not None:
-            canvas[:, width:] = self.panel
-        self.draw_on(canvas, result)
-        return canvas
+            drawn[:, width:] = self.panel
+        self.draw_on(drawn, result)
+        return drawn
 
-    def draw_on(self, canvas: U8, result: FrameResult) -> Area:
+    def draw_on(self, image: U8, result: FrameResult) -> Area:
         """As `draw`, in place. Returns the part of the panel that differs from `panel`, empty where there is no panel.
 
-        canvas: (H, W, 3) uint8 RGB of `output_size`. The frame on its left needs to be there only in the areas of
+        image: (H, W, 3) uint8 of `output_size`. The frame on its left needs to be there only in the areas of
         `changes(result)`, and nothing else of it is changed; of the panel nothing needs to be there.
         """
         width = self._size[0]
-        picture = canvas[:, :width]
-        self._draw_people(picture, result)
-        self._legend.paste(picture, result.time)
+        picture = image[:, :width]
+        canvas = Canvas(picture, self._code)
+        self._draw_people(canvas, result)
+        self._legend.draw(canvas, result.time)
         if self._inset is None:
             return Area(width, 0, width, 0)
         if self._corner is not None:
             self._corner.paste(picture, self._inset.render(result), result)
             return Area(width, 0, width, 0)
-        top, low = self._inset.render_on(canvas[:, width:], result)
+        top, low = self._inset.render_on(image[:, width:], result)
         return Area(width, top, self.output_size[0], low)
 
     @property
@@ -112,17 +128,16 @@ class Overlay:
     def changes(self, result: FrameResult) -> list[Area]:
         """The parts of the frame that the next drawing changes. They may overlap."""
         height = self._size[1]
-        people = self._sided(result)
-        areas = [self._reach(people, row) for row in range(len(people))]
+        people, badges = self._prepared(result)
+        areas = [self._reach(people, row, badge) for row, badge in enumerate(badges)]
         areas.append(Area(0, height - self._legend.height, self._legend.width, height))
         if self._corner is not None:
             areas.append(self._corner.next_area(result))
         return [area for area in areas if area.pixels]
 
-    def _reach(self, people: People, row: int) -> Area:
+    def _reach(self, people: People, row: int, badge: _Badge) -> Area:
         """What a person's drawing lies in."""
-        words, place, height = self._badge(people, row)
-        drawn = [draw.label_reach(self._size, words, place, height)]
+        drawn = [draw.label_reach(self._size, *badge)]
         keypoints = people.keypoints[row]
         seen = np.isfinite(keypoints).all(axis=1) & (people.scores[row] > _HIDDEN_BELOW)
         drawn.append(np.clip(keypoints[seen], -draw.FAR, draw.FAR).astype(np.float64))
@@ -131,21 +146,24 @@ class Overlay:
         high = np.clip(np.ceil(points.max(axis=0) + margin) + 1, 0, self._size).astype(int).tolist()
         return Area(low[0], low[1], high[0], high[1])
 
-    def _sided(self, result: FrameResult) -> People:
-        """The people with left and right as they were lifted."""
-        keypoints, scores = with_lifted_sides(result, self._skeleton)
-        return replace(result.people, keypoints=keypoints, scores=scores)
+    def _prepared(self, result: FrameResult) -> tuple[People, list[_Badge]]:
+        """The people with left and right as they were lifted, and their badges."""
+        if self._last is None or self._last[0] is not result:  # who asks for the areas that change draws on them next
+            keypoints, scores = with_lifted_sides(result, self._skeleton)
+            people = replace(result.people, keypoints=keypoints, scores=scores)
+            self._last = result, people, [self._badge(people, row) for row in range(len(people))]
+        return self._last[1:]
 
-    def _draw_people(self, image: U8, result: FrameResult) -> None:
-        people = self._sided(result)
+    def _draw_people(self, canvas: Canvas, result: FrameResult) -> None:
+        people, badges = self._prepared(result)
         rows = np.argsort(people.boxes[:, 3], kind="stable").tolist()  # who stands lower is nearer: drawn last
         for row in rows:
-            self._draw_skeleton(image, people, row)
+            self._draw_skeleton(canvas, people, row)
         for row in rows:
-            words, place, height = self._badge(people, row)
-            draw.label(image, words, place, height, person_colour(int(people.ids[row])))
+            words, place, height = badges[row]
+            draw.label(canvas, words, place, height, person_colour(int(people.ids[row])))
 
-    def _badge(self, people: People, row: int) -> tuple[str, Point, float]:
+    def _badge(self, people: People, row: int) -> _Badge:
         """The id, the place of its lower edge beyond the crown of the head, and its height, as large as the person."""
         box = people.boxes[row]
         known = np.isfinite(people.keypoints[row]).all(axis=1)
@@ -153,13 +171,13 @@ class Overlay:
         share = _BADGE_SHARE * float(box[3] - box[1])
         height = max(_BADGE_LEAST, min(max(share, _BADGE_LEAST * self._unit), _BADGE_MOST * self._unit))
         x, y = np.clip(crown + 1.1 * height * away, -draw.FAR, draw.FAR).tolist()
-        return str(int(people.ids[row])), (x, y + 0.95 * height), height
+        return _Badge(str(int(people.ids[row])), (x, y + 0.95 * height), height)
 
     def _width(self, people: People, row: int) -> float:
         """How thick a limb of a person is drawn, px."""
         return max(1.2, min(3.6 * self._unit, 0.016 * float(people.boxes[row, 3] - people.boxes[row, 1])))
 
-    def _draw_skeleton(self, image: U8, people: People, row: int) -> None:
+    def _draw_skeleton(self, canvas: Canvas, people: People, row: int) -> None:
         """In layers of equal opacity, the faint ones first: what overlaps inside a layer does not add up."""
         keypoints, scores = people.keypoints[row], people.scores[row]
         rim = rim_colour(int(people.ids[row]))
@@ -175,11 +193,11 @@ class Overlay:
             if not joints.any():  # then no limb has this level either
                 continue
             area = np.concatenate([points[joints], points[self._edges[limbs]].reshape(-1, 2)])
-            with draw.layer(image, area, 2 * width + 2, level / _LEVELS) as (canvas, corner):
-                self._draw_limbs(canvas, points - corner, limbs, width, rim)
-                self._draw_joints(canvas, points - corner, joints, width, rim)
+            with draw.layer(canvas, area, 2 * width + 2, level / _LEVELS) as (layer, corner):
+                self._draw_limbs(layer, points - corner, limbs, width, rim)
+                self._draw_joints(layer, points - corner, joints, width, rim)
 
-    def _draw_limbs(self, canvas: U8, points: F32, chosen: NDArray[np.bool_], width: float, rim: RGB) -> None:
+    def _draw_limbs(self, canvas: Canvas, points: F32, chosen: NDArray[np.bool_], width: float, rim: RGB) -> None:
         segments = points[self._edges]
         groups = _groups(chosen, self._edge_shares)
         for rows, share in groups:
@@ -188,7 +206,7 @@ class Overlay:
             for side, colour in SIDE_COLOURS.items():
                 draw.strokes(canvas, segments[rows & (self._edge_sides == side)], colour, share * width)
 
-    def _draw_joints(self, canvas: U8, points: F32, chosen: NDArray[np.bool_], width: float, rim: RGB) -> None:
+    def _draw_joints(self, canvas: Canvas, points: F32, chosen: NDArray[np.bool_], width: float, rim: RGB) -> None:
         groups = _groups(chosen, self._shares)
         for rows, share in groups:
             draw.discs(canvas, points[rows], share * width + 0.6 * _rim(width, share), rim)

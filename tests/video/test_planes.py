@@ -6,6 +6,7 @@ import av
 import cv2
 import numpy as np
 import pytest
+from pose_fakes import rgb_of
 
 from pose.video import VideoWriter, open_source
 from pose.video.planes import BT709, SMPTE170M, Area, Colours, Planes
@@ -28,7 +29,7 @@ def as_rgb(planes: Planes) -> np.ndarray:
     even = Planes.empty((width + width % 2, height + height % 2), planes.colours)
     even.y[:] = np.pad(planes.y, ((0, height % 2), (0, width % 2)), mode="edge")
     even.u[:], even.v[:] = planes.u, planes.v
-    return even.rgb(Area(0, 0, *even.size))[:height, :width]
+    return rgb_of(even)[:height, :width]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,7 @@ def test_planes_of_a_part_and_of_pictures(make_video, tmp_path):
     with open_source(str(tmp_path / "*.png")) as source:
         for frame, planar in zip(source.replay(), source.replay_planes(), strict=True):
             assert planar.planes.size == (34, 22)
-            assert np.abs(planar.planes.rgb(Area(0, 0, 34, 22))[:21, :33].astype(int) - frame.image).mean() < 3
+            assert np.abs(rgb_of(planar.planes)[:21, :33].astype(int) - frame.image).mean() < 3
 
 
 def test_frames_that_are_kept_stay_as_they_were(make_video):
