@@ -1,7 +1,7 @@
 """What is wrong with a person's 2D over time, put right before it is lifted: exchanged limbs, outliers, low scores.
 
-No coordinate is made up. A limb that was exchanged gets its own joints back (`pose.repair.swaps`), a joint that is far
-off (`pose.repair.outliers`) or has a low score gets score 0.
+No coordinate is made up. A limb that was exchanged gets its own joints back, and so does a body whose front was taken
+for its back (`pose.repair.swaps`); a joint that is far off (`pose.repair.outliers`) or has a low score gets score 0.
 """
 
 from collections import deque
@@ -12,13 +12,17 @@ import numpy as np
 
 from pose.repair.outliers import WINDOW_SECONDS, find_outliers
 from pose.repair.sides import mirrored_orders
-from pose.repair.swaps import LONGEST_SECONDS, SwapFinder
+from pose.repair.swaps import BODY_RULES, LIMB_RULES, SETTLED_SECONDS, SwapFinder, body_pairs, limb_pairs
 from pose.sequences import Sequence2D
 from pose.skeletons import Skeleton, get_skeleton
 from pose.types import F32, Flags
 
+_Frame = tuple[F32, F32, float, Flags]  # keypoints, scores, time, and which limbs were exchanged
+
 LEAST_SCORE = 0.05  # joints below are not seen
-WHOLE_VIEW = LONGEST_SECONDS + WINDOW_SECONDS  # s of look-ahead beyond which no decision changes much
+LIMBS_VIEW = LIMB_RULES.longest + WINDOW_SECONDS  # s of look-ahead that limbs and outliers need
+BODY_VIEW = BODY_RULES.longest + SETTLED_SECONDS  # s more that the whole body needs
+WHOLE_VIEW = LIMBS_VIEW + BODY_VIEW  # s of look-ahead beyond which no decision changes much
 
 
 def repair(sequence: Sequence2D, *, lookahead: float = np.inf, least_score: float = LEAST_SCORE) -> Sequence2D:
@@ -56,30 +60,38 @@ class PersonRepair:
 
     def __init__(self, skeleton: Skeleton, lookahead: float, least_score: float = LEAST_SCORE) -> None:
         """lookahead: s to wait before a frame is decided. Below `WINDOW_SECONDS` outliers are not looked for: without
-        the frames that follow, an outlier cannot be told from the beginning of a fast motion. least_score: joints
-        below it are not seen.
+        the frames that follow, an outlier cannot be told from the beginning of a fast motion. Below `WHOLE_VIEW` whole
+        bodies are not exchanged. least_score: joints below it are not seen.
         """
         self._least_score = least_score
         self._lookahead, self._judges = lookahead, lookahead >= WINDOW_SECONDS
-        self._swaps = SwapFinder(skeleton, lookahead - WINDOW_SECONDS if self._judges else lookahead)
+        ahead = lookahead - WINDOW_SECONDS if self._judges else lookahead
+        self._limbs = SwapFinder(list(limb_pairs(skeleton).values()), LIMB_RULES, ahead)
+        self._body: SwapFinder | None = None
+        if lookahead >= WHOLE_VIEW:
+            self._body = SwapFinder([body_pairs(skeleton)], BODY_RULES, lookahead - LIMBS_VIEW)
         self._mirrors = mirrored_orders(skeleton)
-        self._seen: deque[tuple[F32, F32, float]] = deque()  # frames whose swaps are not decided
-        self._recent: list[tuple[F32, F32, float, Flags]] = []  # those that are, as long as some window needs them
+        self._seen: deque[_Frame] = deque()  # frames whose body is not decided
+        self._settled: deque[_Frame] = deque()  # those whose body is, but not the limbs
+        self._recent: list[_Frame] = []  # those that are, as long as some window needs them
         self._done = 0  # how many of `_recent` are given out
 
     def push(self, keypoints: F32, scores: F32, time: float) -> None:
         """Take the next frame in which the person is seen: (J, 2) px, (J,), s."""
         masked = np.where(scores >= self._least_score, scores, 0).astype(np.float32)
-        self._seen.append((keypoints, masked, time))
-        self._swaps.push(keypoints, masked, time)
+        frame = keypoints, masked, time, np.zeros(2, bool)
+        if self._body is None:
+            self._settle(frame)
+        else:
+            self._seen.append(frame)
+            self._body.push(keypoints, masked, time)
 
     def take(self, now: float) -> list[Repaired]:
         """The frames that are decided at `now` (s; inf: all of them), oldest first."""
-        for exchanged in self._swaps.take(now):
-            keypoints, scores, time = self._seen.popleft()
-            for order in (order for order, swap in zip(self._mirrors, exchanged, strict=True) if swap):
-                keypoints, scores = keypoints[order], scores[order]
-            self._recent.append((keypoints, scores, time, exchanged))
+        for exchanged in self._body.take(now) if self._body is not None else []:
+            self._settle(self._exchanged(self._seen.popleft(), np.repeat(exchanged, 2)))
+        for exchanged in self._limbs.take(now):
+            self._recent.append(self._exchanged(self._settled.popleft(), exchanged))
         repaired = []
         newest = np.inf if np.isposinf(now) else now - self._lookahead
         while self._done < len(self._recent) and self._recent[self._done][2] <= newest:
@@ -89,6 +101,17 @@ class PersonRepair:
             self._recent.pop(0)
             self._done -= 1
         return repaired
+
+    def _settle(self, frame: _Frame) -> None:
+        self._settled.append(frame)
+        self._limbs.push(*frame[:3])
+
+    def _exchanged(self, frame: _Frame, limbs: Flags) -> _Frame:
+        """The frame with left and right of some of the limbs (2,) exchanged."""
+        keypoints, scores, time, before = frame
+        for order in self._mirrors[limbs]:
+            keypoints, scores = keypoints[order], scores[order]
+        return keypoints, scores, time, before ^ limbs
 
     def _without_outliers(self, row: int) -> Repaired:
         keypoints, scores, time, exchanged = self._recent[row]
