@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 Stage = TypeVar("Stage")
 
-AUTO_DETECTOR = "auto"
+AUTO_DETECTOR = AUTO_ESTIMATOR = "auto"
 PREFERRED_DETECTOR, STAND_IN_DETECTOR = "rtmdet", "blazepose"
+USUAL_ESTIMATOR = "blazepose"
 MOST_SAID = 160  # characters of what a runtime says of a file
 
 
@@ -171,6 +172,11 @@ ONE_PASS: dict[str, Choice[OnePass]] = {
 def detector_choice(name: str) -> Choice[Detector]:
     """The entry of a detector; of the one that `auto` prefers."""
     return DETECTORS[PREFERRED_DETECTOR if name == AUTO_DETECTOR else name]
+
+
+def estimator_choice(name: str) -> Choice[Estimator]:
+    """The entry of an estimator; `auto` is the usual one."""
+    return ESTIMATORS[USUAL_ESTIMATOR if name == AUTO_ESTIMATOR else name]
 
 
 def build(

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 from pose.builders import (
     AUTO_DETECTOR,
+    AUTO_ESTIMATOR,
     DETECTORS,
     ESTIMATORS,
     ONE_PASS,
     PREFERRED_DETECTOR,
     STAND_IN_DETECTOR,
+    USUAL_ESTIMATOR,
     detector_choice,
+    estimator_choice,
     weight_file,
 )
 from pose.errors import UsageError
@@ -48,7 +51,11 @@ class PipelineConfig:
         "what finds people; auto: rtmdet, or blazepose where its weights cannot be had",
         choices=(AUTO_DETECTOR, *DETECTORS),
     )
-    estimator: str = option("blazepose", "what finds the joints of a person", choices=tuple(ESTIMATORS))
+    estimator: str = option(
+        AUTO_ESTIMATOR,
+        "what finds the joints of a person; auto: blazepose, or offline on CUDA the networks of the preset accurate",
+        choices=(AUTO_ESTIMATOR, *ESTIMATORS),
+    )
     detector_model: str | None = option(None, "weights of the detector: a file, or a name; by default the usual ones")
     estimator_model: str | None = option(None, "weights of the estimator: a file, or a name; by default the usual ones")
     tracker: str = option("ocsort", "what recognises people who come back", choices=tuple(TRACKERS))
@@ -102,6 +109,22 @@ class PipelineConfig:
             score=self.detection_score,
             size=self.detector_size,
         )
+
+
+def choose_networks(config: PipelineConfig, *, live: bool = False) -> PipelineConfig:
+    """`config` with the lifter and the estimator that `auto` stands for.
+
+    Who chose no network at all gets those of the device's usual preset, offline; a live demo keeps to fast ones.
+    """
+    if config.lifter == AUTO_LIFTER:
+        config = replace(config, lifter="stream" if live else "offline")
+    if config.estimator != AUTO_ESTIMATOR:
+        return config
+    if live or config.detector != AUTO_DETECTOR:
+        return replace(config, estimator=USUAL_ESTIMATOR)
+    usual = {entry.name: entry.default for entry in fields(config)}
+    preset: dict[str, Any] = dict(preset_values(default_preset(config.device)))
+    return replace(config, **{key: value for key, value in preset.items() if getattr(config, key) == usual[key]})
 
 
 def choose_detector(config: PipelineConfig) -> tuple[PipelineConfig, str | None]:
@@ -162,7 +185,7 @@ def model_files(config: PipelineConfig) -> list[tuple[str, str, Path]]:
         detector = estimator = one_pass_model(config)
     files = (
         ("detector", config.detector, weight_file(detector_choice(config.detector), *detector)),
-        ("estimator", config.estimator, weight_file(ESTIMATORS[config.estimator], *estimator)),
+        ("estimator", config.estimator, weight_file(estimator_choice(config.estimator), *estimator)),
     )
     return [(role, name, file) for role, name, file in files if file is not None]
 

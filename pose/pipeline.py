@@ -6,7 +6,7 @@ for result in Pipeline.from_preset("fast").run("clip.mp4"):
 
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from pose.builders import DETECTORS, ESTIMATORS, ONE_PASS, build
 from pose.camera import Camera
 from pose.config import (
-    AUTO_LIFTER,
     PipelineConfig,
     choose_detector,
+    choose_networks,
     is_one_pass,
     load_preset,
     model_files,
@@ -72,8 +72,7 @@ class Pipeline:
         from pose.lifter.load import load_lifter
 
         config = config or PipelineConfig()
-        if config.lifter == AUTO_LIFTER:
-            config = replace(config, lifter="stream" if live else "offline")
+        config = choose_networks(config, live=live)
         self.config, self.stand_in = choose_detector(config)
         self._intrinsics = intrinsics
         self.times = StageTimes()

@@ -10,6 +10,7 @@ from pose.builders import DETECTORS, ESTIMATORS, ONE_PASS, build
 from pose.config import (
     PipelineConfig,
     choose_detector,
+    choose_networks,
     is_one_pass,
     load_preset,
     model_files,
@@ -109,7 +110,10 @@ def test_options_reach_the_network():
 def test_a_model_that_is_not_there_is_said_of_the_option_that_named_it(key):
     one_pass = config(detector="yolo-pose", estimator="yolo-pose", **{key: "nope.pt"})
     for chosen in (one_pass, config(**{key: "nope.pt"})):
-        for use in (model_files, lambda chosen: _people_stages(choose_detector(chosen)[0], StageTimes())):
+        for use in (
+            model_files,
+            lambda chosen: _people_stages(choose_detector(choose_networks(chosen))[0], StageTimes()),
+        ):
             with pytest.raises(UsageError, match=f"^{key}: nope.pt is neither a file nor a name"):
                 use(chosen)
 

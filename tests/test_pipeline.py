@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from pose.config import PipelineConfig, load_preset, preset_names
+from pose.config import PipelineConfig, choose_networks, load_preset, preset_names
 from pose.errors import PoseError, UsageError
 from pose.pipeline import Pipeline
 from pose.system.device import resolve_device
@@ -107,7 +107,7 @@ def test_processor_time_goes_to_the_stage_that_worked_and_what_others_did_to_the
 
 
 def test_fast_is_the_default():
-    assert load_preset("fast") == PipelineConfig()
+    assert choose_networks(PipelineConfig(device="cpu")) == load_preset("fast", device="cpu", lifter="offline")
 
 
 @pytest.mark.parametrize("name", preset_names())

@@ -4,7 +4,7 @@ import pytest
 from pose_apps.run import main
 
 from pose import config
-from pose.config import default_preset, load_preset, model_files, preset_names
+from pose.config import PipelineConfig, choose_networks, default_preset, load_preset, model_files, preset_names
 from pose.errors import PoseError
 from pose.weights import WEIGHTS
 
@@ -72,10 +72,24 @@ def test_a_driver_alone_does_not_make_the_largest_network_run_on_the_cpu(cuda, m
         (["--detector", "mobilenet"], "blazepose"),
     ],
 )
-def test_the_command_runs_what_was_chosen_else_what_the_device_is_for(arguments, estimator, cuda, capsys):
-    with pytest.raises(SystemExit):
-        main([*arguments, "--print_config"])
-    assert f"\nestimator: {estimator}\n" in capsys.readouterr().out
+def test_the_command_runs_what_was_chosen_else_what_the_device_is_for(arguments, estimator, cuda, monkeypatch):
+    asked = []
+    monkeypatch.setattr("pose_apps.run.run", lambda run_config, pipeline_config, loaded: asked.append(pipeline_config))
+    main(["clip.mp4", *arguments])
+    (chosen,) = map(choose_networks, asked)
+    assert chosen.estimator == estimator
+
+
+def test_what_was_chosen_beside_the_networks_stays(cuda):
+    asked = PipelineConfig(tracker="bytetrack", detector_size=640, max_people=2)
+    assert choose_networks(asked) == load_preset(
+        "accurate", tracker="bytetrack", detector_size=640, max_people=2, lifter="offline"
+    )
+
+
+def test_a_live_demo_keeps_to_fast_networks(cuda):
+    chosen = choose_networks(PipelineConfig(), live=True)
+    assert (chosen.detector, chosen.estimator, chosen.lifter) == ("auto", "blazepose", "stream")
 
 
 @pytest.mark.parametrize(

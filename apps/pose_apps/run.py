@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser
 
-from pose.config import PipelineConfig, default_preset, preset_values
+from pose.config import PipelineConfig
 from pose.errors import PoseError, UsageError
 from pose.options import option
 from pose.system.progress import hidden_progress, progress_bar
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from pose.cache import Cache, Found
     from pose.files import ResultSpool, ResultWriter, RunInfo
     from pose.pipeline import Pipeline
-    from pose.system.json_values import Json
     from pose.system.times import StageTimes
     from pose.types import FrameResult
     from pose.video import Source
@@ -78,23 +77,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of `pose-run`."""
     parser = ArgumentParser(prog="pose-run", description="Track every person of a video in 3D.", exit_on_error=False)
     clip = parser.add_argument(
-        "clip", nargs="?", default=argparse.SUPPRESS, action=_Clip, metavar="VIDEO", help=f"{VIDEO}; also as --video"
+        "clip", nargs="?", default=argparse.SUPPRESS, action=_Video, metavar="VIDEO", help=f"{VIDEO}; also as --video"
     )
     add_config_option(parser)
-    add_options(parser, RunConfig)
+    video = parser.add_argument("--video", type=str, action=_Video, help=f"{VIDEO}; also without --video")
+    add_options(parser, RunConfig, without={"video"})
     add_options(parser, PipelineConfig)
-    parser.set_defaults(preset_by_device(argv))
-    words = config_first(argv)
-    parsed = parse_arguments(parser, words)
-    if clip.given and any(word.partition("=")[0] == "--video" for word in words):
+    parsed = parse_arguments(parser, config_first(argv))
+    if clip.given and video.given:
         raise UsageError(f"--video and {clip.given}: name one video; call pose-run once for each")
     config = config_of(RunConfig, parsed)
     with Status("loading the networks", hidden=config.quiet) as status:
         return run(config, config_of(PipelineConfig, parsed), status.end)
 
 
-class _Clip(argparse.Action):
-    """The video as a word of its own: `pose-run clip.mp4`. given: that word."""
+class _Video(argparse.Action):
+    """The video, as a word of its own, `pose-run clip.mp4`, or as an option. given: how the call names it."""
 
     given: str | None = None
 
@@ -106,17 +104,6 @@ class _Clip(argparse.Action):
         option_string: str | None = None,
     ) -> None:
         namespace.video = self.given = str(values)
-
-
-def preset_by_device(argv: Sequence[str] | None) -> "dict[str, Json]":
-    """The fields of the device's usual preset where the call itself chooses none, and no network either."""
-    chosen = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    for option_name in ("--device", "--config", "--detector", "--estimator"):
-        chosen.add_argument(option_name, nargs="?")
-    options, _ = chosen.parse_known_args(argv)
-    if options.config or options.detector or options.estimator:
-        return {}
-    return preset_values(default_preset(options.device or "auto"))
 
 
 def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[], None] = lambda: None) -> int:

@@ -1,13 +1,15 @@
 """Exit statuses and one-line errors, as every command has them."""
 
 import errno
-from typing import Literal
+from dataclasses import dataclass
 
 import pytest
 from jsonargparse import ArgumentParser
 from pose_apps.support.command import parse_arguments, run_command
+from pose_apps.support.options import ConfigFile, add_options, config_of
 
 from pose.errors import PoseError, UsageError
+from pose.options import REQUIRED, Options, option
 
 
 def raising(error: BaseException):
@@ -59,13 +61,21 @@ def test_a_bug_keeps_its_traceback():
         raising(OSError("no errno"))([])
 
 
-def parser() -> ArgumentParser:
-    built = ArgumentParser(exit_on_error=False)
-    built.add_argument("--config", action="config")
-    built.add_argument("--video", type=str, required=True)
-    built.add_argument("--device", type=Literal["auto", "cpu"], default="auto")
-    built.add_argument("--people", type=int, default=1)
-    return built
+@dataclass(frozen=True, kw_only=True)
+class Asked(Options):
+    video: str = option(REQUIRED, "a file")
+    device: str = option("auto", "where", choices=("auto", "cpu"))
+    people: int = option(1, "how many")
+    size: int | None = option(None, "px")
+    score: float = option(0.5, "at least")
+    loop: bool = option(False, "again")
+
+
+def asked(*argv: str) -> Asked:
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_argument("--config", action=ConfigFile)
+    add_options(parser, Asked)
+    return config_of(Asked, parse_arguments(parser, argv))
 
 
 @pytest.mark.parametrize(
@@ -74,39 +84,63 @@ def parser() -> ArgumentParser:
         (["--vidio", "a"], "unknown option '--vidio': did you mean --video?"),
         (
             ["--qqq=1"],
-            "unknown option '--qqq=1': known: --config, --device, --help, --help-all, --people, --print-completion, "
-            "--print_config, --version, --video",
+            "unknown option '--qqq=1': known: --config, --device, --help, --help-all, --loop, --no-loop, --people, "
+            "--print-completion, --print_config, --score, --size, --version, --video",
         ),
-        (["--device", "tpu"], "--device: expected one of 'auto', 'cpu', got tpu"),
-        (["--people", "many"], "--people: expected int, got many"),
+        (["--device", "tpu"], "--device: expected one of auto, cpu, got tpu"),
+        (["--people", "many"], "--people: expected a whole number, got many"),
+        (["--people", "2.5"], "--people: expected a whole number, got 2.5"),
+        (["--size", "big"], "--size: expected a whole number, got big"),
+        (["--score", "nan"], "--score: expected a number, got nan"),
         (["--people"], "--people: expected one argument"),
-        (["extra"], "unexpected argument 'extra'"),
+        (["extra"], "unrecognized arguments: extra"),
     ],
 )
 def test_a_wrong_option_is_named_with_what_is_allowed(argv, words):
     with pytest.raises(UsageError) as caught:
-        parse_arguments(parser(), ["--video", "clip.mp4", *argv])
+        asked("--video", "clip.mp4", *argv)
     assert str(caught.value) == words
 
 
 def test_a_missing_option_is_named():
     with pytest.raises(UsageError, match="missing: --video"):
-        parse_arguments(parser(), [])
+        asked()
 
 
-def test_a_config_key_is_checked_like_an_option(tmp_path):
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("peopel: 3", "unknown key 'peopel': did you mean people?"),
+        ("device: tpu", "--device: expected one of auto, cpu, got tpu"),
+        ("people: some", "--people: expected a whole number, got some"),
+        ("people: {a: 1}", "--people: expected a whole number, got {'a': 1}"),
+        ("people: yes", "--people: expected a whole number, got True"),
+        ("people: 1.5", "--people: expected a whole number, got 1.5"),
+        ("score: .nan", "--score: expected a number, got nan"),
+        ("people: null", "people: needs a value"),
+        ("loop: 3", "loop: expected true or false, got 3"),
+        ("[1, 2]", "--config: FILE: expected lines such as `max_people: 3`"),
+        ("a: [1", "--config: FILE: not readable as YAML: line 1: expected ',' or ']', but got '<stream end>'"),
+    ],
+)
+def test_a_config_file_is_checked_like_options(text, words, tmp_path):
     config = tmp_path / "run.yaml"
-    config.write_text("video: a\npeopel: 3\n")
-    with pytest.raises(UsageError, match=r"unknown key 'peopel': did you mean people\?"):
-        parse_arguments(parser(), ["--config", str(config)])
-    config.write_text("video: a\ndevice: tpu\n")
-    with pytest.raises(UsageError, match="--device: expected one of 'auto', 'cpu', got tpu"):
-        parse_arguments(parser(), ["--config", str(config)])
+    config.write_text(text)
+    with pytest.raises(UsageError) as caught:
+        asked("--video", "a", "--config", str(config))
+    assert str(caught.value) == words.replace("FILE", str(config))
+
+
+def test_options_are_read_as_what_they_are(tmp_path):
+    config = tmp_path / "run.yaml"
+    config.write_text("video: 0\nscore: 1\nsize: null\nloop: yes\n")
+    assert asked("--config", str(config)) == Asked(video="0", score=1.0, loop=True)
+    assert asked("--video", "a", "--size", "7", "--score", "1e-3", "--no-loop") == Asked(video="a", size=7, score=0.001)
 
 
 def test_help_is_no_error(capsys):
     with pytest.raises(SystemExit) as caught:
-        run_command(lambda argv=None: parse_arguments(parser(), argv) and 0)(["--help"])
+        run_command(lambda argv=None: asked(*argv) and 0)(["--help"])
     assert caught.value.code == 0
     assert "--people" in capsys.readouterr().out
 

@@ -47,7 +47,7 @@ def test_person_time_and_rate_are_chosen(poses, tmp_path, capsys):
         (["--to", "bvh", "--fps", "0"], "error: --fps 0: must be above 0"),
         (["--to", "bvh", "--start", "3", "--end", "2"], "error: --start 3 --end 2: the start must be"),
         (["--to", "bvh", "--start", "30"], "error: no frame from 30 s on; the result has 0 to 1.96 s"),
-        (["--to", "bvh", "--space", "moon"], "error: --space: expected one of 'camera', 'level', got"),
+        (["--to", "bvh", "--space", "moon"], "error: --space: expected one of camera, level, got"),
         (["--to", "bvh", "--pitch", "-5"], "error: pitch: means nothing in the camera's own frame; give --space level"),
         (["--to", "bvh", "--space", "level", "--roll", "999"], "error: roll: 999.0 is out of range; allowed: -180"),
         (["--to", "bvh", "--height", "tall"], "error: height: expected metres, such as 1.82 or 1:1.82,2:1.65, got"),

@@ -22,8 +22,8 @@ def only_line(capsys) -> str:
         (BOMB, "refers to an anchor"),
         ("max_people: 3\n" + 70_000 * "#", "settings of at most 65536"),
         ("max_people: " + 100 * "[", "nests more than 20 deep"),
-        ("max_people: .inf", "expected int, got inf"),
-        ("detect_every: .nan", "out of range"),
+        ("max_people: .inf", "expected a whole number, got inf"),
+        ("detect_every: .nan", "expected a number, got nan"),
         ("seed: 18446744073709551616", "out of range"),
         ("max_people: &a 3", "no.mp4"),  # an anchor that nothing refers to is harmless
     ],

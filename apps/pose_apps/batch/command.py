@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from jsonargparse import ArgumentParser
 
-from pose.config import AUTO_LIFTER, PipelineConfig, choose_detector, model_files
+from pose.config import PipelineConfig, choose_detector, choose_networks, model_files
 from pose.errors import PoseError, UsageError
 from pose.options import Options, argument, option
-from pose_apps.run import RunConfig, preset_by_device
+from pose_apps.run import RunConfig
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
 from pose_apps.support.status import Status
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_options(parser, BatchConfig)
     add_options(parser, RunConfig, without=WITHOUT)
     add_options(parser, PipelineConfig)
-    parser.set_defaults({"threads": 1, **preset_by_device(argv)})
+    parser.set_defaults({"threads": 1})
     parsed = parse_arguments(parser, config_first(argv))
     config = config_of(BatchConfig, parsed)
     own = {entry.name: parsed[entry.name] for entry in fields(RunConfig) if entry.name not in WITHOUT}
@@ -105,9 +105,7 @@ def make_job(out: Path, config: BatchConfig, clip_config: RunConfig, pipeline_co
     from pose_apps.batch.work import Job
     from pose_apps.support.intrinsics import read_intrinsics
 
-    if pipeline_config.lifter == AUTO_LIFTER:
-        pipeline_config = replace(pipeline_config, lifter="offline")
-    pipeline_config, stand_in = choose_detector(pipeline_config)
+    pipeline_config, stand_in = choose_detector(choose_networks(pipeline_config))
     if stand_in is not None and not config.quiet:
         print(f"warning: {stand_in}", file=sys.stderr)
     cache = str(out / CACHE) if config.cache is None else config.cache

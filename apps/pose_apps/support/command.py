@@ -4,10 +4,8 @@ Exit status 0 is success, 1 a failure, 2 a wrong call, 130 an interruption.
 """
 
 import argparse
-import difflib
 import functools
 import os
-import re
 import signal
 import sys
 import warnings
@@ -18,6 +16,7 @@ from typing import TYPE_CHECKING
 from pose.errors import PoseError, PoseWarning, UsageError
 from pose_apps.support.completion import PrintCompletion
 from pose_apps.support.help import give_help
+from pose_apps.support.values import unknown
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -46,7 +45,7 @@ def run_command(function: Main) -> Callable[..., int]:
         except PoseError as error:
             return _fail(str(error), error.exit_code)
         except argparse.ArgumentError as error:
-            return _fail(_in_our_words(str(error)), UsageError.exit_code)
+            return _fail(_in_our_words(error), UsageError.exit_code)
         except KeyboardInterrupt as interrupt:
             if argv is None:  # this process ends now: one more Ctrl-C would only break into its last steps
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -90,10 +89,11 @@ def parse_arguments(parser: "ArgumentParser", argv: Sequence[str] | None) -> "Na
     complete = "print what completes this command's options in your shell, and end: docs/commands.md"
     parser.add_argument("--print-completion", action=PrintCompletion, help=complete)
     give_help(parser)
+    words = sys.argv[1:] if argv is None else list(argv)
     try:
-        parsed = parser.parse_args(None if argv is None else list(argv))
+        parsed = parser.parse_args(words)
     except argparse.ArgumentError as error:
-        raise UsageError(_in_our_words(str(error), sorted(set(_options(parser))))) from error
+        raise UsageError(_in_our_words(error, words, sorted(set(_options(parser))))) from error
     for key, value in list(parsed.items()):
         parsed[key] = _from_home(value)
     return parsed
@@ -120,36 +120,14 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
                 yield from _options(subparser)
 
 
-def _in_our_words(message: str, options: Sequence[str] = ()) -> str:
-    """A parser's message in one line, with the option as it is typed and what is allowed."""
-    message = " ".join(message.split())
-    if found := re.match(r"unrecognized arguments: (\S+)", message):
-        name = found[1]
-        return _unknown("option", name, options) if name.startswith("-") else f"unexpected argument {name!r}"
-    if found := re.match(r"(?:Group '([^']+)' does not accept option|Option) '([^']+)'", message):
-        key = ".".join(part for part in found.groups() if part)
-        return _unknown("key", key, [option.removeprefix("--").replace("-", "_") for option in options])
-    message = message.replace("the following arguments are required:", "missing:")
-    message = message.replace("Problems parsing config:", "--config: not readable as YAML:")
-    message = message.replace("Unexpected config:", "--config: expected lines such as `max_people: 3`, got:")
-    message = re.sub(
-        r"^(missing: |Parser key \"|argument --)([\w.]+)\"?",
-        lambda found: f"{'missing: ' if found[1] == 'missing: ' else ''}{_typed(found[2], options)}",
-        message,
-    )
-    message = re.sub(r"Expected a typing\.Literal\[([^\]]*)\]\. Got value:", r"expected one of \1, got", message)
-    return re.sub(r"Expected a <class '([^']+)'>\. Got value:", r"expected \1, got", message)
-
-
-def _typed(key: str, options: Sequence[str]) -> str:
-    """A parser's key as the option a person types: with hyphens, without the name of the subcommand."""
-    words = [f"--{key}", f"--{key.partition('.')[2]}"]
-    return next((word for word in (*words, words[0].replace("_", "-")) if word in options), words[0])
-
-
-def _unknown(kind: str, name: str, known: Sequence[str]) -> str:
-    words = {option.lstrip("-"): option for option in known}
-    close = difflib.get_close_matches(name.lstrip("-").partition("=")[0], words, n=1)
-    return f"unknown {kind} {name!r}: " + (
-        f"did you mean {words[close[0]]}?" if close else f"known: {', '.join(known)}"
-    )
+def _in_our_words(error: argparse.ArgumentError, words: Sequence[str] = (), options: Sequence[str] = ()) -> str:
+    """A parser's error: with the option as it is typed, or the word that is none with what it may have meant."""
+    while isinstance(error.__cause__, argparse.ArgumentError):
+        error = error.__cause__
+    message = " ".join(error.message.split())
+    if error.argument_name is not None:
+        return f"{error.argument_name}: {message}"
+    for word in words:
+        if options and word.startswith("--") and word.partition("=")[0] not in (*options, "--"):
+            return unknown("option", word, options)
+    return message

@@ -8,8 +8,8 @@ import argparse
 import shutil
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from types import UnionType
-from typing import Literal, Union, get_args, get_origin
+
+from pose_apps.support.values import Value, kinds_of
 
 # Dests of the options, in their groups.
 Layout = Mapping[str, Sequence[str]]
@@ -185,7 +185,7 @@ def _value(action: argparse.Action, choices: Sequence[str]) -> str:
         return action.metavar
     if action.dest in VALUES:
         return VALUES[action.dest]
-    kinds = _kinds(getattr(action, "_typehint", None) or action.type)
+    kinds = _kinds(action)
     if int in kinds or float in kinds:
         return "N"
     return "NAME" if choices else action.dest.rpartition(".")[2].upper().replace("_", "-")
@@ -193,21 +193,19 @@ def _value(action: argparse.Action, choices: Sequence[str]) -> str:
 
 def choices_of(action: argparse.Action) -> list[str]:
     """What an option takes, where that is a few words."""
-    kinds = _kinds(getattr(action, "_typehint", None))
-    return [str(choice) for choice in action.choices or [kind for kind in kinds if isinstance(kind, str)]]
+    return [str(choice) for choice in action.choices or [kind for kind in _kinds(action) if isinstance(kind, str)]]
 
 
 def takes_text(action: argparse.Action) -> bool:
     """Whether an option takes a word of any kind, such as the name of a file."""
-    kinds = _kinds(getattr(action, "_typehint", None) or action.type or str)
-    return action.nargs != 0 and type(action).__name__ != "ActionYesNo" and str in kinds
+    kinds = _kinds(action)
+    return action.nargs != 0 and type(action).__name__ != "ActionYesNo" and (str in kinds or kinds == [None])
 
 
-def _kinds(hint: object) -> list[object]:
-    """The types of a union, the values of a Literal, or the hint itself."""
-    if get_origin(hint) in (Union, UnionType):
-        return [kind for part in get_args(hint) for kind in _kinds(part)]
-    return list(get_args(hint)) if get_origin(hint) is Literal else [hint]
+def _kinds(action: argparse.Action) -> list[object]:
+    """The types that an option takes, or the words."""
+    hint = getattr(action, "_typehint", None) or action.type
+    return kinds_of(hint.kind if isinstance(hint, Value) else hint)
 
 
 def _is_plain(default: object) -> bool:

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -11,6 +11,8 @@ import yaml
 from jsonargparse import ActionConfigFile, ActionYesNo, ArgumentParser, Namespace
 
 from pose.config import preset_names, presets_folder
+from pose.errors import UsageError
+from pose_apps.support.values import Value, unknown
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -68,31 +70,73 @@ def add_options(parser: ArgumentParser, config: type["DataclassInstance"], witho
 
 def _add_option(parser: ArgumentParser, entry: "Field[object]", kind: object) -> None:
     rules = entry.metadata
-    required = entry.default is MISSING and entry.default_factory is MISSING
-    default = entry.default if entry.default_factory is MISSING else entry.default_factory()
-    more: dict[str, Any] = {"help": rules["help"]} | ({"metavar": rules["metavar"]} if rules["metavar"] else {})
-    if not required:
-        more["default"] = default
-    if get_origin(kind) is list:
-        more["nargs"] = "+" if required or not rules["positional"] else "*"
-        (kind,) = get_args(kind)
-    if rules["positional"]:
-        parser.add_argument(entry.name, type=kind, **more)
-        return
-    name = "--" + (rules["name"] or entry.name).replace("_", "-")
+    many = get_origin(kind) is list
+    if _is_required(entry):  # which `config_of` says better
+        default: object = [] if many else None
+    else:
+        default = entry.default if entry.default_factory is MISSING else entry.default_factory()
+    more: dict[str, Any] = {"help": rules["help"], "default": default}
+    if rules["metavar"]:
+        more["metavar"] = rules["metavar"]
+    typed = _typed(entry)
     if kind is bool:
-        parser.add_argument(name, action=ActionYesNo(no_prefix="no-"), **more)
+        parser.add_argument(typed, action=ActionYesNo(no_prefix="no-"), **more)
         return
-    if required:
-        more["required"] = True
-    if rules["name"]:
-        more["dest"] = entry.name
-    parser.add_argument(name, type=Literal[rules["choices"]] if rules["choices"] else kind, **more)
+    if rules["positional"]:
+        more["nargs"] = "*" if many else "?"
+    else:
+        more |= {"nargs": "+"} if many else {}
+        more |= {"dest": entry.name} if rules["name"] else {}
+    if rules["choices"]:
+        kind = Literal[rules["choices"]]
+    parser.add_argument(typed, type=Value(typed, get_args(kind)[0] if many else kind), **more)
+
+
+def _is_required(entry: "Field[object]") -> bool:
+    return entry.default is MISSING and entry.default_factory is MISSING
+
+
+def _typed(entry: "Field[object]") -> str:
+    """An option as it is typed, or the name of a word of its own."""
+    name: str = entry.metadata["name"] or entry.name
+    return name if entry.metadata["positional"] else "--" + name.replace("_", "-")
 
 
 def config_of(config: type[Config], parsed: Namespace) -> Config:
-    """The dataclass of the parsed options. Raises UsageError for a value that is not allowed."""
+    """The dataclass of the parsed options. Raises UsageError for a value that is missing or not allowed."""
+    required = [entry for entry in fields(config) if _is_required(entry)]
+    missing = [_typed(entry) for entry in required if parsed[entry.name] is None or parsed[entry.name] == []]
+    if missing:
+        raise UsageError(f"missing: {', '.join(missing)}")
     return config(**{entry.name: parsed[entry.name] for entry in fields(config)})
+
+
+def _check_settings(path: Path, parser: argparse.ArgumentParser) -> None:
+    """Raises ValueError for a file that holds no settings, UsageError for a key that is no option of the parser."""
+    _check_yaml(path)
+    try:
+        settings = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None) or error
+        place = "" if mark is None else f"line {mark.line + 1}: "
+        raise ValueError(f"not readable as YAML: {place}{problem}") from error
+    if not isinstance(settings, dict):
+        raise ValueError("expected lines such as `max_people: 3`")
+    actions = {action.dest: action for action in parser._actions if action.help != argparse.SUPPRESS}
+    for key in _unknown_keys(settings, sorted(actions)):
+        raise UsageError(unknown("key", key, sorted(actions)))
+    for key, value in settings.items():
+        if isinstance(actions[key], ActionYesNo) and not isinstance(value, bool | None):
+            raise UsageError(f"{key}: expected true or false, got {value}")
+
+
+def _unknown_keys(settings: Mapping[object, object], known: Collection[str], within: str = "") -> Iterator[str]:
+    for key, value in settings.items():
+        name = f"{within}{key}"
+        if isinstance(value, dict) and any(one.startswith(f"{name}.") for one in known):
+            yield from _unknown_keys(value, known, f"{name}.")
+        elif name not in known:
+            yield name
 
 
 def _check_yaml(path: Path) -> None:
@@ -125,12 +169,12 @@ class ConfigFile(ActionConfigFile):
         path = Path(str(values)).expanduser()
         try:
             if path.is_file():
-                _check_yaml(path)
+                _check_settings(path, parser)
             super().__call__(parser, namespace, values, option_string)
         except UnicodeDecodeError as error:
-            raise argparse.ArgumentError(self, f"{values} is no text file") from error
+            raise argparse.ArgumentError(self, f"{values}: no text file") from error
         except ValueError as error:
-            raise argparse.ArgumentError(self, f"{values} {error}") from error
+            raise argparse.ArgumentError(self, f"{values}: {error}") from error
 
 
 class _PresetOrFile(ConfigFile):

@@ -1,0 +1,69 @@
+"""What an option takes, read from the command line or a file of settings, with errors in our words."""
+
+import difflib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+from pose.errors import UsageError
+
+EXPECTED = {int: "a whole number", float: "a number", str: "text"}
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """The `type` of an option. name: of the option, as typed. kind: int, float, str, or None beside it; a Literal."""
+
+    name: str
+    kind: object
+
+    def __call__(self, value: object) -> object:
+        """What was typed, or stands in a file, as the option's kind. Raises UsageError that names what is expected."""
+        if value is None:
+            return None  # which `pose.options.check_options` allows or not
+        kinds = kinds_of(self.kind)
+        words = [kind for kind in kinds if isinstance(kind, str)]
+        if words:
+            if value not in words:
+                raise UsageError(f"{self.name}: expected one of {', '.join(words)}, got {value}")
+            return value
+        if value == "null" and type(None) in kinds:
+            return None
+        (kind,) = (kind for kind in kinds if kind is not type(None))
+        try:
+            return _read(kind, value)
+        except (ValueError, OverflowError) as error:
+            raise UsageError(f"{self.name}: expected {EXPECTED[kind]}, got {value}") from error
+
+
+def _read(kind: object, value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError
+    if kind is str:
+        return str(value)
+    if kind is int:
+        if isinstance(value, float):
+            raise ValueError
+        return int(value)
+    number = float(value)
+    if math.isnan(number):
+        raise ValueError
+    return number
+
+
+def kinds_of(hint: object) -> list[Any]:
+    """The types of a union, the values of a Literal, or the hint itself."""
+    if get_origin(hint) in (Union, UnionType):
+        return [kind for part in get_args(hint) for kind in kinds_of(part)]
+    return list(get_args(hint)) if get_origin(hint) is Literal else [hint]
+
+
+def unknown(kind: str, name: str, known: Sequence[str]) -> str:
+    """What is said of an option or a key that does not exist, with the nearest that does."""
+    words = {option.lstrip("-"): option for option in known}
+    close = difflib.get_close_matches(name.lstrip("-").partition("=")[0], words, n=1)
+    return f"unknown {kind} {name!r}: " + (
+        f"did you mean {words[close[0]]}?" if close else f"known: {', '.join(known)}"
+    )
