@@ -21,19 +21,15 @@ _NEWTON_STEPS = 30
 _ROUNDING = 1e-28
 
 
-def align(source: Poses, target: Poses) -> F64:
-    """`source` (..., J, 3) moved by the similarity that minimises the sum of squared distances to `target`.
-
-    A source whose joints are all equal has no scale: it gets 0, which puts every joint on the target's centroid, the
-    best that any similarity can do. A collinear pose leaves a turn about its line open; every turn gives the same
-    distances, and one is chosen. Inputs must be finite. (S. Umeyama, "Least-squares estimation of transformation
-    parameters between two point patterns", PAMI 1991.)
-    """
-    return target + similarity_residuals(source, target)
-
-
 def similarity_residuals(source: Poses, target: Poses) -> F64:
-    """`align(source, target) - target`, (..., J, 3), without ever forming the translation."""
+    """How far each joint is from `target` after the best similarity, (..., J, 3).
+
+    That is the one which minimises the sum of squared distances of `source` (..., J, 3). A source whose joints are all
+    equal has no scale: it gets 0, which puts every joint on the target's centroid, the best that any similarity can do.
+    A collinear pose leaves a turn about its line open; every turn gives the same distances, and one is chosen. Inputs
+    must be finite. (S. Umeyama, "Least-squares estimation of transformation parameters between two point patterns",
+    PAMI 1991.)
+    """
     rounding = _ROUNDING * _dot(source, source)
     source, target = _centred(source), _centred(target)
     covariance = np.swapaxes(source, -1, -2) @ target

@@ -73,7 +73,7 @@ def score(sequence: LabelledSequence, poses: NDArray[np.floating], sigma: F32 | 
             if name == "mpjpe":
                 counted = sequence.counted[block]
                 over_time[block][counted] = errors.mean(axis=1)
-                below += _below(errors[:, PCK_JOINTS])
+                below += metrics.counts_below(errors[:, PCK_JOINTS])
                 if sigma is not None:
                     # Root-relative, the pelvis is always right: it would flatter the uncertainties.
                     calibrated += calibration.count(errors[:, 1:], sigma[block][counted, 1:])
@@ -110,14 +110,6 @@ def _errors(measure: Callable[..., F64], needed: int, pred: F64, true: F64, coun
     if needed == 1:
         return measure(pred[counted], true[counted])
     return measure(pred, true)[metrics.consecutive(counted, needed)]
-
-
-def _below(errors: F64) -> NDArray[np.int64]:
-    step = metrics.AUC_THRESHOLDS_MM[1]
-    bins = len(metrics.AUC_THRESHOLDS_MM)
-    floors = np.minimum(errors.ravel() / step, bins - 1).astype(np.int64)
-    counts = np.bincount(floors, minlength=bins)
-    return np.concatenate([[0], np.cumsum(counts)[: bins - 1]])
 
 
 class Summary(TypedDict):
@@ -172,8 +164,7 @@ def _pooled(scores: Sequence[SequenceScores]) -> dict[str, float | None]:
     values = {name: float(_joint_means(scores, name).mean()) for name in MEASURES}
     below = np.sum([one.below for one in scores], axis=0)
     errors = _frames(scores) * len(PCK_JOINTS)
-    values["pck"] = 100 * below[-1] / errors if errors else np.nan
-    values["auc"] = 100 * below.mean() / errors if errors else np.nan
+    values |= {"pck": metrics.pck(below, errors), "auc": metrics.auc(below, errors)}
     return {name: _number(value) for name, value in values.items()}
 
 

@@ -59,7 +59,7 @@ def _thinned(timeline: Timeline) -> Timeline:
 
 
 def _facts(recording: Recording, timeline: Timeline, tracks: list[Track], space: Space) -> dict[str, Any]:
-    run = recording.table.run
+    run = {} if recording.table.run is None else recording.table.run.to_dict()
     return {
         "name": recording.name,
         "times": _packed(timeline.times.astype("<f8")),
@@ -67,7 +67,7 @@ def _facts(recording: Recording, timeline: Timeline, tracks: list[Track], space:
         "angles": list(NAMES),
         "space": space.note,
         "people": [_person_facts(recording, track) for track in tracks],
-        "run": {key: run[key] for key in ("created_by", "source", "camera", "models", "settings") if key in run},
+        "run": {key: run[key] for key in ("created_by", "source", "camera", "models", "settings") if run},
         "complete": recording.table.complete,
     }
 

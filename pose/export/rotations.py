@@ -101,11 +101,6 @@ def from_matrix(m: F64) -> F64:
     return np.where(q[..., :1] < 0, -q, q)
 
 
-def to_matrix(q: F64) -> F64:
-    """(..., 4) -> (..., 3, 3)."""
-    return np.stack([rotate(q, axis) for axis in np.eye(3)], axis=-1)
-
-
 def angle_between(a: F64, b: F64) -> F64:
     """The angle (...,) of the turn that takes `a` to `b`, 0 to pi."""
     difference = multiply(inverse(a), b)

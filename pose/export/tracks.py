@@ -6,7 +6,7 @@ minute.
 
 import math
 import mmap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -276,8 +276,7 @@ def open_recording(
         raise PoseError(f"{path}: holds no frame")
     if not (np.diff(table.timestamps) > 0).all():
         raise PoseError(f"{path}: its time stamps do not increase")
-    source = table.run.get("source")
-    name = str(source.get("name", path.stem)) if isinstance(source, Mapping) else path.stem
+    name = path.stem if table.run is None else table.run.source
     return Recording(table, name, fps=fps, start=start, end=end, space=space, video=video, up=up, heights=heights)
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pose.camera import Camera
 from pose.errors import PoseError, UsageError
 from pose.files.npz import FORMAT_VERSION
-from pose.files.run_info import WorldInfo
+from pose.files.run_info import RunInfo, WorldInfo
 from pose.skeletons import H36M17, SKELETONS, Skeleton
 from pose.system.archives import open_arrays
 from pose.system.json_values import Json
@@ -31,9 +31,9 @@ class PoseTable:
     in the camera frame. sigma: (N, 17) mm. exchanged: (N, 2), whether left and right of legs and arms were exchanged
     before lifting; False where the file does not say. ahead: (N,) s, how far each is predicted beyond the frame in
     which the person was last seen; 0 where it is no prediction. placed: the people in the world, and world_info: what
-    world that is; None where the file has none. skeleton: of the keypoints. camera: that the 3D refers to, fps:
-    average; None where the file does not say. run: the head of `poses.json` as a dict, empty where the file has none.
-    complete: False when the run was cut short. format_version: None for the answer of `pose-lift`.
+    world that is; None where the file has none. skeleton: of the keypoints. run: what the file says of the run; the
+    answer of `pose-lift` says nothing. complete: False when the run was cut short. format_version: None for the answer
+    of `pose-lift`.
     """
 
     frames: I64
@@ -53,11 +53,19 @@ class PoseTable:
     skeleton: Skeleton
     placed: Placed | None = None
     world_info: WorldInfo | None = None
-    camera: Camera | None = None
-    fps: float | None = None
-    run: Mapping[str, Json] = field(default_factory=dict)
+    run: RunInfo | None = None
     complete: bool = True
     format_version: int | None = None
+
+    @property
+    def camera(self) -> Camera | None:
+        """What the 3D refers to; None where the file does not say."""
+        return None if self.run is None else self.run.camera
+
+    @property
+    def fps(self) -> float | None:
+        """Average frames a second of the source; None where the file does not say."""
+        return None if self.run is None else self.run.fps
 
     @property
     def keypoint_names(self) -> tuple[str, ...]:
@@ -135,7 +143,7 @@ def _from_run(path: Path, arrays: Mapping[str, Array]) -> PoseTable:
         raise PoseError(f"{path}: unknown skeleton {name!r}; known: {', '.join(SKELETONS)}")
     skeleton = SKELETONS[name]
     frames, rows, j = len(arrays["frames"]), len(arrays["frame_index"]), len(skeleton)
-    head = _head(arrays["run"])
+    run = _run_info(arrays)
     return PoseTable(
         frames=_shaped(arrays, "frames", (frames,), np.int64),
         timestamps=_shaped(arrays, "timestamps", (frames,), np.float64),
@@ -153,10 +161,8 @@ def _from_run(path: Path, arrays: Mapping[str, Array]) -> PoseTable:
         ahead=_shaped({"ahead": np.zeros(rows, np.float32), **arrays}, "ahead", (rows,), np.float32),
         skeleton=skeleton,
         placed=_placed(arrays, rows),
-        world_info=None if (said := head.get("world")) is None else WorldInfo.from_json(said),
-        camera=_camera(arrays, head),
-        fps=float(_shaped(arrays, "fps", (), np.float64)),
-        run=head,
+        world_info=run.world,
+        run=run,
         complete=bool(_shaped(arrays, "complete", (), np.bool_)),
         format_version=version,
     )
@@ -206,12 +212,15 @@ def _head(text: Array) -> Mapping[str, Json]:
     return head
 
 
-def _camera(arrays: Mapping[str, Array], head: Mapping[str, Json]) -> Camera:
+def _run_info(arrays: Mapping[str, Array]) -> RunInfo:
+    """What the file says of its run, with the numbers that it holds as arrays, too, unrounded."""
+    try:
+        run = RunInfo.from_json(_head(arrays["run"]))
+    except KeyError as error:
+        raise ValueError(f"its array 'run' does not say {error.args[0]!r}") from error
     width, height = _shaped(arrays, "image_size", (2,), np.int64)
-    matrix = _shaped(arrays, "intrinsics", (3, 3), np.float64)
-    said = head.get("camera")
-    known = isinstance(said, dict) and said.get("status") == "known"
-    return Camera(matrix, known, (int(width), int(height)))
+    camera = Camera(_shaped(arrays, "intrinsics", (3, 3), np.float64), run.camera.known, (int(width), int(height)))
+    return replace(run, camera=camera, fps=float(_shaped(arrays, "fps", (), np.float64)))
 
 
 def _shaped(arrays: Mapping[str, Array], name: str, shape: tuple[int, ...], kind: type[T]) -> NDArray[T]:

@@ -83,14 +83,9 @@ def inverse_sqrt_decay(step: int, period: int) -> float:
 
 
 def noam(step: int, steps: int) -> float:
-    """min(t / steps, sqrt(steps / t)): the schedule of Vaswani et al. (2017) relative to its peak, `noam_peak`."""
+    """min(t / steps, sqrt(steps / t)): Vaswani et al. (2017), with their peak, 1 / sqrt(dim steps), as 1."""
     t = step + 1
     return min(t / steps, math.sqrt(steps / t))
-
-
-def noam_peak(dim: int, warmup_steps: int, factor: float = 1.0) -> float:
-    """The peak learning rate of the published schedule, factor (dim warmup_steps)^(-1/2)."""
-    return factor / math.sqrt(dim * warmup_steps)
 
 
 # (step, config, beta2) -> multiplier
