@@ -65,7 +65,7 @@ def export(
             yield Written(target, tuple(form.write(recording, chosen, target)))
             continue
         for person in chosen:
-            track = recording.track(person, recording.uniform if form.uniform else recording.own)
+            track = recording.track(person, recording.uniform if form.uniform else recording.timeline)
             if track is not None:
                 target = folder / f"{stem}-person{person}{form.ending}"
                 yield Written(target, tuple(form.write(track, target)))

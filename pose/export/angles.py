@@ -16,7 +16,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
     with whole_file(target) as hidden, hidden.open("wb") as file:
         file.write((",".join(["frame", "time", "person", *columns()]) + "\n").encode("ascii"))
         for person in people:
-            track = recording.track(person, recording.own)
+            track = recording.track(person, recording.timeline)
             if track is None:
                 continue
             for span in track.spans():

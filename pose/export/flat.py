@@ -63,7 +63,7 @@ def keypoints(points: F32) -> U8:
 
 def own_frames(recording: Recording) -> list[str]:
     """What to know of times where others are resampled."""
-    return ["the video's own frames: --fps resamples 3D alone"] if recording.own.resampled else []
+    return ["the video's own frames: --fps resamples 3D alone"] if recording.timeline.resampled else []
 
 
 class _Picker:

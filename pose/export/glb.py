@@ -108,9 +108,9 @@ class _Figure:
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
-    start = float(recording.own.times[0])
+    start = float(recording.timeline.times[0])
     buffer = _Buffer()
-    tracks = [recording.track(person, recording.own) for person in people]
+    tracks = [recording.track(person, recording.timeline) for person in people]
     figures = [_Figure(track, start, buffer) for track in tracks if track is not None]
     text = json.dumps(_document(figures, buffer, recording), separators=(",", ":"), allow_nan=False).encode()
     text += b" " * (-len(text) % 4)
@@ -202,7 +202,7 @@ def _presence(track: Track, start: float) -> tuple[NDArray[np.float32], NDArray[
     steps.append((float(track.times[0]) - start, 1.0))
     for first, last in track.gaps:
         steps += [(float(track.times[first]) - start, 0.0), (float(track.times[last + 1]) - start, 1.0)]
-    later = recording.own.times[track.first + len(track) :]
+    later = recording.timeline.times[track.first + len(track) :]
     if len(later):
         steps.append((float(later[0]) - start, 0.0))
     times, shown = np.array(steps, np.float32).T

@@ -35,7 +35,7 @@ _SPEED_SECONDS = 0.2  # over which the pelvis' way is measured
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
-    timeline, space = _thinned(recording.own), recording.level
+    timeline, space = _thinned(recording.timeline), recording.level
     tracks = [track for person in people if (track := recording.track(person, timeline)) is not None]
     video = _video(recording, target)
     with whole_file(target) as hidden, hidden.open("w", encoding="utf-8", newline="\n") as file:
@@ -49,7 +49,11 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
             _write_video(file, video, target, float(recording.times[0]))
         file.write(_scripts())
     said = "with the video in it" if video and _is_small(video) else f"plays {video.name}" if video else "no video"
-    thin = [f"{len(timeline.times)} of {len(recording.own.times)} frames"] if timeline is not recording.own else []
+    thin = (
+        [f"{len(timeline.times)} of {len(recording.timeline.times)} frames"]
+        if timeline is not recording.timeline
+        else []
+    )
     return [said, *thin]
 
 
@@ -77,7 +81,7 @@ def _person_facts(recording: Recording, track: Track) -> dict[str, Any]:
     missing, was missing until the result was cleaned up, and where left and right of a limb were exchanged, as [first,
     end] s and a count of the recording's frames, so that a thinned page hides none.
     """
-    whole = recording.track(track.person, recording.own)
+    whole = recording.track(track.person, recording.timeline)
     assert whole is not None, "who is in a thinned timeline is in the whole one"
     exchanged = dict(zip(LIMB_NAMES, whole.exchanged.T, strict=True))
     marks = {"missing": ~whole.known, "filled": whole.filled} | exchanged

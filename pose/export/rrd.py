@@ -27,7 +27,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
         note = _place_camera(stream, recording, rerun)
         for person in people:
             _log_2d(stream, recording, person, rerun)
-            track = recording.track(person, recording.own)
+            track = recording.track(person, recording.timeline)
             if track is not None:
                 for span in track.spans():
                     _log_3d(stream, track, span, rerun)

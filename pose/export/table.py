@@ -33,7 +33,7 @@ class Rows:
 def rows(recording: Recording, people: list[int]) -> Iterator[Rows]:
     """Person after person, in portions; frames in which a person is missing have no row."""
     for person in people:
-        track = recording.track(person, recording.own)
+        track = recording.track(person, recording.timeline)
         if track is not None:
             yield from _of_person(recording, track)
 

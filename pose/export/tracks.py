@@ -6,7 +6,7 @@ minute.
 
 import math
 import mmap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -118,7 +118,7 @@ class Recording:
         return space
 
     @cached_property
-    def own(self) -> Timeline:
+    def timeline(self) -> Timeline:
         """The result's time stamps, or those of --fps."""
         return self.uniform if self._fps else Timeline(self.times, self.uniform.rate, False)
 

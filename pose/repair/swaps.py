@@ -82,12 +82,12 @@ def _pairs(skeleton: Skeleton, parts: tuple[str, ...]) -> NDArray[np.int64]:
 
 
 class _Sight(NamedTuple):
-    """A frame of one person: s, d (G, K, 2), whether a pair is seen (G, K), and for S, G the survivor before."""
+    """A frame of one person: s, d (G, K, 2), whether a pair is seen (G, K), and for S, G the predecessor."""
 
     time: float
     half: F64
     seen: Mask
-    before: NDArray[np.int64]
+    predecessors: NDArray[np.int64]
 
 
 class SwapFinder:
@@ -126,10 +126,10 @@ class SwapFinder:
         score = np.minimum(scores[left], scores[right]) * self._real
         half = np.where(score[..., None] > 0, (keypoints[left] - keypoints[right]) / (2 * self._size), 0.0)
         self._predict(time, step)
-        before = self._update(half, score, step)
-        self._since = np.where(before[1] == 1, self._since, time)
-        self._turn(before)
-        self._waiting.append(_Sight(time, half, score > 0, before))
+        predecessors = self._update(half, score, step)
+        self._since = np.where(predecessors[1] == 1, self._since, time)
+        self._turn(predecessors)
+        self._waiting.append(_Sight(time, half, score > 0, predecessors))
         self._last_seen[score > 0] = time
 
     def take(self, now: float) -> list[Mask]:
@@ -173,24 +173,24 @@ class SwapFinder:
         evidence = (np.minimum(farness / 2, FARTHEST) * seen).sum(axis=-1)
         change = self._rules.flip * (1 - np.eye(2)) + self._rules.swapped * step * np.array([0.0, 1.0])
         total = self._cost[:, None] + evidence + change[..., None]
-        before = total.argmin(axis=0)
-        self._cost = np.take_along_axis(total, before[None], axis=0)[0]
+        predecessors = total.argmin(axis=0)
+        self._cost = np.take_along_axis(total, predecessors[None], axis=0)[0]
         self._cost -= self._cost.min(axis=0)
         limbs = np.arange(len(half))
-        chosen = error[before, np.arange(2)[:, None], limbs]  # (S, G, K, XY)
-        far = np.take_along_axis(farness.reshape(2, 2, *seen.shape), before[None, :, :, None], axis=0)[0]
+        chosen = error[predecessors, np.arange(2)[:, None], limbs]  # (S, G, K, XY)
+        far = np.take_along_axis(farness.reshape(2, 2, *seen.shape), predecessors[None, :, :, None], axis=0)[0]
         trust = np.where(seen, np.minimum(1, np.sqrt(2 * FARTHEST / np.maximum(far, 1e-9))), 0.0)[..., None]
         gain_p, gain_v = (pp / variance)[..., None], (pv / variance)[..., None]
-        self._position = self._position[before, limbs] + trust * gain_p * chosen
-        self._velocity = self._velocity[before, limbs] + trust * gain_v * chosen
+        self._position = self._position[predecessors, limbs] + trust * gain_p * chosen
+        self._velocity = self._velocity[predecessors, limbs] + trust * gain_v * chosen
         kept = np.where(seen, noise / variance, 1.0)
         self._covariance = np.stack([pp * kept, pv * kept, vv - np.where(seen, pv**2 / variance, 0.0)])
-        return before
+        return predecessors
 
-    def _turn(self, before: NDArray[np.int64]) -> None:
+    def _turn(self, predecessors: NDArray[np.int64]) -> None:
         """Where the likeliest exchange has lasted for too long, take it for how the person is, from this frame on."""
         turned = (self._cost[1] < self._cost[0]) & (self._time - self._since > self._rules.longest)
-        for array in (self._position, self._velocity, self._cost, before):
+        for array in (self._position, self._velocity, self._cost, predecessors):
             array[:, turned] = array[::-1, turned]
         self._position[:, turned] *= -1
         self._velocity[:, turned] *= -1
@@ -229,7 +229,7 @@ class SwapFinder:
             if np.array_equal(self._path[row], state == 1):
                 return
             self._path[row] = state == 1
-            state = self._waiting[row].before[state, limbs]
+            state = self._waiting[row].predecessors[state, limbs]
 
 
 def _changes_sides(sights: list[_Sight], row: int, limb: int) -> bool:

@@ -66,13 +66,13 @@ def unreachable(store: Store, weight: Weight) -> str | None:
     from pose.weights.download import answers
 
     url = weight.source.url
-    said: list[str | None] = []
+    answer: list[str | None] = []
     say(f"looking for {weight.file} at {url}")
     # A name that is looked up cannot be told to stop, so a thread waits for it that nobody waits for.
-    asking = threading.Thread(target=lambda: said.append(answers(url, store.schemes, PATIENCE)), daemon=True)
+    asking = threading.Thread(target=lambda: answer.append(answers(url, store.schemes, PATIENCE)), daemon=True)
     asking.start()
     asking.join(PATIENCE)
-    return said[0] if said else f"{url} did not answer within {PATIENCE:g} s"
+    return answer[0] if answer else f"{url} did not answer within {PATIENCE:g} s"
 
 
 def _record(store: Store, weight: Weight) -> Path:

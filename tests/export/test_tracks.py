@@ -34,12 +34,12 @@ def test_uneven_time_stamps_are_resampled_and_their_own_kept_where_a_format_has_
     np.testing.assert_allclose(np.diff(track.times), 1 / track.rate)
     expected = np.stack([np.interp(track.times, times, places[0, :, 0, axis]) for axis in range(3)], axis=1)
     np.testing.assert_allclose(recording.space.to_file(all_places(track))[:, 0], expected, atol=1e-5)
-    np.testing.assert_array_equal(recording.track(1, recording.own).times, times)
+    np.testing.assert_array_equal(recording.track(1, recording.timeline).times, times)
 
 
 def test_a_chosen_rate_resamples_everything(recorded):
     recording, _ = recorded(61, fps=50)
-    for timeline in (recording.own, recording.uniform):
+    for timeline in (recording.timeline, recording.uniform):
         assert (timeline.rate, timeline.resampled) == (50, True)
         assert len(timeline.times) == 101
     recording, _ = recorded(61, fps=30)
@@ -120,7 +120,7 @@ def test_the_level_frame_stands_people_on_a_floor(save, body, rng):
     places = place(body, motion)[None]
     tilted = places @ about_axis("x", np.radians(-20)).T + np.array([0, 0.3, 0])
     recording = open_recording(save(tilted), space="level")
-    placed = recording.space.to_file(all_places(recording.track(1, recording.own)))
+    placed = recording.space.to_file(all_places(recording.track(1, recording.timeline)))
     straight = placed[:, 8] - placed[:, [3, 6]].mean(axis=1)
     straight /= np.linalg.norm(straight, axis=1, keepdims=True)
     assert np.degrees(np.arccos(straight.mean(axis=0)[1])) < 8

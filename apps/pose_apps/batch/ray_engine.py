@@ -42,7 +42,7 @@ class RayWorkers:
         return len(self._actors)
 
     def give(self, worker: int, task: Task) -> None:
-        self._calls[self._actors[worker].do.remote(task)] = worker
+        self._calls[self._actors[worker].process.remote(task)] = worker
 
     def events(self, timeout: float) -> Iterator[Event]:
         finished, _ = self._ray.wait(list(self._calls), num_returns=1, timeout=timeout)
@@ -51,7 +51,7 @@ class RayWorkers:
             try:
                 answer = self._ray.get(call)
             except self._ray.exceptions.RayError as error:  # the actor, its node, or Ray's store died
-                yield Event(worker, "died", f"its worker was lost ({_said(error)})")
+                yield Event(worker, "died", f"its worker was lost ({_in_one_line(error)})")
                 self._await(worker)
                 continue
             if isinstance(answer, Answer):
@@ -93,7 +93,7 @@ def _begun(address: str | None) -> Any:
             **settings,
         )
     except (ConnectionError, ValueError, RuntimeError) as error:
-        raise PoseError(f"--address: no Ray cluster answers at {address} ({_said(error)})") from error
+        raise PoseError(f"--address: no Ray cluster answers at {address} ({_in_one_line(error)})") from error
     return ray
 
 
@@ -110,8 +110,8 @@ def _actor(ray: Any) -> type:
             """Answers as soon as the actor is there, after however many restarts."""
 
         @ray.method(max_task_retries=0)  # not by Ray: every attempt is counted and written down
-        def do(self, task: Task) -> Answer:
-            return self._worker.do(task)
+        def process(self, task: Task) -> Answer:
+            return self._worker.process(task)
 
     return ClipActor
 
@@ -129,6 +129,6 @@ def _on_gpu(job: Job) -> bool:
     return job.pipeline.device != "cpu" and resolve_device(job.pipeline.device) != "cpu"
 
 
-def _said(error: Exception) -> str:
+def _in_one_line(error: Exception) -> str:
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}"[:200]

@@ -57,11 +57,11 @@ class Worker:
         self._job = job
         self._pipeline: Pipeline | None = None
 
-    def do(self, task: Task, tell: Callable[[int], None] = lambda frames: None) -> Answer:
+    def process(self, task: Task, tell: Callable[[int], None] = lambda frames: None) -> Answer:
         """Process one clip; the error of a clip is part of the answer. tell: called with frames that were finished."""
         begun = time.perf_counter()
         clip = task.clip
-        said: list[str] = []
+        warned: list[str] = []
         base = Line(
             path=clip.path, name=clip.name, key=None, status="failed", attempts=task.attempts, job=self._job.key
         )
@@ -69,14 +69,14 @@ class Worker:
         again = False
         with warnings.catch_warnings(record=True) as caught:
             try:
-                line = self._unchanged(task, base) or self._done(clip, base, said.extend, tell)
+                line = self._unchanged(task, base) or self._done(clip, base, warned.extend, tell)
             except PoseError as error:
                 line = replace(base, error=_one_line(str(error)))
             except Exception as error:  # a bug of ours or of a library is this clip's error, not the end of all
                 line, again = replace(base, error=_one_line(f"{type(error).__name__}: {error}")), True
-        said += [str(one.message) for one in caught]
+        warned += [str(one.message) for one in caught]
         seconds = round(time.perf_counter() - begun, 3)
-        return Answer(replace(line, seconds=seconds, warnings=[_one_line(text) for text in said]), again)
+        return Answer(replace(line, seconds=seconds, warnings=[_one_line(text) for text in warned]), again)
 
     def _unchanged(self, task: Task, base: Line) -> Line | None:
         """The line of an earlier result, where its file was touched or moved and has the content that it had."""

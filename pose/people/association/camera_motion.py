@@ -19,15 +19,15 @@ class CameraMotion:
     """Looks at pictures of half the size."""
 
     def __init__(self) -> None:
-        self._before: U8 | None = None
+        self._previous: U8 | None = None
         self._corners: np.ndarray | None = None
 
     def step(self, image: U8) -> F64:
         """(2, 3) from pixels of the picture before to those of `image` (H, W, 3); no motion where none is found."""
         half = max(1, image.shape[1] // 2), max(1, image.shape[0] // 2)
         grey = np.asarray(cv2.resize(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), half), np.uint8)
-        previous, corners = self._before, self._corners
-        self._before = grey
+        previous, corners = self._previous, self._corners
+        self._previous = grey
         self._corners = cv2.goodFeaturesToTrack(grey, CORNERS, QUALITY, DISTANCE)
         if previous is None or corners is None or self._corners is None or previous.shape != grey.shape:
             return np.eye(2, 3)

@@ -57,7 +57,7 @@ def actors() -> list[int]:
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if path.read_bytes().startswith(b"ray::ClipActor.do"):
+            if path.read_bytes().startswith(b"ray::ClipActor.process"):
                 found.append(int(path.parent.name))
         except OSError:
             continue
