@@ -104,7 +104,7 @@ def angle_errors(clips: list, table: Path | None) -> dict[str, tuple[F64, F64]]:
             for number, batch in enumerate(evaluation_batches(own, condition=condition) if own else []):
                 lifted = lift_batch(network, batch)
                 truth, answer = batch.joints[batch.valid], lifted.joints.numpy()[batch.valid]
-                said = joint_angles(answer.astype(float), 1000 * lifted.sigma.numpy()[batch.valid].astype(float), -UP)
+                said = joint_angles(answer.astype(float), lifted.sigma.numpy()[batch.valid].astype(float), -UP)
                 exact = joint_angles(truth.astype(float), np.ones(truth.shape[:2]), -UP).degrees
                 errors.append((said.degrees - exact + 180) % 360 - 180)
                 deviations.append(said.deviations)

@@ -55,7 +55,7 @@ class MeanPose(nn.Module):
 
     def forward(self, observations: Observations, times: Tensor, lookahead: int = 0) -> Lifted:
         b, t = times.shape
-        return Lifted(self.pose.expand(b, t, 17, 3), torch.zeros(b, t, 3), torch.ones(b, t, 17))
+        return Lifted(self.pose.expand(b, t, 17, 3), torch.zeros(b, t, 3), torch.full((b, t, 17), 1000.0))
 
 
 class FrameMLP(nn.Module):

@@ -45,7 +45,7 @@ def measured(lifter: TorchLifter, batches: Iterable[LiftBatch]) -> str:
         distance = np.linalg.norm(lifted.joints.numpy() - batch.joints, axis=-1)[..., 1:]
         sigma = lifted.sigma.numpy()[..., 1:]
         errors.append(distance[batch.valid].ravel())
-        ratios.append((distance / sigma)[batch.valid].ravel())
+        ratios.append((1000 * distance / sigma)[batch.valid].ravel())
     error, ratio = np.concatenate(errors), np.concatenate(ratios)
     inside, factor = (ratio < 1).mean(), np.quantile(ratio, SIGMA_SHARE)
     return f"MPJPE {1000 * error.mean() * 16 / 17:.1f} mm, inside {100 * inside:.0f} %, factor {factor:.2f}"

@@ -18,7 +18,7 @@ class RidgeLifter(nn.Module):
     """A lifter as `pose.training.measure.measure` takes it. before, after: frames seen beside the one that is answered;
     the first and the last frame stand for those outside.
 
-    The root lies where a body of the mean size would be; sigma is the spread of the residuals.
+    The root lies where a body of the mean size would be; sigma is the spread of the residuals, mm.
     """
 
     def __init__(self, before: int, after: int, *, penalty: float = 1e-3) -> None:
@@ -58,7 +58,7 @@ class RidgeLifter(nn.Module):
         residual = energy - 2 * (weight * products).sum(dim=0) + (weight * (squares @ weight)).sum(dim=0)
         self.weight = weight.float()
         self.size = float(torch.cat(sizes).median())
-        self.sigma = (residual / count).clamp_min(1e-6).unflatten(0, (JOINTS, 3)).sum(dim=-1).sqrt().float()
+        self.sigma = 1000 * (residual / count).clamp_min(1e-6).unflatten(0, (JOINTS, 3)).sum(dim=-1).sqrt().float()
         return self
 
     def forward(self, observations: Observations, times: Tensor, lookahead: int = 0) -> Lifted:

@@ -59,7 +59,7 @@ class WindowLift(nn.Module):
         derived and intrinsics_known (B,) bool. Returns joints (B, T, 17, 3) m, root (B, T, 3) m, sigma (B, T, 17) mm.
         """
         lifted = self.network(observe(keypoints, scores, times, intrinsics, derived, intrinsics_known), times)
-        return lifted.joints, lifted.root, lifted.sigma * 1000
+        return lifted.joints, lifted.root, lifted.sigma
 
 
 Exported: TypeAlias = WindowLift | StreamStep

@@ -17,11 +17,11 @@ from torch import Tensor
 
 from pose.lifter.format import JOINTS, MIN_SPREAD, PELVIS, TYPICAL_STEP
 
-# A typical body: root-mean-square distance of the joints from the pelvis (m), and one sigma (m).
+# A typical body: root-mean-square distance of the joints from the pelvis (m), and one sigma (mm).
 # The pelvis is the origin: its sigma is a token millimetre, so that dividing by it stays possible.
 _TYPICAL_SPREAD = 0.5
-TYPICAL_SIGMA = 0.04
-_PELVIS_SIGMA = 1e-3
+TYPICAL_SIGMA = 40.0
+_PELVIS_SIGMA = 1.0
 _TRUST_GAIN = 4.0  # so that the network can close a gate without large outputs
 
 
@@ -159,7 +159,7 @@ def last_seen(seen: Tensor) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Lifted:
-    """joints: (B, T, J, 3) m root-relative. root: (B, T, 3) m. sigma: (B, T, J) m, the radius of 68 %."""
+    """joints: (B, T, J, 3) m root-relative. root: (B, T, 3) m. sigma: (B, T, J) mm, the radius of 68 %."""
 
     joints: Tensor
     root: Tensor
@@ -167,7 +167,7 @@ class Lifted:
 
 
 def decode(outputs: Tensor, observations: Observations, calibration: Tensor | None = None) -> Lifted:
-    """Turn network outputs (B, T, OUTPUTS) into metres in the camera frame, along the rays that were observed.
+    """Turn network outputs (B, T, OUTPUTS) into a pose in the camera frame, along the rays that were observed.
 
     The network says how large the body's spread is in metres (so how far away it is), how deep each joint lies relative
     to the pelvis, how far to trust where each joint was seen, and a correction across the ray. Fully trusted and not

@@ -196,7 +196,7 @@ class Blend:
 
 def join_outputs(lifted: "Lifted") -> F32:
     """(B, T, 17 * 3 + 3 + 17): joints (m), root (m) and sigma (mm) side by side."""
-    parts = (lifted.joints.flatten(2), lifted.root, lifted.sigma * 1000)
+    parts = (lifted.joints.flatten(2), lifted.root, lifted.sigma)
     return np.concatenate([part.float().cpu().numpy() for part in parts], axis=-1)
 
 

@@ -81,7 +81,7 @@ class StreamStep(nn.Module):
         token = streaming_token(newest, target, time - recent_times[:, 0])
         outputs, *results = self.core(token, time, frames, state)
         lifted = decode(outputs, split_features(target), self.calibration)
-        return lifted.joints, lifted.root, lifted.sigma * 1000, frames + 1, recent, recent_times, *results
+        return lifted.joints, lifted.root, lifted.sigma, frames + 1, recent, recent_times, *results
 
 
 class RecurrentCore(nn.Module):

@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from pose.evaluation.metrics import MM_PER_M
 from pose.lifter.features import Lifted
 from pose.skeletons import H36M17
 from pose.training.config import LossWeights
@@ -39,7 +40,7 @@ def lifting_loss(
     scale = (lifted.joints * joints).sum((-2, -1)) / (lifted.joints**2).sum((-2, -1)).clamp(min=1e-6)
     shape_error = (lifted.joints * scale[..., None, None] - joints).norm(dim=-1)
     root_error = (lifted.root - root).norm(dim=-1) / root[..., 2].clamp(min=0.3)
-    sigma, length = lifted.sigma[..., 1:], error[..., 1:].detach()  # the pelvis is the origin
+    sigma, length = lifted.sigma[..., 1:], MM_PER_M * error[..., 1:].detach()  # the pelvis is the origin
     likelihood = sigma.log() + length**2 / (2 * sigma**2)
     parts = {
         "position": _mean(error.mean(-1), valid),

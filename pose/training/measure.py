@@ -70,7 +70,7 @@ def lift_batch(network: LifterNetwork, batch: LiftBatch, lookahead: int = 0) -> 
     for row, (blend, length) in enumerate(zip(blends, lengths, strict=True)):
         joined[row, :length] = torch.from_numpy(blend.take(length))
     joints, root, sigma = joined.split([51, 3, 17], dim=-1)
-    return Lifted(joints.unflatten(-1, (17, 3)), root, sigma / 1000)
+    return Lifted(joints.unflatten(-1, (17, 3)), root, sigma)
 
 
 def _lift_whole(network: LifterNetwork, batch: LiftBatch, lookahead: int) -> Lifted:
@@ -115,7 +115,7 @@ def measure(
         aligned.append(metrics.aligned_errors(joints[valid], batch.joints[valid]))
         velocity.append(metrics.velocity_errors(joints, batch.joints)[metrics.consecutive(valid, 2)])
         acceleration.append(metrics.acceleration_errors(joints, batch.joints)[metrics.consecutive(valid, 3)])
-        inside.append((errors < lifted.sigma.numpy() * 1000)[valid][:, 1:])
+        inside.append((errors < lifted.sigma.numpy())[valid][:, 1:])
         root.append(np.linalg.norm(lifted.root.numpy() - batch.root, axis=-1)[valid] * 1000)
     return Figures(
         *(float(np.concatenate(part).mean()) for part in (position, aligned, velocity, acceleration, inside, root))

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from pose.evaluation.metrics import position_errors
 from pose.lifter.features import TYPICAL_SIGMA
 from pose.lifter.model import LifterNetwork
 from pose.sequences import LiftBatch
@@ -43,10 +44,10 @@ def _log_pairs(network: LifterNetwork, batches: Iterable[LiftBatch]) -> Pairs:
     errors, sigmas = [], []
     for batch in batches:
         lifted = lift_batch(network, batch)
-        errors.append(np.linalg.norm(lifted.joints.numpy() - batch.joints, axis=-1)[batch.valid][:, 1:])
+        errors.append(position_errors(lifted.joints.numpy(), batch.joints)[batch.valid][:, 1:])
         sigmas.append(lifted.sigma.numpy()[batch.valid][:, 1:])
     error, sigma = np.concatenate(errors), np.concatenate(sigmas)
-    return np.log(np.maximum(error, 1e-9) / TYPICAL_SIGMA), np.log(sigma / TYPICAL_SIGMA)
+    return np.log(np.maximum(error, 1e-6) / TYPICAL_SIGMA), np.log(sigma / TYPICAL_SIGMA)
 
 
 def _offsets(pairs: list[Pairs], slope: float) -> NDArray[np.floating]:

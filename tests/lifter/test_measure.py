@@ -41,7 +41,7 @@ def test_every_sequence_is_lifted_as_if_it_were_alone(make_lifter, batch, stream
         alone = lifter.lift(sequence, lookahead)
         np.testing.assert_allclose(lifted.joints[row, :count], alone.joints, atol=1e-5)
         np.testing.assert_allclose(lifted.root[row, :count], alone.root, rtol=1e-4, atol=1e-4)
-        np.testing.assert_allclose(lifted.sigma[row, :count] * 1000, alone.sigma, rtol=1e-4)
+        np.testing.assert_allclose(lifted.sigma[row, :count], alone.sigma, rtol=1e-4)
 
 
 def test_figures_are_those_of_the_valid_frames(make_lifter, batch):
@@ -50,7 +50,7 @@ def test_figures_are_those_of_the_valid_frames(make_lifter, batch):
     figures = measure(network, [batch])
     errors = np.linalg.norm(lifted.joints.numpy() - batch.joints, axis=-1)[valid]
     assert figures.mpjpe == pytest.approx(1000 * errors.mean(), rel=1e-5)
-    assert figures.inside == pytest.approx((errors < lifted.sigma.numpy()[valid])[:, 1:].mean(), abs=1e-6)
+    assert figures.inside == pytest.approx((1000 * errors < lifted.sigma.numpy()[valid])[:, 1:].mean(), abs=1e-6)
 
 
 def test_calibration_puts_the_share_of_a_normal_distribution_inside_one_sigma(make_lifter, batch):

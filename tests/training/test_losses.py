@@ -23,7 +23,7 @@ def case():
 
     truth, root = random(B, T, J, 3), random(B, T, 3) + torch.tensor([0, 0, 4.0])
     truth[:, :, 0] = 0
-    lifted = Lifted(truth + 0.1 * random(B, T, J, 3), root + 0.2 * random(B, T, 3), 0.05 + random(B, T, J).abs())
+    lifted = Lifted(truth + 0.1 * random(B, T, J, 3), root + 0.2 * random(B, T, 3), 50 + 1000 * random(B, T, J).abs())
     times = torch.cumsum(torch.rand(B, T, generator=generator, dtype=torch.float64) * 0.03 + 0.01, dim=1)
     valid = torch.ones(B, T, dtype=torch.bool)
     valid[1, 4:] = False
@@ -51,7 +51,7 @@ def by_hand(lifted: Lifted, truth, root, times, valid) -> dict[str, float]:
         parts["bend"].append(
             np.mean([abs(bend_by_hand(p[b, i], *limb) - bend_by_hand(q[b, i], *limb)) for limb in LIMBS])
         )
-        parts["spread"].append((np.log(s[b, i, 1:]) + (error[1:] / s[b, i, 1:]) ** 2 / 2).mean())
+        parts["spread"].append((np.log(s[b, i, 1:]) + (1000 * error[1:] / s[b, i, 1:]) ** 2 / 2).mean())
         if i + 1 < T and valid[b, i + 1]:
             moved = (p[b, i + 1] - q[b, i + 1]) - (p[b, i] - q[b, i])
             frames = max(30 * (t[b, i + 1] - t[b, i]), 0.25)
@@ -83,7 +83,7 @@ def test_the_root_mean_square_error_is_the_best_sigma(case):
     best = error.square().mean().sqrt()
 
     def cost(factor: float) -> float:
-        sigma = torch.full_like(lifted.sigma, (factor * best).item())
+        sigma = torch.full_like(lifted.sigma, (1000 * factor * best).item())
         return lifting_loss(Lifted(lifted.joints, lifted.root, sigma), *case[1:], LossWeights())[1]["spread"].item()
 
     assert cost(1.0) < min(cost(0.9), cost(1.1))

@@ -21,6 +21,6 @@ def batch_lifter(name: str) -> Callable[[LiftBatch], tuple[F32, F32, F32]]:
 
     def lift(batch: LiftBatch) -> tuple[F32, F32, F32]:
         lifted = lift_batch(lifter.network, batch)
-        return lifted.joints.numpy(), lifted.root.numpy(), 1000 * lifted.sigma.numpy()
+        return lifted.joints.numpy(), lifted.root.numpy(), lifted.sigma.numpy()
 
     return lift
