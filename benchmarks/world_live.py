@@ -99,8 +99,8 @@ def own_bones(joints: F64) -> F64:
 
 def settling(lived: list[Lived]) -> list[str]:
     """How errors fall in the first seconds."""
-    head = " | ".join(["after s", "gravity °", "90th", "height %", "90th", "bones ± mm in the second after"])
-    lines = [f"| {head} |", "|---" * 6 + "|"]
+    head = " | ".join(["after s", "pieces", "gravity °", "90th", "height %", "90th", "bones ± mm in the second after"])
+    lines = [f"| {head} |", "|---" * 7 + "|"]
     for moment in MOMENTS:
         at, gravity, height, breath = round(moment * FPS), [], [], []
         for one in lived:
@@ -110,8 +110,10 @@ def settling(lived: list[Lived]) -> list[str]:
             true = stature(own_bones(one.answer.view.joints.astype(np.float64)))
             height.append(100 * abs(one.heights[at] / true - 1))
             breath.append(float(bone_variation(one.answer.camera[at : at + round(FPS)]).mean()))
+        if not gravity:
+            continue
         values = [np.median(gravity), np.percentile(gravity, 90), np.median(height), np.percentile(height, 90)]
-        cells = [f"{moment:g}", *(f"{value:.1f}" for value in values), f"{np.mean(breath):.2f}"]
+        cells = [f"{moment:g}", str(len(gravity)), *(f"{value:.1f}" for value in values), f"{np.mean(breath):.2f}"]
         lines.append(f"| {' | '.join(cells)} |")
     level = np.median([angle_between(LEVEL_UP, one.answer.view.up) for one in lived])
     return [*lines, "", f"A level camera would be {level:.1f}° off (median)."]

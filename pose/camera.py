@@ -12,6 +12,7 @@ F64 = NDArray[np.float64]
 # Without calibration the longer side of the picture is taken to span this angle. Phones and webcams lie between 55
 # and 80 degrees, film lenses below; the error made is one of scale and distance, and the output states the assumption.
 ASSUMED_FOV_DEGREES = 55.0
+FILM_DIAGONAL = math.hypot(36, 24)  # mm
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,6 +68,16 @@ def intrinsics_from_fov(image_size: tuple[int, int], fov_degrees: float = ASSUME
     """
     width, height = image_size
     focal = max(width, height) / 2 / math.tan(math.radians(fov_degrees) / 2)
+    return np.array([[focal, 0, (width - 1) / 2], [0, focal, (height - 1) / 2], [0, 0, 1]], np.float64)
+
+
+def intrinsics_from_focal(image_size: tuple[int, int], focal_35mm: float) -> F64:
+    """(3, 3) pinhole matrix of a lens of so many mm on 35 mm film, whose picture's diagonal is 43.27 mm (CIPA DCG-001).
+
+    image_size: (width, height) px. Square pixels, principal point in the middle.
+    """
+    width, height = image_size
+    focal = focal_35mm * math.hypot(width, height) / FILM_DIAGONAL
     return np.array([[focal, 0, (width - 1) / 2], [0, focal, (height - 1) / 2], [0, 0, 1]], np.float64)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.builders import DETECTORS, ESTIMATORS, ONE_PASS, build
-from pose.camera import Camera
+from pose.camera import Camera, intrinsics_from_focal
 from pose.config import (
     PipelineConfig,
     choose_detector,
@@ -100,13 +100,20 @@ class Pipeline:
         known = tuple(ModelInfo(role, name, sha256_of(file)) for role, name, file in model_files(self.config))
         return (*known, ModelInfo("lifter", self._lifter.name, self._lifter.sha256))
 
-    def camera(self, image_size: tuple[int, int]) -> Camera:
-        """The camera that the 3D of a picture of (width, height) px refers to."""
+    def camera(self, image_size: tuple[int, int], focal_35mm: float | None = None) -> Camera:
+        """The camera that the 3D of a picture of (width, height) px refers to.
+
+        focal_35mm: of the lens, where the file says it; what was given to the pipeline counts more.
+        """
+        if self._intrinsics is None and focal_35mm is not None:
+            return Camera.of(image_size, intrinsics_from_focal(image_size, focal_35mm))
         return Camera.of(image_size, self._intrinsics)
 
-    def run_info(self, source: str, fps: float, image_size: tuple[int, int]) -> RunInfo:
+    def run_info(
+        self, source: str, fps: float, image_size: tuple[int, int], focal_35mm: float | None = None
+    ) -> RunInfo:
         """What result files say of a run over pictures of (width, height) px. source, fps: as in `RunInfo`."""
-        camera, settings = self.camera(image_size), asdict(self.config)
+        camera, settings = self.camera(image_size, focal_35mm), asdict(self.config)
         return RunInfo(
             source=source, fps=fps, camera=camera, skeleton=self.skeleton, models=self.models, settings=settings
         )
@@ -125,9 +132,9 @@ class Pipeline:
             self._lifter, self.skeleton, camera, repair=config.repair, constant_bones=config.constant_bones
         )
 
-    def session(self, image_size: tuple[int, int]) -> "Session":
-        """A new stream of pictures of (width, height) px, with identities of its own."""
-        return Session(self, image_size)
+    def session(self, image_size: tuple[int, int], focal_35mm: float | None = None) -> "Session":
+        """A new stream of pictures of (width, height) px, with identities of its own. focal_35mm: as of `camera`."""
+        return Session(self, image_size, focal_35mm)
 
     def run(self, source: Source | str | Path, *, stop: threading.Event | None = None) -> Iterator[FrameResult]:
         """The result of every frame, in order, as soon as it is final; the delay and the memory are bounded.
@@ -139,7 +146,7 @@ class Pipeline:
             with open_source(str(source)) as opened:
                 yield from self.run(opened, stop=stop)
             return
-        session = self.session(source.info.size)
+        session = self.session(source.info.size, source.info.focal_35mm)
         for frame in prefetch(source, self.times, stop or threading.Event()):
             yield from session.push(frame)
         yield from session.flush()
@@ -152,14 +159,14 @@ class Session:
     refers to.
     """
 
-    def __init__(self, pipeline: Pipeline, image_size: tuple[int, int]) -> None:
+    def __init__(self, pipeline: Pipeline, image_size: tuple[int, int], focal_35mm: float | None = None) -> None:
         self._times = pipeline.times
         self._turn = pipeline.turn
         self._incoming = IncomingFrames(image_size)
         self._skeleton = pipeline.skeleton
         self._overlays: dict[bool, Overlay] = {}
         self._people = pipeline.people_stage()
-        self.camera = pipeline.camera(image_size)
+        self.camera = pipeline.camera(image_size, focal_35mm)
         self._lifter = pipeline.lifter_stage(self.camera)
 
     def push(self, frame: Frame) -> list[FrameResult]:

@@ -15,7 +15,7 @@ from pose.options import argument, option
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
 from pose_apps.support.status import Status
-from pose_apps.support.world import WorldConfig, steps_of, world_line
+from pose_apps.support.world import WorldConfig, steps_of, unknown_heights, world_line
 
 if TYPE_CHECKING:
     from pose.sequences import Sequence2D, Sequence3D
@@ -65,6 +65,8 @@ def lift(inputs: list[Path], config: LiftConfig, say: Callable[[str], None] = pr
     """Answer every input. Everything is read and checked before the first network runs."""
     people = [_read(path, config) for path in inputs]
     targets = plan_targets(inputs, [list(one) for one in people], config)
+    if nobody := unknown_heights(config, {number for one in people for number in one}):
+        raise UsageError(nobody)
     sequences = [sequence for one in people for sequence in one.values()]
     from pose.lifter.load import load_lifter
     from pose.system.device import resolve_device

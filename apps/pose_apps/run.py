@@ -26,7 +26,7 @@ from pose_apps.support.options import add_config_option, add_options, config_fir
 from pose_apps.support.outputs import USUAL, Outputs, plan_outputs
 from pose_apps.support.status import Status
 from pose_apps.support.summary import Tally, counted, report, report_stills, say
-from pose_apps.support.world import WorldConfig, joins_line, steps_of, world_line
+from pose_apps.support.world import WorldConfig, joins_line, steps_of, unknown_heights, world_line
 
 if TYPE_CHECKING:
     from pose.cache import Cache, Found
@@ -279,7 +279,8 @@ def _into_world(
     run = PlacedRun(spool, pipeline.skeleton, info.camera, steps, join=config.join_tracks, folder=folder)
     world = WorldInfo(run.world, run.heights, tuple(sorted(run.joined.items())), tuple(sorted(run.dropped)))
     if run.heights:
-        tally.world = [world_line(world, run.filled), joins_line(run.joined, run.dropped)]
+        said = joins_line(run.joined, run.dropped), unknown_heights(config, run.heights)
+        tally.world = [world_line(world, run.filled), *said]
     tally.ids = set(run.heights)
     return run, replace(info, world=world)
 
@@ -314,7 +315,7 @@ def _results(
 def _run_info(source: "Source", pipeline: "Pipeline", config: RunConfig) -> "RunInfo":
     span = {"start": config.start, "end": config.end if math.isfinite(config.end) else None}
     world = {entry.name: getattr(config, entry.name) for entry in fields(WorldConfig)}
-    info = pipeline.run_info(source.name, source.info.fps, source.info.size)
+    info = pipeline.run_info(source.name, source.info.fps, source.info.size, source.info.focal_35mm)
     return replace(info, settings={**span, **info.settings, **world})
 
 

@@ -94,6 +94,7 @@ def _results(
     interrupts: Interrupts,
 ) -> "Iterator[FrameResult]":
     """The result of every picture, once its files are written; the gallery with the last of each sheet."""
+    from pose.video.lens import focal_35mm
     from pose.view.gallery import Gallery
 
     with ExitStack() as stack:
@@ -104,21 +105,22 @@ def _results(
         for path, image in source.pictures():
             if interrupts.stop.is_set():
                 return
-            result = still(pipeline, image)
+            focal = focal_35mm(path, (image.shape[1], image.shape[0]))
+            result = still(pipeline, image, focal)
             with pipeline.times.measure("write"):
-                _write(path, (image.shape[1], image.shape[0]), result, pipeline, folder, wanted)
+                _write(path, (image.shape[1], image.shape[0]), focal, result, pipeline, folder, wanted)
             if gallery is not None:
                 with pipeline.times.measure("overlay"):
                     gallery.add(path.name, image, result, pipeline.skeleton)
             yield result
 
 
-def still(pipeline: "Pipeline", image: "U8") -> "FrameResult":
-    """The people of one picture (H, W, 3) uint8 RGB, in 2D and 3D."""
+def still(pipeline: "Pipeline", image: "U8", focal_35mm: float | None = None) -> "FrameResult":
+    """The people of one picture (H, W, 3) uint8 RGB, in 2D and 3D. focal_35mm: as of `Pipeline.camera`."""
     from pose.types import Frame, FrameResult
 
     height, width = image.shape[:2]
-    session = pipeline.session((width, height))
+    session = pipeline.session((width, height), focal_35mm)
     for look in range(LOOKS):
         people = session.track(Frame(image, look, look / 30))
     results = session.lift(replace(people, index=0, time=0.0)) + session.flush()
@@ -127,12 +129,18 @@ def still(pipeline: "Pipeline", image: "U8") -> "FrameResult":
 
 
 def _write(
-    path: Path, size: tuple[int, int], result: "FrameResult", pipeline: "Pipeline", folder: Path, wanted: set[str]
+    path: Path,
+    size: tuple[int, int],
+    focal_35mm: float | None,
+    result: "FrameResult",
+    pipeline: "Pipeline",
+    folder: Path,
+    wanted: set[str],
 ) -> None:
-    """The picture's own files. size: (width, height) px."""
+    """The picture's own files. size: (width, height) px. focal_35mm: as of `Pipeline.camera`."""
     from pose.files import WRITERS
 
-    info = pipeline.run_info(str(path), 1.0, size)
+    info = pipeline.run_info(str(path), 1.0, size, focal_35mm)
     info = replace(info, settings={"stills": True, "sigma_factor": SIGMA_FACTOR, **info.settings})
     for name, writer in WRITERS.items():
         if name in wanted:

@@ -41,7 +41,7 @@ def people_key(pipeline: Pipeline, source: Source) -> str | None:
 
 def poses_key(pipeline: Pipeline, source: Source, people: str) -> str:
     """The key of the 3D of people whose key is given. All settings are part of it: computing them again is cheap."""
-    camera = pipeline.camera(source.info.size)
+    camera = pipeline.camera(source.info.size, source.info.focal_35mm)
     lifter = next(model for model in pipeline.models if model.role == "lifter")
     config = {name: value for name, value in asdict(pipeline.config).items() if name not in FILES}
     seen = [camera.matrix.tolist(), camera.known, camera.size]

@@ -49,7 +49,7 @@ class CachedRun:
             if self._people is not None and self._poses is not None:
                 yield from self._known(self._people, self._poses, stop)
                 return
-            session = self._pipeline.session(self._source.info.size)
+            session = self._pipeline.session(self._source.info.size, self._source.info.focal_35mm)
             people = self._tracked(session, stop) if self._people is None else self._known_people(self._people, stop)
             kept = stack.enter_context(self._cache.create(self._poses_key))
             yield from self._lifted(session, people, kept, stop)

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from pose.types import Frame
 from pose.video.arrival import LiveTimeline, Waiting
 from pose.video.container import Target, announced_seconds, has_time_stamps, reason, tick_of, video_stream
 from pose.video.interlace import deinterlaced
+from pose.video.lens import focal_35mm
 from pose.video.picture import Layout, Picture, Upright, UprightPlanes, UprightRGB
 from pose.video.planes import PlanarFrame
 from pose.video.recording import Recording
@@ -162,7 +164,9 @@ class StreamSource(Source):
         if stream.frames and self._span == Span():
             count = stream.frames
         has_audio = bool(container.streams.audio)
-        self.info = VideoInfo(*self._layout.size, fps, walk.tick, duration, count, has_audio, is_live)
+        local = None if self._target.is_network or is_live else Path(self._target.url.removeprefix("file:"))
+        focal = focal_35mm(local, self._layout.size) if local is not None and local.is_file() else None
+        self.info = VideoInfo(*self._layout.size, fps, walk.tick, duration, count, has_audio, is_live, focal)
         if has_audio and not is_live:
             shown = 0.0 if self._by_storing else float(self._origin * walk.tick)
             self.sound = Sound(self._target, shown, self._span)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pose.errors import PoseError, UsageError
 from pose.types import U8, Frame
+from pose.video.lens import focal_35mm
 from pose.video.source import Source, Span, VideoInfo
 
 SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
@@ -75,8 +76,9 @@ class ImageSource(Source):
             raise UsageError(f"cannot read {spec}: {what} ({', '.join(sorted(SUFFIXES))})")
         self._fps = fps
         self._span = span
-        first = next((image for image in map(read_image, self._paths) if image is not None), None)
-        if first is None:
+        found = ((path, image) for path in self._paths if (image := read_image(path)) is not None)
+        where, first = next(found, (None, None))
+        if where is None or first is None:
             raise PoseError(f"cannot read {spec}: none of its {len(self._paths)} pictures can be read")
         duration, _ = span.cut(len(self._paths) / fps, fps)
         height, width = first.shape[:2]
@@ -84,7 +86,8 @@ class ImageSource(Source):
         count = sum(1 for _ in self._wanted())
         if count == 0:
             raise UsageError(f"--start {span.start:g} is not before the end of {spec} ({len(self._paths) / fps:.2f} s)")
-        self.info = VideoInfo(width, height, fps, time_base, duration, count, has_audio=False, is_live=False)
+        focal = focal_35mm(where, (width, height))
+        self.info = VideoInfo(width, height, fps, time_base, duration, count, False, False, focal)
 
     def _wanted(self) -> Iterator[tuple[float, Path]]:
         for place, path in enumerate(self._paths):

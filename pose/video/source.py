@@ -23,7 +23,8 @@ class VideoInfo:
     width, height: px of the pictures as they are delivered (upright, square pixels). fps: average frames a second, as
     announced; trust `Frame.time`. time_base: s, the tick of the source's clock. duration: s between `start` and `end`,
     and frame_count, its number of frames: estimates, None when unknown. has_audio: the source has sound. is_live:
-    frames come when they come and cannot be read twice.
+    frames come when they come and cannot be read twice. focal_35mm: mm on 35 mm film of the lens, where the file says
+    it.
     """
 
     width: int
@@ -34,6 +35,7 @@ class VideoInfo:
     frame_count: int | None
     has_audio: bool
     is_live: bool
+    focal_35mm: float | None = None
 
     @property
     def size(self) -> tuple[int, int]:

@@ -119,7 +119,7 @@ def test_a_stream_is_connected_to_when_the_networks_are_loaded(monkeypatch, caps
         done.append("connect")
         raise PoseError("cannot read http://127.0.0.1:9/video: connection refused")
 
-    monkeypatch.setattr("pose_apps.webcam.run.load_pipeline", lambda config: done.append("load"))
+    monkeypatch.setattr("pose_apps.webcam.run.load_pipeline", lambda config, intrinsics: done.append("load"))
     monkeypatch.setattr("pose_apps.webcam.run.open_live_source", connect)
     assert main(["--headless", "--source", "http://127.0.0.1:9/video"]) == 1
     assert done == ["load", "connect"]
@@ -215,7 +215,7 @@ def test_a_recording_survives_a_closed_terminal_and_is_finished_after_a_kill(
 def test_a_wrong_call_is_one_line_before_any_network_is_loaded(arguments, status, words, capsys, monkeypatch, dance):
     for module in ("extras", "run"):
         monkeypatch.setattr(
-            f"pose_apps.webcam.{module}.load_pipeline", lambda config: pytest.fail("networks were loaded")
+            f"pose_apps.webcam.{module}.load_pipeline", lambda config, intrinsics: pytest.fail("networks were loaded")
         )
     assert main([dance if word == "CLIP" else word for word in arguments]) == status
     said = capsys.readouterr().err

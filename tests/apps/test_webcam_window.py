@@ -192,7 +192,7 @@ def wait_for_preset(demo) -> None:
 def test_next_preset_is_loaded_beside_the_running_loop(demo, monkeypatch):
     loaded = []
 
-    def load(config):
+    def load(config, intrinsics):
         loaded.append(config)
         return Pipeline()
 
@@ -211,7 +211,7 @@ def test_next_preset_is_loaded_beside_the_running_loop(demo, monkeypatch):
 
 
 def test_preset_that_cannot_be_loaded_is_said_and_the_old_one_goes_on(demo, monkeypatch):
-    def load(config):
+    def load(config, intrinsics):
         raise PoseError("its weights are not here")
 
     monkeypatch.setattr("pose_apps.webcam.window.load_pipeline", load)

@@ -79,7 +79,9 @@ def report(
         say(FROM_CACHE[known])
     for line in filter(None, tally.world):
         say(line)
-    camera = pipeline.camera(source.info.size)
+    camera = pipeline.camera(source.info.size, source.info.focal_35mm)
+    if tally.ids and camera.known and not pipeline.camera(source.info.size).known:
+        say(f"camera: a lens of {source.info.focal_35mm:g} mm as on 35 mm film, as the file says")
     if tally.ids and not camera.known:
         fov = camera.fov_degrees
         say(f"camera: unknown, a field of view of {fov:.0f} degrees was assumed (--intrinsics gives true distances)")

@@ -7,6 +7,8 @@ from pose.errors import UsageError
 from pose.options import check_options, option
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from pose.files import WorldInfo
     from pose.types import F64
     from pose.world.clean import Steps
@@ -83,6 +85,15 @@ def steps_of(config: LiveWorldConfig, bones: bool = True, camera_known: bool = T
     if isinstance(config, WorldConfig):
         steps = replace(steps, fill=config.fill_gaps, feet=config.foot_lock)
     return steps
+
+
+def unknown_heights(config: LiveWorldConfig, people: "Collection[int]") -> str:
+    """Whose heights were said who are not there, for people; empty where all are."""
+    unknown = [number for number in read_heights(config.height) if number is not None and number not in people]
+    if not unknown:
+        return ""
+    there = ", ".join(map(str, sorted(people))) or "nobody"
+    return f"height: nobody has the id {', '.join(map(str, unknown))}; there is {there}"
 
 
 def joins_line(joined: dict[int, int], dropped: set[int]) -> str:

@@ -59,5 +59,5 @@ def _serve(config: WebcamConfig, pipeline_config: PipelineConfig) -> int:
         web_settings(config)  # says what is wrong before the networks are loaded
         if config.source is not None:
             check_live_source(config)
-        pipeline = load_pipeline(pipeline_config)
+        pipeline = load_pipeline(pipeline_config, config.intrinsics)
     return serve(config, pipeline)

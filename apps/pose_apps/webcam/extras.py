@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from pose.world.clean import Steps
 
 
-def load_pipeline(config: PipelineConfig) -> "Pipeline":
-    """The networks, for live use. Raises PoseError when they cannot be had."""
+def load_pipeline(config: PipelineConfig, intrinsics: str | None = None) -> "Pipeline":
+    """The networks, for live use. intrinsics: as an option. Raises PoseError when they cannot be had."""
     from pose.pipeline import Pipeline
+    from pose_apps.support.intrinsics import read_intrinsics
 
-    pipeline = Pipeline(config, live=True)
+    matrix = None if intrinsics is None else read_intrinsics(intrinsics)
+    pipeline = Pipeline(config, intrinsics=matrix, live=True)
     if pipeline.stand_in:
         print(f"note: {pipeline.stand_in}", file=sys.stderr)
     return pipeline

@@ -36,6 +36,9 @@ class WebcamConfig(SinkConfig, LiveWorldConfig):
     bridge: float = option(
         0.5, "seconds for which somebody who is hidden is carried on by prediction; 0: not at all", least=0, most=1
     )
+    intrinsics: str | None = option(
+        None, "the camera: fx,fy,cx,cy in px, or a file with its 3x3 matrix; by default a field of view is assumed"
+    )
     mirror: bool = option(False, "show the picture as a mirror does")
     out: str = option(".", "folder for recordings and snapshots")
     record: bool = option(False, "record from the start: video and poses, in a new folder in --out")

@@ -36,7 +36,7 @@ def run_live(config: WebcamConfig, pipeline_config: PipelineConfig, show: Callab
     ahead = read_horizon(config, pipeline_config)
     finish_interrupted_recordings(config)
     with Status("loading the networks"):
-        pipeline = load_pipeline(pipeline_config)
+        pipeline = load_pipeline(pipeline_config, config.intrinsics)
     with closing(open_live_source(config)) as source:  # last: what a camera sends before that would be old
         steps = world_steps(config, pipeline)
         loop = LiveLoop(pipeline, source, ahead=ahead, bridge=config.bridge, world=steps)

@@ -163,7 +163,7 @@ class Window:
     def _load(self, preset: str) -> None:
         try:
             config = with_networks_of(self._loop.pipeline.config, preset)
-            self._loop.pipeline = load_pipeline(config)
+            self._loop.pipeline = load_pipeline(config, self._config.intrinsics)
         except PoseError as error:
             self._say(f"preset {preset}: {error}")
         else:

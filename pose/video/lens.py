@@ -1,0 +1,165 @@
+"""The lens that a file says it was taken with: its focal length as on 35 mm film.
+
+Pictures say it in EXIF (CIPA DC-008: FocalLengthIn35mmFilm), which JPEG, PNG, WebP and TIFF carry. Videos of Apple's
+cameras say it in the metadata of the file or, usually, of the track (QuickTime File Format: `meta`, `keys`, `ilst`),
+where FFmpeg does not look. Files are read in small pieces, and damaged ones say nothing.
+"""
+
+import re
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+_FOCAL, _EXIF = 0xA405, 0x8769
+_WIDTH, _HEIGHT = 0xA002, 0xA003  # px of the whole picture when it was taken
+_APPLE = b"com.apple.quicktime.camera.focal_length.35mm_equivalent"
+_ANY = range(5, 2001)  # mm that a lens may have
+_MOST = 1 << 20  # bytes of metadata that are looked at
+_SAME = 0.02  # by which the sides' ratio may be off after scaling
+
+
+def focal_35mm(path: Path, size: tuple[int, int]) -> float | None:
+    """mm on 35 mm film of the lens of a picture or video, of (width, height) px; None where the file does not say.
+
+    A picture that was cropped since (its sides have another ratio than the camera wrote down) says nothing.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(12)
+            if head[4:8] == b"ftyp":
+                found = _of_movie(file, path.stat().st_size)
+            else:
+                tiff = _exif(file, head)
+                found = _of_tiff(tiff, size) if tiff else None
+    except (OSError, struct.error, LookupError, ValueError):
+        return None
+    return found if found is not None and int(found) in _ANY else None
+
+
+def _exif(file: IO[bytes], head: bytes) -> bytes:
+    """The TIFF structure of a picture's EXIF; empty where there is none."""
+    if head[:2] == b"\xff\xd8":
+        return _of_jpeg(file)
+    if head[:8] == b"\x89PNG\r\n\x1a\n":
+        return next((_piece(file, size) for kind, size in _chunks(file, 8, ">I4s", 4) if kind == b"eXIf"), b"")
+    if head[:4] == b"RIFF":
+        found = next((_piece(file, size) for kind, size in _chunks(file, 12, "<4sI", 0) if kind == b"EXIF"), b"")
+        return found.removeprefix(b"Exif\0\0")
+    if head[:4] in (b"II*\0", b"MM\0*"):
+        file.seek(0)
+        return file.read(_MOST)
+    return b""
+
+
+def _of_jpeg(file: IO[bytes]) -> bytes:
+    file.seek(2)
+    while True:
+        mark, kind, size = struct.unpack(">BBH", file.read(4))
+        if mark != 0xFF or kind in (0xDA, 0xD9):  # the picture itself
+            return b""
+        body = file.read(size - 2)
+        if kind == 0xE1 and body.startswith(b"Exif\0\0"):
+            return body[6:]
+
+
+def _chunks(file: IO[bytes], place: int, form: str, after: int) -> Iterator[tuple[bytes, int]]:
+    """The kind and size of each chunk; the file stands at its content. after: bytes behind it."""
+    while True:
+        file.seek(place)
+        one, other = struct.unpack(form, file.read(8))
+        kind, size = (one, other) if isinstance(one, bytes) else (other, one)
+        yield kind, size
+        place += 8 + size + after + (size % 2 if not after else 0)  # RIFF pads to even
+
+
+def _piece(file: IO[bytes], size: int) -> bytes:
+    return file.read(min(size, _MOST))
+
+
+def _of_tiff(tiff: bytes, size: tuple[int, int]) -> float | None:
+    order = {b"II": "<", b"MM": ">"}[tiff[:2]]
+    (first,) = struct.unpack_from(f"{order}I", tiff, 4)
+    main = _entries(tiff, order, first)
+    if _EXIF not in main:
+        return None
+    tags = _entries(tiff, order, main[_EXIF])
+    width, height = tags.get(_WIDTH), tags.get(_HEIGHT)
+    if width and height:
+        ratio = max(width, height) / min(width, height) * min(size) / max(size)  # upright or not
+        if abs(ratio - 1) > _SAME:
+            return None
+    focal = tags.get(_FOCAL)
+    return float(focal) if focal else None
+
+
+def _entries(tiff: bytes, order: str, place: int) -> dict[int, int]:
+    """The single whole numbers of a directory, by tag."""
+    (count,) = struct.unpack_from(f"{order}H", tiff, place)
+    found = {}
+    for number in range(count):
+        tag, kind, many, long = struct.unpack_from(f"{order}HHII", tiff, place + 2 + 12 * number)
+        (short,) = struct.unpack_from(f"{order}H", tiff, place + 10 + 12 * number)
+        if many == 1 and kind in (3, 4):
+            found[tag] = short if kind == 3 else long
+    return found
+
+
+def _of_movie(file: IO[bytes], size: int) -> float | None:
+    """Of the file, else of a track."""
+    for kind, first, end in _boxes(file, 0, size):
+        if kind == b"moov":
+            inner = [(a, b) for name, a, b in _boxes(file, first, end) if name in (b"udta", b"trak")]
+            places = [(first, end), *inner]
+            for inside in places:
+                for name, a, b in _boxes(file, *inside):
+                    if name == b"meta" and (found := _of_meta(file, a, b)) is not None:
+                        return found
+    return None
+
+
+def _of_meta(file: IO[bytes], first: int, end: int) -> float | None:
+    file.seek(first)
+    if file.read(8)[4:] not in (b"hdlr", b"keys", b"ilst"):  # ISO's has a version in front
+        first += 4
+    keys, values = list[bytes](), dict[int, bytes]()
+    for kind, a, b in _boxes(file, first, end):
+        file.seek(a)
+        body = file.read(min(b - a, _MOST))
+        if kind == b"keys":
+            place = 8
+            while place + 8 <= len(body):
+                (size,) = struct.unpack_from(">I", body, place)
+                keys.append(body[place + 8 : place + size])
+                place += max(size, 8)
+        elif kind == b"ilst":
+            for item, c, d in _boxes(file, a, b):
+                file.seek(c)
+                values[int.from_bytes(item, "big")] = file.read(min(d - c, 256))
+    if _APPLE not in keys:
+        return None
+    data = values.get(keys.index(_APPLE) + 1, b"")  # size, "data", type, locale, value
+    (kind_of,) = struct.unpack_from(">I", data, 8)
+    value = data[16 : int.from_bytes(data[:4], "big")]
+    if kind_of == 1:  # text, such as 26 or 50.00mm
+        number = re.match(rb"[0-9.]+", value)
+        return float(number[0]) if number else None
+    if kind_of in (23, 24):
+        return float(struct.unpack(">f" if kind_of == 23 else ">d", value)[0])
+    return float(int.from_bytes(value, "big"))
+
+
+def _boxes(file: IO[bytes], place: int, end: int) -> Iterator[tuple[bytes, int, int]]:
+    """The kind, first and last byte of the content of each box."""
+    while place + 8 <= end:
+        file.seek(place)
+        size, kind = struct.unpack(">I4s", file.read(8))
+        first = place + 8
+        if size == 1:
+            (size,) = struct.unpack(">Q", file.read(8))
+            first += 8
+        last = end if size == 0 else min(place + size, end)
+        if last < first:
+            return
+        yield kind, first, last
+        place = last
