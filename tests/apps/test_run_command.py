@@ -291,7 +291,7 @@ def test_options_override_the_config_file_wherever_they_stand(config, first, tmp
         (["--video", "dance.mp4", "--intrinsics", "0,1,2,3"], 2, "fx and fy above 0"),
         (["--vidoe", "dance.mp4"], 2, "unknown option '--vidoe': did you mean --video?"),
         (["--config", "wrong.yaml"], 2, "unknown key 'max_peple': did you mean max_people?"),
-        (["--config", "binary.yaml"], 2, "--config: binary.yaml is no text file"),
+        (["--config", "binary.yaml"], 2, "--config: binary.yaml: no text file"),
         (["--config", "zero.mp4"], 2, "--config: zero.mp4: expected lines such as"),
         (["--video", ""], 2, "no video: name a video file"),
         (["--video", "http://nowhere.invalid/a.mp4"], 1, "http://nowhere.invalid/a.mp4: no connection"),

@@ -127,7 +127,7 @@ def test_the_command_lists_runs_and_prints(tmp_path, capsys):
     ("words", "status", "complaint"),
     [
         (["run", "nothing"], 2, "no experiment 'nothing'; there are"),
-        (["run", "score-widths", "--seeds", "0"], 2, "--seeds"),
+        (["run", "score-widths", "--seeds", "0"], 2, "seeds: 0 is out of range; allowed: at least 1"),
         (["run", "score-widths", "--budget", "-1"], 2, "--budget must be above 0"),
         (["run", "branch-gradients"], 2, "--mocap is missing"),
         (["run", "branch-gradients", "--mocap", "nowhere.npz"], 1, "nowhere.npz"),

@@ -3,7 +3,6 @@
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -13,12 +12,10 @@ from pose.laboratory.kinds import settings_of
 from pose.laboratory.log import Record
 from pose.laboratory.run import Progress, run_experiment
 from pose.laboratory.trial import Clock, Motion
-
-if TYPE_CHECKING:
-    from jsonargparse import Namespace
+from pose_apps.lab.options import RunOptions
 
 
-def run(options: "Namespace", folder: Path) -> None:
+def run(options: RunOptions, folder: Path) -> None:
     """Everything that can be wrong with any of them is found before the first trial."""
     torch.set_num_threads(options.threads)
     chosen = [find_experiment(name, folder) for name in options.names] or list(experiments(folder).values())

@@ -1,0 +1,30 @@
+"""What `pose-lab` is told of its log and of a run."""
+
+from dataclasses import dataclass
+
+from pose.errors import UsageError
+from pose.options import Options, argument, option
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOptions(Options):
+    """Where the log is."""
+
+    log: str = option("lab", "folder of what trials found", metavar="DIR")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions(LogOptions):
+    """What is run, and how long."""
+
+    names: list[str] = argument([], "experiments, or YAML files of your own; default: all")
+    seeds: int = option(3, "trials of each condition", least=1)
+    budget: float | None = option(None, "of processor time, after which it stops", metavar="SECONDS")
+    mocap: str | None = option(None, "of `pose-prepare mocap`, separated by commas", metavar="FILES")
+    threads: int = option(1, "of the processor, for networks", least=1)
+    quiet: bool = option(False, "print nothing but errors")
+
+    def __post_init__(self) -> None:
+        LogOptions.__post_init__(self)
+        if self.budget is not None and not self.budget > 0:
+            raise UsageError(f"--budget must be above 0 seconds, got {self.budget:g}")
