@@ -32,7 +32,8 @@ class Choice(Generic[Stage]):
     weight: its name in the catalogue; None for a stage without a network, or with the user's own only. build: makes
     the stage from that weight's file. cpu_only: its runtime knows neither another device nor another precision than the
     file's. sized: its input's size can be chosen. own_file: the user must name the network's file. presence: how sure
-    an estimator is that a person is in a crop when one is; every family measures it in its own way.
+    an estimator is that a person is in a crop when one is; every family measures it in its own way. skeleton: the name
+    of an estimator's, with the usual weights; None where they say it themselves.
     """
 
     weight: str | None
@@ -41,6 +42,7 @@ class Choice(Generic[Stage]):
     sized: bool = False
     own_file: bool = False
     presence: float = 0.5
+    skeleton: str | None = None
 
 
 def _blazepose_detector(weight: Path | None, options: StageOptions) -> Detector:
@@ -146,20 +148,22 @@ DETECTORS: dict[str, Choice[Detector]] = {
 }
 
 ESTIMATORS: dict[str, Choice[Estimator]] = {
-    "blazepose": Choice("blazepose-landmark-full", _blazepose_full, cpu_only=True),
-    "blazepose-lite": Choice("blazepose-landmark-lite", _blazepose_lite, cpu_only=True),
-    "movenet": Choice("movenet-lightning-int8", _movenet, cpu_only=True, presence=0.45),
-    "rtmpose-t": Choice("rtmpose-t-coco17-256x192", _rtmpose),
-    "rtmpose-s": Choice("rtmpose-s-coco17-256x192", _rtmpose),
-    "rtmpose-m": Choice("rtmpose-m-coco17-256x192", _rtmpose),
-    "rtmpose-l": Choice("rtmpose-l-coco17-256x192", _rtmpose),
-    "rtmpose-x": Choice("rtmpose-x-coco17-384x288", _rtmpose),
-    "rtmpose-t-halpe26": Choice("rtmpose-t-halpe26-256x192", _rtmpose),
-    "rtmpose-s-halpe26": Choice("rtmpose-s-halpe26-256x192", _rtmpose),
-    "rtmpose-m-halpe26": Choice("rtmpose-m-halpe26-256x192", _rtmpose),
-    "rtmpose-l-halpe26": Choice("rtmpose-l-halpe26-256x192", _rtmpose),
-    "rtmpose-x-halpe26": Choice("rtmpose-x-halpe26-384x288", _rtmpose),
-    "yolo-pose": Choice("yolo26n-pose", _yolo_pose_on_crops, presence=0.25),  # of a detection, as for whole pictures
+    "blazepose": Choice("blazepose-landmark-full", _blazepose_full, cpu_only=True, skeleton="blazepose33"),
+    "blazepose-lite": Choice("blazepose-landmark-lite", _blazepose_lite, cpu_only=True, skeleton="blazepose33"),
+    "movenet": Choice("movenet-lightning-int8", _movenet, cpu_only=True, presence=0.45, skeleton="coco17"),
+    "rtmpose-t": Choice("rtmpose-t-coco17-256x192", _rtmpose, skeleton="coco17"),
+    "rtmpose-s": Choice("rtmpose-s-coco17-256x192", _rtmpose, skeleton="coco17"),
+    "rtmpose-m": Choice("rtmpose-m-coco17-256x192", _rtmpose, skeleton="coco17"),
+    "rtmpose-l": Choice("rtmpose-l-coco17-256x192", _rtmpose, skeleton="coco17"),
+    "rtmpose-x": Choice("rtmpose-x-coco17-384x288", _rtmpose, skeleton="coco17"),
+    "rtmpose-t-halpe26": Choice("rtmpose-t-halpe26-256x192", _rtmpose, skeleton="halpe26"),
+    "rtmpose-s-halpe26": Choice("rtmpose-s-halpe26-256x192", _rtmpose, skeleton="halpe26"),
+    "rtmpose-m-halpe26": Choice("rtmpose-m-halpe26-256x192", _rtmpose, skeleton="halpe26"),
+    "rtmpose-l-halpe26": Choice("rtmpose-l-halpe26-256x192", _rtmpose, skeleton="halpe26"),
+    "rtmpose-x-halpe26": Choice("rtmpose-x-halpe26-384x288", _rtmpose, skeleton="halpe26"),
+    "yolo-pose": Choice(
+        "yolo26n-pose", _yolo_pose_on_crops, presence=0.25, skeleton="coco17"
+    ),  # of a detection, as for whole pictures
     "mmpose": Choice(None, _mmpose, own_file=True),
 }
 

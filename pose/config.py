@@ -165,6 +165,13 @@ def one_pass_model(config: PipelineConfig) -> tuple[str | None, str]:
     return config.estimator_model, "estimator_model"
 
 
+def usual_skeleton(config: PipelineConfig) -> str | None:
+    """The name of the 2D keypoints' skeleton where the choice of the networks says it; None where only they do."""
+    if config.estimator_model is not None or config.detector_model is not None:
+        return None
+    return ESTIMATORS[config.estimator].skeleton
+
+
 def unused_keys(config: PipelineConfig) -> dict[str, str]:
     """The keys that mean nothing to the chosen networks, and why."""
     unused = {}

@@ -7,7 +7,7 @@ for result in Pipeline.from_preset("fast").run("clip.mp4"):
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -24,15 +24,17 @@ from pose.config import (
     load_preset,
     model_files,
     one_pass_model,
+    usual_skeleton,
 )
 from pose.errors import UsageError
 from pose.files import ModelInfo, RunInfo
 from pose.incoming import IncomingFrames
+from pose.lifter.predict import checkpoint_path
 from pose.networks.input import shared_uploads
 from pose.people.follow import PeopleTracker
 from pose.people.one_pass import OnePassPeople
 from pose.people.warm_up import warm_up_lifter, warm_up_networks, warm_up_one_pass, warm_up_tracker
-from pose.skeletons import Skeleton
+from pose.skeletons import Skeleton, get_skeleton
 from pose.stages import LifterStage, PeopleStage
 from pose.system.device import resolve_device, seed_torch, torch_threads
 from pose.system.prefetch import prefetch
@@ -42,6 +44,7 @@ from pose.video import Source, open_source
 from pose.weights import sha256_of
 
 if TYPE_CHECKING:
+    from pose.lifter.predict import Lifter
     from pose.view.overlay import Overlay
 
 LIFTER_THREADS = 1  # it is small: on a busy machine its threads wait for each other many times longer than they compute
@@ -52,7 +55,7 @@ class Pipeline:
 
     config: with the detector and the lifter that `auto` stands for. stand_in: why the detector is not the one that
     `auto` prefers; None where it is. device: where networks run. times: seconds spent in each stage so far. skeleton:
-    of the 2D keypoints. people_stage: makes a stage that finds and follows people, and knows of nobody yet. turn: held
+    of the 2D keypoints. turn: held
     while the 2D networks see a frame, so that sessions in several threads can share them.
     """
 
@@ -62,15 +65,15 @@ class Pipeline:
         *,
         intrinsics: NDArray[np.float64] | None = None,
         live: bool = False,
+        lazy: bool = False,
     ) -> None:
         """intrinsics: (3, 3) px of the camera; None assumes a field of view. live: every frame is answered at once, or
         `config.lookahead` frames later, for which the lifter must be a streaming one; what would delay the first frames
-        is done now.
+        is done now. lazy: a network is loaded when something must be computed with it, for who may know the results.
 
-        Raises PoseError when a weight cannot be had, the device is not there, or the lifter cannot do it.
+        Raises PoseError when a weight cannot be had, the device is not there, or the lifter cannot do it; a lazy one
+        when it is loaded.
         """
-        from pose.lifter.load import load_lifter
-
         config = config or PipelineConfig()
         config = choose_networks(config, live=live)
         self.config, self.stand_in = choose_detector(config)
@@ -78,12 +81,9 @@ class Pipeline:
         self.times = StageTimes()
         self.turn = threading.Lock()
         self.device = resolve_device(config.device)
-        self._lifter = load_lifter(config.lifter, self.device)
-        if not self._lifter.streaming and (live or config.lookahead):
-            key = "lifter" if live else "lookahead"
-            raise UsageError(f"{key}: {config.lifter} sees whole windows and cannot stream; use the lifter stream")
-        self.skeleton, self.people_stage = _people_stages(self.config, self.times, warm=live)
-        seed_torch(config.seed)
+        self._live = live
+        if not lazy:
+            self._load()
         if live:
             warm_up_lifter(self.lifter_stage(self.camera((256, 256))), len(self.skeleton))
 
@@ -94,11 +94,44 @@ class Pipeline:
         """The pipeline of a preset in `configs/`, with some fields of its `PipelineConfig` changed."""
         return cls(load_preset(name, **changes), intrinsics=intrinsics, live=live)
 
+    def _load(self) -> tuple[object, ...]:
+        """All networks, those that are there already too."""
+        return self._lifter, self._found_by
+
+    @cached_property
+    def _lifter(self) -> "Lifter":
+        from pose.lifter.load import load_lifter
+
+        config = self.config
+        lifter = load_lifter(config.lifter, self.device)
+        if not lifter.streaming and (self._live or config.lookahead):
+            key = "lifter" if self._live else "lookahead"
+            raise UsageError(f"{key}: {config.lifter} sees whole windows and cannot stream; use the lifter stream")
+        seed_torch(config.seed)
+        return lifter
+
+    @cached_property
+    def _found_by(self) -> tuple[Skeleton, Callable[[], PeopleStage]]:
+        stages = _people_stages(self.config, self.times, warm=self._live)
+        seed_torch(self.config.seed)
+        return stages
+
+    @cached_property
+    def skeleton(self) -> Skeleton:
+        if "_found_by" not in self.__dict__ and (name := usual_skeleton(self.config)) is not None:
+            return get_skeleton(name)
+        return self._found_by[0]
+
+    def people_stage(self) -> PeopleStage:
+        """A stage that finds and follows people, and knows of nobody yet."""
+        return self._found_by[1]()
+
     @property
     def models(self) -> tuple[ModelInfo, ...]:
         """The networks that take part, with the hashes of their weights."""
         known = tuple(ModelInfo(role, name, sha256_of(file)) for role, name, file in model_files(self.config))
-        return (*known, ModelInfo("lifter", self._lifter.name, self._lifter.sha256))
+        lifter = self.config.lifter
+        return (*known, ModelInfo("lifter", lifter, sha256_of(checkpoint_path(lifter))))
 
     def camera(self, image_size: tuple[int, int], focal_35mm: float | None = None) -> Camera:
         """The camera that the 3D of a picture of (width, height) px refers to.
@@ -165,9 +198,16 @@ class Session:
         self._incoming = IncomingFrames(image_size)
         self._skeleton = pipeline.skeleton
         self._overlays: dict[bool, Overlay] = {}
-        self._people = pipeline.people_stage()
+        self._pipeline = pipeline
         self.camera = pipeline.camera(image_size, focal_35mm)
-        self._lifter = pipeline.lifter_stage(self.camera)
+
+    @cached_property
+    def _people(self) -> PeopleStage:
+        return self._pipeline.people_stage()
+
+    @cached_property
+    def _lifter(self) -> LifterStage:
+        return self._pipeline.lifter_stage(self.camera)
 
     def push(self, frame: Frame) -> list[FrameResult]:
         """Take the next frame; return the frames that are final now, oldest first.

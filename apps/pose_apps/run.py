@@ -121,7 +121,7 @@ def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[],
         from pose.pipeline import Pipeline
 
         with hidden_progress(config.quiet):
-            pipeline = Pipeline(pipeline_config, intrinsics=intrinsics)
+            pipeline = Pipeline(pipeline_config, intrinsics=intrinsics, lazy=config.cache != "off")
         loaded()
         return pipeline
 

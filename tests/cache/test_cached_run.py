@@ -9,11 +9,15 @@ import pytest
 from pose_apps.run import main
 from pose_fakes import random_result
 
+from pose.builders import ESTIMATORS
 from pose.cache import Cache, CachedRun
 from pose.cache.keys import FILES, LIFTING, people_key, poses_key
 from pose.config import PipelineConfig
 from pose.files import load_poses
 from pose.files.records import ResultRecords
+from pose.lifter.backends import OnnxGraph
+from pose.networks.litert import LiteRTModel
+from pose.networks.onnx import OnnxNetwork
 from pose.pipeline import Pipeline
 from pose.skeletons import BLAZEPOSE33
 from pose.types import People, Poses3D
@@ -23,6 +27,22 @@ from pose.video import open_source
 @pytest.fixture(autouse=True)
 def at_hand(weights_dir, monkeypatch) -> None:
     monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+
+
+class Opened:
+    """Counts the networks that runtimes open, by kind."""
+
+    def __init__(self, monkeypatch) -> None:
+        self.files: list[str] = []
+        for kind in (OnnxNetwork, LiteRTModel, OnnxGraph):
+            monkeypatch.setattr(kind, "__init__", self._noted(kind.__init__))
+
+    def _noted(self, opens):
+        def init(network, path, *arguments, **options):
+            self.files.append(Path(path).name)
+            opens(network, path, *arguments, **options)
+
+        return init
 
 
 @pytest.fixture
@@ -167,3 +187,28 @@ def test_warnings_of_a_cached_video_name_the_video(dance, tmp_path, tiny_lifter,
     assert len(load_poses(tmp_path / "one.mp4-out" / "poses.npz")) == len(
         load_poses(tmp_path / "two.mp4-out" / "poses.npz")
     )
+
+
+def test_networks_are_loaded_only_for_what_must_be_computed(dance, tmp_path, monkeypatch):
+    """The shipped lifter, which runs in ONNX Runtime; 2D in LiteRT."""
+    cached, opened = ("--cache", tmp_path / "cache"), Opened(monkeypatch)
+    first = run(dance, tmp_path / "first", "offline", *cached)
+    assert any(name.endswith(".tflite") for name in opened.files)
+    assert opened.files.count("offline.onnx") == 1
+    opened.files.clear()
+    assert run(dance, tmp_path / "second", "offline", *cached) == first
+    assert opened.files == []
+    run(dance, tmp_path / "third", "offline", "--no-repair", *cached)
+    assert opened.files == ["offline.onnx"]
+
+
+@pytest.mark.parametrize("estimator", ["blazepose", "blazepose-lite", "movenet", "rtmpose-m", "rtmpose-x-halpe26"])
+def test_a_skeleton_is_known_before_its_network_is_loaded(estimator, weights_dir):
+    from pose.weights import WEIGHTS
+
+    pipeline = Pipeline(PipelineConfig(estimator=estimator), lazy=True)
+    known = pipeline.skeleton
+    if estimator.startswith("rtmpose"):  # its file may not be here; the catalogue says what it is
+        assert known.name in str(WEIGHTS[ESTIMATORS[estimator].weight].file)
+    else:
+        assert Pipeline(PipelineConfig(estimator=estimator))._found_by[0] == known

@@ -137,7 +137,7 @@ def make_pipeline(job: Job) -> "Pipeline":
     cv2.setNumThreads(1)  # the other cores are other workers'
     intrinsics = None if job.run.intrinsics is None else read_intrinsics(job.run.intrinsics)
     with hidden_progress(True):
-        return Pipeline(job.pipeline, intrinsics=intrinsics)
+        return Pipeline(job.pipeline, intrinsics=intrinsics, lazy=job.run.cache != "off")
 
 
 def _told(
