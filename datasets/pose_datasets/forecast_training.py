@@ -136,17 +136,25 @@ class Moments:
         that from where it was put, as far off as it was in the mean.
         """
         tokens, view = describe(past)
-        weight = past.valid[..., None] / past.valid.sum(axis=1)[:, None, None]
-        offset = ((np.where(past.valid[..., None], past.root - true.root, 0)) * weight).sum(axis=1)
         steps = np.tile(STEP * np.arange(1, FUTURE_STEPS + 1), (len(ahead), 1))
         joints, root = self.future(moments[0], view.time[:, None] + np.concatenate([ahead, steps], axis=1))
-        way = ways(view, joints, root + offset[:, None].astype(np.float32))
+        way = ways(view, joints, root + self.offset(past, true)[:, None])
         asked = ahead.shape[1]
         return ForecastBatch(tokens, ahead, way[:, :asked], way[:, asked:])
 
+    def offset(self, past: Past, true: Past) -> F32:
+        """(B, 3) m by which the pelvis was put off in the mean of the past."""
+        weight = past.valid[..., None] / past.valid.sum(axis=1)[:, None, None]
+        off = np.where(past.valid[..., None], past.root - true.root, 0) * weight
+        return off.sum(axis=1).astype(np.float32)
+
+    def every_measured(self) -> tuple[I64, I64]:
+        """The moments that are measured: four a second."""
+        return self.every(_MEASURED_EVERY)
+
     def all(self, lifted: bool, count: int = 256) -> Iterator[ForecastBatch]:
         """Batches of moments four times a second, asked at `HORIZONS`."""
-        rows, frames = self.every(_MEASURED_EVERY)
+        rows, frames = self.every_measured()
         for first in range(0, len(rows), count):
             some = rows[first : first + count], frames[first : first + count]
             past, true = self.past(some, np.full(len(some[0]), lifted))

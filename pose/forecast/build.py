@@ -9,6 +9,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from pose.errors import PoseError
+from pose.forecast.blended import Blended
 from pose.forecast.config import ForecasterConfig
 from pose.forecast.decoder import Autoregressive, OneShot
 from pose.forecast.format import FORMAT
@@ -22,6 +23,7 @@ _KINDS: dict[str, Callable[[ForecasterConfig], ForecasterNetwork]] = {
     "gru": lambda config: Recurrent(config, attends=False),
     "gru-attention": lambda config: Recurrent(config, attends=True),
     "mlp": ResidualMLP,
+    "blended": Blended,
 }
 
 

@@ -7,7 +7,7 @@ from typing import Self
 from pose.lifter.config import LifterConfig
 from pose.system.json_values import Json
 
-KINDS = ("one-shot", "autoregressive", "gru", "gru-attention", "mlp")
+KINDS = ("one-shot", "autoregressive", "gru", "gru-attention", "mlp", "blended")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,9 +15,10 @@ class ForecasterConfig:
     """What the network is made of.
 
     kind: one-shot (encoder, and a decoder that answers every asked moment by itself), autoregressive (encoder, and a
-    decoder that rolls out step by step), gru, gru-attention (recurrent rivals, with Bahdanau's attention) or mlp (the
-    residual rival). dim: width. depth, decoder_depth: blocks of encoder and decoder; of mlp depth alone, of the
-    recurrent ones neither. heads, expansion, norm, init: as of a lifter.
+    decoder that rolls out step by step), gru, gru-attention (recurrent rivals, with Bahdanau's attention), mlp (the
+    residual rival), or blended (a one-shot decoder that says for every point how far to trust itself, and an mlp of
+    `mlp_depth` blocks and width `mlp_dim` beside it). dim: width. depth, decoder_depth: blocks of encoder and decoder;
+    of mlp depth alone, of the recurrent ones neither. heads, expansion, norm, init: as of a lifter.
     """
 
     kind: str = "one-shot"
@@ -28,6 +29,8 @@ class ForecasterConfig:
     expansion: int = 2
     norm: str = "pre"
     init: str = "xavier"
+    mlp_dim: int = 128
+    mlp_depth: int = 48
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -35,6 +38,11 @@ class ForecasterConfig:
         for blocks in (self.encoder, self.decoder):
             if blocks.dim % (2 * blocks.heads):
                 raise ValueError(f"dim: must be an even multiple of heads, got {blocks.dim} and {blocks.heads} heads")
+
+    @property
+    def mlp(self) -> "ForecasterConfig":
+        """Of what stands beside a blended decoder."""
+        return ForecasterConfig(kind="mlp", dim=self.mlp_dim, depth=self.mlp_depth)
 
     @property
     def encoder(self) -> LifterConfig:

@@ -107,9 +107,17 @@ class OneShot(ForecasterNetwork):
 
     def predict(self, past: Tensor, ahead: Tensor | None = None) -> Ways:
         assert ahead is not None
+        return self.read(self.tokens(past, ahead), past, ahead)
+
+    def tokens(self, past: Tensor, ahead: Tensor) -> Tensor:
+        """(B, Q, D), what the decoder knows of each moment."""
         memory, context = self.encoder(past)
         x = self.decoder.embed(_waves(ahead)) + memory[:, -1:]
-        x = self.decoder(x, ahead, self.decoder.remember(memory, context))
+        decoded: Tensor = self.decoder(x, ahead, self.decoder.remember(memory, context))
+        return decoded
+
+    def read(self, x: Tensor, past: Tensor, ahead: Tensor) -> Ways:
+        """What tokens say."""
         correction, log_sigma = self.head(x, ahead)
         weights = self.filter(self.head.norm(x)).float().unflatten(-1, (POINTS, PAST_STEPS - 1))
         earlier = past[:, :-1, :PATHS].unflatten(-1, (POINTS, 3))

@@ -13,14 +13,17 @@ from pose.lifter.backends import OnnxGraph
 from pose.lifter.exchange import OPSET, TOLERANCE, quiet
 from pose.system.whole_file import whole_file
 
+EXPORTED = ("one-shot", "mlp", "blended")  # those of one pass
+
 
 def export_forecaster(network: ForecasterNetwork, path: Path, checkpoint_sha256: str = "") -> float:
     """Write `path`; how many people and moments stays free. Returns the largest difference from the network in m.
 
     Raises PoseError when it is above `TOLERANCE`, for a network that rolls out, or when a package misses.
     """
-    if network.config.kind != "one-shot":
-        raise PoseError(f"{path}: only one-shot forecasters are exported, this is {network.config.kind}")
+    if network.config.kind not in EXPORTED:
+        able = ", ".join(EXPORTED)
+        raise PoseError(f"{path}: only forecasters of one pass are exported ({able}), this is {network.config.kind}")
     try:
         import onnxscript  # noqa: F401
     except ImportError as error:

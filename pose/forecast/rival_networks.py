@@ -121,7 +121,8 @@ class TimeBlock(nn.Module):
         nn.init.zeros_(self.mix.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        return x + self.norm(self.mix(x.mT).mT)
+        y: Tensor = self.mix.weight @ x + self.mix.bias[:, None]
+        return x + self.norm(y)
 
 
 def cosine_transform(length: int) -> Tensor:

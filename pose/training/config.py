@@ -117,19 +117,25 @@ class ForecastLossWeights:
 class ForecasterTrainConfig(RunConfig):
     """One complete training run of a forecaster.
 
-    forcing: of networks that roll out, how long the truth of earlier steps is told in training: with probability
-    k / (k + exp(step / k)) for forcing = k steps (scheduled sampling, Bengio et al., 2015), so half of the time after
-    k ln k steps and next to never long after. The rest is as in `RunConfig`.
+    start_from: checkpoints that the run begins with: one of the same form, or, for a blended forecaster, a one-shot and
+    an mlp; optimiser and schedule begin anew. frozen: whether these stay as they are, so that a blended forecaster
+    learns nothing but how far to trust each. forcing: of networks that roll out, how long the truth of earlier steps is
+    told: with probability k / (k + exp(step / k)) for forcing = k steps (scheduled sampling, Bengio et al., 2015), so
+    half of the time after k ln k steps and next to never long after. The rest is as in `RunConfig`.
     """
 
     model: ForecasterConfig = field(default_factory=ForecasterConfig)
     loss: ForecastLossWeights = field(default_factory=ForecastLossWeights)
+    start_from: tuple[str, ...] = ()
+    frozen: bool = False
     forcing: float = 300.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.forcing < 1:
             raise ValueError(f"forcing: must be at least 1 step, got {self.forcing}")
+        if self.frozen and not (self.start_from and self.model.kind == "blended"):
+            raise ValueError("frozen: needs start_from and a blended model, which has something left to learn")
         check_recipe(self.optimizer, self.schedule, self.model.init)
 
 

@@ -1,6 +1,6 @@
 """The training of forecasters: their loss, and the calibration of their sigma."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -9,8 +9,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pose.errors import PoseError
 from pose.forecast.batch import ForecastBatch
-from pose.forecast.build import build_network, save_forecaster
+from pose.forecast.blended import Blended
+from pose.forecast.build import build_network, load_network, save_forecaster
 from pose.forecast.format import HORIZONS
 from pose.forecast.network import ForecasterNetwork, Ways, step_times
 from pose.training.batches import BatchSource, generator
@@ -55,7 +57,13 @@ class ForecasterTrainer(Loop[ForecasterNetwork, ForecastBatch, ForecastTensors])
         super().__init__(config, source, folder, evaluate)
 
     def build(self) -> ForecasterNetwork:
-        return build_network(self.config.model)
+        network = build_network(self.config.model)
+        if self.config.start_from:
+            start_from(network, [load_network(Path(name)) for name in self.config.start_from])
+        if self.config.frozen and isinstance(network, Blended):
+            network.decoding.requires_grad_(False)
+            network.trend.requires_grad_(False)
+        return network
 
     def write(self, network: ForecasterNetwork, path: Path) -> None:
         save_forecaster(network, path)
@@ -68,6 +76,17 @@ class ForecasterTrainer(Loop[ForecasterNetwork, ForecastBatch, ForecastTensors])
         drawn = generator(torch.device("cpu"), self.config.seed, step, "forcing")
         said = network.forced(batch.past, batch.steps, keep, drawn)
         return forecast_loss(said, batch.steps, step_times(batch.past.device), self.config.loss)
+
+
+def start_from(network: ForecasterNetwork, trained: Sequence[ForecasterNetwork]) -> None:
+    """Copy the weights of trained networks, whose calibration is left behind. Raises PoseError where forms differ."""
+    parts: list[ForecasterNetwork] = [network.decoding, network.trend] if isinstance(network, Blended) else [network]
+    if [part.config for part in parts] != [one.config for one in trained]:
+        kinds = " and ".join(part.config.kind for part in parts)
+        raise PoseError(f"train.start_from: expected {kinds} of the form of train.model, in this order")
+    for part, one in zip(parts, trained, strict=True):
+        fresh = {"slope": part.slope, "offset": part.offset}
+        part.load_state_dict(one.state_dict() | fresh)
 
 
 def truth_kept(step: int, forcing: float) -> float:

@@ -1,11 +1,15 @@
 """Training a forecaster: what is minimised, when the truth is told, and a sigma that holds 68 % at every horizon."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
+from pose.errors import PoseError
 from pose.forecast.batch import ForecastBatch
-from pose.forecast.build import build_network
+from pose.forecast.build import build_network, load_network, save_forecaster
 from pose.forecast.config import KINDS, ForecasterConfig
 from pose.forecast.format import FEATURES, FUTURE_STEPS, HORIZONS, PAST_STEPS, PATHS, STEP
 from pose.forecast.network import Ways
@@ -48,7 +52,7 @@ class Swings:
         )
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "blended"])
 def test_every_kind_learns_to_go_on(kind, tmp_path):
     """Better than to stand still, after a hundred steps."""
     config = ForecasterTrainConfig(
@@ -123,9 +127,51 @@ def test_calibrated_sigma_holds_its_share_at_every_horizon():
     assert np.allclose(measure_forecaster(network, [easy, hard])["inside"], 0.6827, atol=0.01)
 
 
+def trained_parts(tmp_path):
+    """The weights of a one-shot decoder and an MLP, as two runs leave them."""
+    torch.manual_seed(4)
+    kinds = {"one-shot": SMALL, "mlp": ForecasterConfig(kind="mlp", dim=16, depth=2)}
+    for kind, config in kinds.items():
+        network = build_network(config)
+        for parameter in network.parameters():
+            parameter.data += 0.1 * torch.randn_like(parameter)
+        network.offset += 1
+        save_forecaster(network, tmp_path / f"{kind}.safetensors")
+    return tuple(str(tmp_path / f"{kind}.safetensors") for kind in kinds)
+
+
+BLENDED = replace(SMALL, kind="blended", mlp_dim=16, mlp_depth=2)
+
+
+def test_a_blended_forecaster_begins_in_the_middle_and_learns_whom_to_trust(tmp_path):
+    parts = trained_parts(tmp_path)
+    config = ForecasterTrainConfig(
+        model=BLENDED, start_from=parts, frozen=True, steps=30, ema=0.5, precision="fp32",
+        optimizer=OptimizerConfig(lr=0.1, weight_decay=0.0),
+    )  # fmt: skip
+    trainer = ForecasterTrainer(config, Swings(), tmp_path / "run")
+    past, ahead = torch.from_numpy(Swings().batch(0).past), torch.full((16, 1), 0.3)
+    one, other = (load_network(Path(part)).at(past, ahead).places for part in parts)
+    assert torch.allclose(trainer.bare_network.at(past, ahead).places, (one + other) / 2, atol=1e-5)
+    before = measure_forecaster(trainer.bare_network.eval(), [Swings().measured()])["mpjpe"]
+    trainer.run()
+    blended = trainer.averaged_network.eval()
+    assert measure_forecaster(blended, [Swings().measured()])["mpjpe"].mean() < before.mean()
+    for part, weights in zip((blended.decoding, blended.trend), map(load_network, map(Path, parts)), strict=True):
+        assert all(torch.equal(p, dict(weights.named_parameters())[name]) for name, p in part.named_parameters())
+
+
+def test_parts_of_another_form_are_refused(tmp_path):
+    config = ForecasterTrainConfig(model=BLENDED, start_from=trained_parts(tmp_path)[::-1], precision="fp32")
+    with pytest.raises(PoseError, match="expected one-shot and mlp"):
+        ForecasterTrainer(config, Swings(), tmp_path / "run").build()
+
+
 def test_configurations_that_cannot_be():
     with pytest.raises(ValueError, match="forcing"):
         ForecasterTrainConfig(forcing=0.5)
+    with pytest.raises(ValueError, match="frozen"):
+        ForecasterTrainConfig(frozen=True)
     with pytest.raises(ValueError, match="warm-up"):
         ForecasterTrainConfig(
             model=ForecasterConfig(norm="none", init="t-fixup"), schedule=ScheduleConfig(warmup="linear")

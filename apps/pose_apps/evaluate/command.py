@@ -19,6 +19,7 @@ from pose_apps.evaluate.candidates import (
     plan_output,
     short_names,
 )
+from pose_apps.evaluate.forecasts import ForecastOptions, evaluate_forecasts
 from pose_apps.evaluate.video import VideoOptions, evaluate_video
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import add_subcommand, command_parser, config_of
@@ -51,6 +52,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Entry point of `pose-eval`."""
     parsed = parse_arguments(_parser(), argv)
     options: Namespace = parsed[parsed.command]
+    if parsed.command == "forecast":
+        evaluate_forecasts(config_of(ForecastOptions, options))
+        return
     output = config_of(OutputOptions, options)
     if parsed.command == "compare":
         compare(config_of(CompareOptions, options), output)
@@ -119,5 +123,6 @@ def _parser() -> ArgumentParser:
         add_subcommand(commands, name, benchmark.purpose, benchmark, CandidateOptions, OutputOptions)
     pixels = "The whole pipeline from pixels, against given 3D."
     add_subcommand(commands, "video", pixels, VideoOptions, PipelineConfig, OutputOptions)
+    add_subcommand(commands, "forecast", "Forecasters, a fraction of a second ahead.", ForecastOptions)
     add_subcommand(commands, "compare", "Put earlier results side by side.", CompareOptions, OutputOptions)
     return parser

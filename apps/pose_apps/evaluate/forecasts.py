@@ -1,0 +1,139 @@
+"""`pose-eval forecast`: how far off forecasters are, a fraction of a second ahead, and how well they know it."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pose.errors import UsageError
+from pose.options import REQUIRED, Options, option
+from pose.system.progress import progress_bar
+from pose.system.whole_file import whole_file
+from pose_apps.evaluate.candidates import short_names
+from pose_apps.support.status import Status
+
+if TYPE_CHECKING:
+    from pose_datasets.forecast_training import Moments
+
+    from pose.forecast import Forecaster
+
+PARTS = ("test", "validation")
+RESULTS = "forecast.json"
+_CHUNK = 128  # moments at a time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForecastOptions(Options):
+    """What forecasters are measured on, and where the figures go."""
+
+    motions: str = option(REQUIRED, "the file that `pose-prepare forecast` wrote", metavar="FILE")
+    forecasters: list[str] = option(
+        ["forecaster", "zero-velocity", "damped-velocity"], "names and checkpoints, in the order of the table"
+    )
+    part: str = option("test", "whose motions", choices=PARTS)
+    out: str = option("pose-eval-forecast", "folder for the results", metavar="DIR")
+    overwrite: bool = option(False, "replace earlier results")
+    quiet: bool = option(False, "no progress bar")
+
+
+def evaluate_forecasts(options: ForecastOptions) -> None:
+    """Measure, write `forecast.json`, print the tables. Raises UsageError and PoseError before the first forecast."""
+    target = Path(options.out) / RESULTS
+    if target.exists() and not options.overwrite:
+        raise UsageError(f"{target} exists; give --overwrite to replace it, or another folder with --out")
+    with Status("loading", hidden=options.quiet):
+        from pose_datasets.forecast_training import Moments
+        from pose_datasets.forecasting import load_motions
+
+        from pose.forecast import PAST_SECONDS, load_forecaster
+
+        moments = Moments(load_motions(Path(options.motions), options.part), PAST_SECONDS)
+        names = _names(options.forecasters)
+        forecasters = [load_forecaster(name) for name in options.forecasters]
+    results = [_measured(name, one, moments, options) for name, one in zip(names, forecasters, strict=True)]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(target) as hidden:
+        hidden.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    print("\n\n".join(tables(results)))
+
+
+def _names(files: Sequence[str]) -> list[str]:
+    """What the tables call them: checkpoints by the folder of their run, where that tells them apart."""
+    if len(set(files)) < len(files):
+        raise UsageError("--forecasters: name each once")
+    if all(Path(file).stem in ("final", "best", "last") for file in files if file.endswith(".safetensors")):
+        return [Path(file).parent.name if file.endswith(".safetensors") else file for file in files]
+    return short_names(files)
+
+
+def _measured(name: str, forecaster: "Forecaster", moments: "Moments", options: ForecastOptions) -> dict[str, Any]:
+    """Figures from both kinds of past, as `measure` gives them."""
+    from pose_datasets.forecast_training import SOURCES
+
+    with progress_bar(name, 2 * len(moments.every_measured()[0]), " moments", hidden=options.quiet) as bar:
+        figures = {source: measure(forecaster, moments, source == "pipeline", bar.update) for source in SOURCES}
+    return {"name": name, "sha256": getattr(forecaster, "sha256", ""), "part": options.part, "figures": figures}
+
+
+def measure(
+    forecaster: "Forecaster", moments: "Moments", lifted: bool, advance: Any = lambda count: None
+) -> dict[str, list[float]]:
+    """At each of `HORIZONS`: mpjpe, the mean of 17 joints relative to the pelvis; root, of the pelvis' place, but for
+    what the lifter put it off on average in the past second; both mm. inside, root_inside: shares within one sigma.
+    """
+    from pose.forecast.format import HORIZONS
+
+    rows, frames = moments.every_measured()
+    errors, roots, inside, root_inside = [], [], [], []
+    for first in range(0, len(rows), _CHUNK):
+        some = rows[first : first + _CHUNK], frames[first : first + _CHUNK]
+        past, true = moments.past(some, np.full(len(some[0]), lifted))
+        times = past.times[np.arange(len(past)), past.last()][:, None] + np.array(HORIZONS)
+        joints, root = moments.future(some[0], times)
+        found = forecaster.predict(past, times)
+        error = 1000 * np.linalg.norm(found.joints - joints, axis=-1)
+        way = 1000 * np.linalg.norm(found.root - root - moments.offset(past, true)[:, None], axis=-1)
+        errors.append(error)
+        roots.append(way)
+        inside.append((error < found.sigma)[..., 1:])
+        root_inside.append(way < found.root_sigma)
+        advance(len(past))
+    parts = {
+        "mpjpe": np.concatenate(errors).mean(axis=(0, 2)),
+        "root": np.concatenate(roots).mean(axis=0),
+        "inside": np.concatenate(inside).mean(axis=(0, 2)),
+        "root_inside": np.concatenate(root_inside).mean(axis=0),
+    }
+    return {name: [round(float(value), 4) for value in values] for name, values in parts.items()}
+
+
+def tables(results: Sequence[dict[str, Any]]) -> list[str]:
+    """Markdown: MPJPE from both kinds of past, the pelvis, and the shares inside one sigma."""
+    from pose_datasets.forecast_training import SOURCES
+
+    shown = [
+        ("mpjpe", "MPJPE, mm", "{:.1f}", 1.0),
+        ("root", "pelvis, mm", "{:.0f}", 1.0),
+        ("inside", "joints inside one sigma, %", "{:.0f}", 100.0),
+    ]
+    return [
+        _table(results, source, figure, f"{title}, from the {source}", form, scale)
+        for figure, title, form, scale in shown
+        for source in SOURCES
+    ]
+
+
+def _table(results: Sequence[dict[str, Any]], source: str, figure: str, title: str, form: str, scale: float) -> str:
+    from pose.forecast.format import HORIZONS
+
+    lines = [
+        "| " + " | ".join([title, *(f"{1000 * horizon:.0f} ms" for horizon in HORIZONS)]) + " |",
+        "|---" * (1 + len(HORIZONS)) + "|",
+    ]
+    for result in results:
+        values = [form.format(scale * value) for value in result["figures"][source][figure]]
+        lines.append("| " + " | ".join([result["name"], *values]) + " |")
+    return "\n".join(lines)

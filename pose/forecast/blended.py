@@ -1,0 +1,36 @@
+"""A one-shot decoder and a residual MLP side by side, each where it is better."""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from pose.forecast.config import ForecasterConfig
+from pose.forecast.decoder import OneShot
+from pose.forecast.network import ForecasterNetwork, Ways, between_steps
+from pose.forecast.rival_networks import ResidualMLP
+from pose.lifter.model import PreciseLinear
+
+_USUAL = ForecasterConfig()
+
+
+class Blended(ForecasterNetwork):
+    """The decoder's token of a moment says for every point how far its own answer counts; the rest is the MLP's. Both
+    count half where nothing was learnt."""
+
+    def __init__(self, config: ForecasterConfig) -> None:
+        super().__init__(config)
+        alone = replace(config, kind="one-shot", mlp_dim=_USUAL.mlp_dim, mlp_depth=_USUAL.mlp_depth)
+        self.decoding = OneShot(alone)
+        self.trend = ResidualMLP(config.mlp)
+        self.trust: nn.Linear = PreciseLinear(config.dim, self.offset.shape[1])
+        nn.init.zeros_(self.trust.weight)
+        nn.init.zeros_(self.trust.bias)
+
+    def predict(self, past: Tensor, ahead: Tensor | None = None) -> Ways:
+        assert ahead is not None
+        tokens = self.decoding.tokens(past, ahead)
+        own, other = self.decoding.read(tokens, past, ahead), between_steps(self.trend.predict(past), ahead)
+        share = torch.sigmoid(self.trust(self.decoding.head.norm(tokens)).float())
+        places = torch.lerp(other.places, own.places, share.repeat_interleave(3, dim=-1))
+        return Ways(places, torch.lerp(other.log_sigma, own.log_sigma, share))
