@@ -4,7 +4,7 @@ A new data set is its reader in `pose_datasets`, a class here and its line in `D
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -176,7 +176,7 @@ class OnePerson(DataSet):
         say(f"wrote {self.out}: person {chosen}, seen in {frames} frames")
 
 
-DATA_SETS: Mapping[str, type[DataSet]] = {
+DATA_SETS: dict[str, type[DataSet]] = {
     "human36m": Human36m,
     "human36m-m": Human36mM,
     "mpi-inf-3dhp": MpiInf3dhp,

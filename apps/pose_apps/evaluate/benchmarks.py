@@ -4,7 +4,6 @@ A new one is its reader in `pose_datasets`, a class here and its line in `BENCHM
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -73,7 +72,7 @@ class Human36m(Labelled):
 
 
 def _human36m(sequences: "list[LabelledSequence]", protocol: str, input_2d: str) -> Task:
-    benchmark = _benchmark("Human3.6M", protocol, input_2d, sequences, "actions", h36m.ACTIONS)
+    benchmark = make_benchmark("Human3.6M", protocol, input_2d, sequences, "actions", h36m.ACTIONS)
     return Task(sequences, benchmark, h36m.FPS, f"human36m-{protocol}-{input_2d.replace(' ', '-')}")
 
 
@@ -92,7 +91,7 @@ class MpiInf3dhp(Labelled):
             raise UsageError(f"--fps: expected a number above 0, got {self.fps}")
         sequences = mpi.load_sequences(Path(self.data), self.truth, self.fps)
         groups = mpi.SEQUENCES
-        benchmark = _benchmark("MPI-INF-3DHP", self.truth, "annotated", sequences, "frames", groups)
+        benchmark = make_benchmark("MPI-INF-3DHP", self.truth, "annotated", sequences, "frames", groups)
         return Task(sequences, benchmark, self.fps, f"mpi-inf-3dhp-{self.truth}")
 
 
@@ -113,10 +112,12 @@ class AnySequence(Labelled):
         actions = tuple(one.action for one in sequences)
         steps = np.concatenate([np.diff(one.observed.times) for one in sequences])
         fps = float(1 / np.median(steps)) if len(steps) else 1.0
-        return Task(sequences, _benchmark(truth.name, "", "given", sequences, "frames", actions), fps, keypoints.stem)
+        return Task(
+            sequences, make_benchmark(truth.name, "", "given", sequences, "frames", actions), fps, keypoints.stem
+        )
 
 
-BENCHMARKS: Mapping[str, type[Labelled]] = {
+BENCHMARKS: dict[str, type[Labelled]] = {
     "human36m": Human36m,
     "mpi-inf-3dhp": MpiInf3dhp,
     "sequence": AnySequence,
@@ -131,7 +132,7 @@ def _chosen(option: str, text: str | None, known: tuple[str, ...]) -> tuple[str,
     return names
 
 
-def _benchmark(
+def make_benchmark(
     name: str,
     protocol: str,
     input_2d: str,
@@ -139,6 +140,7 @@ def _benchmark(
     averaging: "Averaging",
     groups: tuple[str, ...],
 ) -> "Benchmark":
+    """What tables say of these sequences. protocol, input_2d: in words. groups: that the averaging knows."""
     from pose.evaluation.results import Benchmark
     from pose.evaluation.table import COLUMNS
 

@@ -1,0 +1,83 @@
+"""A data set that nobody knows yet: its reader, a class and a line in one table are all that a command needs."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmark_files import walker
+from pose_apps.evaluate import command as evaluation
+from pose_apps.evaluate.benchmarks import BENCHMARKS, Labelled, Task, make_benchmark
+from pose_apps.prepare import DATA_SETS, DataSet
+from pose_apps.prepare import main as prepare
+
+from pose.camera import Camera, project
+from pose.labelled import LabelledSequence
+from pose.options import REQUIRED, option
+from pose.sequences import Sequence2D
+
+
+def read(path: Path) -> list[LabelledSequence]:
+    """The reader: (T, 17, 3) m in the camera frame, 25 frames a second."""
+    poses = np.load(path).astype(np.float32)
+    camera = Camera.of((640, 480))
+    points = project(poses, camera.matrix).astype(np.float32)
+    times = np.arange(len(poses)) / 25
+    observed = Sequence2D(points, np.ones(points.shape[:2], np.float32), times, camera, "h36m17")
+    return [LabelledSequence(path.stem, "toy", "walking", "1", observed, poses, np.ones(len(poses), bool))]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToyData(DataSet):
+    purpose = "A toy."
+
+    scale: float = option(1.0, "metres in a unit", least=0.001)
+
+    def prepare(self, say) -> None:
+        np.save(self.out, self.scale * np.load(self.source))
+        say(f"wrote {self.out}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToyBenchmark(Labelled):
+    purpose = "A toy."
+
+    data: str = option(REQUIRED, "its file")
+
+    def task(self) -> Task:
+        sequences = read(Path(self.data))
+        return Task(sequences, make_benchmark("Toy", "", "exact", sequences, "frames", ("walking",)), 25.0, "toy")
+
+
+@pytest.fixture
+def raw(tmp_path, monkeypatch):
+    monkeypatch.setitem(DATA_SETS, "toy", ToyData)
+    monkeypatch.setitem(BENCHMARKS, "toy", ToyBenchmark)
+    poses = walker(20) @ np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]]).T + [0, 0, 4.0]  # z forward instead of up
+    np.save(tmp_path / "raw.npy", 1000 * poses)
+    return tmp_path / "raw.npy"
+
+
+def test_it_is_prepared_and_evaluated_on(raw, tmp_path, capsys):
+    toy = tmp_path / "toy.npy"
+    assert prepare(["toy", "--source", str(raw), "--out", str(toy), "--scale", "0.001"]) == 0
+    (one,) = read(toy)
+    moved = one.truth - one.truth[:, :1]
+    moved[:, 1:] += np.array([0.03, 0.04, 0], np.float32)
+    np.savez(tmp_path / "theirs.npz", **{one.key: moved})
+    arguments = ["--predictions", str(tmp_path / "theirs.npz"), "--out", str(tmp_path / "out"), "--no-report"]
+    assert evaluation.main(["toy", "--data", str(toy), *arguments]) == 0
+    said = capsys.readouterr().out
+    assert f"wrote {toy}\n" in said
+    assert "Toy" in said
+    assert f"{50 * 16 / 17:.1f}" in said  # the pelvis is where it was
+
+
+def test_its_mistakes_are_said_like_any_others(raw, tmp_path, capsys):
+    assert prepare(["toy", "--source", str(tmp_path / "none"), "--out", "x"]) == 2
+    assert prepare(["toy", "--source", str(raw), "--out", "x", "--scale", "0"]) == 2
+    assert evaluation.main(["toy"]) == 2
+    none, scale, data = capsys.readouterr().err.splitlines()
+    assert none.endswith("none: no such file or folder")
+    assert scale == "error: scale: 0.0 is out of range; allowed: at least 0.001"
+    assert data == "error: missing: --data"
