@@ -1,5 +1,6 @@
 """People where they will be: frames predicted to the moment they are shown, and people carried on who are hidden."""
 
+import functools
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -10,6 +11,7 @@ from pose.camera import Camera, project
 from pose.forecast import Forecast, Forecaster, load_forecaster
 from pose.forecast.pasts import Pasts
 from pose.forecast.picture import NEAREST, moved_boxes, moved_keypoints
+from pose.forecast.steady import Steady
 from pose.networks.crops import box_iou
 from pose.skeletons import Skeleton
 from pose.types import F32, F64, FrameResult, People, Placed, Poses3D
@@ -19,6 +21,12 @@ T = TypeVar("T", Poses3D, Placed)
 BRIDGE = 0.5  # s for which somebody who is hidden is carried on
 _KNOWN = 0.3  # s for which somebody was seen who is: a track of a moment may be nobody
 _TAKEN = 0.5  # overlap of boxes beyond which somebody new counts as the one who is missing
+
+
+@functools.cache
+def usual_forecaster() -> Forecaster:
+    """What predicts live; loaded once."""
+    return Steady(load_forecaster())
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +51,10 @@ class Ahead:
         self, skeleton: Skeleton, camera: Camera, *, bridge: float = BRIDGE, forecaster: Forecaster | None = None
     ) -> None:
         """skeleton: of the keypoints. camera: that the 3D refers to. bridge: s, see `BRIDGE`; 0 carries nobody on.
-        forecaster: None loads the usual one.
+        forecaster: None takes the usual one, steadied.
         """
         self._skeleton, self._camera, self._bridge = skeleton, camera, bridge
-        self._forecaster = forecaster or load_forecaster()
+        self._forecaster = forecaster or usual_forecaster()
         self._pasts = Pasts()
         self._last: dict[int, _Last] = {}
         self._rotation = np.eye(3)  # from the camera's axes to the world's

@@ -14,7 +14,7 @@ from typing import Self
 
 from pose.errors import UsageError
 from pose.files import WorldInfo
-from pose.live.ahead import BRIDGE, Ahead
+from pose.live.ahead import BRIDGE, Ahead, usual_forecaster
 from pose.live.horizon import NOT_BOTH, Horizon
 from pose.live.mailbox import Mailbox
 from pose.live.meter import Meter
@@ -66,6 +66,8 @@ class LiveLoop:
         self.ahead = ahead
         self._bridge, self._steps = bridge, world
         self._check(pipeline)
+        if ahead is not None or bridge:
+            usual_forecaster()  # loaded before the first frame
         self._pipeline = pipeline
         self._waiting: Mailbox[Captured] = Mailbox(backlog)
         self._tracked: queue.Queue[_Tracked | None] = queue.Queue(LIFTER_BACKLOG)

@@ -14,6 +14,7 @@ from pose.errors import UsageError
 from pose.forecast import DampedVelocity, ZeroVelocity
 from pose.forecast.pasts import MOST_FRAMES, Pasts
 from pose.forecast.picture import carriers
+from pose.forecast.steady import Steady, shortened
 from pose.live import LiveLoop, PushedFrames
 from pose.live.ahead import BRIDGE, Ahead
 from pose.live.horizon import LONGEST, Horizon
@@ -333,7 +334,8 @@ def test_a_loop_shows_people_where_they_are_when_they_are_shown():
     results, status = run_loop(WalkingPipeline(), 20, ahead=horizon)
     last = results[-1].result
     assert last.poses.ahead.tolist() == [pytest.approx(0.1)]
-    np.testing.assert_allclose(last.poses.root, walker(last.time + 0.1).poses.root, atol=0.01)
+    now, late = walker(last.time + 0.1).poses.root[0, 0], walker(last.time).poses.root[0, 0]
+    assert 0.5 * (now - late) < last.poses.root[0, 0] - late < now - late
     assert status.ahead_ms == pytest.approx(100)
     assert "100 ms ahead" in status.line()
     results, status = run_loop(WalkingPipeline(), 5)
@@ -359,3 +361,52 @@ def test_a_loop_carries_on_who_is_hidden_and_counts_who_is_seen():
 
 def test_commands_and_loops_bridge_alike():
     assert WebcamConfig().bridge == BRIDGE
+
+
+def straight_past(speed, seconds=1.0, noise=0.0):
+    """Somebody who glides, (1, T), with the pelvis seen badly."""
+    rng = np.random.default_rng(3)
+    pasts = Pasts()
+    for time in np.arange(0, seconds, 1 / 30).tolist():
+        root = np.array([-0.5, 0.2, 4.0]) + np.array(speed) * time + rng.normal(0, noise, 3)
+        pasts.see(seen_result([root], time=time))
+    return pasts.of([1])
+
+
+def test_steadied_the_pelvis_goes_on_across_the_line_of_sight_and_keeps_its_distance():
+    past = straight_past((1.5, 0.0, 0.0))
+    times = past.times[:, -1:] + np.array([[0.0, 0.066, 0.1]])
+    said = Steady(ZeroVelocity()).predict(past, times)
+    start = past.root[0, -1]
+    assert np.array_equal(said.root[0, 0], start)
+    gone = said.root[0, :, 0] - start[0]
+    assert gone[1:] == pytest.approx([1.5 * 0.066, 1.5 * 0.1], rel=0.25)
+    assert (gone[1:] < [1.5 * 0.066, 1.5 * 0.1]).all()
+    assert said.root[0, :, 2].tolist() == [start[2]] * 3
+    away = Steady(DampedVelocity()).predict(straight_past((0.0, 0.0, 1.0)), times)
+    assert np.ptp(away.root[0, :, 2]) == 0
+
+
+def test_steadied_short_ways_are_shortened_and_long_ones_hardly():
+    ways = np.array([[0.003, 0, 0], [0.03, 0, 0], [0, 0.3, 0]])
+    assert np.linalg.norm(shortened(ways, 0.03), axis=1) == pytest.approx([0.003 / 101, 0.015, 0.3 / 1.01], rel=1e-4)
+
+
+def test_steadied_somebody_at_rest_trembles_less_than_unsteadied():
+    past = [straight_past((0, 0, 0), seconds, noise=0.01) for seconds in (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)]
+
+    def trembling(forecaster):
+        ways = [forecaster.predict(p, p.times[:, -1:] + 0.1).root[0, 0] - p.root[0, -1] for p in past]
+        return float(np.linalg.norm(ways, axis=1).mean())
+
+    assert trembling(Steady(DampedVelocity())) < 0.2 * trembling(DampedVelocity())
+
+
+def test_steadied_somebody_seen_once_or_beside_the_camera_has_a_forecast():
+    pasts = Pasts()
+    pasts.see(seen_result([[0, 0, 3]]))
+    once = pasts.of([1])
+    assert np.array_equal(Steady(DampedVelocity()).predict(once, once.times + 0.1).root[0, 0], once.root[0, 0])
+    near = straight_past((0, 0, 0))
+    near.root[..., 2] = 0.05
+    assert np.isfinite(Steady(DampedVelocity()).predict(near, near.times[:, -1:] + 0.1).root).all()
