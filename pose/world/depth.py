@@ -55,6 +55,8 @@ def sight(person: Person, rules: DepthRules = RULES.depth) -> Sighting:
     fitted = -(lever * rest).sum(axis=(1, 2)) / spread
     depth = rules.fitted * fitted + (1 - rules.fitted) * said
     variance = rules.doubt / spread + ((fitted - said) / 2) ** 2
+    if information.min(initial=1.0) > 1e-9 and depth.min(initial=1.0) > 0:
+        return Sighting(depth, variance, middle_ray, middle)
     known = (information > 1e-9) & (depth > 0)
     seen = (total > 0)[:, None]
     return Sighting(

@@ -75,51 +75,51 @@ class LiveWorld:
         self._people = {n: one for n, one in self._people.items() if time - (one.last or time) < self._rules.live.away}
         rows = _whole(result.poses)
         ids = result.people.ids[rows].tolist()
-        person, lives, elapsed = self._seen(result, skeleton, rows, ids)
-        person, lengths = self._sized(person, lives, ids, elapsed)
-        lifted = person.joints + person.root[:, None]
+        lives, elapsed = self._known(ids, time)
+        person, lengths = self._sized(self._seen(result, skeleton, rows), lives, ids, elapsed)
+        joints, root = person.joints, person.root
+        lifted = joints + root[:, None]
         spread = np.full(len(ids), np.nan)
         if self._steps.depth and ids:
-            person, spread = self._at_depth(person, lives, elapsed)
+            root, spread = self._at_depth(person, lives, elapsed)
         if self._steps.smooth and ids:
-            person = self._smoothed(person, lives, lengths, time)
-        raised = self._ground.see(ids, person.joints, person.root, time)
-        root = person.root + np.array(raised)[:, None] * self.world.up if ids else person.root
-        camera = person.joints + root[:, None]
+            joints, root = self._smoothed(joints, root, lives, lengths, time)
+        raised = self._ground.see(ids, joints, root, time)
+        ankles = joints[:, ANKLES] + root[:, None]
+        root = root + np.array(raised).reshape(-1, 1) * self.world.up
+        camera = joints + root[:, None]
         placed = self.world.place(camera)
+        heights = (placed[:, ANKLES, 1] - ANKLE_HEIGHT).tolist()
         contacts = np.zeros((len(ids), 2))
         for row, one in enumerate(lives):
-            heights = (placed[row, ANKLES, 1] - ANKLE_HEIGHT).tolist()
-            _, contacts[row] = one.contacts.see((person.joints[row] + person.root[row])[ANKLES], heights, time)
+            _, contacts[row] = one.contacts.see(ankles[row], heights[row], time)
             one.last = time
         self.heights = {n: (one.height, one.height_sigma) for n, one in zip(ids, lives, strict=True)}
         moved = 1000 * _lengths(camera - lifted).mean(axis=1)
-        return _result(result, rows, person.joints, root, placed, spread, contacts, moved)
+        return _result(result, rows, joints, root, placed, spread, contacts, moved)
 
-    def _seen(
-        self, result: FrameResult, skeleton: Skeleton, rows: "slice | NDArray[np.intp]", ids: list[int]
-    ) -> tuple[Person, list[_Live], list[float]]:
-        """The people of the frame, one a row; what is known of each, and for how long the frame stands."""
-        people, poses, time = result.people, result.poses, result.time
+    def _known(self, ids: list[int], time: float) -> tuple[list[_Live], list[float]]:
+        """What is known of each of these people, and the s since they were seen."""
+        lives, elapsed, rules = [], [], self._rules
+        for number in ids:
+            one = self._people.get(number)
+            if one is None:
+                bones, depth = LiveBones(rules.live), LiveDepth(rules.depth, rules.live)
+                one = self._people[number] = _Live(bones, depth, LiveContacts(rules.contacts, rules.live))
+            lives.append(one)
+            elapsed.append(0.0 if one.last is None else time - one.last)
+        return lives, elapsed
+
+    def _seen(self, result: FrameResult, skeleton: Skeleton, rows: "slice | NDArray[np.intp]") -> Person:
+        """The people of the frame, one a row, as they were lifted."""
+        people, poses = result.people, result.poses
         pixels, scores = to_h36m17(people.keypoints[rows], people.scores[rows], skeleton)
         if not np.isfinite(pixels.sum()):
             known = np.asarray(np.isfinite(pixels).all(axis=-1))
             pixels, scores = np.where(known[..., None], pixels, 0), np.where(known, scores, 0)
         rays = normalize_pixels(pixels, self._camera.matrix) * (scores > 0)[..., None]
         joints, root, sigma = (part[rows].astype(np.float64) for part in (poses.joints, poses.root, poses.sigma))
-        lives, elapsed, rules = [], [], self._rules
-        for number in ids:
-            one = self._people.get(number)
-            if one is None:
-                one = _Live(
-                    LiveBones(rules.live),
-                    LiveDepth(rules.depth, rules.live),
-                    LiveContacts(rules.contacts, rules.live),
-                )
-                self._people[number] = one
-            lives.append(one)
-            elapsed.append(0.0 if one.last is None else time - one.last)
-        return Person(joints, root, sigma, np.full(len(ids), time), rays, scores.astype(np.float64)), lives, elapsed
+        return Person(joints, root, sigma, np.full(len(root), result.time), rays, scores.astype(np.float64))
 
     def _sized(self, person: Person, lives: list[_Live], ids: list[int], elapsed: list[float]) -> tuple[Person, F64]:
         """Step 1, and the bones (P, 16) m."""
@@ -144,30 +144,29 @@ class LiveWorld:
             joints, root, lengths = joints * factor[..., None], root * factor, lengths * factor
         return Person(joints, root, person.sigma, person.times, person.rays, person.scores), lengths
 
-    def _at_depth(self, person: Person, lives: list[_Live], elapsed: list[float]) -> tuple[Person, F64]:
-        """Step 2, and the standard deviation (P,) mm of the distance, the doubt about the size included."""
-        seen = sight(person, self._rules.depth)
+    def _at_depth(self, person: Person, lives: list[_Live], elapsed: list[float]) -> tuple[F64, F64]:
+        """Step 2: roots (P, 3) m, and the standard deviation (P,) mm of the distance, with doubts of size and lens."""
+        seen, rules = sight(person, self._rules.depth), self._rules
+        lens = 0.0 if self._camera.known else rules.depth.lens
         depth, spread = np.empty(len(lives)), np.empty(len(lives))
         for row, one in enumerate(lives):
             one.depth.see(float(seen.depth[row]), float(seen.variance[row]), elapsed[row])
-            depth[row] = max(one.depth.depth, self._rules.live.nearest)
-            size = math.hypot(one.height_sigma / one.height, 0.0 if self._camera.known else self._rules.depth.lens)
+            depth[row] = max(one.depth.depth, rules.live.nearest)
+            size = math.hypot(one.height_sigma / one.height, lens)
             spread[row] = 1000 * math.hypot(math.sqrt(max(one.depth.variance, 0.0)), size * depth[row])
-        return Person(person.joints, seen.place(depth), person.sigma, person.times, person.rays, person.scores), spread
+        return seen.place(depth), spread
 
-    def _smoothed(self, person: Person, lives: list[_Live], lengths: F64, time: float) -> Person:
+    def _smoothed(self, joints: F64, root: F64, lives: list[_Live], lengths: F64, time: float) -> tuple[F64, F64]:
         """Step 3. The root takes the place of the pelvis, which is 0."""
-        rules = self._rules.smooth
-        both = person.joints.copy()
-        both[:, 0] = person.root
+        both = joints.copy()
+        both[:, 0] = root
         for row, one in enumerate(lives):
             if one.smooth is None or (one.last is not None and time - one.last > self._rules.gaps.longest):
-                one.smooth = OneEuro(*self._cut_offs, rules.live_speed_hertz)
+                one.smooth = OneEuro(*self._cut_offs, self._rules.smooth.live_speed_hertz)
             both[row] = one.smooth(both[row], time)
         root = both[:, 0].copy()
         both[:, 0] = 0
-        joints = assembled(both, lengths) if self._steps.bones else both
-        return Person(joints, root, person.sigma, person.times, person.rays, person.scores)
+        return (assembled(both, lengths) if self._steps.bones else both), root
 
 
 def _lengths(vectors: F64) -> F64:

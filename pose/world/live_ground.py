@@ -46,11 +46,12 @@ class LiveGround:
         self._found = given_gravity(up) if up is not None else find_gravity([], rules.gravity)
         self._found_at = 0.0
         self._up = self._found.up.copy()
+        self._common = 0.0  # m, the floor along the vertical that was found
         self._feet: F64 | None = None  # (3,) m, a point of the floor that is shown, camera axes
         self._goal: F64 | None = None  # where it is going
         self._people: dict[int, _Seen] = {}
         self._time: float | None = None
-        self._due = -np.inf
+        self._due = self._level_due = -np.inf
         self._begun: float | None = None
         self._rotation = self._found.rotation
         self.world = self._found
@@ -72,6 +73,8 @@ class LiveGround:
         new = any(not self._people[number].begun for number in ids)
         if ids and (new or time >= self._due):
             self._look(time)
+        if ids and (new or time >= self._level_due):
+            self._level(ids, time)
         return self._move(ids, elapsed)
 
     def _look(self, time: float) -> None:
@@ -86,22 +89,28 @@ class LiveGround:
             before = self._found.sigma_degrees * (1 + (time - self._found_at) / rules.memory)
             if found.found_by != UNKNOWN and (self._found.found_by == UNKNOWN or found.sigma_degrees <= before):
                 self._found, self._found_at = found, time
-        up = self._found.up
-        floors, seconds, points = {}, {}, []
-        for number, one in people.items():
-            ankles = one.joints[:, ANKLES] + one.root[:, None]
-            floor = own_floor(ankles @ self._found.rotation.T, one.times, self._rules.floor)
-            floors[number] = float((ankles @ up).min()) - ANKLE_HEIGHT if floor is None else floor
-            seconds[number] = float(len(one.times))
-            points.append(ankles.reshape(-1, 3).mean(axis=0))
-        common = common_floor(list(floors.values()), list(seconds.values()))
-        middle = np.mean(points, axis=0)
-        self._goal = middle + (common - middle @ up) * up
-        for number, floor in floors.items():
-            seen = self._people[number]
-            seen.wanted = common - floor if abs(common - floor) <= self._rules.floor.apart else 0.0
-            if not seen.begun:
-                seen.begun, seen.raised = True, seen.wanted
+        floors = [self._floor(one) for one in people.values()]
+        self._common = common_floor(floors, [float(len(one.times)) for one in people.values()])
+        feet = [one.joints[:, ANKLES] + one.root[:, None] for one in people.values()]
+        middle, up = np.mean([ankles.reshape(-1, 3).mean(axis=0) for ankles in feet], axis=0), self._found.up
+        self._goal = middle + (self._common - middle @ up) * up
+
+    def _level(self, ids: list[int], time: float) -> None:
+        """By how much each of these people is to be raised: to stand, with the feet of lately, on the common floor."""
+        rules = self._rules
+        self._level_due = time + rules.live.level
+        for number in ids:
+            one = self._people[number]
+            off = self._common - self._floor(_standing(one, time - rules.live.recent))
+            one.wanted = off if abs(off) <= rules.floor.apart else 0.0
+            if not one.begun:
+                one.begun, one.raised = True, one.wanted
+
+    def _floor(self, one: Standing) -> float:
+        """The floor under somebody, m along the vertical that was found."""
+        ankles = (one.joints[:, ANKLES] + one.root[:, None]) @ self._found.rotation.T
+        floor = own_floor(ankles, one.times, self._rules.floor)
+        return float(ankles[..., 1].min()) - ANKLE_HEIGHT if floor is None else floor
 
     def _move(self, ids: list[int], elapsed: float) -> list[float]:
         """Show a little more of what was found; m by which each of these people is raised."""
@@ -139,6 +148,8 @@ class LiveGround:
         self._people = {n: kept[n] for n in latest}
 
 
-def _standing(one: _Seen) -> Standing:
-    times, joints, root = zip(*one.poses, strict=True)
+def _standing(one: _Seen, since: float = -np.inf) -> Standing:
+    """What is remembered of a person, from `since` s on; at least the last pose."""
+    kept = [pose for pose in one.poses if pose[0] >= since] or [one.poses[-1]]
+    times, joints, root = zip(*kept, strict=True)
     return Standing(np.array(joints), np.array(root), np.array(times))

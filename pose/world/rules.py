@@ -136,8 +136,8 @@ class LiveRules:
     lifter's own error, in the first second. room, room_sigma: m, where somebody may be of whom nothing is known.
     nearest: m. on, off: m/s as in `ContactRules`, of speeds that are taken over the last `speed_over` s. every: s
     between poses that are remembered for the world, for `memory` s, of at most `most_people`. look: s between two looks
-    at them, look_first: in the beginning. blend: s within which what is shown goes to what was found. away: s after
-    which somebody is forgotten.
+    at them, look_first: in the beginning. level: s between two looks at the last `recent` s for the floor under each
+    person. blend: s within which what is shown goes to what was found. away: s after which somebody is forgotten.
     """
 
     settle: float = 10.0
@@ -154,6 +154,8 @@ class LiveRules:
     most_people: int = 16
     look: float = 3.0
     look_first: float = 0.25
+    level: float = 0.5
+    recent: float = 5.0
     blend: float = 1.0
     away: float = 2.0
 
