@@ -122,12 +122,17 @@ def _check_settings(path: Path, parser: argparse.ArgumentParser) -> None:
         raise ValueError(f"not readable as YAML: {place}{problem}") from error
     if not isinstance(settings, dict):
         raise ValueError("expected lines such as `max_people: 3`")
-    actions = {action.dest: action for action in parser._actions if action.help != argparse.SUPPRESS}
+    actions = {action.dest: action for action in parser._actions if _is_key(action)}
     for key in _unknown_keys(settings, sorted(actions)):
         raise UsageError(unknown("key", key, sorted(actions)))
     for key, value in settings.items():
-        if isinstance(actions[key], ActionYesNo) and not isinstance(value, bool | None):
+        if isinstance(actions.get(key), ActionYesNo) and not isinstance(value, bool | None):
             raise UsageError(f"{key}: expected true or false, got {value}")
+
+
+def _is_key(action: argparse.Action) -> bool:
+    """Whether a file of settings may say it, too: not what ends the command, nor which file that is."""
+    return argparse.SUPPRESS not in (action.help, action.default) and not isinstance(action, ActionConfigFile)
 
 
 def _unknown_keys(settings: Mapping[object, object], known: Collection[str], within: str = "") -> Iterator[str]:
