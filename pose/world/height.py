@@ -26,4 +26,4 @@ def scale_to(height: float, own: float, rules: SizeRules = RULES.size) -> float:
     The head's crown and the foot's sole have a fixed length in `stature`, so the factor is that of the rest.
     """
     fixed = rules.ankle + rules.crown
-    return (height - fixed) / (own - fixed)
+    return (height - fixed) / (own - fixed) if own > fixed else 1.0  # without bones there is nothing to scale

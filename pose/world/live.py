@@ -175,7 +175,9 @@ def _lengths(vectors: F64) -> F64:
 
 def _whole(poses: Poses3D) -> "slice | NDArray[np.intp]":
     """Which of the people have 3D: all of whose numbers are numbers."""
-    if math.isfinite(poses.joints.sum() + poses.root.sum() + poses.sigma.sum()):
+    with np.errstate(invalid="ignore", over="ignore"):  # infinities of both signs
+        total = poses.joints.sum() + poses.root.sum() + poses.sigma.sum()
+    if math.isfinite(total):
         return slice(None)
     numbers = np.concatenate([poses.joints.reshape(len(poses), -1), poses.root, poses.sigma], axis=1)
     return np.flatnonzero(np.isfinite(numbers).all(axis=1))

@@ -47,7 +47,7 @@ class LiveBones:
         rules = self._rules
         bones, doubt = joints[_CHILDREN] - joints[_PARENTS], sigma * sigma
         lengths = np.sqrt((bones * bones).sum(axis=-1))
-        worth = np.minimum(2 * rules.clear**2 / (doubt[_PARENTS] + doubt[_CHILDREN]), 1)
+        worth = np.minimum(2 * rules.clear**2 / np.maximum(doubt[_PARENTS] + doubt[_CHILDREN], 1e-6), 1)
         worth *= (self._since if self.seconds else rules.every) * (self._known < rules.settle)
         self._since = 0.0
         other = worth[_MIRRORED]

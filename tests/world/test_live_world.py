@@ -229,3 +229,28 @@ def test_after_a_gap_nothing_of_before_is_smoothed_in():
     away = replace(lifted, root=lifted.root + np.array([1.5, 0, 0], np.float32))
     (first, *_), _ = run(world, frames(away, seen, start=1.8))
     np.testing.assert_allclose(first.poses.root[0, 0], away.root[0, 0], atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "steps", [Steps(), Steps(smooth=False, depth=False, bones=False), Steps(heights={None: 1.8}), Steps(up=up_of(5, 5))]
+)
+def test_whatever_comes_in_nothing_breaks(rng, steps):
+    """Points of no size, kilometres away, infinite or missing; pauses of microseconds and minutes."""
+    world, time = LiveWorld(filmed(standing(0.1))[1].camera, steps), 0.0
+    for _ in range(400):
+        n = int(rng.integers(0, 4))
+        time += float(rng.choice([1e-6, 0.01, 0.033, 0.5, 3, 500]))
+        joints, root, sigma, keypoints = (
+            (rng.standard_normal((n, *shape)) * rng.choice(sizes)).astype(np.float32)
+            for shape, sizes in (((17, 3), [0, 0.3, 1e4]), ((3,), [0, 3, 500]), ((17,), [0, 50]), ((17, 2), [0, 1e6]))
+        )
+        for values in (joints, root, sigma):
+            if n and rng.random() < 0.1:
+                values.flat[rng.integers(values.size)] = rng.choice([np.nan, np.inf, -np.inf])
+        ids = rng.choice(6, n, replace=False).astype(np.int64)
+        seen = (rng.random((n, 17)) > 0.3).astype(np.float32)
+        people = People(0, time, ids, np.zeros((n, 4), np.float32), np.ones(n, np.float32), keypoints, seen)
+        placed = world.place(FrameResult(people, Poses3D(joints, root, np.abs(sigma))), H36M17)
+        assert placed.placed.joints.shape == (n, 17, 3)
+        assert np.isfinite(world.world.rotation).all()
+        assert np.isfinite(world.world.floor)
