@@ -14,7 +14,7 @@ from pose.errors import UsageError
 from pose.forecast import DampedVelocity, ZeroVelocity
 from pose.forecast.pasts import MOST_FRAMES, Pasts
 from pose.forecast.picture import carriers
-from pose.forecast.steady import Steady, shortened
+from pose.forecast.steady import Steady
 from pose.live import LiveLoop, PushedFrames
 from pose.live.ahead import BRIDGE, Ahead
 from pose.live.horizon import LONGEST, Horizon
@@ -387,9 +387,18 @@ def test_steadied_the_pelvis_goes_on_across_the_line_of_sight_and_keeps_its_dist
     assert np.ptp(away.root[0, :, 2]) == 0
 
 
-def test_steadied_short_ways_are_shortened_and_long_ones_hardly():
-    ways = np.array([[0.003, 0, 0], [0.03, 0, 0], [0, 0.3, 0]])
-    assert np.linalg.norm(shortened(ways, 0.03), axis=1) == pytest.approx([0.003 / 101, 0.015, 0.3 / 1.01], rel=1e-4)
+@pytest.mark.parametrize(("speed", "kept"), [(0.0, 0.0), (0.35, 0.5), (3.5, 1 / 1.01)])
+def test_steadied_a_body_goes_on_as_far_as_it_moves_more_than_noise(speed, kept):
+    """Everything but the pelvis moves alike, so the body's speed is theirs times the root of 16 / 17."""
+    pasts, body = Pasts(), STANDING.copy()
+    for time in np.arange(0, 1, 1 / 30).tolist():
+        body[1:, 0] = STANDING[1:, 0] + speed * (17 / 16) ** 0.5 * time
+        pasts.see(seen_result([[0, 0, 9]], joints=body.copy(), time=time))
+    past = pasts.of([1])
+    times = past.times[:, -1:] + 0.1
+    plain = DampedVelocity().predict(past, times).joints[0, 0] - past.joints[0, -1]
+    ways = Steady(DampedVelocity()).predict(past, times).joints[0, 0] - past.joints[0, -1]
+    np.testing.assert_allclose(ways, kept * plain, atol=1e-5)
 
 
 def test_steadied_somebody_at_rest_trembles_less_than_unsteadied():
