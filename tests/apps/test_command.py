@@ -2,6 +2,7 @@
 
 import errno
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from jsonargparse import ArgumentParser
@@ -9,7 +10,7 @@ from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import ConfigFile, add_options, config_of
 
 from pose.errors import PoseError, UsageError
-from pose.options import REQUIRED, Options, option
+from pose.options import REQUIRED, Options, argument, option
 
 
 def raising(error: BaseException):
@@ -69,6 +70,7 @@ class Asked(Options):
     size: int | None = option(None, "px")
     score: float = option(0.5, "at least")
     loop: bool = option(False, "again")
+    files: list[str] = argument([], "more")
 
 
 def asked(*argv: str) -> Asked:
@@ -93,7 +95,7 @@ def asked(*argv: str) -> Asked:
         (["--size", "big"], "--size: expected a whole number, got big"),
         (["--score", "nan"], "--score: expected a number, got nan"),
         (["--people"], "--people: expected one argument"),
-        (["extra"], "unrecognized arguments: extra"),
+        (["-x"], "unrecognized arguments: -x"),
     ],
 )
 def test_a_wrong_option_is_named_with_what_is_allowed(argv, words):
@@ -119,9 +121,11 @@ def test_a_missing_option_is_named():
         ("score: .nan", "--score: expected a number, got nan"),
         ("people: null", "people: needs a value"),
         ("loop: 3", "loop: expected true or false, got 3"),
-        ("3: a", "unknown key '3': known: device, loop, people, score, size, video"),
-        ("help: yes", "unknown key 'help': known: device, loop, people, score, size, video"),
-        ("config: other.yaml", "unknown key 'config': known: device, loop, people, score, size, video"),
+        ("files: a.npz", "files: expected a list, such as [one, two], got a.npz"),
+        ("files: [[a]]", "files: expected text, got ['a']"),
+        ("3: a", "unknown key '3': known: device, files, loop, people, score, size, video"),
+        ("help: yes", "unknown key 'help': known: device, files, loop, people, score, size, video"),
+        ("config: other.yaml", "unknown key 'config': known: device, files, loop, people, score, size, video"),
         ("[1, 2]", "--config: FILE: expected lines such as `max_people: 3`"),
         ("a: [1", "--config: FILE: not readable as YAML: line 1: expected ',' or ']', but got '<stream end>'"),
     ],
@@ -138,6 +142,10 @@ def test_options_are_read_as_what_they_are(tmp_path):
     config = tmp_path / "run.yaml"
     config.write_text("video: 0\nscore: 1\nsize: null\nloop: yes\n")
     assert asked("--config", str(config)) == Asked(video="0", score=1.0, loop=True)
+    config.write_text("files: [a, ~/b, 3]\n")
+    assert asked("--video", "a", "--config", str(config)).files == ["a", str(Path.home() / "b"), "3"]
+    assert asked("--video", "a", "--config", str(config), "c").files == ["c"]
+    assert asked("--video", "a").files == []
     assert asked("--video", "a", "--size", "7", "--score", "1e-3", "--no-loop") == Asked(video="a", size=7, score=0.001)
 
 

@@ -83,7 +83,7 @@ def _add_option(parser: ArgumentParser, entry: "Field[object]", kind: object) ->
         parser.add_argument(typed, action=ActionYesNo(no_prefix="no-"), **more)
         return
     if rules["positional"]:
-        more["nargs"] = "*" if many else "?"
+        more |= {"nargs": "*", "default": argparse.SUPPRESS} if many else {"nargs": "?"}  # what a file says stays
     else:
         more |= {"nargs": "+"} if many else {}
         more |= {"dest": entry.name} if rules["name"] else {}
@@ -105,10 +105,10 @@ def _typed(entry: "Field[object]") -> str:
 def config_of(config: type[Config], parsed: Namespace) -> Config:
     """The dataclass of the parsed options. Raises UsageError for a value that is missing or not allowed."""
     required = [entry for entry in fields(config) if _is_required(entry)]
-    missing = [_typed(entry) for entry in required if parsed[entry.name] is None or parsed[entry.name] == []]
+    missing = [_typed(entry) for entry in required if parsed.get(entry.name) in (None, [])]
     if missing:
         raise UsageError(f"missing: {', '.join(missing)}")
-    return config(**{entry.name: parsed[entry.name] for entry in fields(config)})
+    return config(**{entry.name: parsed[entry.name] for entry in fields(config) if entry.name in parsed})
 
 
 def _check_settings(path: Path, parser: argparse.ArgumentParser) -> None:
@@ -126,12 +126,17 @@ def _check_settings(path: Path, parser: argparse.ArgumentParser) -> None:
     for key in _unknown_keys(settings, sorted(actions)):
         raise UsageError(unknown("key", key, sorted(actions)))
     for key, value in settings.items():
-        if isinstance(actions.get(key), ActionYesNo) and not isinstance(value, bool | None):
+        action = actions.get(key)
+        if isinstance(action, ActionYesNo) and not isinstance(value, bool | None):
             raise UsageError(f"{key}: expected true or false, got {value}")
+        if action is not None and action.nargs in ("*", "+") and not isinstance(value, list):
+            raise UsageError(f"{key}: expected a list, such as [one, two], got {value}")
 
 
 def _is_key(action: argparse.Action) -> bool:
     """Whether a file of settings may say it, too: not what ends the command, nor which file that is."""
+    if isinstance(action.type, Value):
+        return True
     return argparse.SUPPRESS not in (action.help, action.default) and not isinstance(action, ActionConfigFile)
 
 
