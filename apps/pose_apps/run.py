@@ -167,6 +167,11 @@ def run_any(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) -
             return run_clip(config, networks, host)
         except SizesDifferError:
             host.warn([f"{config.video}: pictures of different sizes are taken one by one, as with --stills"])
+    for name in ("pitch", "roll", "height"):
+        if getattr(config, name) is not None:
+            raise UsageError(
+                f"{name}: single pictures are put into no world; pose-convert --{name} takes their results"
+            )
     request = Request(config.video, config.out, config.formats, config.overlay, config.overwrite)
     return run_stills(request, networks, host)
 

@@ -108,6 +108,7 @@ def test_earlier_results_are_kept_unless_asked(photos, run, tmp_path, capsys):
     ("words", "said"),
     [
         (["{videos}/dance.mp4", "--stills"], "--stills: .*dance.mp4 is no picture"),
+        (["{photos}", "--stills", "--height", "1.8"], "height: single pictures are put into no world; pose-convert"),
         (["{photos}", "--stills", "--formats", "npz,bvh"], "bvh is not for single pictures; known: json, npz, overlay"),
     ],
 )
