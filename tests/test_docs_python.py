@@ -64,6 +64,7 @@ PREPARED: dict[str, tuple[str, dict[str, str]]] = {
     "VideoWriter(Path": ("", {"walk-by.mp4": "squats.mp4"}),
     'load_poses("poses.npz")': (RESULT, {}),
     "from pose.repair.person import repair": (SEQUENCE, {}),
+    "from pose.forecast import forecast": ("", {}),
 }
 
 

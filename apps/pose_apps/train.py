@@ -281,7 +281,7 @@ def _report_forecaster(trainer: "ForecasterTrainer", source: "MotionSource") -> 
     from pose.training.forecaster import calibrate_forecaster, measure_forecaster
 
     network = trainer.averaged_network.eval()
-    calibrate_forecaster(network, source.evaluation("validation").values())
+    calibrate_forecaster(network, source.calibration())
     path = trainer.folder / "final.safetensors"
     save_forecaster(network, path)
     moments = ", ".join(f"{1000 * horizon:.0f}" for horizon in HORIZONS)

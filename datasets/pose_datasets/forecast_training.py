@@ -65,6 +65,14 @@ class MotionSource:
         moments = Moments(load_motions(Path(self._config.motions), part), PAST_SECONDS)
         return {source: moments.all(source == "pipeline") for source in SOURCES}
 
+    def calibration(self) -> list[Iterator[ForecastBatch]]:
+        """What sigma is calibrated on: validation subjects as they were recorded, who move little, and as training
+        would have them, each from both sources."""
+        path = Path(self._config.motions)
+        recorded = Moments(load_motions(path, "validation"), PAST_SECONDS)
+        varied = Moments(load_motions(path, "calibration"), PAST_SECONDS)
+        return [moments.all(lifted) for moments in (recorded, varied) for lifted in (False, True)]
+
 
 class Moments:
     """The moments of motions at which there is a past and a whole second of future.

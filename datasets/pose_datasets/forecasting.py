@@ -18,7 +18,8 @@ from pose_datasets.filming import FilmConfig, film
 from pose_datasets.mocap import Clip, split
 from pose_datasets.synthesis import Synthesis, SynthesisConfig, evaluation_batches
 
-PARTS = ("train", "validation", "test")
+PARTS = ("train", "validation", "test", "calibration")
+CALIBRATION = 256  # sequences of the validation subjects, made as those of training are: with other speeds and bodies
 FRAMES = 192  # of a training sequence: 3.2 s at 60 frames a second
 MEASURED_FPS = 60.0
 MEASURED_FRAMES = 600
@@ -98,14 +99,14 @@ def _lifted(batch: LiftBatch, stride: int, lift: Lift) -> Motions:
 
 
 def prepare_motions(clips: list[Clip], out: Path, lift: Lift, count: int, seed: int = 0) -> str:
-    """Write the training, validation and test part of `clips` to one file; returns a line about it."""
+    """Write the parts of `clips` to one file; returns a line about it."""
     arrays: dict[str, NDArray[np.generic]] = {}
     for part in PARTS:
-        people = split(clips, part)
+        people = split(clips, "validation" if part == "calibration" else part)
         if not people:
             raise PoseError(f"no clip of the {part} subjects: name all prepared motion capture")
-        made = training_motions(people, count, lift, seed) if part == "train" else measured_motions(people, lift)
-        batches = list(made)
+        made = {"train": count, "calibration": min(count, CALIBRATION)}.get(part)
+        batches = list(training_motions(people, made, lift, seed) if made else measured_motions(people, lift))
         for name in Motions.__slots__:
             arrays[f"{part}_{name}"] = np.concatenate([getattr(batch, name) for batch in batches])
     write_arrays(out, arrays)

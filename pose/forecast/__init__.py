@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 TYPICAL_STEP = 1 / 30  # s between frames, of somebody seen once
-DEFAULT = "damped-velocity"
+DEFAULT = SHIPPED
 _RIVALS: dict[str, type[Forecaster]] = {kind.name: kind for kind in (ZeroVelocity, DampedVelocity)}
 
 

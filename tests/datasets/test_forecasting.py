@@ -32,6 +32,7 @@ def test_written_motions_are_those_of_each_part(path):
     train, test = load_motions(path, "train"), load_motions(path, "test")
     assert train.times.shape == (64, FRAMES)
     assert len(test) == 1
+    assert len(load_motions(path, "calibration")) == 64
     assert np.allclose(np.diff(test.times), 1 / 60)
     assert (test.stride == 2).all()
     assert not test.seen[:, 1::2].any()
