@@ -2,9 +2,9 @@
 
     python benchmarks/world_clips.py [--videos ../shared/videos] [--cache FOLDER] [--out docs/world.md]
 
-Each clip goes through `pose-run`'s usual pipeline once. "As lifted" is what `--no-world` writes, set on the vertical and the
-lowest feet as version 0.2 drew it; "in the world" is what is written now. Both over the same people and frames: tracks
-of a moment are in neither, nor is what was filled in. Means over frames of people:
+Each clip goes through `pose-run`'s usual pipeline once. "As lifted" is what `--no-world` writes, set on the vertical
+and the lowest feet as version 0.2 drew it; "in the world" is what is written now. Both over the same people and
+frames: tracks of a moment are in neither, nor is what was filled in. Means over frames of people:
 
 jitter: as in `pose.evaluation.world`, at the frame rate of the clip. slide: mm/s, the horizontal speed of ankles whose
 contact is more likely than not. bones: standard deviation over time. below, above floor: of the lower sole. Out of the

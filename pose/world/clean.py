@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from pose.refine import assembled, lengths_of
 from pose.world import depth as depths
-from pose.world.contacts import find_contacts
+from pose.world.contacts import find_contacts, ground_below
 from pose.world.feet import hold_feet, path_correction, standing
 from pose.world.floor import common_floor, own_floor
 from pose.world.frame import World
@@ -32,6 +32,8 @@ from pose.world.smooth import zero_phase
 
 F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+
+_UP = np.array([0.0, 1.0, 0.0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +176,8 @@ def put_on_floor(work: Work, world: World, own: float | None, steps: Steps, rule
     stands, contacts = np.zeros((len(placed), 2), bool), np.zeros((len(placed), 2))
     for part in stretches(work.times, rules.gaps):
         times = work.times[part]
-        found, contacts[part] = find_contacts(placed[part][:, ANKLES], times, rules.contacts)
+        ankles = placed[part][:, ANKLES] - ground_below(placed[part], times, rules.contacts)[:, None, None] * _UP
+        found, contacts[part] = find_contacts(ankles, times, rules.contacts)
         if steps.feet and len(times) > 1:
             stands[part] = standing(placed[part][:, ANKLES], found, times, rules.feet)
             placed[part] += path_correction(placed[part][:, ANKLES], stands[part], times, rules.feet)[:, None]

@@ -8,10 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.world.floor import ANKLE_HEIGHT
+from pose.world.gravity import ANKLES
 from pose.world.rules import RULES, ContactRules
 
 F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+
+_LOWEST = 0.03  # m; feet this far above the lowest joint still are the lowest
 
 
 def ankle_speeds(ankles: NDArray[np.floating], times: F64) -> F64:
@@ -31,6 +34,19 @@ def find_contacts(ankles: NDArray[np.floating], times: F64, rules: ContactRules 
     probability = slow * near
     stands = np.stack([_held(speed[:, i], height[:, i] < rules.low, times, rules) for i in range(2)], axis=1)
     return stands, probability
+
+
+def ground_below(joints: F64, times: F64, rules: ContactRules = RULES.contacts) -> F64:
+    """(T,) m above the floor of what the person (T, 17, 3) m in the world stands on: a step, a stool, a treadmill; 0
+    where it is the floor.
+
+    It is where the lower foot has been at its lowest within `rules.aloft` s around, since nobody flies for longer; not
+    where another joint was lower than the feet.
+    """
+    feet = joints[:, ANKLES, 1].min(axis=1)
+    standing = np.where(feet <= joints[..., 1].min(axis=1) + _LOWEST, feet - ANKLE_HEIGHT, 0.0)
+    first, last = (np.searchsorted(times, times + side * (rules.aloft + 1e-9)) for side in (-1, 1))
+    return np.maximum([standing[a:b].min() for a, b in zip(first, last, strict=True)], 0.0)
 
 
 def _held(speed: F64, low: Mask, times: F64, rules: ContactRules) -> Mask:

@@ -84,14 +84,15 @@ class FloorRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContactRules:
-    """on, off: m/s of the ankle below which contact begins, and above which it ends. low: m of the ankle above where it
-    is when standing. shortest: s of a contact, and of the pause between two. soft: m/s, and soft_height: m, over which
-    the probability changes.
+    """on, off: m/s of the ankle below which contact begins, and above which it ends. low: m of the ankle above
+    where it is when standing. aloft: s that nobody flies before or after the lowest moment of a jump. shortest: s
+    of a contact, and of the pause between two. soft: m/s, and soft_height: m, over which the probability changes.
     """
 
     on: float = 0.5
     off: float = 0.7
     low: float = 0.16
+    aloft: float = 0.6
     shortest: float = 0.1
     soft: float = 0.15
     soft_height: float = 0.02

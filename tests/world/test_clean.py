@@ -7,6 +7,7 @@ import pytest
 from walker import FPS, seen_person, standing, walking
 
 from pose.evaluation.world import bone_variation, jitter
+from pose.refine import assembled, lengths_of
 from pose.sequences import mirror_poses
 from pose.skeletons import H36M17
 from pose.world.clean import Steps, clean
@@ -52,6 +53,21 @@ def test_every_step_can_be_left_out(noisy):
     for name in ("depth", "bones", "smooth", "feet"):
         without = clean({1: noisy}, noisy.times, replace(Steps(), **{name: False}))[1][1]
         assert np.abs(without.placed - clean({1: noisy}, noisy.times)[1][1].placed).max() > 1e-4, name
+
+
+def test_a_body_that_is_one_already_keeps_its_bones(noisy):
+    """The lifter gave each track one body; the world keeps it, and makes one of those of two joined tracks."""
+
+    def bones(joints):
+        parents, children = np.array(H36M17.edges).T
+        return np.linalg.norm(joints[:, children] - joints[:, parents], axis=-1)
+
+    size = np.where(np.arange(len(noisy)) < 30, 1.1, 1.0)[:, None, None]
+    one = replace(noisy, joints=assembled(noisy.joints, lengths_of(noisy.joints, noisy.sigma)))
+    two = replace(one, joints=size * one.joints)
+    kept, made = (clean({1: person}, noisy.times)[1][1].joints for person in (one, two))
+    np.testing.assert_allclose(bones(kept), bones(one.joints), rtol=1e-4)
+    np.testing.assert_allclose(bones(made), bones(one.joints), rtol=1e-4)
 
 
 def test_a_mirrored_picture_gives_mirrored_people(noisy):

@@ -7,7 +7,7 @@ from walker import ANKLES, BONE, FPS, standing, walking
 from pose.evaluation.world import foot_slides
 from pose.skeletons import H36M17
 from pose.two_bones import place_middle
-from pose.world.contacts import find_contacts
+from pose.world.contacts import find_contacts, ground_below
 from pose.world.feet import hold_feet, path_correction
 from pose.world.feet import standing as stand_still
 from pose.world.floor import common_floor, own_floor
@@ -46,6 +46,27 @@ def test_one_fast_frame_does_not_end_a_contact_and_one_slow_frame_is_none():
     assert find_contacts(ankles, times)[0][:, 0].all()
     ankles[:, 1, 1] += 0.5  # the right foot in the air, still
     assert not find_contacts(ankles, times)[0][:, 1].any()
+
+
+def test_who_is_on_a_stool_stands_on_it_and_who_jumps_on_nothing():
+    times = np.arange(120) / FPS
+    world = standing(4.0)
+    world[40:, :, 1] += 0.5  # steps onto a stool
+    world[80:84, :, 1] += 0.3  # hops there
+    ground = ground_below(world, times)
+    assert np.abs(ground[60:] - 0.5).max() < 0.01
+    assert np.abs(ground[:40]).max() < 0.01
+    on_it = world[:, ANKLES] - ground[:, None, None] * [0, 1, 0]
+    found = find_contacts(on_it, times)[0]
+    assert found[60:75].all()
+    assert not found[81:83].any()
+    assert not find_contacts(world[:, ANKLES], times)[0][50:].any()
+
+
+def test_feet_of_a_handstand_stand_on_nothing():
+    world = standing(4.0)
+    world[..., 1] = 1.8 - world[..., 1]
+    assert (ground_below(world, np.arange(120) / FPS) == 0).all()
 
 
 def test_standing_feet_stop_sliding():
