@@ -96,7 +96,8 @@ def clean(
 class Work:
     """A person between the steps, T frames, those that were filled included; as in `Cleaned`, on the way to it.
 
-    lifted: (T, 17, 3) m, where the joints were, in the camera frame; NaN in filled frames.
+    lifted: (T, 17, 3) m, where the joints were, in the camera frame; NaN in filled frames. feet_seen: (T, 2), whether
+    the picture shows the left and the right ankle.
     """
 
     times: F64
@@ -104,6 +105,7 @@ class Work:
     root: F64
     sigma: F64
     lifted: F64
+    feet_seen: Mask
     filled: Mask
     root_sigma: F64
     height: float
@@ -122,7 +124,7 @@ def find_world(works: Mapping[int, Work], steps: Steps, rules: Rules = RULES) ->
     floors, weights = {}, []
     for number, work in works.items():
         ankles = (work.joints[:, ANKLES] + work.root[:, None]) @ world.rotation.T
-        floor = own_floor(ankles, work.times, rules.floor)
+        floor = own_floor(ankles, work.times, rules.floor, work.feet_seen)
         if floor is not None:
             floors[number] = floor
             weights.append(float(len(work.times)))
@@ -162,8 +164,9 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
             root[part] = zero_phase(root[part], person.times[part], rules.smooth.hertz)
         person = replace(person, joints=assembled(joints, lengths) if steps.bones else joints, root=root)
     return Work(
-        person.times, person.joints, person.root, person.sigma, lifted, filled, 1000 * spread, height, height * sigma
-    )
+        person.times, person.joints, person.root, person.sigma, lifted, person.scores[:, ANKLES] > rules.floor.seen,
+        filled, 1000 * spread, height, height * sigma,
+    )  # fmt: skip
 
 
 def put_on_floor(work: Work, world: World, own: float | None, steps: Steps, rules: Rules = RULES) -> Cleaned:

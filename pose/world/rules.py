@@ -75,11 +75,13 @@ class GravityRules:
 class FloorRules:
     """slow: m/s, slower feet stand. low: per cent of them that may be lower: some err. apart: m between the common
     floor and a person's own up to which the person is brought to the common one; beyond, they stand on something.
+    seen: score of an ankle above which the picture shows it.
     """
 
     slow: float = 0.5
-    low: float = 10.0
+    low: float = 20.0
     apart: float = 0.3
+    seen: float = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

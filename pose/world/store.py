@@ -26,9 +26,10 @@ _PERSON: "np.dtype[Any]" = np.dtype(
 _WORK: "np.dtype[Any]" = np.dtype(
     [
         ("times", "<f8"), ("joints", "<f4", (_J, 3)), ("root", "<f4", 3), ("sigma", "<f4", _J),
-        ("lifted", "<f4", (_J, 3)), ("filled", "?"), ("root_sigma", "<f4"),
+        ("lifted", "<f4", (_J, 3)), ("feet_seen", "?", 2), ("filled", "?"), ("root_sigma", "<f4"),
     ]
 )  # fmt: skip
+_FLAGS = ("feet_seen", "filled")
 _BLOCK = 4096  # rows that wait to be written
 _UNSURE = 1e4  # mm, of what is not a number
 
@@ -146,9 +147,9 @@ class Works(Mapping[int, Work]):
 
     def __getitem__(self, number: int) -> Work:
         rows = self._rows.read(number)
-        arrays = {name: rows[name].astype(np.float64) for name in rows.dtype.names or ()}
+        arrays: dict[str, Any] = {name: rows[name].astype(np.float64) for name in _WORK.names or ()}
         height, sigma = self._heights[number]
-        return Work(**arrays | {"filled": rows["filled"]}, height=height, height_sigma=sigma)
+        return Work(**arrays | {name: rows[name] for name in _FLAGS}, height=height, height_sigma=sigma)
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._heights)
