@@ -111,7 +111,7 @@ def test_sigma_of_the_distance_holds_what_is_not_known(noisy):
 def test_distances_are_within_their_sigma_as_often_as_they_should(rng):
     """People of other sizes than the lifter believes, seen with noise."""
     inside = []
-    for _ in range(30):
+    for _ in range(12):
         walker = seen_person(walking(2.0), turn=rng.uniform(-90, 90), distance=rng.uniform(5, 10))
         size = 1 + RULES.size.error * rng.standard_normal()
         noise = 0.01 * rng.standard_normal(walker.joints.shape) * (np.arange(17) > 0)[:, None]

@@ -153,16 +153,16 @@ class Again:
 
 
 def test_memory_does_not_grow_with_the_number_of_people(placed, monkeypatch):
-    """Three people one after another, then nine, each for two seconds."""
-    monkeypatch.setattr(store, "_BLOCK", 50)
-    results = results_of({1: (*filmed(walking(2.0), turn=90, distance=12)[:2], set(range(60)))})
+    """Three people one after another, then nine, each for a second."""
+    monkeypatch.setattr(store, "_BLOCK", 25)
+    results = results_of({1: (*filmed(walking(1.0), turn=90, distance=12)[:2], set(range(30)))})
 
     def peak(count):
         tracemalloc.start()
         found = sum(len(result.people) for result in placed(Again(results, count), join=False))
         most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert found == 60 * count
+        assert found == 30 * count
         return most
 
     placed(results)  # what is made once
