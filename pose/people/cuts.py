@@ -33,8 +33,7 @@ class Cuts:
         height, width = image.shape[:2]
         scale = SIDE / max(height, width)
         size = max(1, round(width * scale)), max(1, round(height * scale))
-        step = max(1, max(height, width) // _SAMPLES)  # a few thousand pixels stand for all, and cost next to nothing
-        small = _resized(np.ascontiguousarray(image[::step, ::step]), size)
+        small = _resized(_sampled(image), size)
         cells = cv2.cvtColor(small, cv2.COLOR_RGB2GRAY).astype(np.float32)
         colours = _colours(small)
         before, colours_before = self._cells, self._colours
@@ -46,6 +45,14 @@ class Cuts:
         if float(np.minimum(colours, colours_before).sum()) >= COLOURS or _kept(before, cells) >= KEPT:
             return False
         return _correlation(before, cells) < ALIKE
+
+
+def _sampled(image: U8) -> U8:
+    """A few thousand pixels that stand for all, and cost next to nothing."""
+    height, width = image.shape[:2]
+    step = max(1, max(height, width) // _SAMPLES)
+    size = max(1, width // step), max(1, height // step)
+    return image if step == 1 else np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_NEAREST), np.uint8)
 
 
 def _resized(image: U8, size: tuple[int, int]) -> U8:

@@ -18,7 +18,7 @@ from pose.networks import crops
 from pose.people.arrivals import Arrivals
 from pose.people.cuts import Cuts
 from pose.people.evidence import Evidence, Past, pairs
-from pose.people.hiding import Hiding, shifted
+from pose.people.hiding import Hiding
 from pose.people.identities import NOT_SEEN_BEFORE, Identities
 from pose.people.occlusion import Occlusions
 from pose.people.sighting import Seen, Track, repeated
@@ -174,9 +174,8 @@ class PeopleTracker:
 
     def _see_occluded(self, image: U8, track: Track, region: Regions, poses: list[F32]) -> Seen:
         """What the estimator says of a region (one row) without the people of `poses` (J, 2) px."""
-        part, corner = self._hiding.without(image, region, poses)
-        moved = Regions(region.centers - corner, region.sizes, region.angles)
-        return Seen.of([track], shifted(self._estimate(part, moved), corner))
+        part = self._hiding.without(image, region, poses)
+        return Seen.of([track], part.outside(self._estimate(part.image, part.inside(region))))
 
     def _strays(self, seen: Seen, image: U8, time: float) -> dict[int, int]:
         """Rows that show the body of another row, and whose it is."""

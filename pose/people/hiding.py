@@ -4,6 +4,8 @@ An estimator that is shown two people in one crop answers with the one who can b
 already, their body is covered with a blur of what is around it, and the answer is the other.
 """
 
+from dataclasses import dataclass
+
 import cv2
 import numpy as np
 
@@ -14,7 +16,30 @@ LIMBS = {"shoulder", "elbow", "wrist", "hip", "knee", "ankle"}
 THICKNESS = 0.35  # of the trunk's length: how wide limbs are painted
 HEAD = 0.35  # of the trunk's length: the head's radius
 BLUR = 64  # px that become one
+FINEST = 384  # px along a side; larger parts are thinned out, since estimators look at 256 or fewer
 GRAIN = 4  # of which so many in a row are looked at once
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a picture. image: (h, w, 3). corner: (2,) px of the picture where its first pixel lies. step: every so
+    many pixels of the picture it has one.
+    """
+
+    image: U8
+    corner: F32
+    step: int
+
+    def inside(self, regions: Regions) -> Regions:
+        """Regions of the picture, in the pixels of the part."""
+        step = np.float32(self.step)
+        return Regions((regions.centers - self.corner) / step, regions.sizes / step, regions.angles)
+
+    def outside(self, keypoints: Keypoints2D) -> Keypoints2D:
+        """Keypoints found in the part, in the pixels of the picture."""
+        step, regions = np.float32(self.step), keypoints.next_regions
+        following = Regions(regions.centers * step + self.corner, regions.sizes * step, regions.angles)
+        return Keypoints2D(keypoints.xy * step + self.corner, keypoints.scores, keypoints.presence, following)
 
 
 class Hiding:
@@ -32,26 +57,32 @@ class Hiding:
         joints = poses[..., self._trunk, :]
         return np.stack([joints[..., :2, :].mean(axis=-2), joints[..., 2:, :].mean(axis=-2)], axis=-2)
 
-    def without(self, image: U8, region: Regions, poses: list[F32]) -> tuple[U8, F32]:
-        """The part of the picture (h, w, 3) that holds `region` (one row) without the people of `poses` (J, 2) px, and
-        where its corner (2,) px lies in the picture.
-        """
+    def without(self, image: U8, region: Regions, poses: list[F32]) -> Part:
+        """The part of the picture (h, w, 3) that holds `region` (one row) without the people of `poses` (J, 2) px."""
         reach = float(np.abs([np.cos(region.angles[0]), np.sin(region.angles[0])]).sum()) * region.sizes[0] / 2
         limit = np.array(image.shape[1::-1])
         low = np.clip(np.floor(region.centers[0] - reach), 0, limit - 1).astype(int)
         high = np.clip(np.ceil(region.centers[0] + reach), low + 1, limit).astype(int)
-        part = image[low[1] : high[1], low[0] : high[0]].copy()
+        step = max(1, int(2 * reach.max()) // FINEST)
+        size = np.maximum((high - low) // step, 1)
+        high = np.minimum(low + size * step, limit)
+        around = image[low[1] : high[1], low[0] : high[0]]
+        if step == 1:
+            part = around.copy()
+        else:
+            part = np.asarray(cv2.resize(around, size.tolist(), interpolation=cv2.INTER_NEAREST), np.uint8)
         mask = np.zeros(part.shape[:2], np.uint8)
         for pose in poses:
-            self._cover(mask, pose - low)
+            self._cover(mask, (pose - low) / step)
         x, y, width, height = cv2.boundingRect(mask)
         if width:
             where = slice(y, y + height), slice(x, x + width)
-            cells = max(1, width // BLUR), max(1, height // BLUR)
-            blurred = cv2.resize(part[where][::GRAIN, ::GRAIN], cells, interpolation=cv2.INTER_AREA)
+            cells = max(1, width * step // BLUR), max(1, height * step // BLUR)
+            grain = max(1, GRAIN // step)
+            blurred = cv2.resize(part[where][::grain, ::grain], cells, interpolation=cv2.INTER_AREA)
             blurred = cv2.resize(blurred, (width, height), interpolation=cv2.INTER_LINEAR)
             cv2.copyTo(blurred, mask[where], part[where])
-        return part, low.astype(np.float32)
+        return Part(part, low.astype(np.float32), step)
 
     def _cover(self, mask: U8, pose: F32) -> None:
         """Paint the body of (J, 2) px into a mask (h, w)."""
@@ -67,10 +98,3 @@ class Hiding:
         cv2.fillConvexPoly(mask, cv2.convexHull(points[self._trunk]), 255)
         if self._face:
             cv2.circle(mask, points[self._face].mean(axis=0).astype(int).tolist(), round(HEAD * length), 255, -1)
-
-
-def shifted(keypoints: Keypoints2D, corner: F32) -> Keypoints2D:
-    """Keypoints of a part of the picture, in the pixels of the whole, where the part's corner (2,) lies."""
-    regions = keypoints.next_regions
-    following = Regions(regions.centers + corner, regions.sizes, regions.angles)
-    return Keypoints2D(keypoints.xy + corner, keypoints.scores, keypoints.presence, following)

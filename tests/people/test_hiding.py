@@ -5,7 +5,7 @@ import pytest
 from pose_fakes import STANDING
 
 from pose.people.evidence import Evidence, pairs
-from pose.people.hiding import Hiding, shifted
+from pose.people.hiding import FINEST, Hiding, Part
 from pose.people.occlusion import Occlusions
 from pose.people.sighting import Seen, Track, repeated
 from pose.skeletons import H36M17, SKELETONS
@@ -45,34 +45,52 @@ def test_a_hidden_body_is_gone_and_the_rest_of_the_picture_stays():
     pose = body(300)
     joints = np.rint(pose).astype(int)
     image[joints[:, 1], joints[:, 0]] = 255
-    part, corner = Hiding(H36M17).without(image, region(300), [pose])
-    inside = joints - corner.astype(int)
+    part = Hiding(H36M17).without(image, region(300), [pose])
+    inside, shown = joints - part.corner.astype(int), part.image
     limbs = [H36M17.index(f"{side}_{joint}") for side in ("left", "right") for joint in ("shoulder", "hip", "knee")]
-    assert (part[inside[limbs, 1], inside[limbs, 0]] < 160).all()
+    assert (shown[inside[limbs, 1], inside[limbs, 0]] < 160).all()
     assert (image[joints[:, 1], joints[:, 0]] == 255).all()  # the picture itself is as it was
-    np.testing.assert_array_equal(part[:, :20], image[int(corner[1]) :, int(corner[0]) :][: len(part), :20])
+    left, top = part.corner.astype(int)
+    np.testing.assert_array_equal(shown[:, :20], image[top:, left:][: len(shown), :20])
+
+
+@pytest.mark.parametrize("size", [FINEST - 1, 2 * FINEST, 5 * FINEST + 77])
+def test_large_parts_are_thinned_out_and_lead_back_to_the_same_place(size):
+    rows, columns = np.mgrid[:3000, :4000].astype(np.uint16)
+    image = np.stack([columns // 256, columns % 256, rows % 256], axis=2).astype(np.uint8)
+    where = Regions(np.array([[2000, 1500]], np.float32), np.full((1, 2), size, np.float32), np.zeros(1, np.float32))
+    part = Hiding(H36M17).without(image, where, [])
+    assert max(part.image.shape) <= 2 * FINEST
+    inside = part.inside(where)
+    pixel = np.rint(inside.centers).astype(int)
+    there = np.rint(pixel * part.step + part.corner).astype(int)[0]
+    np.testing.assert_array_equal(part.image[pixel[0, 1], pixel[0, 0]], image[there[1], there[0]])
+    ones = np.ones((1, 17), np.float32)
+    back = part.outside(Keypoints2D(np.repeat(inside.centers[:, None], 17, axis=1), ones, ones[:, 0], inside))
+    np.testing.assert_allclose(back.xy[0, 0], [2000, 1500], atol=0.01)
+    np.testing.assert_allclose(back.next_regions.sizes, where.sizes)
 
 
 @pytest.mark.parametrize("skeleton", SKELETONS.values(), ids=lambda skeleton: skeleton.name)
 def test_every_skeleton_can_be_hidden(skeleton):
     pose = np.random.default_rng(0).uniform(50, 250, (len(skeleton), 2)).astype(np.float32)
-    part, _ = Hiding(skeleton).without(PICTURE, region(150), [pose])
-    assert part.shape[2] == 3
+    part = Hiding(skeleton).without(PICTURE, region(150), [pose])
+    assert part.image.shape[2] == 3
 
 
 @pytest.mark.parametrize(("x", "y", "angle"), [(10, 150, 0.0), (599, 299, 0.7), (-500, -500, 0.0), (300, 150, 3.0)])
 def test_regions_beyond_the_picture_have_a_part_of_it(x, y, angle):
     where = Regions(np.array([[x, y]], np.float32), np.full((1, 2), 200, np.float32), np.array([angle], np.float32))
-    part, corner = Hiding(H36M17).without(PICTURE, where, [body(300)])
-    assert part.size > 0
-    assert (corner >= 0).all()
-    assert (corner < [600, 300]).all()
+    part = Hiding(H36M17).without(PICTURE, where, [body(300)])
+    assert part.image.size > 0
+    assert (part.corner >= 0).all()
+    assert (part.corner < [600, 300]).all()
 
 
 def test_keypoints_of_a_part_lie_where_the_part_was():
     pose = body(100)
     found = Keypoints2D(pose[None], np.ones((1, 17), np.float32), np.ones(1, np.float32), region(100))
-    moved = shifted(found, np.array([30, 7], np.float32))
+    moved = Part(PICTURE, np.array([30, 7], np.float32), 1).outside(found)
     np.testing.assert_allclose(moved.xy[0], pose + np.array([30, 7]))
     np.testing.assert_allclose(moved.next_regions.centers, [[130, 157]])
 
