@@ -6,7 +6,7 @@ from typing import Any
 
 from pose.errors import PoseError
 from pose.laboratory.experiment import Experiment, Settings
-from pose.laboratory.studies import branch_gradients, lifters, score_widths
+from pose.laboratory.studies import branch_gradients, lifters, score_widths, shipped, small_tasks
 from pose.laboratory.trial import Outcome, Setup
 
 
@@ -26,6 +26,11 @@ KINDS: dict[str, Kind] = {
     "score-widths": Kind(score_widths.Settings, score_widths.run, score_widths.COLUMNS),
     "branch-gradients": Kind(branch_gradients.Settings, branch_gradients.run, branch_gradients.COLUMNS),
     "lifters": Kind(lifters.Settings, lifters.run, lifters.COLUMNS),
+    "small-tasks": Kind(small_tasks.Settings, small_tasks.run, small_tasks.COLUMNS),
+    "maps": Kind(shipped.MapSettings, shipped.maps, shipped.MAP_COLUMNS, seeded=False),
+    "gaps": Kind(shipped.GapSettings, shipped.gaps, shipped.GAP_COLUMNS, seeded=False),
+    "context": Kind(shipped.ContextSettings, shipped.context, shipped.CONTEXT_COLUMNS, seeded=False),
+    "groups": Kind(shipped.GroupSettings, shipped.groups, {}, seeded=False),
 }
 
 

@@ -34,7 +34,7 @@ def section(experiment: Experiment, folder: Path) -> str:
     records = found(experiment, folder)
     if not records:
         return f"{experiment.claim}\n\n{NOT_RUN}"
-    parts = [experiment.claim, table(experiment, records), cost(records)]
+    parts = [experiment.claim, table(experiment, records), cost(experiment, records)]
     if missing := [name for name in experiment.conditions if name not in records]:
         parts[-1] += f" Not run: {', '.join(missing)}."
     return "\n\n".join([*parts, *([f"**Found:** {experiment.finding}"] if experiment.finding else [])])
@@ -62,7 +62,7 @@ def table(experiment: Experiment, records: Found) -> str:
 
 def markdown(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [titles, ["---"] * len(titles), *rows]
-    return "\n".join(f"| {' | '.join(line)} |".replace("|  |", "| |") for line in lines)
+    return "\n".join(re.sub(r"\| +(?=\|)", "| ", f"| {' | '.join(line)} |") for line in lines)
 
 
 def cell(records: Sequence[Record], key: str) -> str:
@@ -73,7 +73,9 @@ def cell(records: Sequence[Record], key: str) -> str:
     if not values:
         return lost
     mean, half = interval(values)
-    text = number(mean) if math.isnan(half) else f"{with_decimals(mean, half)} ± {with_decimals(half, half)}"
+    text = (
+        number(mean) if math.isnan(half) or half == 0 else f"{with_decimals(mean, half)} ± {with_decimals(half, half)}"
+    )
     return f"{text}, {lost}" if lost else text
 
 
@@ -87,26 +89,27 @@ def published_cell(entry: Published | None) -> str:
 
 
 def number(value: float) -> str:
-    """Three significant digits."""
-    if value == 0 or not 1e-3 <= abs(value) < 1e5:
+    """Three significant digits; all of what is left of the point up to a million."""
+    if value == 0 or not 1e-3 <= abs(value) < 1e6:
         return f"{value:.3g}"
     return f"{value:,.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
 
 
 def with_decimals(value: float, half: float) -> str:
     """As many decimals as `half` has at two significant digits, none after the fourth."""
-    if half == 0:
-        return number(value)
     if abs(value) >= 1e5 or half >= 1e5:
         return f"{value:.2g}"
     decimals = min(4, max(0, 1 - math.floor(math.log10(half))))
     return f"{value:,.{decimals}f}" if abs(value) >= 10**-decimals or value == 0 else f"{value:.2g}"
 
 
-def cost(records: Found) -> str:
+def cost(experiment: Experiment, records: Found) -> str:
     """How much was run, in one line."""
     every = [record for some in records.values() for record in some]
     seeds = sorted({len(some) for some in records.values()})
+    if not kind_of(experiment).seeded:
+        spent = sum(record.cpu_seconds for record in every)
+        return f"{len(every)} trials without randomness, {spent:,.0f} processor seconds."
     repeated = f"{' to '.join(str(n) for n in {seeds[0]: 0, seeds[-1]: 0})} seed{'s' if seeds[-1] > 1 else ''} each"
     errors = "; ± is half a 95 % interval over seeds (Student's t)" if seeds[-1] > 1 else ""
     steps = sorted({record.steps for record in every})
@@ -172,6 +175,7 @@ def draw(experiment: Experiment, records: Found) -> str:
             axes.set_yscale("log")
         axes.set_xlabel(plot.x)
         axes.set_ylabel(kind_of(experiment).columns.get(plot.y, plot.y))
-        axes.legend(title=plot.by, frameon=False)
+        if any(series):
+            axes.legend(title=plot.by, frameon=False)
 
     return figure(lines, width=7.0, height=3.6)

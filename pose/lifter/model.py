@@ -96,9 +96,7 @@ class LifterNetwork(nn.Module):
         self.config = config
         self.embed: nn.Linear = PreciseLinear(2 * FEATURES + 1 if config.streaming else FEATURES, config.dim)
         recurrent = config.model != "transformer"
-        blocks: list[Block] | list[RecurrentBlock] = (
-            recurrent_blocks(config) if recurrent else _attention_blocks(config)
-        )
+        blocks: list[Block] | list[RecurrentBlock] = recurrent_blocks(config) if recurrent else attention_blocks(config)
         self.blocks = nn.ModuleList(blocks)
         # Attention that knows no seconds gets them with its tokens. A stream has no first frame to count them from.
         told = isinstance(blocks[0], Block) and not blocks[0].attention.capabilities.relative_time
@@ -159,7 +157,8 @@ class LifterNetwork(nn.Module):
         return streaming_token(newest, observations.features[:, : newest.shape[1]], delay)
 
 
-def _attention_blocks(config: LifterConfig) -> list[Block]:
+def attention_blocks(config: LifterConfig) -> list[Block]:
+    """The stack of a transformer, first block first."""
     attentions = build_attentions(
         config.attention, config.depth, config.dim, config.heads, config.attention_options,
         causal=config.streaming, streaming=config.streaming,

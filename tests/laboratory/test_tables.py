@@ -56,8 +56,8 @@ def test_what_diverged_is_counted_and_not_averaged():
 
 
 def test_numbers_have_three_digits():
-    assert [number(x) for x in (0, 0.01234, 1.234, 12.34, 1234.5, 123456)] == [
-        "0", "0.0123", "1.23", "12.3", "1,234", "1.23e+05",
+    assert [number(x) for x in (0, 0.01234, 1.234, 12.34, 1234.5, 123456, 1234567)] == [
+        "0", "0.0123", "1.23", "12.3", "1,234", "123,456", "1.23e+06",
     ]  # fmt: skip
 
 

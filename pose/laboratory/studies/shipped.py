@@ -1,0 +1,206 @@
+"""What a trained lifter does, without training: its maps, what it loses in gaps, and for whom it is how good."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import numpy as np
+import torch
+
+from pose.errors import PoseError
+from pose.evaluation import metrics
+from pose.laboratory.attention_maps import attention_maps, head_figures, neighbours_apart
+from pose.laboratory.trial import Outcome, Setup
+from pose.lifter.checkpoint import load_checkpoint
+from pose.lifter.model import LifterNetwork
+from pose.lifter.predict import checkpoint_path
+from pose.sequences import LiftBatch
+from pose.training.batches import TensorBatch
+from pose.training.measure import lift_batch
+
+MAP_COLUMNS = {
+    "seen": "frames seen (2^entropy)",
+    "reach": "reach, s",
+    "near": "within 0.15 s, %",
+    "rank": "rank (90 %)",
+    "apart": "to the next block (0 to 1)",
+    "apart_frames": "mean map to the next block's",
+}
+GAP_COLUMNS = {"mpjpe": "MPJPE where hidden, mm", "rest": "elsewhere, mm"}
+LIMBS = {"right wrist": (16,), "right arm": (14, 15, 16), "both arms": tuple(range(11, 17)), "right leg": (1, 2, 3),
+         "both legs": tuple(range(1, 7)), "everything": tuple(range(17))}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapSettings:
+    """lifter: shipped, or a checkpoint. block: counted from 1; figures are means over its heads and the sequences.
+    share: of the test subjects' sequences, in 16ths."""
+
+    block: int
+    lifter: str = "offline"
+    frames: int = 81
+    share: int = 1
+
+    def __post_init__(self) -> None:
+        if self.block < 1 or self.frames < 2:
+            raise ValueError("block must be at least 1, frames at least 2")
+
+
+def maps(settings: MapSettings, setup: Setup) -> Outcome:
+    """Of test subjects whose clips are long enough, exact 2D at 30 frames a second."""
+    network = _network(settings.lifter)
+    if settings.block > len(network.blocks):
+        raise PoseError(f"block: {settings.lifter} has {len(network.blocks)}, got {settings.block}")
+    batch = _together(_sequences(setup, "gt", settings.frames, settings.share))
+    every = attention_maps(network, batch.observe(), batch.times)
+    at = settings.block - 1
+    figures = head_figures(every[at : at + 1], batch.times)
+    results = {name: getattr(figures, name).mean().item() for name in ("seen", "reach", "rank")}
+    results["near"] = 100 * figures.near.mean().item()
+    if at + 1 < len(every):
+        pair = every[at : at + 2]
+        results["apart"] = neighbours_apart(pair)[0].amin(dim=1).mean().item()
+        results["apart_frames"] = neighbours_apart(pair.mean(dim=2, keepdim=True)).item()
+    return Outcome(results)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GapSettings:
+    """hidden: of `LIMBS`. seconds: how long, in the middle of sequences of `frames` at 30 a second. fill: none, or
+    linear (in the picture, between the frames beside the gap, with their scores)."""
+
+    hidden: str
+    seconds: float
+    fill: str = "none"
+    lifter: str = "offline"
+    frames: int = 81
+    share: int = 4
+
+    def __post_init__(self) -> None:
+        if self.hidden not in LIMBS:
+            raise ValueError(f"hidden: {self.hidden!r} is not one of {', '.join(LIMBS)}")
+        if self.fill not in ("none", "linear"):
+            raise ValueError(f"fill: expected none or linear, got {self.fill!r}")
+        if not 0 <= self.seconds * 30 <= self.frames - 2:
+            raise ValueError(f"seconds: must be 0 to {(self.frames - 2) / 30:.1f} for {self.frames} frames")
+
+
+def gaps(settings: GapSettings, setup: Setup) -> Outcome:
+    """Errors of the hidden joints while they are hidden, and of all other joints in the same frames."""
+    network, count = _network(settings.lifter), round(settings.seconds * 30)
+    first = (settings.frames - count) // 2
+    frames = slice(first, first + max(count, 1))  # without a gap: the frame in the middle
+    joints = list(LIMBS[settings.hidden])
+    others = [joint for joint in range(1, 17) if joint not in joints]
+    inside, outside, done = [], [], 0
+    for batch in _sequences(setup, "gt", settings.frames, settings.share):
+        setup.clock.check()
+        scores, keypoints = batch.scores.copy(), batch.keypoints.copy()
+        if count and settings.fill == "none":
+            scores[:, frames, joints] = 0
+        elif count:
+            share = np.linspace(0, 1, count + 2, dtype=np.float32)[1:-1, None, None]
+            before, after = keypoints[:, first - 1, None][:, :, joints], keypoints[:, frames.stop, None][:, :, joints]
+            keypoints[:, frames, joints] = before + share * (after - before)
+        lifted = lift_batch(network, replace(batch, scores=scores, keypoints=keypoints))
+        errors = metrics.position_errors(lifted.joints.numpy(), batch.joints)[:, frames]
+        inside.append(errors[:, :, [joint for joint in joints if joint]].mean(axis=(1, 2)))
+        if others:
+            outside.append(errors[:, :, others].mean(axis=(1, 2)))
+        done += len(batch.valid)
+    results = {"mpjpe": float(np.concatenate(inside).mean())}
+    if outside:
+        results["rest"] = float(np.concatenate(outside).mean())
+    return Outcome(results, examples=done)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSettings:
+    """by: subject, exercise, size or speed. condition: gt or detector. pieces: of at most `frames`, from each group."""
+
+    by: str
+    condition: str = "gt"
+    lifter: str = "offline"
+    frames: int = 81
+    batches: int = 2
+
+    def __post_init__(self) -> None:
+        if self.by not in ("subject", "exercise", "size", "speed"):
+            raise ValueError(f"by: {self.by!r} is not one of subject, exercise, size, speed")
+        if self.condition not in ("gt", "detector"):
+            raise ValueError(f"condition: expected gt or detector, got {self.condition!r}")
+
+
+def groups(settings: GroupSettings, setup: Setup) -> Outcome:
+    """MPJPE of each group of the test subjects, mm."""
+    network = _network(settings.lifter)
+    results, examples = {}, 0
+    for group in setup.motion().groups(settings.by, settings.condition, settings.frames):
+        setup.clock.check()
+        errors = []
+        for batch in islice(group.batches, settings.batches):
+            lifted = lift_batch(network, batch)
+            errors.append(metrics.position_errors(lifted.joints.numpy(), batch.joints)[batch.valid].ravel())
+            examples += len(batch.valid)
+        results[group.group] = float(np.concatenate(errors).mean())
+    return Outcome(results, examples=examples)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextSettings:
+    """context: frames that the lifter sees at a time, about the one that is asked for."""
+
+    context: int
+    lifter: str = "offline"
+    share: int = 4
+
+    def __post_init__(self) -> None:
+        if self.context < 1 or self.context % 2 == 0:
+            raise ValueError(
+                f"context: an odd number of frames, with the asked-for one in the middle, got {self.context}"
+            )
+
+
+LONGEST = 81
+CONTEXT_COLUMNS = {"gt": "exact 2D: MPJPE, mm", "detector": "detector's 2D: MPJPE, mm"}
+
+
+def context(settings: ContextSettings, setup: Setup) -> Outcome:
+    """The error of the middle frame of sequences of 81 when no more than `context` frames about it are seen."""
+    network = _network(settings.lifter)
+    middle, half = LONGEST // 2, settings.context // 2
+    frames = slice(middle - half, middle + half + 1)
+    results, count = {}, 0
+    for condition in CONTEXT_COLUMNS:
+        setup.clock.check()
+        batch = _together(_sequences(setup, condition, LONGEST, settings.share))
+        seen = TensorBatch(*(part[:, frames] if part.ndim > 1 and part.shape[1] == LONGEST else part for part in batch))
+        with torch.inference_mode():
+            joints = network(seen.observe(), seen.times).joints[:, half]
+        count += len(batch.valid)
+        error = (joints - batch.joints[:, middle]).norm(dim=-1).mean()
+        results[condition] = 1000 * error.item()
+    return Outcome(results, examples=count)
+
+
+def _network(lifter: str) -> LifterNetwork:
+    return load_checkpoint(checkpoint_path(lifter))
+
+
+def _sequences(setup: Setup, condition: str, frames: int, share: int) -> Iterator[LiftBatch]:
+    """The first `share` of each 16 sequences of the test subjects, cut to `frames`; shorter ones are left out."""
+    # Clips are cut into equal pieces: asked for twice the length, none that is long enough comes out too short.
+    for batch in setup.motion().evaluation("test", condition, 2 * frames):
+        if (
+            batch.valid.shape[1] >= frames
+            and (rows := np.flatnonzero(batch.valid[:, :frames].all(axis=1))[:share]).size
+        ):
+            parts = {name: getattr(batch, name)[rows] for name in LiftBatch.__slots__}
+            yield LiftBatch(**{name: part[:, :frames] if name in TIMED else part for name, part in parts.items()})
+
+
+TIMED = frozenset({"keypoints", "scores", "times", "valid", "joints", "root"})  # (B, T, ...)
+
+
+def _together(batches: Iterable[LiftBatch]) -> TensorBatch:
+    return TensorBatch(*(torch.cat(parts) for parts in zip(*map(TensorBatch.of, batches), strict=True)))

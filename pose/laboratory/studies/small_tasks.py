@@ -1,0 +1,156 @@
+"""The classic small tasks: trained on a fixed set of questions, asked others that were never shown."""
+
+import math
+from dataclasses import dataclass, field
+from itertools import islice
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.optim.lr_scheduler import LambdaLR
+
+from pose.laboratory.tasks import calculator, free_group, parentheses
+from pose.laboratory.tasks.model import POSITIONS, TokenModel
+from pose.laboratory.tasks.task import Batch, Example, Task, distinct
+from pose.laboratory.training import Training
+from pose.laboratory.trial import Outcome, Setup
+from pose.lifter.config import LifterConfig
+from pose.system.json_values import Json
+from pose.training.config import OptimizerConfig, check_recipe
+from pose.training.optimizers import build_optimizer
+from pose.training.schedules import ScheduleConfig, multiplier
+
+COLUMNS = {
+    "right": "answers right, %",
+    "harder": "of the harder ones, %",
+    "trick": "best simple trick, %",
+    "loss": "loss at the end",
+    "parameters": "parameters",
+}
+TASKS = ("parentheses", "max-min", "calculator", "free-group")
+CHUNK = 500  # questions asked at a time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """task: of `TASKS`. letters, variant: of the free group. model: a `LifterConfig` of the stack, made causal.
+    positions: see `TokenModel`. examples: questions to train on. asked: others, that were never shown. optimizer: gd
+    (plain gradient descent) or one of pose-train's."""
+
+    task: str
+    letters: int = 6
+    variant: str = "answer"
+    model: dict[str, Json] = field(default_factory=lambda: {"dim": 32, "depth": 1, "heads": 1, "expansion": 2})
+    positions: str = "learned"
+    examples: int = 3000
+    asked: int = 2000
+    steps: int = 1500
+    batch: int = 64
+    optimizer: str = "adamw"
+    rate: float = 1e-3
+    beta2: float = 0.999
+    warmup: str = "none"
+    warmup_steps: int = 100
+    decay: str = "none"
+
+    def __post_init__(self) -> None:
+        if self.task not in TASKS:
+            raise ValueError(f"task: {self.task!r} is not one of {', '.join(TASKS)}")
+        if self.positions not in POSITIONS:
+            raise ValueError(f"positions: {self.positions!r} is not one of {', '.join(POSITIONS)}")
+        for name in ("letters", "examples", "asked", "steps", "batch"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}: must be at least 1")
+        self.drawn()
+        check_recipe(self.adam(), self.schedule(), self.stack().init)
+
+    def drawn(self) -> Task:
+        if self.task == "free-group":
+            return free_group.task(self.letters, self.variant)
+        return parentheses.TASK if self.task == "parentheses" else calculator.task(2 if self.task == "max-min" else 4)
+
+    def stack(self) -> LifterConfig:
+        return LifterConfig.from_dict({**self.model, "streaming": True})
+
+    def adam(self) -> OptimizerConfig:
+        name = "adamw" if self.optimizer == "gd" else self.optimizer
+        return OptimizerConfig(name=name, lr=self.rate, betas=(0.9, self.beta2), weight_decay=0.01)
+
+    def schedule(self) -> ScheduleConfig:
+        return ScheduleConfig(warmup=self.warmup, warmup_steps=self.warmup_steps, decay=self.decay, final=0.01)
+
+
+def run(settings: Settings, setup: Setup) -> Outcome:
+    """right: share of unseen questions whose whole answer is right. harder: the same of those that a trick gets wrong.
+    trick: the best simple trick's share of the same questions."""
+    task = settings.drawn()
+    shown = list(islice(distinct(task, (setup.seed, 0)), settings.examples))
+    asked = list(
+        islice(distinct(task, (setup.seed, 1), frozenset(example.question for example in shown)), settings.asked)
+    )
+    torch.manual_seed(setup.seed)
+    network = TokenModel(settings.stack(), len(task.vocabulary), task.length, settings.positions)
+    if settings.optimizer == "gd":
+        optimizer: torch.optim.Optimizer = torch.optim.SGD(network.parameters(), lr=settings.rate)
+    else:
+        optimizer = build_optimizer(network, settings.adam())
+    schedule = LambdaLR(optimizer, lambda step: multiplier(step, settings.schedule(), settings.steps, settings.beta2))
+    last: list[float] = []
+
+    def batch(step: int) -> Batch:
+        rows = np.random.default_rng((setup.seed, 2, step)).integers(len(shown), size=settings.batch)
+        return Batch.of([shown[row] for row in rows], task.length)
+
+    def loss(batch: Batch, step: int) -> Tensor:
+        value = answer_loss(network, batch)
+        last[:] = [*last[-49:], value.item()]
+        return value
+
+    training = Training(network, optimizer, schedule, batch, loss, f"{settings} {setup.seed}")
+    trained = training.run(settings.steps, setup)
+    results = {"parameters": float(sum(p.numel() for p in network.parameters() if p.requires_grad))}
+    if trained.diverged:
+        results |= dict.fromkeys(("right", "harder", "loss"), math.inf)
+    else:
+        right = answers_right(network, asked, task)
+        missed = np.array([not _trick_right(task, example) for example in asked])
+        results |= {
+            "right": 100 * float(right.mean()),
+            "harder": 100 * float(right[missed].mean()) if missed.any() else math.nan,
+            "loss": float(np.mean(last)),
+        }
+    results["trick"] = 100 * max(tricks(task, asked).values())
+    return Outcome(results, settings.steps, settings.steps * settings.batch, trained.before)
+
+
+def answer_loss(network: TokenModel, batch: Batch) -> Tensor:
+    """Cross-entropy of the answers' tokens."""
+    tokens = torch.from_numpy(batch.tokens)
+    chosen = torch.from_numpy(batch.answers)
+    return F.cross_entropy(network(tokens[:, :-1])[chosen], tokens[:, 1:][chosen])
+
+
+@torch.inference_mode()
+def answers_right(network: TokenModel, examples: list[Example], task: Task) -> NDArray[np.bool_]:
+    """(N,) whether the whole answer is right, as it would be written token by token: while all before are right, what
+    is asked next is the same."""
+    rights = []
+    for first in range(0, len(examples), CHUNK):
+        batch = Batch.of(examples[first : first + CHUNK], task.length)
+        likeliest = network(torch.from_numpy(batch.tokens[:, :-1])).argmax(dim=-1).numpy()
+        rights.append(((likeliest == batch.tokens[:, 1:]) | ~batch.answers).all(axis=1))
+    return np.concatenate(rights)
+
+
+def tricks(task: Task, examples: list[Example]) -> dict[str, float]:
+    """The share that each simple trick gets right."""
+    return {
+        name: sum(guess(example.question) == example.answer for example in examples) / len(examples)
+        for name, guess in task.guesses.items()
+    }
+
+
+def _trick_right(task: Task, example: Example) -> bool:
+    return any(guess(example.question) == example.answer for guess in task.guesses.values())

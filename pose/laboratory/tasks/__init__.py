@@ -1,0 +1,1 @@
+"""The classic small tasks: endless random questions with one right answer each."""
