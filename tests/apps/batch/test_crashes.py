@@ -21,25 +21,29 @@ MANY = int(os.environ.get("POSE_CRASHES", "25"))
 
 class Crashes:
     """Starts a command in a session of its own, kills it after a part of the time that it takes, and waits for the rest
-    of its processes to end by themselves.
+    of its processes to end by themselves. seconds: that it takes to its end; other work on the machine changes them.
     """
 
     def __init__(self, command: list[str], weights: Path) -> None:
         self._command = command
         self._environment = {**os.environ, "POSE_WEIGHTS_DIR": str(weights)}
 
+        self.seconds = 0.0
+
     def whole(self) -> float:
         """Run it to its end; the seconds."""
         begun = time.monotonic()
         done = self._start(self._command).wait(300)
         assert done == 0
-        return time.monotonic() - begun
+        self.seconds = time.monotonic() - begun
+        return self.seconds
 
-    def killed(self, after: float) -> bool:
-        """Whether it was still running after so many seconds, and so killed."""
-        process = self._start(self._command)
+    def killed(self, share: float, command: list[str] | None = None) -> bool:
+        """Whether it was still running after that share of `seconds`, and so killed. command: that does the same."""
+        process, begun = self._start(command or self._command), time.monotonic()
         try:
-            process.wait(after)
+            process.wait(share * self.seconds)
+            self.seconds = min(self.seconds, time.monotonic() - begun)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
             process.wait()
@@ -90,7 +94,7 @@ def crash_runs(count: int, seed: int, command_line, videos, weights_dir, tiny_li
         if turn % 3 < 2:
             for name in whole:
                 (out / name).unlink(missing_ok=True)
-        killed += crashes.killed(rng.uniform(0.1, 1.1) * seconds)
+        killed += crashes.killed(rng.uniform(0.1, 1.1))
         nothing_is_half(results_of(out), whole)
         assert run_main(call) == 0
         assert results_of(out) == whole, "other results, or something left over"
@@ -112,7 +116,7 @@ def crash_batches(count: int, seed: int, command_line, videos, weights_dir, tiny
     for turn in range(count):
         out = tmp_path / f"out{turn}"
         again = command_line("batch", *call, "--out", out)
-        killed += Crashes(again, weights_dir).killed(rng.uniform(0.1, 1.1) * seconds)
+        killed += crashes.killed(rng.uniform(0.1, 1.1), again)
         nothing_is_half(results_of(out) if out.is_dir() else {}, whole)
         assert batch_main([*call, "--out", str(out)]) == 0
         assert results_of(out) == whole, "other results, or something left over"
