@@ -17,9 +17,9 @@ def _tilt(degrees):
     return np.array([[1, 0, 0], [0, c, -s], [0, s, c]])
 
 
-# People stand with the middle of the foot, not with the ankle, below the centre of the body.
+# People stand with the middle of the foot, not with the ankle, below their centre of mass.
 ON_ITS_FEET = STANDING.copy()
-ON_ITS_FEET[[3, 6], 2] += 0.119
+ON_ITS_FEET[[3, 6], 2] += 0.09
 
 
 def test_the_stage_has_the_world_s_y_as_z_and_looks_away_from_the_camera():
