@@ -17,7 +17,7 @@ THICKNESS = 0.35  # of the trunk's length: how wide limbs are painted
 HEAD = 0.35  # of the trunk's length: the head's radius
 BLUR = 64  # px that become one
 FINEST = 384  # px along a side; larger parts are thinned out, since estimators look at 256 or fewer
-GRAIN = 4  # of which so many in a row are looked at once
+GRAIN = 16  # pixels across that stand for them
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +74,11 @@ class Hiding:
         mask = np.zeros(part.shape[:2], np.uint8)
         for pose in poses:
             self._cover(mask, (pose - low) / step)
-        x, y, width, height = cv2.boundingRect(mask)
-        if width:
-            where = slice(y, y + height), slice(x, x + width)
-            cells = max(1, width * step // BLUR), max(1, height * step // BLUR)
-            grain = max(1, GRAIN // step)
-            blurred = cv2.resize(part[where][::grain, ::grain], cells, interpolation=cv2.INTER_AREA)
-            blurred = cv2.resize(blurred, (width, height), interpolation=cv2.INTER_LINEAR)
-            cv2.copyTo(blurred, mask[where], part[where])
+        size = part.shape[1::-1]
+        cells = [max(1, side * step // BLUR) for side in size]  # of all that is there: the body alone would stay a body
+        sampled = cv2.resize(part, [GRAIN * count for count in cells], interpolation=cv2.INTER_NEAREST)
+        blurred = cv2.resize(sampled, cells, interpolation=cv2.INTER_AREA)
+        cv2.copyTo(cv2.resize(blurred, size, interpolation=cv2.INTER_LINEAR), mask, part)
         return Part(part, low.astype(np.float32), step)
 
     def _cover(self, mask: U8, pose: F32) -> None:
