@@ -94,7 +94,7 @@ def test_help_loads_nothing_that_takes_long(command_line, name, missing):
         (("eval", "sequence", "--keypoints", "in.npz", "--gt", "in.npz"), "loading"),
         (("prepare", "mocap", "--source", ".", "--out", "out.npz"), "preparing"),
         (("export", "nothing", "--format", "onnx", "--out", "x.onnx"), "exporting"),
-        (("bench", "lifter", "--offline", "nothing", "--stream", "nothing", "--attention", "false"), "loading torch"),
+        (("bench", "lifter", "--offline", "nothing", "--stream", "nothing", "--no-attention"), "loading torch"),
         (("convert", "in.npz", "--to", "csv"), "converting"),
     ],
     ids=lambda value: "-".join(value[:2]).replace("--", "") if isinstance(value, tuple) else "",
