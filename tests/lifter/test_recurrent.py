@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from accelerate.state import AcceleratorState
 from torch import nn
 
 from pose.lifter.checkpoint import load_checkpoint, save_checkpoint
@@ -125,6 +126,15 @@ def test_a_stream_sees_the_past_alone_and_all_of_it(model, make_walk):
     assert before.shape == after.shape
 
 
+@pytest.fixture
+def fresh_accelerator():
+    """accelerate keeps the first precision that a process trains at; here another one than the other tests' is wanted."""
+    AcceleratorState._reset_state(reset_partial_state=True)
+    yield
+    AcceleratorState._reset_state(reset_partial_state=True)
+
+
+@pytest.mark.usefixtures("fresh_accelerator")
 @pytest.mark.parametrize("model", RECURRENT)
 def test_every_model_trains_saves_and_comes_back(model, tmp_path, make_walk):
     config = LifterConfig(model=model, dim=DIM, depth=2, streaming=model == "gru")
