@@ -128,7 +128,7 @@ def test_a_stream_sees_the_past_alone_and_all_of_it(model, make_walk):
 
 @pytest.fixture
 def fresh_accelerator():
-    """accelerate keeps the first precision that a process trains at; here another one than the other tests' is wanted."""
+    """accelerate keeps the first precision that a process trains at, which is another one in other tests."""
     AcceleratorState._reset_state(reset_partial_state=True)
     yield
     AcceleratorState._reset_state(reset_partial_state=True)
