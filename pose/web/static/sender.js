@@ -12,7 +12,7 @@ export class Sender {
     this.encoding = false;
     this.next = 0;
     this.last = 0;
-    this.session = null; // while the server takes pictures; another object for each connection
+    this.session = null; // while the server takes pictures; another object for each connection, and after each forgetting
   }
 
   // Sends what `video` shows, at most `side` px long, unless `most` pictures are under way. captured: ms.
@@ -37,6 +37,8 @@ export class Sender {
         this.underWay.set(this.next, { picture, captured, since: performance.now() });
         this.connection.sendPicture(captured / 1000, jpeg);
         this.next += 1;
+      } else {
+        picture.close();
       }
     } finally {
       this.encoding = false;
@@ -60,6 +62,9 @@ export class Sender {
   forget() {
     this.underWay.forEach(({ picture }) => picture.close());
     this.underWay.clear();
+    if (this.session !== null) {
+      this.session = {}; // so that a picture that is just being encoded does not leave afterwards
+    }
   }
 
   // The server has said hello: from here on both sides count the pictures of this connection, from 0.
