@@ -3,14 +3,32 @@
 import inspect
 from collections.abc import Mapping
 
-from pose.attention.base import Attention, Cache, Capabilities, Context, KVCache, Option, rotary_phases
+from pose.attention.adaptive_span import AdaptiveSpanAttention
+from pose.attention.base import (
+    Attention,
+    Cache,
+    Capabilities,
+    Context,
+    KVCache,
+    Option,
+    layer_penalty,
+    rotary_phases,
+)
+from pose.attention.blocks import BlockAttention
 from pose.attention.composed import ComposedAttention
+from pose.attention.distributions.sampled import choice_penalty
 from pose.attention.fastformer import CumulativeFastformerAttention, FastformerAttention
 from pose.attention.fnet import FNetAttention
+from pose.attention.key_value import KeyValueAttention, KeyValuePredictAttention
 from pose.attention.linformer import LinformerAttention
 from pose.attention.local import LocalAttention
+from pose.attention.multi_dimensional import MultiDimensionalAttention
 from pose.attention.performer import PerformerAttention
+from pose.attention.reformer import ReformerAttention
+from pose.attention.shared_maps import share_maps
 from pose.attention.softmax import SoftmaxAttention
+from pose.attention.sparse import SparseAttention
+from pose.attention.transformer_xl import TransformerXLAttention
 
 __all__ = [
     "ATTENTIONS",
@@ -23,18 +41,29 @@ __all__ = [
     "PerformerAttention",
     "build_attention",
     "build_attentions",
+    "choice_penalty",
+    "layer_penalty",
     "rotary_phases",
+    "share_maps",
 ]
 
 ATTENTIONS: dict[str, type[Attention]] = {
     "softmax": SoftmaxAttention,
     "local": LocalAttention,
+    "sparse": SparseAttention,
+    "adaptive-span": AdaptiveSpanAttention,
+    "blocks": BlockAttention,
+    "transformer-xl": TransformerXLAttention,
     "fastformer": FastformerAttention,
     "fastformer-cumulative": CumulativeFastformerAttention,
+    "reformer": ReformerAttention,
     "linformer": LinformerAttention,
     "performer": PerformerAttention,
     "fnet": FNetAttention,
     "composed": ComposedAttention,
+    "multi-dimensional": MultiDimensionalAttention,
+    "key-value": KeyValueAttention,
+    "key-value-predict": KeyValuePredictAttention,
 }
 
 
@@ -80,9 +109,17 @@ def build_attentions(
     for option, value in options.items():
         if option not in allowed:
             raise ValueError(f"{name} attention has no option {option!r}; it has {', '.join(allowed) or 'none'}")
-        if allowed[option].annotation in (int, int | None) and value is not None and type(value) is not int:
+        wanted = allowed[option].annotation
+        if wanted in (int, int | None) and value is not None and type(value) is not int:
             raise ValueError(f"{name} attention: {option} must be a whole number, got {value!r}")
+        if wanted is float and type(value) not in (int, float):
+            raise ValueError(f"{name} attention: {option} must be a number, got {value!r}")
     layers = kind.build_layers(depth, dim, heads, causal=causal, **options)
+    if streaming and not layers[0].capabilities.streaming:
+        told = ", ".join(f"{option} {value}" for option, value in options.items())
+        raise ValueError(
+            f"{name} attention with {told} cannot stream: a frame counts by its place in the sequence or by others"
+        )
     limit = layers[0].capabilities.max_length
     if length is not None and limit is not None and length > limit:
         raise ValueError(f"this {name} attention takes at most {limit} frames, the model would give it {length}")

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 Cache: TypeAlias = tuple[Tensor, ...]  # what a stream keeps: each (B, ...), in the order of `Attention.cache_fields`
-Option: TypeAlias = int | str | None  # of a mechanism, in a recipe
+Option: TypeAlias = int | float | str | None  # of a mechanism, in a recipe
 
 SLOWEST_HZ = 0.1
 FASTEST_HZ = 10.0
@@ -26,7 +26,9 @@ class Capabilities:
     many there are. bidirectional: has a form in which every frame sees all others. causal: has a form in which frame t
     does not see frames after t. streaming: that form can also be stepped frame by frame with a cache of constant size.
     relative_time: reads the rotary phases, so it knows the seconds between frames; if False the model has to tell it
-    the time in another way. max_length: the longest sequence in frames, None for any. cost: of one layer.
+    the time in another way, unless own_time: then what it knows of time, if anything, was asked for. max_length: the
+    longest sequence in frames, None for any. random: draws in training, so there it answers otherwise than out of it.
+    cost: of one layer.
     """
 
     padding: bool
@@ -34,8 +36,15 @@ class Capabilities:
     causal: bool
     streaming: bool
     relative_time: bool
+    own_time: bool = False
     max_length: int | None = None
+    random: bool = False
     cost: str
+
+    @property
+    def knows_time(self) -> bool:
+        """Whether the model need not tell it the time."""
+        return self.relative_time or self.own_time
 
 
 def rotary_phases(times_BT: Tensor, head_dim: int, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
@@ -61,12 +70,16 @@ class Context:
     """What all layers share for one batch; built once a forward pass.
 
     cos, sin: (B, T, K/2) from `rotary_phases`. valid: (B, T) bool, False for a frame that is missing or padding; None
-    says that all are there. For a streaming step T is 1.
+    says that all are there. times: (B, T) float64 s, for mechanisms that need more than phases; None where there are
+    none such. replay: a pass that repeats an earlier one, and has to choose what that chose (see `keep`). For a
+    streaming step T is 1.
     """
 
     cos: Tensor
     sin: Tensor
     valid: Tensor | None = None
+    times: Tensor | None = None
+    replay: bool = False
     _masks: dict[object, Tensor | None] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -74,13 +87,35 @@ class Context:
         cls, times_BT: Tensor, head_dim: int, valid_BT: Tensor | None = None, dtype: torch.dtype = torch.float32
     ) -> "Context":
         """times_BT: (B, T) seconds, float64. valid_BT: (B, T) bool or None. dtype: of the rotary phases."""
-        return cls(*rotary_phases(times_BT, head_dim, dtype), valid_BT)
+        return cls(*rotary_phases(times_BT, head_dim, dtype), valid_BT, times_BT)
+
+    @property
+    def seconds(self) -> Tensor:
+        """`times`. Raises ValueError where the context was made without them."""
+        if self.times is None:
+            raise ValueError("this attention needs the seconds of its frames: make its context with Context.from_times")
+        return self.times
 
     def shared_mask(self, key: object, make: Callable[[], Tensor | None]) -> Tensor | None:
         """The mask that `make()` returns, made once for all layers that ask with an equal `key`."""
         if key not in self._masks:
             self._masks[key] = make()
         return self._masks[key]
+
+    def keep(self, layer: object, value: Tensor) -> Tensor:
+        """`value`, which later layers of this pass find under `kept(layer)`."""
+        self._masks[layer] = value
+        return value
+
+    def kept(self, layer: object) -> Tensor:
+        """What `layer` kept in this pass."""
+        value = self.find(layer)
+        assert value is not None
+        return value
+
+    def find(self, layer: object) -> Tensor | None:
+        """The same, None where it kept nothing."""
+        return self._masks.get(layer)
 
 
 def rotate(x_BHTK: Tensor, context: Context) -> Tensor:
@@ -106,21 +141,27 @@ class KVCache(NamedTuple):
 
     @classmethod
     def empty(
-        cls, batch: int, heads: int, slots: int, head_dim: int, device: torch.device | str, dtype: torch.dtype
+        cls,
+        batch: int,
+        heads: int,
+        slots: int,
+        head_dim: int,
+        device: torch.device | str,
+        dtype: torch.dtype,
+        *,
+        value_dim: int | None = None,
     ) -> "KVCache":
+        """head_dim: of keys, and of values unless they have a `value_dim` of their own."""
         return cls(
             torch.zeros(batch, heads, slots, head_dim, device=device, dtype=dtype),
-            torch.zeros(batch, heads, slots, head_dim, device=device, dtype=dtype),
+            torch.zeros(batch, heads, slots, value_dim or head_dim, device=device, dtype=dtype),
             torch.full((batch, slots), -1, device=device),
             torch.zeros(batch, dtype=torch.int64, device=device),
         )
 
     def push(self, k_BH1K: Tensor, v_BH1K: Tensor, valid_B1: Tensor | None, pinned: int = 0) -> "KVCache":
         """The cache with one more frame in it, in the slot of the oldest that is not pinned."""
-        ring = self.keys.shape[2] - pinned
-        slot_B = pinned + (self.frames - pinned) % ring
-        if pinned:
-            slot_B = torch.where(self.frames < pinned, self.frames, slot_B)
+        slot_B = ring_slot(self.frames, self.keys.shape[2], pinned)
         position_B1 = self.frames[:, None]
         if valid_B1 is not None:
             position_B1 = torch.where(valid_B1, position_B1, -1)
@@ -131,6 +172,34 @@ class KVCache(NamedTuple):
             self.position.scatter(1, slot_B[:, None], position_B1),
             self.frames + 1,
         )
+
+
+def ring_slot(frame_B: Tensor, slots: int, pinned: int) -> Tensor:
+    """(B,) which slot a frame number takes: the first `pinned` keep theirs, the others take turns."""
+    slot_B = pinned + (frame_B - pinned) % (slots - pinned)
+    return torch.where(frame_B < pinned, frame_B, slot_B) if pinned else slot_B
+
+
+class TimedCache(NamedTuple):
+    """A `KVCache`, and when each frame in it was: (B, S) float64 s."""
+
+    keys: Tensor
+    values: Tensor
+    position: Tensor
+    frames: Tensor
+    times: Tensor
+
+    @classmethod
+    def of(cls, empty: KVCache) -> "TimedCache":
+        """As empty as that."""
+        position = empty.position
+        return cls(*empty, torch.zeros(position.shape, device=position.device, dtype=torch.float64))
+
+    def push(self, k_BH1K: Tensor, v_BH1K: Tensor, seconds_B1: Tensor, valid_B1: Tensor | None) -> "TimedCache":
+        """As `KVCache.push`."""
+        slot_B = ring_slot(self.frames, self.times.shape[1], 0)
+        times = self.times.scatter(1, slot_B[:, None], seconds_B1)
+        return TimedCache(*KVCache(*self[:4]).push(k_BH1K, v_BH1K, valid_B1), times)
 
 
 class Attention(nn.Module):
@@ -175,6 +244,10 @@ class Attention(nn.Module):
         """Called before each training step. A mechanism that draws something anew does it here, from `generator`, which
         depends on the run's seed, the step and the layer only: so a resumed run is the same run."""
 
+    def penalty(self) -> Tensor | None:
+        """What training adds to its loss for this layer, in the loss's own unit; None for nothing."""
+        return None
+
     def init_cache(self, batch: int, *, device: torch.device | str, dtype: torch.dtype) -> Cache:
         """The cache of `batch` streams that have seen nothing."""
         if not (self.causal and self.capabilities.streaming):
@@ -196,8 +269,8 @@ class Attention(nn.Module):
 
     def weights(self, x_BTD: Tensor, context: Context) -> Tensor:
         """(B, H, T, T): what each frame (row) takes of each other, where `mix` is the output projection of such a sum
-        of values. Raises ValueError for a mechanism that never weighs frame by frame."""
-        raise ValueError(f"{type(self).__name__} has no map: it never weighs frame by frame")
+        of values. Raises ValueError for a mechanism that answers otherwise."""
+        raise ValueError(f"{type(self).__name__} has no map: it answers with no projected sum of the frames' values")
 
     def empty_cache(self, batch: int, device: torch.device | str, dtype: torch.dtype) -> Cache:
         raise NotImplementedError
@@ -213,3 +286,10 @@ class Attention(nn.Module):
     def merge(self, x_BHTK: Tensor) -> Tensor:
         """(B, H, T, K) -> (B, T, D)."""
         return x_BHTK.transpose(1, 2).flatten(2)
+
+
+def layer_penalty(network: nn.Module) -> Tensor | None:
+    """The sum of `Attention.penalty` over a network's layers, each once; None where none has any."""
+    layers = (module.penalty() for module in network.modules() if isinstance(module, Attention))
+    penalties = [penalty for penalty in layers if penalty is not None]
+    return torch.stack(penalties).sum() if penalties else None

@@ -4,13 +4,17 @@ Where a mechanism of the literature differs from scaled dot-product attention in
 here and needs no file of its own. The default is `softmax`, computed the plain way.
 """
 
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
 import torch
 from torch import Tensor, nn
 
-from pose.attention.base import Attention, Cache, Capabilities, Context, KVCache
-from pose.attention.distributions import DISTRIBUTIONS
-from pose.attention.scores import SCORES
+from pose.attention.base import Attention, Cache, Capabilities, Context, KVCache, TimedCache
+from pose.attention.distributions import DISTRIBUTIONS, Compared
+from pose.attention.scores import SCORES, Location
 from pose.attention.softmax import DEFAULT_MEMORY, Window
+from pose.attention.time_codes import DEFAULT_LENGTH, TIMES
 
 POSITIONS = ("global", "local", "predicted")
 
@@ -22,11 +26,12 @@ class ComposedAttention(Attention):
     "global" sees all frames (causal: the last `window`, 1024 unless given); "local" the `window` nearest before, itself
     included, and as many after unless causal (Luong et al., 2015, local-m); "predicted" sees all, and the weights are
     multiplied by a Gaussian about a frame that each query names itself (local-p, whose hard edge it does without). Its
-    standard deviation is half the window (27 unless given).
+    standard deviation is half the window (27 unless given). time: of `pose.attention.time_codes.TIMES`. max_length: of
+    what counts frames from the first one, 243 unless given.
     """
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T^2 D)")
-    cache_fields = KVCache._fields
+    cache_fields = TimedCache._fields
 
     def __init__(
         self,
@@ -38,13 +43,28 @@ class ComposedAttention(Attention):
         distribution: str = "softmax",
         position: str = "global",
         window: int | None = None,
+        time: str = "rotary",
+        max_length: int | None = None,
     ) -> None:
         super().__init__(dim, heads, causal=causal)
-        _check(score, distribution, position, window, causal)
-        self.q_proj, self.k_proj = nn.Linear(dim, dim), nn.Linear(dim, dim)
+        _check({"score": score, "distribution": distribution, "position": position, "time": time})
+        _check_lengths(score, position, time, window, max_length, causal)
+        longest = max_length or DEFAULT_LENGTH
+        counts = score == "location"
+        self.score = Location(heads, self.head_dim, longest) if counts else SCORES[score](heads, self.head_dim)
+        self.time = TIMES[time](dim, longest)
+        self.q_proj = nn.Linear(dim, dim) if self.score.reads_query or position == "predicted" else None
+        self.k_proj = nn.Linear(dim, dim) if self.score.reads_key else None
         self.v_proj, self.out_proj = nn.Linear(dim, dim), nn.Linear(dim, dim)
-        self.score = SCORES[score](heads, self.head_dim)
         self.distribution = DISTRIBUTIONS[distribution](heads)
+        self.capabilities = replace(
+            self.capabilities,
+            streaming=self.score.streaming and self.time.streaming,
+            relative_time=self.score.reads_time and time == "rotary",
+            own_time=time != "rotary",
+            max_length=self.score.max_length or self.time.max_length,
+            random=distribution in ("hard", "straight-through"),
+        )
         self.window: Window | None = None
         if position == "local":
             self.window = Window(window or 27, causal)
@@ -52,23 +72,40 @@ class ComposedAttention(Attention):
             self.window = Window(DEFAULT_MEMORY if position == "predicted" else window or DEFAULT_MEMORY, causal)
         self.centre = _Centre(heads, self.head_dim, window or 27) if position == "predicted" else None
 
+    def begin_step(self, step: int, generator: torch.Generator) -> None:
+        self.distribution.begin_step(generator)
+
     def mix(self, x_BTD: Tensor, context: Context) -> Tensor:
         v = self.split(self.v_proj(x_BTD))
-        y_BTD: Tensor = self.out_proj(self.merge(self.weights(x_BTD, context).to(v.dtype) @ v))
+        return self.answer(self.merge(self._shares(x_BTD, context).to(v.dtype) @ v), x_BTD)
+
+    def answer(self, summed_BTD: Tensor, x_BTD: Tensor) -> Tensor:
+        """What comes of the frames (B, T, D) and of the values summed for each of them."""
+        y_BTD: Tensor = self.out_proj(summed_BTD)
         return y_BTD
 
     def weights(self, x_BTD: Tensor, context: Context) -> Tensor:
+        return self._shares(x_BTD, context)
+
+    def _shares(self, x_BTD: Tensor, context: Context) -> Tensor:
         seen = context.shared_mask(("composed", self.window), lambda: self._seen(x_BTD, context.valid))
         assert seen is not None
-        q_raw = self.split(self.q_proj(x_BTD))
-        q = self.score.queries(q_raw, context)
-        k = self.score.keys(self.split(self.k_proj(x_BTD)), context)
-        weights: Tensor = self.distribution(self.score.compare(q, k), seen, q, k)
+        q_raw, q, k = self.compared(x_BTD, context)
+        compared = Compared(q, k, context.seconds, context.seconds)
+        weights: Tensor = self.distribution(self.score.compare(q, k), seen, compared)
         if self.centre is not None:
             frames_1T = torch.arange(x_BTD.shape[1], device=x_BTD.device)[None]
             last_B = None if self.causal else _last_frame(x_BTD, context)
             weights = weights * self.centre(q_raw, frames_1T, frames_1T, last_B)
         return weights
+
+    def compared(self, x_BTD: Tensor, context: Context) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries (B, H, T, K), and what the score makes of queries and keys, (B, H, T, P) each."""
+        x_BTD, context = self.time(x_BTD, context)
+        nothing_BHT0 = x_BTD.new_zeros(len(x_BTD), self.heads, x_BTD.shape[1], 0)
+        q_BHTK = nothing_BHT0 if self.q_proj is None else self.split(self.q_proj(x_BTD))
+        k_BHTK = nothing_BHT0 if self.k_proj is None else self.split(self.k_proj(x_BTD))
+        return q_BHTK, self.score.queries(q_BHTK, context), self.score.keys(k_BHTK, context)
 
     def _seen(self, x_BTD: Tensor, valid_BT: Tensor | None) -> Tensor:
         """(B or 1, 1, T, T): True where query (row) sees key (column)."""
@@ -76,25 +113,24 @@ class ComposedAttention(Attention):
         mask = window.mask(x_BTD.shape[1], valid_BT, x_BTD.device)
         return mask if mask.ndim == 4 else mask[None, None]
 
-    def empty_cache(self, batch: int, device: torch.device | str, dtype: torch.dtype) -> KVCache:
+    def empty_cache(self, batch: int, device: torch.device | str, dtype: torch.dtype) -> TimedCache:
         assert self.window is not None
-        kept = KVCache.empty(batch, self.heads, self.window.reach, self.score.width, device, dtype)
-        values = torch.zeros(batch, self.heads, self.window.reach, self.head_dim, device=device, dtype=dtype)
-        return kept._replace(values=values)
+        slots, width = self.window.reach, self.score.width
+        return TimedCache.of(KVCache.empty(batch, self.heads, slots, width, device, dtype, value_dim=self.head_dim))
 
     def mix_step(self, x_B1D: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
         assert self.window is not None
-        kept = KVCache(*cache)
-        now_B1 = kept.frames[:, None]
-        q_raw = self.split(self.q_proj(x_B1D))
-        q = self.score.queries(q_raw, context)
-        k = self.score.keys(self.split(self.k_proj(x_B1D)), context)
-        kept = kept.push(k, self.split(self.v_proj(x_B1D)), context.valid)
+        before = TimedCache(*cache)
+        now_B1 = before.frames[:, None]
+        q_raw, q, k = self.compared(x_B1D, context)
+        kept = before.push(k, self.split(self.v_proj(x_B1D)), context.seconds, context.valid)
         seen_BS = (kept.position >= 0) & self.window.allows(now_B1, kept.position)
-        weights = self.distribution(self.score.compare(q, kept.keys), seen_BS[:, None, None, :], q, kept.keys)
+        compared = Compared(q, kept.keys, context.seconds, kept.times)
+        weights = self.distribution(self.score.compare(q, kept.keys), seen_BS[:, None, None, :], compared)
         if self.centre is not None:
             weights = weights * self.centre(q_raw, now_B1, kept.position, None)
-        return self.out_proj(self.merge(weights.to(kept.values.dtype) @ kept.values)), kept
+        summed_B1D = self.merge(weights.to(kept.values.dtype) @ kept.values)
+        return self.answer(summed_B1D, x_B1D), kept
 
 
 class _Centre(nn.Module):
@@ -128,20 +164,38 @@ def _last_frame(x_BTD: Tensor, context: Context) -> Tensor:
     return torch.where(context.valid, frames, 0).amax(dim=1)
 
 
-def _check(score: str, distribution: str, position: str, window: int | None, causal: bool) -> None:
-    """ValueError, saying why, for what is not there or makes no sense."""
-    for option, value, known in (
-        ("score", score, SCORES),
-        ("distribution", distribution, DISTRIBUTIONS),
-        ("position", position, POSITIONS),
-    ):
-        if value not in known:
-            raise ValueError(f"composed attention: {option} must be one of {', '.join(known)}, got {value!r}")
-    if window is not None and window < 1:
-        raise ValueError(f"composed attention: window must be at least 1 frame, got {window}")
-    if window is not None and position == "global" and not causal:
-        raise ValueError("composed attention: window bounds a local, predicted or causal one; position global sees all")
-    if distribution == "coda" and score in ("additive", "deep"):
+def _check(parts: Mapping[str, str]) -> None:
+    """ValueError, saying why, for parts that are not there or do not go together."""
+    tables: dict[str, Collection[str]] = {
+        "score": SCORES,
+        "distribution": DISTRIBUTIONS,
+        "position": POSITIONS,
+        "time": TIMES,
+    }
+    for option, known in tables.items():
+        if parts[option] not in known:
+            raise ValueError(f"composed attention: {option} must be one of {', '.join(known)}, got {parts[option]!r}")
+    score, distribution = parts["score"], parts["distribution"]
+    if distribution == "coda" and not SCORES[score].one_space:
         raise ValueError(
             f"composed attention: coda weighs by how far query and key are apart, which the score {score} cannot say"
+        )
+    if distribution == "ratio" and score != "kernel":
+        raise ValueError(
+            f"composed attention: ratio shares out scores as they are, so none may be negative as those of {score} can "
+            "be; use it with the score kernel"
+        )
+
+
+def _check_lengths(
+    score: str, position: str, time: str, window: int | None, max_length: int | None, causal: bool
+) -> None:
+    for name, frames in (("window", window), ("max_length", max_length)):
+        if frames is not None and frames < 1:
+            raise ValueError(f"composed attention: {name} must be at least 1 frame, got {frames}")
+    if window is not None and position == "global" and not causal:
+        raise ValueError("composed attention: window bounds a local, predicted or causal one; position global sees all")
+    if max_length is not None and score != "location" and time != "learnt":
+        raise ValueError(
+            "composed attention: max_length is of the score location and of time learnt, which count frames"
         )

@@ -13,15 +13,26 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pose.attention.base import Context, rotate
+from pose.attention.time_codes import DEFAULT_LENGTH
 
-BLOCK = 64  # queries whose hidden units are there at a time, where a score has such
+PAIRS = 2048  # of queries and keys whose hidden units are there at a time, where a score has such: a cache holds these
+
+
+def queries_at_a_time(keys: int) -> int:
+    """How many queries make so many pairs with so many keys."""
+    return max(1, PAIRS // keys)
 
 
 class Score(nn.Module):
     """q.k, rotated by time. Subclasses say what else becomes of queries before (`transform`) or of products after.
 
-    width: features of a key as it is compared and kept.
+    width: features of a key as it is compared and kept. reads_query, reads_key, reads_time: whether it looks at them,
+    time being the rotary phases. streaming: a key is the same whatever came before it. one_space: what is compared of
+    query and key are points of one space, with a distance. max_length: as in `Capabilities`.
     """
+
+    reads_query = reads_key = reads_time = streaming = one_space = True
+    max_length: int | None = None
 
     def __init__(self, heads: int, head_dim: int) -> None:
         super().__init__()
@@ -101,38 +112,60 @@ class ActivatedGeneral(General):
         return self.scale[:, None, None] * torch.tanh(super().compare(q_BHTP, k_BHSP) + self.bias[:, None, None])
 
 
-class Additive(Score):
-    """w^T tanh(W_q q + W_k k + b) (Bahdanau et al., 2015), A = K hidden units a head, and for the time between the two,
-    which a rotation could not tell it, c.[cos(omega d), sin(omega d)] with a learnt c for each head."""
+class ToldTime(Score):
+    """A score that a rotation could not tell the time: it gets c.[cos(omega d), sin(omega d)] of the time d between the
+    two, with a learnt c for each head. Subclasses make hidden features of queries and keys, which go in front of it."""
+
+    one_space = False
 
     def __init__(self, heads: int, head_dim: int) -> None:
         super().__init__(heads, head_dim)
         self.width = 2 * head_dim
-        self.query_weight = nn.Parameter(torch.empty(heads, head_dim, head_dim))
-        self.key_weight = nn.Parameter(torch.empty(heads, head_dim, head_dim))
-        self.bias = nn.Parameter(torch.zeros(heads, head_dim))
-        self.out = nn.Parameter(torch.empty(heads, head_dim))
         self.time = nn.Parameter(torch.empty(heads, head_dim))
-        for weight in (self.query_weight, self.key_weight, self.out):
-            nn.init.normal_(weight, std=head_dim**-0.5)
         nn.init.normal_(self.time, std=0.5)
 
+    def hidden_query(self, q_BHTK: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def hidden_key(self, k_BHSK: Tensor) -> Tensor:
+        raise NotImplementedError
+
     def queries(self, q_BHTK: Tensor, context: Context) -> Tensor:
-        """W_q q + b, and c turned to the query's time: its product with a key's phases is the term of time."""
+        """c turned to the query's time: its product with a key's phases is the term of time."""
         cos, sin = context.cos[:, None], context.sin[:, None]
         even, odd = self.time[:, None].chunk(2, dim=-1)
         turned = torch.cat((even * cos + odd * sin, even * sin - odd * cos), dim=-1)
-        hidden = q_BHTK @ self.query_weight + self.bias[:, None]
+        hidden = self.hidden_query(q_BHTK)
         return torch.cat((hidden, turned.to(hidden.dtype)), dim=-1)
 
     def keys(self, k_BHSK: Tensor, context: Context) -> Tensor:
         phases = torch.cat((context.cos, context.sin), dim=-1)[:, None].expand_as(k_BHSK)
-        hidden = k_BHSK @ self.key_weight
+        hidden = self.hidden_key(k_BHSK)
         return torch.cat((hidden, phases.to(hidden.dtype)), dim=-1)
+
+
+class Additive(ToldTime):
+    """w^T tanh(W_q q + W_k k + b) (Bahdanau et al., 2015), A = K hidden units a head, and a term of time."""
+
+    def __init__(self, heads: int, head_dim: int) -> None:
+        super().__init__(heads, head_dim)
+        self.query_weight = nn.Parameter(torch.empty(heads, head_dim, head_dim))
+        self.key_weight = nn.Parameter(torch.empty(heads, head_dim, head_dim))
+        self.bias = nn.Parameter(torch.zeros(heads, head_dim))
+        self.out = nn.Parameter(torch.empty(heads, head_dim))
+        for weight in (self.query_weight, self.key_weight, self.out):
+            nn.init.normal_(weight, std=head_dim**-0.5)
+
+    def hidden_query(self, q_BHTK: Tensor) -> Tensor:
+        return q_BHTK @ self.query_weight + self.bias[:, None]
+
+    def hidden_key(self, k_BHSK: Tensor) -> Tensor:
+        return k_BHSK @ self.key_weight
 
     def compare(self, q_BHTP: Tensor, k_BHSP: Tensor) -> Tensor:
         (q, turned), (k, phases) = q_BHTP.chunk(2, dim=-1), k_BHSP.chunk(2, dim=-1)
-        pairs = [self.score(block[..., :, None, :] + k[..., None, :, :]) for block in q.split(BLOCK, dim=-2)]
+        blocks = q.split(queries_at_a_time(k.shape[-2]), dim=-2)
+        pairs = [self.score(block[..., :, None, :] + k[..., None, :, :]) for block in blocks]
         return torch.cat(pairs, dim=-2) + turned @ phases.mT
 
     def score(self, sum_BHTSA: Tensor) -> Tensor:
@@ -154,6 +187,91 @@ class Deep(Additive):
         return super().score(hidden + self.hidden_bias[:, None, None])
 
 
+class Kernel(ToldTime):
+    """phi(q).phi(k) with phi = relu + 0.001 (the generalised attention of Choromanski et al., 2021), shared out as they
+    are (`ratio`). None is negative, so the time between the two is a factor: e to the power of its term."""
+
+    LEAST = 1e-3
+
+    def hidden_query(self, q_BHTK: Tensor) -> Tensor:
+        return q_BHTK.relu() + self.LEAST
+
+    def hidden_key(self, k_BHSK: Tensor) -> Tensor:
+        return self.hidden_query(k_BHSK)
+
+    def compare(self, q_BHTP: Tensor, k_BHSP: Tensor) -> Tensor:
+        (q, turned), (k, phases) = q_BHTP.chunk(2, dim=-1), k_BHSP.chunk(2, dim=-1)
+        return q @ k.mT * torch.exp(turned @ phases.mT)
+
+
+class Location(Score):
+    """c tanh(W q)_s (Luong et al., 2015): a query says which frame of the sequence it wants, by its number and whatever
+    it holds. Scores of a tanh lie within 2, so each head has a learnt c."""
+
+    reads_key = reads_time = streaming = one_space = False
+    START = 8.0
+
+    def __init__(self, heads: int, head_dim: int, max_length: int = DEFAULT_LENGTH) -> None:
+        super().__init__(heads, head_dim)
+        self.max_length = max_length
+        self.weight = nn.Parameter(torch.empty(heads, head_dim, max_length))
+        self.scale = nn.Parameter(torch.full((heads,), self.START))
+        nn.init.normal_(self.weight, std=head_dim**-0.5)
+
+    def queries(self, q_BHTK: Tensor, context: Context) -> Tensor:
+        return self.scale[:, None, None] * torch.tanh(q_BHTK @ self.weight)
+
+    def keys(self, k_BHSK: Tensor, context: Context) -> Tensor:
+        return k_BHSK
+
+    def compare(self, q_BHTP: Tensor, k_BHSP: Tensor) -> Tensor:
+        return q_BHTP[..., : k_BHSP.shape[2]]
+
+
+class Feature(Score):
+    """w.tanh(W_0 mean + W_1 spread + w_2 ln n + b) of the keys of the last frames up to s, n of which are there
+    (features of a segment as in Li et al., 2019): what stands out, for every query the same."""
+
+    reads_query = reads_time = streaming = one_space = False
+    FRAMES = 5
+    EPS = 1e-6  # under the root, whose slope at 0 is infinite
+
+    def __init__(self, heads: int, head_dim: int) -> None:
+        super().__init__(heads, head_dim)
+        self.mean_weight = nn.Parameter(torch.empty(heads, head_dim, head_dim))
+        self.spread_weight = nn.Parameter(torch.empty(heads, head_dim, head_dim))
+        self.count_weight = nn.Parameter(torch.zeros(heads, head_dim))
+        self.bias = nn.Parameter(torch.zeros(heads, head_dim))
+        self.out = nn.Parameter(torch.empty(heads, head_dim))
+        for weight in (self.mean_weight, self.spread_weight, self.out):
+            nn.init.normal_(weight, std=head_dim**-0.5)
+
+    def queries(self, q_BHTK: Tensor, context: Context) -> Tensor:
+        return q_BHTK
+
+    def keys(self, k_BHSK: Tensor, context: Context) -> Tensor:
+        """(B, H, S, 1): the score itself."""
+        there_BS = k_BHSK.new_ones(len(k_BHSK), k_BHSK.shape[2])
+        if context.valid is not None:
+            there_BS = context.valid.to(k_BHSK.dtype)
+        there_B1S1F = self._segments(there_BS[:, None, :, None])
+        segment_BHSKF = self._segments(k_BHSK)
+        count_B1S1 = there_B1S1F.sum(dim=-1).clamp_min(1)
+        mean_BHSK = (segment_BHSKF * there_B1S1F).sum(dim=-1) / count_B1S1
+        apart = (segment_BHSKF - mean_BHSK[..., None]) * there_B1S1F
+        spread_BHSK = (apart.square().sum(dim=-1) / count_B1S1 + self.EPS).sqrt()
+        hidden = mean_BHSK @ self.mean_weight + spread_BHSK @ self.spread_weight
+        hidden = hidden + self.count_weight[:, None] * count_B1S1.log() + self.bias[:, None]
+        return (torch.tanh(hidden) * self.out[:, None]).sum(dim=-1, keepdim=True)
+
+    def _segments(self, x_BHSK: Tensor) -> Tensor:
+        """(B, H, S, K, F): each frame with those before it."""
+        return F.pad(x_BHSK, (0, 0, self.FRAMES - 1, 0)).unfold(2, self.FRAMES, 1)
+
+    def compare(self, q_BHTP: Tensor, k_BHSP: Tensor) -> Tensor:
+        return k_BHSP.mT.expand(-1, -1, q_BHTP.shape[2], -1)
+
+
 SCORES: dict[str, type[Score]] = {
     "scaled-dot": ScaledDot,
     "dot": Score,
@@ -163,4 +281,7 @@ SCORES: dict[str, type[Score]] = {
     "activated-general": ActivatedGeneral,
     "additive": Additive,
     "deep": Deep,
+    "kernel": Kernel,
+    "location": Location,
+    "feature": Feature,
 }

@@ -1,6 +1,7 @@
 """Scaled dot-product attention (Vaswani et al., 2017) with rotary time, and the window patterns built on it."""
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import torch
@@ -12,9 +13,46 @@ from pose.attention.base import Attention, Cache, Capabilities, Context, KVCache
 DEFAULT_MEMORY = 1024
 
 
+class Pattern(ABC):
+    """Which frames a query sees, as a pure function of two frame numbers; equal ones are equal and hash alike.
+
+    causal: frame t sees none after t. pinned: the first frames, which a stream keeps for good.
+    """
+
+    __slots__ = ()
+    causal: bool
+    pinned: int
+
+    @property
+    @abstractmethod
+    def reach(self) -> int:
+        """How many frames lie from the farthest frame seen to the query, both included. Causal ones have a bound."""
+
+    @abstractmethod
+    def allows(self, query: Tensor, key: Tensor) -> Tensor:
+        """Whether frame number `query` sees frame number `key`; broadcasts. Where heads differ, the answer has them
+        third from last."""
+
+    def is_triangle(self, length: int) -> bool:
+        """Whether the mask of so many frames is the plain causal one, for which there are faster kernels."""
+        return False
+
+    def mask(self, length: int, valid_BT: Tensor | None, device: torch.device) -> Tensor:
+        """(T, T), or (B, 1, T, T) with `valid_BT`, or with H heads in front or for the 1: True where query (row) sees
+        key (column). Nobody sees a frame that is not valid except itself, so that no row becomes empty."""
+        return self.mask_rows(slice(length), length, valid_BT, device)
+
+    def mask_rows(self, rows: slice, length: int, valid_BT: Tensor | None, device: torch.device) -> Tensor:
+        """Some rows of `mask`."""
+        frame = torch.arange(length, device=device)
+        query = frame[rows, None]
+        allowed = self.allows(query, frame)
+        return allowed if valid_BT is None else allowed & (valid_BT[:, None, None, :] | (query == frame))
+
+
 @dataclass(frozen=True, slots=True)
-class Window:
-    """Which frames a query sees, as a pure function of two frame numbers.
+class Window(Pattern):
+    """The nearest frames.
 
     span: frames seen before the query, itself included, and, unless causal, as many after it. dilation: the step from
     one of them to the next. pinned: the first frames of the sequence see all others and are seen by all (in the causal
@@ -28,11 +66,9 @@ class Window:
 
     @property
     def reach(self) -> int:
-        """How many frames lie from the farthest frame seen to the query, both included."""
         return (self.span - 1) * self.dilation + 1
 
     def allows(self, query: Tensor, key: Tensor) -> Tensor:
-        """Whether frame number `query` sees frame number `key`; broadcasts."""
         age = query - key
         seen = (age.abs() < self.reach) & (age % self.dilation == 0)
         if self.pinned:
@@ -40,20 +76,7 @@ class Window:
         return seen & (age >= 0) if self.causal else seen
 
     def is_triangle(self, length: int) -> bool:
-        """Whether the mask of so many frames is the plain causal one, for which there are faster kernels."""
         return self.causal and self.dilation == 1 and length <= self.span
-
-    def mask(self, length: int, valid_BT: Tensor | None, device: torch.device) -> Tensor:
-        """(T, T), or (B, 1, T, T) with `valid_BT`: True where query (row) sees key (column). Nobody sees a frame that
-        is not valid except itself, so that no row is empty."""
-        return self.mask_rows(slice(length), length, valid_BT, device)
-
-    def mask_rows(self, rows: slice, length: int, valid_BT: Tensor | None, device: torch.device) -> Tensor:
-        """Some rows of `mask`."""
-        frame = torch.arange(length, device=device)
-        query = frame[rows, None]
-        allowed = self.allows(query, frame)
-        return allowed if valid_BT is None else allowed & (valid_BT[:, None, None, :] | (query == frame))
 
 
 class SoftmaxAttention(Attention):
@@ -64,7 +87,8 @@ class SoftmaxAttention(Attention):
     """
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T^2 D)")
-    cache_fields = KVCache._fields
+    cache_fields: tuple[str, ...] = KVCache._fields
+    window: Pattern | None
 
     def __init__(self, dim: int, heads: int, *, causal: bool = False, memory: int | None = None) -> None:
         super().__init__(dim, heads, causal=causal)
@@ -72,7 +96,7 @@ class SoftmaxAttention(Attention):
             raise ValueError("memory bounds what a causal attention sees; without causal=True there is no bound to set")
         if memory is not None and memory < 1:
             raise ValueError(f"memory must be at least 1 frame, got {memory}")
-        self.window: Window | None = Window(memory or DEFAULT_MEMORY, causal=True) if causal else None
+        self.window = Window(memory or DEFAULT_MEMORY, causal=True) if causal else None
         self.q_proj = nn.Linear(dim, dim)
         self.k_proj = nn.Linear(dim, dim)
         self.v_proj = nn.Linear(dim, dim)
@@ -94,13 +118,17 @@ class SoftmaxAttention(Attention):
         if context.valid is None and self.window is not None and self.window.is_triangle(length):
             return F.scaled_dot_product_attention(q, k, v, is_causal=True)
         mask = context.shared_mask(self.window, lambda: self._mask(length, context.valid, q.device))
+        return self.summed(q, k, v, mask)
+
+    def summed(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        """softmax(q k^T / sqrt(K)) v where `mask`. A mechanism whose rows can be empty overrides this."""
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
     def weights(self, x_BTD: Tensor, context: Context) -> Tensor:
         q, k, _ = self.project(x_BTD, context)
         scores = q @ k.mT / math.sqrt(self.head_dim)
         mask = self._mask(x_BTD.shape[1], context.valid, x_BTD.device)
-        return (scores if mask is None else scores.masked_fill(~mask, -torch.inf)).softmax(dim=-1)
+        return scores.softmax(dim=-1) if mask is None else masked_softmax(scores, mask)
 
     def _mask(self, length: int, valid_BT: Tensor | None, device: torch.device) -> Tensor | None:
         if self.window is not None:
@@ -110,18 +138,47 @@ class SoftmaxAttention(Attention):
         nobody_B1 = ~valid_BT.any(dim=1, keepdim=True)
         return (valid_BT | nobody_B1)[:, None, None, :]  # a sequence of no valid frame sees zeros, not NaN
 
-    def empty_cache(self, batch: int, device: torch.device | str, dtype: torch.dtype) -> KVCache:
+    def empty_cache(self, batch: int, device: torch.device | str, dtype: torch.dtype) -> Cache:
         assert self.window is not None
         return KVCache.empty(batch, self.heads, self.window.pinned + self.window.reach, self.head_dim, device, dtype)
 
+    @property
+    def steps_in_a_window(self) -> bool:
+        """Whether a step is softmax over one `Window` and nothing else, as `pose.lifter.step.WindowedCore` has it."""
+        return type(self.window) is Window
+
     def mix_step(self, x_B1D: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
+        kept, y_BH1K = self.attend_step(x_B1D, context, KVCache(*cache))
+        return self.out_proj(self.merge(y_BH1K)), kept
+
+    def attend_step(self, x_B1D: Tensor, context: Context, before: KVCache) -> tuple[KVCache, Tensor]:
+        """What is kept with the new frame, and the answer of every head, (B, H, 1, K)."""
+        kept, q, seen = self.push(x_B1D, context, before)
+        return kept, self.summed(q, kept.keys, kept.values, seen)
+
+    def weigh_step(self, x_B1D: Tensor, context: Context, before: KVCache) -> tuple[KVCache, Tensor]:
+        """What is kept with the new frame, and what its query takes of each slot, (B, H, 1, S)."""
+        kept, q, seen = self.push(x_B1D, context, before)
+        return kept, masked_softmax(q @ kept.keys.mT / math.sqrt(self.head_dim), seen)
+
+    def push(self, x_B1D: Tensor, context: Context, before: KVCache) -> tuple[KVCache, Tensor, Tensor]:
+        """What is kept with the new frame, its query, and which slots that sees."""
         assert self.window is not None
         q, k, v = self.project(x_B1D, context)
-        kept = KVCache(*cache)
-        now_B1 = kept.frames[:, None]
-        kept = kept.push(k, v, context.valid, self.window.pinned)
-        seen_BS = (kept.position >= 0) & self.window.allows(now_B1, kept.position)
+        kept = before.push(k, v, context.valid, self.window.pinned)
+        seen = self._kept_seen(before.frames, kept.position)
         if context.valid is not None:
-            seen_BS = seen_BS | ~context.valid  # a missing frame's answer is dropped: any will do, but not NaN
-        y_BH1K = F.scaled_dot_product_attention(q, kept.keys, kept.values, attn_mask=seen_BS[:, None, None, :])
-        return self.out_proj(self.merge(y_BH1K)), kept
+            seen = seen | ~context.valid[:, None, None]  # a missing frame's answer is dropped: any will do, but not NaN
+        return kept, q, seen
+
+    def _kept_seen(self, now_B: Tensor, position_BS: Tensor) -> Tensor:
+        """(B, 1 or H, 1, S): which frames of a cache the newest one sees."""
+        assert self.window is not None
+        position = position_BS[:, None, None]
+        return (position >= 0) & self.window.allows(now_B[:, None, None, None], position)
+
+
+def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
+    """softmax over the last axis where `mask`; a row that sees nothing is 0."""
+    some = mask.any(dim=-1, keepdim=True)
+    return scores.masked_fill(~mask & some, -torch.inf).softmax(dim=-1).where(mask, 0)

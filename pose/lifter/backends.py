@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from pose.errors import PoseError
+from pose.errors import PoseError, in_brief
 from pose.types import Array
 
 Arrays = dict[str, Array]
@@ -45,14 +45,14 @@ class OnnxGraph:
         try:
             self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # the library's own exceptions share no public base class
-            raise PoseError(f"{path}: not a readable ONNX model ({str(error).splitlines()[0]})") from error
+            raise PoseError(f"{path}: not a readable ONNX model ({in_brief(error)})") from error
         self._value = onnxruntime.OrtValue.ortvalue_from_numpy  # shares the array's memory
+        self._outputs = [node.name for node in self._session.get_outputs()]
         self.metadata: dict[str, str] = dict(self._session.get_modelmeta().custom_metadata_map)
 
     def run(self, inputs: Arrays) -> Arrays:
         """All outputs by name."""
-        names = [node.name for node in self._session.get_outputs()]
-        return dict(zip(names, self._session.run(names, inputs), strict=True))
+        return dict(zip(self._outputs, self._session.run(self._outputs, inputs), strict=True))
 
     def row(self, name: str, fill: float) -> Array:
         """What the input `name` takes of one person, filled with one value. Its axes but the first must be fixed."""

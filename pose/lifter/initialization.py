@@ -20,7 +20,7 @@ class Network(Protocol):
     """
 
     @property
-    def embed(self) -> nn.Linear: ...
+    def embed(self) -> nn.Module: ...
 
     @property
     def blocks(self) -> nn.ModuleList: ...
@@ -50,7 +50,8 @@ def initialize_decoder(decoder: Network, init: str) -> None:
         _xavier(decoder, None)
         factor = (9 * len(decoder.blocks)) ** -0.25
         _scale_branches(decoder, factor)
-        nn.init.normal_(decoder.embed.weight, std=factor * decoder.embed.in_features**-0.5)
+        embed = cast(nn.Linear, decoder.embed)
+        nn.init.normal_(embed.weight, std=factor * embed.in_features**-0.5)
 
 
 @torch.no_grad()
@@ -68,7 +69,7 @@ def _t_fixup(network: Network, features: Tensor | None) -> None:
     _xavier(network, features)
     depth = len(network.blocks)
     _scale_branches(network, 0.67 * depth**-0.25)
-    embed = network.embed
+    embed = cast(nn.Linear, network.embed)
     nn.init.normal_(embed.weight, std=embed.in_features**-0.5)
     size = 1.0 if features is None else embed(features).square().mean().sqrt()
     embed.weight *= (9 * depth) ** -0.25 / size
@@ -79,7 +80,7 @@ def _dt_fixup(network: Network, features: Tensor | None) -> None:
     """(N (4 mu^2 + 2 mu + 2))^(-1/2) on the same matrices, mu the largest norm of a token that enters the stack."""
     _xavier(network, features)
     if features is None:
-        features = torch.randn(1024, network.embed.in_features)
+        features = torch.randn(1024, cast(nn.Linear, network.embed).in_features)
     mu = network.embed(features).norm(dim=-1).max().item()
     _scale_branches(network, (len(network.blocks) * (4 * mu**2 + 2 * mu + 2)) ** -0.5)
 
@@ -87,7 +88,7 @@ def _dt_fixup(network: Network, features: Tensor | None) -> None:
 def _scale_branches(network: Network, scale: float) -> None:
     if any(isinstance(module, nn.LayerNorm) for module in cast(nn.Module, network).modules()):
         raise ValueError("T-Fixup and DT-Fixup are for a network without LayerNorm, but this one has some")
-    for block in cast(Iterable[Any], network.blocks):
+    for block in dict.fromkeys(cast(Iterable[Any], network.blocks)):  # once, where it serves at several depths
         mixers = [mixer for mixer in (block.attention, getattr(block, "cross", None)) if mixer is not None]
         branch = [linear for mixer in mixers for linear in _values_and_output(mixer)]
         for linear in (*branch, block.ffn.fc1, block.ffn.fc2):
@@ -95,9 +96,9 @@ def _scale_branches(network: Network, scale: float) -> None:
 
 
 def _values_and_output(mixer: nn.Module) -> list[nn.Linear]:
-    linears = {name: m for name, m in mixer.named_modules() if isinstance(m, nn.Linear)}
+    linears = {name.rpartition(".")[2]: m for name, m in mixer.named_modules() if isinstance(m, nn.Linear)}
     assert not linears or "out_proj" in linears, f"{type(mixer).__name__} has no out_proj to scale"
-    return [linears[name] for name in ("v_proj", "out_proj") if name in linears]
+    return [linears[name] for name in ("v_proj", "global_v_proj", "out_proj") if name in linears]
 
 
 _INITIALIZERS: dict[str, Callable[[Network, Tensor | None], None]] = {

@@ -9,83 +9,27 @@ the observation of the frame that is asked for, `lookahead` frames earlier, and 
 set of weights serves every look-ahead at the same cost, and a step never recomputes the past.
 """
 
-from typing import cast
+from collections.abc import Sequence
+from typing import TypeAlias, cast
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pose.attention import Attention, Cache, Context, build_attentions, rotary_phases
+from pose.attention import Cache, Context, build_attentions, rotary_phases, share_maps
+from pose.attention.blocks import BlockAttention
+from pose.attention.neighbourhoods import NeighbourhoodAttention
+from pose.lifter.adaptive import AdaptiveBlock
+from pose.lifter.blocks import Block, PreciseLinear
 from pose.lifter.config import LifterConfig
 from pose.lifter.features import Lifted, Observations, decode
 from pose.lifter.format import FEATURES, JOINTS, OUTPUTS
 from pose.lifter.initialization import initialize
+from pose.lifter.joints import HierarchicalEmbedding, JointBlock, JointEmbedding, JointHead, within
 from pose.lifter.recurrent import RecurrentBlock, recurrent_blocks
+from pose.lifter.reversible import ReversibleStack
 
-
-class FeedForward(nn.Module):
-    """fc2(gelu(fc1(x))), position by position."""
-
-    def __init__(self, dim: int, expansion: int) -> None:
-        super().__init__()
-        self.fc1 = nn.Linear(dim, dim * expansion)
-        self.fc2 = nn.Linear(dim * expansion, dim)
-
-    def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = self.fc2(F.gelu(self.fc1(x), approximate="tanh"))
-        return y
-
-
-class PreciseLinear(nn.Linear):
-    """A linear layer that mixed precision leaves alone: 8 bits of mantissa would round a joint by millimetres."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        if not torch.is_autocast_enabled(x.device.type):
-            return super().forward(x)
-        with torch.autocast(x.device.type, enabled=False):
-            return super().forward(x.float())
-
-
-class Block(nn.Module):
-    """Attention and feed-forward, each with a residual; LayerNorm before, after or not at all."""
-
-    def __init__(self, config: LifterConfig, attention: Attention) -> None:
-        super().__init__()
-        self.attention = attention
-        self.ffn = FeedForward(config.dim, config.expansion)
-        self.post = config.norm == "post"
-        normalized = config.norm != "none"
-        self.norm1 = nn.LayerNorm(config.dim) if normalized else nn.Identity()
-        self.norm2 = nn.LayerNorm(config.dim) if normalized else nn.Identity()
-
-    def forward(self, x: Tensor, context: Context) -> Tensor:
-        y: Tensor
-        if self.post:
-            x = self.norm1(x + self.attention(x, context))
-            y = self.norm2(x + self.ffn(x))
-        else:
-            x = x + self.attention(self.norm1(x), context)
-            y = x + self.ffn(self.norm2(x))
-        return y
-
-    @property
-    def cache_fields(self) -> tuple[str, ...]:
-        return self.attention.cache_fields
-
-    def init_cache(self, batch: int, *, device: torch.device | str, dtype: torch.dtype) -> Cache:
-        return self.attention.init_cache(batch, device=device, dtype=dtype)
-
-    def begin_step(self, step: int, generator: torch.Generator) -> None:
-        self.attention.begin_step(step, generator)
-
-    def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
-        """One new token (B, 1, D) against the cache; equal to `forward` of a causal block."""
-        y, cache = self.attention.step(x if self.post else self.norm1(x), context, cache)
-        x = x + y
-        if self.post:
-            x = self.norm1(x)
-            return self.norm2(x + self.ffn(x)), cache
-        return x + self.ffn(self.norm2(x)), cache
+AttentionBlock: TypeAlias = Block | JointBlock | AdaptiveBlock | ReversibleStack
+LifterBlock: TypeAlias = AttentionBlock | RecurrentBlock
 
 
 class LifterNetwork(nn.Module):
@@ -94,24 +38,25 @@ class LifterNetwork(nn.Module):
     def __init__(self, config: LifterConfig) -> None:
         super().__init__()
         self.config = config
-        self.embed: nn.Linear = PreciseLinear(2 * FEATURES + 1 if config.streaming else FEATURES, config.dim)
+        self.embed = embedding(config)
         recurrent = config.model != "transformer"
-        blocks: list[Block] | list[RecurrentBlock] = recurrent_blocks(config) if recurrent else attention_blocks(config)
+        blocks: Sequence[LifterBlock] = recurrent_blocks(config) if recurrent else attention_blocks(config)
         self.blocks = nn.ModuleList(blocks)
         # Attention that knows no seconds gets them with its tokens. A stream has no first frame to count them from.
-        told = isinstance(blocks[0], Block) and not blocks[0].attention.capabilities.relative_time
+        told = not isinstance(blocks[0], RecurrentBlock) and not blocks[0].attention.capabilities.knows_time
         self.clock = PreciseLinear(config.dim // 2 * 2, config.dim) if told and not config.streaming else None
-        width = config.dim if isinstance(blocks[-1], Block) else blocks[-1].cell.width
+        width = blocks[-1].cell.width if isinstance(blocks[-1], RecurrentBlock) else config.dim
         # The cells of a recurrent stack are bounded; a stream of residuals grows with the depth.
         self.norm = nn.LayerNorm(width) if config.norm == "pre" and not recurrent else nn.Identity()
-        self.head = PreciseLinear(width, OUTPUTS)
+        self.head = JointHead(width) if config.tokens == "joints" else PreciseLinear(width, OUTPUTS)
         self.calibration: Tensor  # slope and offset of log sigma, set once, on held-out subjects
         self.register_buffer("calibration", torch.tensor([1.0, 0.0])[:, None].repeat(1, JOINTS - 1))
         initialize(self, config.init)
         if self.clock is not None:
             nn.init.zeros_(self.clock.weight)
-        nn.init.normal_(self.head.weight, std=0.01 / config.dim**0.5)
-        nn.init.zeros_(self.head.bias)
+        if isinstance(self.head, nn.Linear):
+            nn.init.normal_(self.head.weight, std=0.01 / config.dim**0.5)
+            nn.init.zeros_(self.head.bias)
 
     def forward(self, observations: Observations, times: Tensor, lookahead: int = 0) -> Lifted:
         """Lift (B, T) frames at `times` (B, T) float64 s.
@@ -121,14 +66,27 @@ class LifterNetwork(nn.Module):
         """
         if lookahead and not self.config.streaming:
             raise ValueError("lookahead: an offline lifter sees the whole window; use a streaming one")
-        x = self.embed(self.features(observations, times, lookahead))
-        if self.clock is not None:
-            x = x + self.clock(torch.cat(rotary_phases(times - times[:, :1], self.config.dim), dim=-1))
-        target = observations.frames(slice(0, x.shape[1]))
-        context = Context.from_times(times[:, lookahead:], self.head_dim)
+        x, context = self.tokens(observations, times, lookahead)
         for block in self.blocks:
             x = block(x, context)
-        return decode(self.head(self.norm(x)), target, self.calibration)
+        target = observations.frames(slice(0, x.shape[1]))
+        return self.decode(self.head(self.norm(x)), target)
+
+    def decode(self, outputs: Tensor, observations: Observations) -> Lifted:
+        """Network outputs (B, T, OUTPUTS) in metres."""
+        return decode(outputs, observations, self.calibration)
+
+    def tokens(self, observations: Observations, times: Tensor, lookahead: int = 0) -> tuple[Tensor, Context]:
+        """What enters the first block (B, T - lookahead, D), and the times that all blocks share."""
+        x = self.embed(self.features(observations, times, lookahead))
+        return self.timed(x, times), Context.from_times(times[:, lookahead:], self.head_dim)
+
+    def timed(self, x: Tensor, times: Tensor) -> Tensor:
+        """Tokens (B, T, D), or (B, T, J, D), that know their time, where attention does not know it by itself."""
+        if self.clock is None:
+            return x
+        said: Tensor = self.clock(torch.cat(rotary_phases(times - times[:, :1], self.config.dim), dim=-1))
+        return x + (said if x.ndim == 3 else said[:, :, None])
 
     @property
     def head_dim(self) -> int:
@@ -136,17 +94,22 @@ class LifterNetwork(nn.Module):
 
     def init_caches(self, batch: int, device: torch.device | str = "cpu") -> list[Cache]:
         """Empty caches of every block for `batch` streams."""
-        blocks = [cast(Block | RecurrentBlock, block) for block in self.blocks]
+        blocks = [cast(LifterBlock, block) for block in self.blocks]
         return [block.init_cache(batch, device=device, dtype=torch.float32) for block in blocks]
 
     def step(self, token: Tensor, context: Context, caches: list[Cache]) -> tuple[Tensor, list[Cache]]:
         """One token (B, 1, 2 F + 1) of every stream to network outputs (B, 1, OUTPUTS) and the caches that follow."""
+        x, caches = self.mixed_step(token, context, caches)
+        return self.head(x), caches
+
+    def mixed_step(self, token: Tensor, context: Context, caches: list[Cache]) -> tuple[Tensor, list[Cache]]:
+        """The same, to what the head sees."""
         x = self.embed(token)
         following = []
         for block, cache in zip(self.blocks, caches, strict=True):
-            x, cache = cast(Block | RecurrentBlock, block).step(x, context, cache)
+            x, cache = cast(LifterBlock, block).step(x, context, cache)
             following.append(cache)
-        return self.head(self.norm(x)), following
+        return self.norm(x), following
 
     def features(self, observations: Observations, times: Tensor, lookahead: int = 0) -> Tensor:
         """What the embedding sees of each token."""
@@ -157,13 +120,31 @@ class LifterNetwork(nn.Module):
         return streaming_token(newest, observations.features[:, : newest.shape[1]], delay)
 
 
-def attention_blocks(config: LifterConfig) -> list[Block]:
-    """The stack of a transformer, first block first."""
+def embedding(config: LifterConfig) -> nn.Module:
+    """Features of a frame to its token, or to those of its joints."""
+    if config.tokens == "frames":
+        return PreciseLinear(2 * FEATURES + 1 if config.streaming else FEATURES, config.dim)
+    return HierarchicalEmbedding(config) if config.tokens == "hierarchical" else JointEmbedding(config)
+
+
+def attention_blocks(config: LifterConfig) -> Sequence[AttentionBlock]:
+    """The stack of a transformer, first block first; with `shared_layers` it is one block, `depth` times. Where half of
+    the depth is among joints, the other half is here."""
+    depth = config.depth - config.depth // 2 if config.tokens == "hierarchical" else config.depth
+    different = 1 if config.shared_layers or config.adaptive_depth else depth
     attentions = build_attentions(
-        config.attention, config.depth, config.dim, config.heads, config.attention_options,
+        config.attention, different, config.dim, config.heads, config.attention_options,
         causal=config.streaming, streaming=config.streaming,
     )  # fmt: skip
-    return [Block(config, attention) for attention in attentions]
+    if config.joint_hops:
+        near = within(config.joint_hops)
+        attentions = [NeighbourhoodAttention(cast(BlockAttention, attention), near) for attention in attentions]
+    kind = JointBlock if config.tokens == "joints" else Block
+    blocks = [kind(config, attention) for attention in share_maps(attentions, config.shared_maps)]
+    if config.adaptive_depth:
+        return [AdaptiveBlock(cast(Block, blocks[0]), config, depth)]
+    blocks = blocks * (depth // different)
+    return [ReversibleStack(cast(list[Block], blocks))] if config.residual == "reversible" else blocks
 
 
 def streaming_token(newest: Tensor, target: Tensor, delay: Tensor) -> Tensor:

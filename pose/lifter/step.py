@@ -21,11 +21,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pose.attention import Context, rotary_phases
-from pose.attention.softmax import SoftmaxAttention
+from pose.attention.softmax import SoftmaxAttention, Window
+from pose.lifter.blocks import Block
 from pose.lifter.features import decode, observe_next, split_features
 from pose.lifter.format import ANSWER, COMMON_STATE, SEEN, TYPICAL_STEP
-from pose.lifter.model import Block, LifterNetwork, streaming_token
-from pose.lifter.recurrent import RecurrentBlock
+from pose.lifter.model import LifterBlock, LifterNetwork, streaming_token
 from pose.lifter.step_batch import Memory
 
 
@@ -93,7 +93,7 @@ class RecurrentCore(nn.Module):
     def __init__(self, network: LifterNetwork) -> None:
         super().__init__()
         self.network = network
-        layers = [cast(Block | RecurrentBlock, block).cache_fields for block in network.blocks]
+        layers = [cast(LifterBlock, block).cache_fields for block in network.blocks]
         self._lengths = [len(fields) for fields in layers]
         self.state_names = [f"layer{i}_{field}" for i, fields in enumerate(layers) for field in fields]
         self.result_names = [f"next_{name}" for name in self.state_names]
@@ -131,14 +131,19 @@ class WindowedCore(nn.Module):
     def serves(network: LifterNetwork) -> bool:
         """Whether this network can be stepped so."""
         return all(
-            isinstance(block, Block) and isinstance(block.attention, SoftmaxAttention) for block in network.blocks
+            isinstance(block, Block)
+            and network.config.residual == "plain"
+            and isinstance(block.attention, SoftmaxAttention)
+            and block.attention.steps_in_a_window
+            for block in network.blocks
         )
 
     def __init__(self, network: LifterNetwork) -> None:
         super().__init__()
         attention = cast(SoftmaxAttention, cast(Block, network.blocks[0]).attention)
-        assert attention.window is not None
-        self.window, self.heads, self.head_dim = attention.window, attention.heads, attention.head_dim
+        assert isinstance(attention.window, Window)
+        self.window: Window = attention.window
+        self.heads, self.head_dim = attention.heads, attention.head_dim
         self.slots = self.window.pinned + self.window.reach
         self.embed, self.norm, self.head = network.embed, network.norm, network.head
         self.blocks = nn.ModuleList(WindowedBlock(cast(Block, block)) for block in network.blocks)

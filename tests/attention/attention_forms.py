@@ -26,7 +26,7 @@ class Form:
 
     @property
     def capabilities(self) -> Capabilities:
-        return ATTENTIONS[self.name].capabilities
+        return self.build().capabilities
 
     def build(self, dtype: torch.dtype = torch.float64) -> Attention:
         torch.manual_seed(0)
@@ -49,6 +49,29 @@ FORMS = [
     Form("local", True, {"window": 3, "dilation": 2}),
     Form("local", False, {"window": 3, "global_tokens": 2}),
     Form("local", True, {"window": 3, "dilation": 2, "global_tokens": 2}),
+    Form("local", False, {"window": 3, "dilation": "1,3"}),
+    Form("local", True, {"window": 3, "dilation": "2,1", "global_tokens": 1}),
+    Form("local", False, {"window": 3, "global_tokens": 2, "global_projections": "own"}),
+    Form("local", True, {"window": 3, "global_tokens": 2, "global_projections": "own"}),
+    Form("local", True, {"window": 2, "dilation": "1,3", "global_tokens": 3, "global_projections": "own"}),
+    Form("sparse", False, {"stride": 3}),
+    Form("sparse", True, {"stride": 3, "memory": 7}),
+    Form("sparse", False, {"stride": 4, "pattern": "fixed", "summary": 1}),
+    Form("sparse", True, {"stride": 4, "pattern": "fixed", "summary": 2, "memory": 9}),
+    Form("sparse", True, {"stride": 3, "arrange": "heads"}),
+    Form("sparse", False, {"stride": 3, "pattern": "fixed", "summary": 1, "arrange": "heads"}),
+    Form("sparse", True, {"stride": 3, "pattern": "fixed", "summary": 1, "arrange": "heads"}),
+    Form("sparse", True, {"stride": 3, "arrange": "layers", "memory": 20}),
+    Form("adaptive-span", False, {"span": 0.4, "ramp": 0.1}),
+    Form("adaptive-span", True, {"span": 0.4, "ramp": 0.1}),
+    Form("adaptive-span", True, {"span": 0.4, "ramp": 0.2, "rate": 12}),
+    Form("blocks", False, {"block": 4, "beyond": 2}),
+    Form("blocks", True, {"block": 3}),
+    Form("blocks", True, {"block": 5, "beyond": 0}),
+    Form("transformer-xl", True, {"memory": 4, "segment": 8}),
+    Form("transformer-xl", True, {"memory": 20, "segment": 7}),
+    Form("reformer", False, {"chunk": 3, "rounds": 1}),
+    Form("reformer", False, {"chunk": 2, "rounds": 3}),
     Form("linformer", False, {"sharing": "none"}),
     Form("linformer", False, {"sharing": "kv", "max_length": 40}),
     Form("linformer", False, {"sharing": "layer", "compression": 1}),
@@ -58,13 +81,25 @@ FORMS = [
     *(
         Form("composed", number % 2 == 0, {"distribution": name})
         for number, name in enumerate(DISTRIBUTIONS)
-        if name != "softmax"
+        if name not in ("softmax", "ratio")
     ),
+    Form("composed", False, {"score": "kernel", "distribution": "ratio"}),
+    Form("composed", True, {"score": "location", "max_length": 40}),
+    Form("composed", True, {"score": "feature", "position": "predicted"}),
+    Form("composed", False, {"time": "sinusoidal"}),
+    Form("composed", True, {"time": "learnt", "max_length": 40, "score": "additive"}),
+    Form("composed", False, {"time": "none"}),
+    Form("composed", True, {"time": "none", "score": "cosine"}),
     Form("composed", False, {"position": "local", "window": 3}),
     Form("composed", True, {"position": "local", "window": 3, "distribution": "entmax15"}),
     Form("composed", False, {"position": "predicted", "window": 6}),
     Form("composed", True, {"position": "predicted", "window": 6, "score": "additive"}),
     Form("composed", True, {"window": 5, "score": "cosine", "distribution": "entmax"}),
+]
+FORMS += [
+    Form("multi-dimensional", True, {"memory": 5}),
+    Form("key-value", True, {"window": 3}),
+    Form("key-value-predict", True, {"window": 3}),
 ]
 CAUSAL = [form for form in FORMS if form.causal]
 STREAMING = [form for form in CAUSAL if form.capabilities.streaming]

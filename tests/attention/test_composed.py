@@ -1,24 +1,32 @@
-"""What sets each score and distribution apart, beside its definition in `test_oracles`."""
+"""What sets each score and distribution apart, beside its definition in `composed_definitions`."""
 
 from itertools import product
 
 import pytest
 import torch
-from attention_forms import DIM, HEADS, make_batch
+from attention_forms import DIM, HEADS, Batch, make_batch
 from torch import Tensor
 
 from pose.attention import build_attention
-from pose.attention.distributions import DISTRIBUTIONS
+from pose.attention.distributions import DISTRIBUTIONS, Compared
 from pose.attention.scores import SCORES, Cosine
 
-SUMMING_TO_ONE = ("softmax", "sparsemax", "entmax15", "entmax")
-COMPARED = torch.zeros(1, 1, 1, 4)
+SUMMING_TO_ONE = ("softmax", "sparsemax", "entmax15", "entmax", "hard", "straight-through", "ratio")
+INDIFFERENT = (*SUMMING_TO_ONE[:-1], "continuous", "continuous-sparse")  # to what all scores have in common
 
 
-def weights(name: str, scores: Tensor, seen: Tensor | None = None) -> Tensor:
-    """What one head gives the keys of one query."""
+def weights(name: str, scores: Tensor, seen: Tensor | None = None, frames: Tensor | None = None) -> Tensor:
+    """What one head gives the keys of one query. frames: their numbers."""
     seen = torch.ones_like(scores, dtype=torch.bool) if seen is None else seen
-    return DISTRIBUTIONS[name](1).double()(scores[None, None, None], seen, COMPARED, COMPARED)[0, 0, 0]
+    frames = torch.arange(len(scores)) if frames is None else frames
+    layer = DISTRIBUTIONS[name](1).double().eval()
+    return layer(scores[None, None, None], seen[None, None, None], compared(frames))[0, 0, 0]
+
+
+def compared(frames: Tensor) -> Compared:
+    """Alike in all but time, which passes unevenly."""
+    same, times = torch.zeros(1, 1, 1, 4, dtype=torch.float64), frames.double()[None] ** 1.5
+    return Compared(same, same.expand(-1, -1, len(frames), -1), times[:, :1], times)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -59,10 +67,12 @@ def test_sparse_weights_of_a_known_row(name: str, want: list[float]) -> None:
 def test_weights_of_any_scores(name: str, scale: float) -> None:
     """Those that share out share all; only those that judge each key for itself change when all scores rise."""
     scores = scale * torch.randn(50, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    scores = scores.abs() if name == "ratio" else scores
     got, raised = weights(name, scores), weights(name, scores + 3)
     assert got.isfinite().all()
     if name in SUMMING_TO_ONE:
         torch.testing.assert_close(got.sum(), torch.tensor(1.0, dtype=torch.float64), rtol=0, atol=1e-9)
+    if name in INDIFFERENT:
         torch.testing.assert_close(raised, got, rtol=0, atol=1e-7)
     elif scale == 1:
         assert (raised - got).abs().max() > 0.01
@@ -70,11 +80,11 @@ def test_weights_of_any_scores(name: str, scale: float) -> None:
 
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_keys_that_are_not_seen_get_nothing_and_do_nothing(name: str) -> None:
-    scores = torch.randn(9, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    scores = torch.randn(9, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).exp()
     seen = torch.arange(9) % 3 != 0
     got = weights(name, scores.where(seen, 1e6), seen)
     assert got[~seen].eq(0).all()
-    torch.testing.assert_close(got[seen], weights(name, scores[seen]), rtol=0, atol=1e-12)
+    torch.testing.assert_close(got[seen], weights(name, scores[seen], frames=seen.nonzero()[:, 0]), rtol=0, atol=1e-12)
     assert weights(name, scores, torch.zeros(9, dtype=torch.bool)).eq(0).all()
 
 
@@ -95,17 +105,83 @@ def test_the_gradient_of_a_learnt_alpha() -> None:
     layer = DISTRIBUTIONS["entmax"](2).double()
 
     def run(sharpness: Tensor) -> Tensor:
-        arguments = (scores, torch.ones(9, dtype=torch.bool), COMPARED, COMPARED)
+        arguments = (scores, torch.ones(9, dtype=torch.bool), compared(torch.arange(9)))
         return torch.func.functional_call(layer, {"sharpness": sharpness}, arguments)
 
     assert torch.autograd.gradcheck(run, (torch.tensor([-1.0, 0.7], dtype=torch.float64, requires_grad=True),))
 
 
-@pytest.mark.parametrize(
-    ("score", "distribution"),
-    [pair for pair in product(SCORES, DISTRIBUTIONS) if pair not in (("additive", "coda"), ("deep", "coda"))],
-)
-def test_every_pair_that_makes_sense_can_be_had(score: str, distribution: str) -> None:
+def makes_sense(score: str, distribution: str) -> bool:
+    if distribution == "ratio":
+        return score == "kernel"
+    return distribution != "coda" or score not in ("additive", "deep", "kernel", "location", "feature")
+
+
+@pytest.mark.parametrize(("score", "distribution"), list(product(SCORES, DISTRIBUTIONS)))
+def test_every_pair_that_makes_sense_can_be_had_and_no_other(score: str, distribution: str) -> None:
     batch = make_batch()
-    layer = build_attention("composed", DIM, HEADS, score=score, distribution=distribution).double()
-    assert layer(batch.x, batch.context()).isfinite().all()
+    if makes_sense(score, distribution):
+        layer = build_attention("composed", DIM, HEADS, score=score, distribution=distribution).double()
+        assert layer(batch.x, batch.context()).isfinite().all()
+    else:
+        with pytest.raises(ValueError, match=f"which the score {score} cannot say|as those of {score} can be"):
+            build_attention("composed", DIM, HEADS, score=score, distribution=distribution)
+
+
+def test_a_location_is_chosen_without_a_look_at_what_is_there() -> None:
+    layer, batch = build_attention("composed", DIM, HEADS, score="location").double(), make_batch(length=9)
+    other = batch.x.clone()
+    other[:, 1:] = torch.randn(2, 8, DIM, dtype=torch.float64)
+    maps = [layer.weights(x, batch.context(masked=False))[:, :, 0] for x in (batch.x, other)]
+    torch.testing.assert_close(maps[0], maps[1], rtol=0, atol=0)
+
+
+def test_features_of_frames_stand_out_alike_for_every_query() -> None:
+    layer, batch = build_attention("composed", DIM, HEADS, score="feature").double(), make_batch(length=9)
+    maps = layer.weights(batch.x, batch.context(masked=False))
+    torch.testing.assert_close(maps, maps[:, :, :1].expand_as(maps), rtol=0, atol=0)
+    assert maps.std(dim=-1).min() > 1e-3
+
+
+def test_a_kernel_and_its_ratio_are_linear_attention() -> None:
+    """With no term of time, sum_s phi(k_s) v_s^T is one matrix for all queries (Katharopoulos et al., 2020)."""
+    layer = build_attention("composed", DIM, HEADS, score="kernel", distribution="ratio").double()
+    layer.get_parameter("score.time").data.zero_()
+    x = make_batch().x
+    q, k, v = (layer.split(layer.get_submodule(f"{name}_proj")(x)) for name in "qkv")
+    q, k = q.relu() + 1e-3, k.relu() + 1e-3
+    want = q @ (k.mT @ v) / (q @ k.sum(dim=-2)[..., None])
+    got = layer(x, make_batch().context(masked=False))
+    torch.testing.assert_close(got, layer.get_submodule("out_proj")(layer.merge(want)))
+
+
+@pytest.mark.parametrize("time", ["none", "learnt", "sinusoidal", "rotary"])
+def test_what_each_code_knows_of_time(time: str) -> None:
+    """none: not even the order. learnt: the order. sinusoidal and rotary: the seconds."""
+    layer, batch = build_attention("composed", DIM, HEADS, time=time).double(), make_batch(length=9)
+    shuffled = torch.tensor([3, 1, 0, 2, 4, 8, 7, 5, 6])
+    want = layer(batch.x, batch.context(masked=False))
+    mixed = Batch(batch.x[:, shuffled], batch.times, batch.valid)
+    slower = Batch(batch.x, batch.times * 2, batch.valid)
+
+    def knows(other: Batch, expected: Tensor) -> bool:
+        return not torch.allclose(layer(other.x, other.context(masked=False)), expected, atol=1e-9)
+
+    assert knows(mixed, want[:, shuffled]) == (time != "none")
+    assert knows(slower, want) == (time in ("sinusoidal", "rotary"))
+
+
+@pytest.mark.parametrize("name", ["sparsemax", "entmax15", "entmax"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("keys", [3, 243, 4096])
+def test_a_threshold_is_the_root_however_many_keys_there_are(name: str, dtype: torch.dtype, keys: int) -> None:
+    """Scores of every spread: what they leave is one, to rounding errors."""
+    generator = torch.Generator().manual_seed(0)
+    spread = torch.logspace(-3, 3, 60, dtype=dtype)[:, None]
+    scores = torch.randn(1, 1, 60, keys, generator=generator, dtype=dtype) * spread
+    layer = DISTRIBUTIONS[name](1).to(dtype)
+    same = torch.zeros(1, 1, keys, 4, dtype=dtype)
+    times = torch.arange(keys, dtype=torch.float64)[None]
+    alike = Compared(same[:, :, :1], same, times[:, :1], times)
+    total = layer(scores, torch.ones(1, 1, 1, keys, dtype=torch.bool), alike).sum(dim=-1)
+    assert (total - 1).abs().max() < (3e-5 if dtype == torch.float32 else 1e-9)

@@ -16,6 +16,14 @@ padded_forms = pytest.mark.parametrize("form", PADDED, ids=str)
 causal_forms = pytest.mark.parametrize("form", CAUSAL, ids=str)
 streaming_forms = pytest.mark.parametrize("form", STREAMING, ids=str)
 timed_forms = pytest.mark.parametrize("form", TIMED, ids=str)
+
+
+def plain_by_default(forms: list[Form]) -> pytest.MarkDecorator:
+    """For what takes a second a form: those as they come by default, those with options among the long tests."""
+    marked = [pytest.param(form, marks=[pytest.mark.slow] if form.options else []) for form in forms]
+    return pytest.mark.parametrize("form", marked, ids=map(str, forms))
+
+
 CAN_COMPILE = shutil.which("g++") is not None and Path(sysconfig.get_path("include"), "Python.h").is_file()
 
 
@@ -69,8 +77,8 @@ def test_a_sequence_of_missing_frames_returns_zeros_and_finite_gradients(form: F
     assert x.grad is not None
     assert x.grad[~batch.valid].eq(0).all()
     for gradient in [x.grad, *(p.grad for p in layer.parameters())]:
-        assert gradient is not None
-        assert gradient.isfinite().all()
+        assert gradient is None or gradient.isfinite().all()
+        assert gradient is not None or form.capabilities.random  # a choice has none
 
 
 @every_form
@@ -79,7 +87,10 @@ def test_any_length_works_in_training_and_out_of_it(form: Form, length: int) -> 
     layer, batch = form.build(), make_batch(length=length)
     for masked in (False, True):
         y = layer.train()(batch.x, batch.context(masked=masked))
-        torch.testing.assert_close(layer.eval()(batch.x, batch.context(masked=masked)), y)
+        answer = layer.eval()(batch.x, batch.context(masked=masked))
+        if not form.capabilities.random:
+            torch.testing.assert_close(answer, y)
+        assert answer.isfinite().all()
         assert y.shape == batch.x.shape
         assert y.isfinite().all()
 
@@ -185,9 +196,11 @@ def test_autocast_stays_close(form: Form) -> None:
 @every_form
 def test_the_same_input_gives_the_same_output(form: Form) -> None:
     layer, batch = form.build(), make_batch()
-    outputs = [run.train(mode)(batch.x, batch.context()) for run in (layer, form.build()) for mode in (True, False)]
-    for output in outputs[1:]:
-        torch.testing.assert_close(output, outputs[0], rtol=0, atol=0)
+    for mode in (True, False):
+        outputs = [run.train(mode)(batch.x, batch.context()) for run in (layer, form.build())]
+        torch.testing.assert_close(outputs[1], outputs[0], rtol=0, atol=0)
+    if not form.capabilities.random:
+        torch.testing.assert_close(layer.train()(batch.x, batch.context()), outputs[0], rtol=0, atol=0)
 
 
 @every_form
@@ -209,13 +222,14 @@ def check_compiled(form: Form, backend: str) -> None:
     def gradients(run: Attention) -> list[Tensor]:
         x = batch.x.clone().requires_grad_()
         y = run(x, batch.context())
-        return [y, *torch.autograd.grad(y.square().sum(), [x, *layer.parameters()])]
+        wanted = [x, *layer.parameters()]
+        return [y, *torch.autograd.grad(y.square().sum(), wanted, materialize_grads=True)]
 
     for got, want in zip(gradients(compiled), gradients(layer), strict=True):
         torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
 
 
-@every_form
+@plain_by_default(FORMS)
 def test_captured_in_one_graph_equals_eager(form: Form) -> None:
     check_compiled(form, "aot_eager")
 
@@ -234,7 +248,7 @@ def test_compiled_equals_eager(form: Form) -> None:
     check_compiled(form, "inductor")
 
 
-@streaming_forms
+@plain_by_default(STREAMING)
 def test_a_step_exports(form: Form) -> None:
     layer, batch = form.build(torch.float32), make_batch(length=1, dtype=torch.float32)
 
@@ -243,13 +257,13 @@ def test_a_step_exports(form: Form) -> None:
             super().__init__()
             self.layer = layer
 
-        def forward(self, x: Tensor, cos: Tensor, sin: Tensor, valid: Tensor, *cache: Tensor) -> tuple[Tensor, ...]:
-            y, after = self.layer.step(x, Context(cos, sin, valid), type(first)(*cache))
+        def forward(self, x: Tensor, context: tuple[Tensor, ...], *cache: Tensor) -> tuple[Tensor, ...]:
+            y, after = self.layer.step(x, Context(*context), type(first)(*cache))
             return y, *after
 
     first = layer.init_cache(2, device="cpu", dtype=torch.float32)
     context = batch.context()
-    inputs = (batch.x, context.cos, context.sin, batch.valid, *first)
+    inputs = (batch.x, (context.cos, context.sin, batch.valid, batch.times), *first)
     program = torch.export.export(Step(), inputs)
     for got, want in zip(program.module()(*inputs), Step()(*inputs), strict=True):
         torch.testing.assert_close(got, want)
@@ -260,7 +274,7 @@ def test_the_map_is_what_values_are_summed_with(form: Form) -> None:
     layer, batch = form.build(), make_batch()
     context = batch.context()
     x = batch.x.where(batch.valid[..., None], 0)
-    if type(layer).weights is Attention.weights:
+    if type(layer).weights is Attention.weights or form.options.get("global_projections") == "own":
         with pytest.raises(ValueError, match="has no map"):
             layer.weights(x, context)
         return

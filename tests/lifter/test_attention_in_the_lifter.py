@@ -113,6 +113,16 @@ def test_random_features_are_drawn_anew_while_training_and_alike_after_a_resume(
         assert saved.state_dict()[name].equal(tensor), name
 
 
+def test_training_pays_for_spans_and_shortens_them(source, tmp_path):
+    options = {"span": 2.0, "cost": 50.0}
+    model = LifterConfig(dim=16, depth=2, heads=2, attention="adaptive-span", attention_options=options)
+    seen: list[float] = []
+    trainer = Trainer(train_config(model=model, steps=4), source, tmp_path)
+    trainer.run(lambda step, figures: seen.append(figures["layers"]))
+    assert seen[0] <= 2 * 50 * 2 * 0.25  # two layers of spans of a quarter of 2 s
+    assert seen[-1] < seen[0]
+
+
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
@@ -126,3 +136,30 @@ def test_random_features_are_drawn_anew_while_training_and_alike_after_a_resume(
 def test_what_a_mechanism_cannot_do_is_refused_when_the_lifter_is_built(changes, why):
     with pytest.raises(ValueError, match=why):
         LifterNetwork(LifterConfig(dim=16, depth=1, heads=2, **changes))
+
+
+@pytest.mark.parametrize("distribution", ["hard", "straight-through"])
+def test_hard_attention_trains_and_goes_on_after_a_resume_as_if_never_stopped(distribution, source, tmp_path):
+    model = LifterConfig(
+        dim=16, depth=2, heads=2, attention="composed", attention_options={"distribution": distribution}
+    )
+    config = train_config(model=model, steps=6)
+    parts: list[set[str]] = []
+    whole = Trainer(config, source, tmp_path / "whole")
+    whole.run(lambda step, figures: parts.append(set(figures)))
+    assert all(("choices" in names) == (distribution == "hard") for names in parts)
+
+    class Killing:
+        def batch(self, step: int):
+            if step > 3:
+                raise KeyboardInterrupt
+            return source.batch(step)
+
+    with pytest.raises(KeyboardInterrupt):
+        Trainer(config, Killing(), tmp_path / "killed").run()
+    resumed = Trainer(config, source, tmp_path / "killed")
+    resumed.resume()
+    resumed.run()
+    saved = load_checkpoint(tmp_path / "killed" / "last.safetensors")
+    for name, tensor in load_checkpoint(tmp_path / "whole" / "last.safetensors").state_dict().items():
+        assert saved.state_dict()[name].equal(tensor), name

@@ -27,11 +27,20 @@ WINDOW = {"attention": "local", "attention_options": {"window": 6}, "streaming":
 STREAMS = {
     "local": WINDOW,
     "dilated": {**WINDOW, "attention_options": {"window": 3, "dilation": 2, "global_tokens": 2}},
+    "own": {**WINDOW, "attention_options": {"window": 3, "global_tokens": 2, "global_projections": "own"}},
+    "by head": {**WINDOW, "attention_options": {"window": 3, "dilation": "1,2"}},
     "softmax": {**WINDOW, "attention": "softmax", "attention_options": {"memory": 5}},
     "post": {**WINDOW, "norm": "post"},
     "none": {**WINDOW, "norm": "none", "init": "t-fixup"},
     "performer": {"attention": "performer", "streaming": True},
     "fastformer": {"attention": "fastformer-cumulative", "streaming": True},
+    "adaptive": {"attention": "adaptive-span", "attention_options": {"span": 0.8, "ramp": 0.1}, "streaming": True},
+    "shared maps": {**WINDOW, "shared_maps": 2},
+    "shared layers": {**WINDOW, "shared_layers": True},
+    "reversible": {**WINDOW, "residual": "reversible"},
+    "xl": {"attention": "transformer-xl", "attention_options": {"memory": 7}, "streaming": True},
+    "blocks": {"attention": "blocks", "attention_options": {"block": 4}, "streaming": True},
+    "sparse": {"attention": "sparse", "attention_options": {"stride": 4, "arrange": "layers"}, "streaming": True},
 }
 
 
@@ -79,7 +88,9 @@ def test_a_step_is_the_step_of_the_network(options, make_walk):
     """Both forms of the step against the whole sequence at once, past several turns of the window."""
     lifter, sequence = TorchLifter(network_of(**options), "test"), make_walk(30)
     step = StreamStep(lifter.network)
-    windowed = options["attention"] in ("local", "softmax")
+    windowed = options["attention"] in ("local", "softmax") and not any(
+        options is STREAMS[name] for name in ("own", "by head", "shared maps", "reversible")
+    )
     assert isinstance(step.core, WindowedCore if windowed else RecurrentCore)
     joints, root, sigma = split_outputs(answers(lifter, sequence)[:, 0])
     expected = lifter.lift(sequence, 2)
@@ -129,7 +140,7 @@ def test_onnx_runtime_is_taken_only_for_the_very_checkpoint(shipped_like, tmp_pa
 
 def test_a_recurrent_step_keeps_its_own_empty_state(make_walk, tmp_path):
     """State that does not begin with zeros, and comes back whole."""
-    save_checkpoint(network_of(**STREAMS["performer"]), tmp_path / "stream.safetensors")
+    save_checkpoint(network_of(**STREAMS["performer"], depth=1), tmp_path / "stream.safetensors")
     by_torch = TorchLifter.load(tmp_path / "stream.safetensors")
     export_lifter(by_torch.network, "onnx", tmp_path / "stream.onnx", by_torch.sha256)
     by_onnx, sequence = load_lifter(tmp_path / "stream.safetensors"), make_walk(12)
@@ -176,6 +187,23 @@ def test_torchscript(options, tmp_path):
 def test_every_format_of_every_kind(options, file_format, tmp_path):
     assert export_lifter(network_of(**options), file_format, tmp_path / "lifter") < TOLERANCE
     assert (tmp_path / "lifter").is_file()
+
+
+WHOLE = [
+    *({"attention": name} for name in ("local", "adaptive-span", "blocks", "transformer-xl", "reformer")),
+    {"attention": "sparse", "attention_options": {"stride": 4, "pattern": "fixed", "arrange": "heads"}},
+    {"shared_maps": 2},
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    [*(STREAMS[name] for name in ("own", "by head", "adaptive", "sparse", "xl", "blocks", "shared maps")), *WHOLE],
+    ids=str,
+)
+def test_every_structure_can_be_exported(options, tmp_path):
+    assert export_lifter(network_of(**options), "onnx", tmp_path / "lifter.onnx") < TOLERANCE
 
 
 def test_a_wrong_file_does_not_get_its_name(tmp_path, monkeypatch):

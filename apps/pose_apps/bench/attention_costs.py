@@ -5,23 +5,80 @@ shows; on a GPU it is the device's. Memory is what a forward pass needs beyond i
 CPU every measurement runs in a process of its own (Linux only), forked before anything else has used torch's threads.
 """
 
+import math
 import multiprocessing
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
 
 import torch
 
-from pose.attention import ATTENTIONS, Context, Option, build_attentions
+from pose.attention import ATTENTIONS, Attention, Context, Option, build_attentions, share_maps
+from pose.attention.blocks import BlockAttention
+from pose.attention.neighbourhoods import NeighbourhoodAttention
+from pose.lifter.format import JOINTS
+from pose.lifter.joints import within
 from pose_apps.support.memory import forget_peak, peak_megabytes, resident_megabytes
 
 LENGTHS = (27, 81, 243, 1024, 4096)
 LINFORMER_ROWS = 64
 
 
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A mechanism as it is measured: both ways where it can be, unless `causal`. shared: so many layers share a map.
+    joints: a token for each joint of a frame, time for each by itself; hops: in blocks of time x joints so many bones
+    away."""
+
+    name: str
+    options: dict[str, Option] = field(default_factory=dict)
+    causal: bool = False
+    shared: int = 1
+    joints: bool = False
+    hops: int = 0
+
+    def at(self, length: int) -> dict[str, Option]:
+        """Its options for sequences of so many frames: where its literature chooses by the length, so do we."""
+        if self.name == "linformer":
+            return self.options | {"max_length": length, "compression": max(1, length // LINFORMER_ROWS)}
+        if self.name == "sparse":
+            return self.options | {"stride": round(length**0.5)}
+        return self.options
+
+    def layers(self, length: int, dim: int, heads: int) -> list[Attention]:
+        """As many as share something, for sequences of so many frames."""
+        layers = build_attentions(self.name, self.shared, dim, heads, self.at(length), causal=self.causal)
+        if self.hops:
+            (inner,) = layers
+            assert isinstance(inner, BlockAttention)
+            return [NeighbourhoodAttention(inner, within(self.hops))]
+        return share_maps(layers, self.shared)
+
+
+FORMS: dict[str, Form] = {
+    "softmax": Form("softmax"),  # first: what the others are compared with
+    **{name: Form(name, {}, not kind.capabilities.bidirectional) for name, kind in ATTENTIONS.items()},
+    "softmax, causal": Form("softmax", {}, True),
+    "local, causal": Form("local", {}, True),
+    "local, dilation by head": Form("local", {"window": 14, "dilation": "1,1,2,2,4,4"}),
+    "sparse, causal": Form("sparse", {}, True),
+    "sparse, fixed": Form("sparse", {"pattern": "fixed"}),
+    "sparse, by heads": Form("sparse", {"arrange": "heads"}),
+    "adaptive-span, causal": Form("adaptive-span", {}, True),
+    "blocks, causal": Form("blocks", {}, True),
+    "transformer-xl, causal": Form("transformer-xl", {}, True),
+    "reformer, 1 round": Form("reformer", {"rounds": 1}),
+    "local, own global frame": Form("local", {"global_tokens": 1, "global_projections": "own"}),
+    "softmax, map shared by 2": Form("softmax", shared=2),
+    "softmax, 17 joints": Form("softmax", joints=True),
+    "blocks, 17 joints, 1 bone": Form("blocks", joints=True, hops=1),
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One measurement: a layer of `dim` features and `heads` heads on `batch` sequences of `length` frames."""
+    """One measurement: a layer of `dim` features and `heads` heads on `batch` sequences of `length` frames. name: of
+    `FORMS`."""
 
     name: str
     length: int
@@ -38,21 +95,21 @@ class Cost:
 
 
 def prepare(case: Case) -> Callable[[], torch.Tensor]:
-    """A forward pass without gradients, ready to run."""
+    """A forward pass without gradients through all layers of the case, ready to run."""
     torch.manual_seed(0)
-    options: dict[str, Option] = {}
-    if case.name == "linformer":
-        options = {"max_length": case.length, "compression": max(1, case.length // LINFORMER_ROWS)}
-    causal = not ATTENTIONS[case.name].capabilities.bidirectional
-    (layer,) = build_attentions(case.name, 1, case.dim, case.heads, options, causal=causal)
-    layer = layer.to(case.device).eval()
-    x = torch.randn(case.batch, case.length, case.dim, device=case.device)
-    times = torch.arange(case.length, dtype=torch.float64, device=case.device).expand(case.batch, -1) / 30
+    form = FORMS[case.name]
+    layers = [layer.to(case.device).eval() for layer in form.layers(case.length, case.dim, case.heads)]
+    batch = case.batch * (JOINTS if form.joints else 1)
+    x = torch.randn(batch, case.length, case.dim, device=case.device)
+    times = torch.arange(case.length, dtype=torch.float64, device=case.device).expand(batch, -1) / 30
     cos_sin = Context.from_times(times, case.dim // case.heads)
 
     @torch.inference_mode()
     def run() -> torch.Tensor:
-        return layer(x, Context(cos_sin.cos, cos_sin.sin))  # a new one, so that making the masks counts
+        context = Context(cos_sin.cos, cos_sin.sin, None, times)  # a new one, so that making the masks counts
+        for layer in layers:
+            y = layer(x, context)
+        return y
 
     return run
 
@@ -74,7 +131,7 @@ def measure_cpu(case: Case, seconds: float) -> Cost:
         run()
         took = time.process_time() - start
         best, spent = min(best, took), spent + took
-    return Cost(milliseconds=1e3 * best, megabytes=peak - before)
+    return Cost(milliseconds=1e3 * best / FORMS[case.name].shared, megabytes=peak - before)
 
 
 def measure_cuda(case: Case, seconds: float) -> Cost:
@@ -92,7 +149,7 @@ def measure_cuda(case: Case, seconds: float) -> Cost:
         end.record()
         end.synchronize()
         best = min(best, start.elapsed_time(end))
-    return Cost(milliseconds=best, megabytes=peak / 2**20)
+    return Cost(milliseconds=best / FORMS[case.name].shared, megabytes=peak / 2**20)
 
 
 def measure(case: Case, seconds: float) -> Cost:
@@ -110,15 +167,27 @@ def table(costs: dict[str, dict[int, Cost]], lengths: list[int]) -> str:
     for name, row in costs.items():
         cells, base = [], costs["softmax"]
         for length in lengths:
+            if length not in row:
+                cells.append("-")
+                continue
             cost, reference = row[length], base[length]
             if name == "softmax":
                 cells.append(f"{cost.milliseconds:.2f} ms, {cost.megabytes:.1f} MB")
             else:
                 memory = cost.megabytes / max(reference.megabytes, 0.1)
                 cells.append(f"{cost.milliseconds / reference.milliseconds:.2f}, {memory:.2f}")
-        faster = [length for length in lengths if row[length].milliseconds < base[length].milliseconds]
-        lines.append(f"| {name} | " + " | ".join(cells) + f" | {min(faster) if faster else '-'} |")
+        lines.append(f"| {name} | " + " | ".join(cells) + f" | {_faster_from(row, base) or '-'} |")
     return "\n".join(lines)
+
+
+def _faster_from(row: dict[int, Cost], base: dict[int, Cost]) -> int | None:
+    """The length from which on it is faster, as far as was measured."""
+    found = None
+    for length in sorted(row, reverse=True):
+        if row[length].milliseconds >= base[length].milliseconds:
+            break
+        found = length
+    return found
 
 
 def measure_all(
@@ -129,10 +198,19 @@ def measure_all(
     heads: int = 6,
     device: str = "cpu",
     seconds: float = 0.5,
+    most: float = math.inf,
+    names: Iterable[str] = FORMS,
 ) -> dict[str, dict[int, Cost]]:
-    """The cost of every mechanism at every length. seconds: of measuring each."""
+    """The cost of forms of mechanisms at every length. seconds: of measuring each. most: seconds of one pass; lengths
+    at which it would take more, by the square of those before, are left out."""
 
-    def cost(name: str, length: int) -> Cost:
-        return measure(Case(name=name, length=length, batch=batch, dim=dim, heads=heads, device=device), seconds)
+    def costs(name: str) -> dict[int, Cost]:
+        row: dict[int, Cost] = {}
+        for length in sorted(lengths):
+            if row and 1e-3 * row[max(row)].milliseconds * (length / max(row)) ** 2 > most:
+                break
+            case = Case(name=name, length=length, batch=batch, dim=dim, heads=heads, device=device)
+            row[length] = measure(case, seconds)
+        return row
 
-    return {name: {length: cost(name, length) for length in lengths} for name in ATTENTIONS}
+    return {name: costs(name) for name in names}

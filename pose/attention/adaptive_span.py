@@ -1,0 +1,151 @@
+"""Attention that learns how far each head looks back (Sukhbaatar et al., 2019), in seconds.
+
+Axes: B batch, H head, T time, S key, A key of a band, K feature of one head.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from pose.attention.base import Cache, Capabilities, Context, KVCache, TimedCache
+from pose.attention.layouts import Band
+from pose.attention.softmax import SoftmaxAttention, masked_softmax
+
+FIRST_SHARE = 0.25  # of the longest span; the authors begin with 0, where only longer spans have a gradient
+MOST_FRAMES = 100_000
+DENSE_UP_TO = 2  # times the keys of a band; in longer sequences blocks are faster than all pairs
+
+
+class AdaptiveSpanAttention(SoftmaxAttention):
+    """a_s = m(x) softmax(e)_s, divided by its sum, with x seconds between query and key,
+    m(x) = clamp((z S - x) / R + 1, 0, 1), and z learnt for each head.
+
+    span: S, the longest span, s. ramp: R, s; even z = 0 sees so far. cost: what training pays for each second of mean
+    span. rate: the most frames a second that are to be seen; the frames of a faster video that are farther from the
+    query than so many times the longest learnt span are cut off, in a stream and in whole sequences alike. So a stream
+    keeps no more frames than what was learnt needs.
+    """
+
+    capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T S D)")
+    cache_fields = TimedCache._fields
+
+    def __init__(
+        self,
+        dim: int,
+        heads: int,
+        *,
+        causal: bool = False,
+        span: float = 4.0,
+        ramp: float = 0.5,
+        cost: float = 1e-3,
+        rate: int = 60,
+    ) -> None:
+        super().__init__(dim, heads, causal=causal)
+        if not (0 < span < math.inf and 0 < ramp < math.inf and 0 <= cost < math.inf) or rate < 1:
+            raise ValueError(
+                "span and ramp must be above 0 s, cost at least 0 and rate at least 1, "
+                f"got {span}, {ramp}, {cost} and {rate}"
+            )
+        if (span + ramp) * rate > MOST_FRAMES:
+            raise ValueError(
+                f"span and ramp at this rate are {(span + ramp) * rate:.0f} frames, at most {MOST_FRAMES} can be kept"
+            )
+        self.window = None
+        self.longest, self.ramp, self.cost, self.rate = float(span), float(ramp), float(cost), rate
+        self.share = nn.Parameter(torch.full((heads,), FIRST_SHARE))  # z
+
+    @property
+    def spans(self) -> Tensor:
+        """(H,) s, how far each head looks with full weight."""
+        return self.longest * self.share.detach().clamp(0, 1)
+
+    @property
+    def reach(self) -> Tensor:
+        """How many frames away the farthest one is that any head sees, a number."""
+        return ((self.spans.max() + self.ramp) * self.rate).floor().long()
+
+    def begin_step(self, step: int, generator: torch.Generator) -> None:
+        with torch.no_grad():
+            self.share.clamp_(0, 1)
+
+    def penalty(self) -> Tensor:
+        return self.cost * self.longest * self.share.mean()
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
+        length = q.shape[2]
+        if not (torch.compiler.is_compiling() or torch.jit.is_tracing()):
+            band = Band.of(int(self.reach), self.causal)
+            if length > DENSE_UP_TO * (band.before + band.size + band.after):
+                return self.banded(q, k, v, context, band)
+        apart, seen = self._dense(length, context)
+        if not torch.is_grad_enabled():  # the fused kernel has no gradient of what is added to scores
+            return F.scaled_dot_product_attention(q, k, v, attn_mask=self._added(apart, seen).to(q.dtype))
+        return self._shares(q @ k.mT, apart, seen).to(v.dtype) @ v
+
+    def weights(self, x_BTD: Tensor, context: Context) -> Tensor:
+        q, k, _ = self.project(x_BTD, context)
+        return self._shares(q @ k.mT, *self._dense(x_BTD.shape[1], context))
+
+    def banded(self, q: Tensor, k: Tensor, v: Tensor, context: Context, band: Band) -> Tensor:
+        """`attend` from the scores of the keys in reach alone."""
+        length = q.shape[2]
+        key_TA = band.keys(length, q.device)
+        there = (key_TA >= 0) & (key_TA < length)
+        key_TA = key_TA.clamp(0, length - 1)
+        query_T1 = torch.arange(length, device=q.device)[:, None]
+        seen = there & self._in_reach(query_T1 - band.keys(length, q.device))
+        if context.valid is not None:
+            seen = seen & (context.valid[:, key_TA] | (query_T1 == key_TA))[:, None]
+        apart_B1TA = (context.seconds[:, :, None] - context.seconds[:, key_TA]).abs()[:, None]
+        if not torch.is_grad_enabled():
+            return band.attended(q, k, v, self._added(apart_B1TA, seen).to(q.dtype))
+        return band.summed(self._shares(band.scores(q, k), apart_B1TA, seen).to(v.dtype), v)
+
+    def _dense(self, length: int, context: Context) -> tuple[Tensor, Tensor]:
+        """Seconds between every two frames (B, 1, T, T), and whether one sees the other."""
+        seconds = context.seconds
+        apart = context.shared_mask("seconds apart", lambda: (seconds[:, :, None] - seconds[:, None, :]).abs()[:, None])
+        assert apart is not None
+        frame = torch.arange(length, device=seconds.device)
+        seen = self._in_reach(frame[:, None] - frame)
+        if context.valid is not None:
+            seen = seen & (context.valid[:, None, None, :] | (frame[:, None] == frame))
+        return apart, seen
+
+    def _in_reach(self, age: Tensor) -> Tensor:
+        """age: frames from key to query."""
+        near = age.abs() <= self.reach
+        return near & (age >= 0) if self.causal else near
+
+    def _shares(self, products: Tensor, apart: Tensor, seen: Tensor) -> Tensor:
+        """Weights of products q . k, for keys so many seconds from their queries."""
+        ramp = self._ramp(apart)
+        inside = ramp > 0
+        scores = products / math.sqrt(self.head_dim) + ramp.where(inside, 1).log()
+        return masked_softmax(scores, seen & inside)
+
+    def _added(self, apart: Tensor, seen: Tensor) -> Tensor:
+        """ln m, or -inf where nothing is seen: the published product of ramp and softmax, divided by its sum, is the
+        softmax of e + ln m."""
+        return self._ramp(apart).log().masked_fill(~seen, -torch.inf)
+
+    def _ramp(self, apart: Tensor) -> Tensor:
+        """m, (B, H, .., ..)."""
+        share_H11 = self.share[:, None, None]
+        return ((share_H11 * self.longest - apart.to(share_H11.dtype)) / self.ramp + 1).clamp(0, 1)
+
+    def empty_cache(self, batch: int, device: torch.device | str, dtype: torch.dtype) -> Cache:
+        slots = int(self.reach) + 1
+        return TimedCache.of(KVCache.empty(batch, self.heads, slots, self.head_dim, device, dtype))
+
+    def mix_step(self, x_B1D: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
+        q, k, v = self.project(x_B1D, context)
+        before = TimedCache(*cache)
+        now_B1, kept = before.frames[:, None], before.push(k, v, context.seconds, context.valid)
+        seen_BS = (kept.position >= 0) & self._in_reach(now_B1 - kept.position)
+        apart_BS = (context.seconds - kept.times).abs()
+        shares = self._shares(q @ kept.keys.mT, apart_BS[:, None, None], seen_BS[:, None, None])
+        y_B1D = self.out_proj(self.merge(shares.to(v.dtype) @ kept.values))
+        return y_B1D, kept

@@ -1,0 +1,84 @@
+"""Attention in blocks of time that share what they see (Image Transformer, Parmar et al., 2018).
+
+Axes: B batch, H head, T time, A key of a block's memory, K feature of one head.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pose.attention.base import Capabilities, Context
+from pose.attention.layouts import Band
+from pose.attention.softmax import Pattern, SoftmaxAttention
+
+DENSE_UP_TO = 2  # times the keys of a block; in longer sequences blocks are faster than a mask of all pairs
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPattern(Pattern):
+    """Every query of a block of `size` frames sees the block and `beyond` frames on either side; causal, what of that
+    is not after it. So a query sees from `beyond` to `beyond` + `size` - 1 frames back, as it stands in its block.
+    """
+
+    size: int
+    beyond: int
+    causal: bool
+    pinned: int = 0
+
+    @property
+    def reach(self) -> int:
+        return self.size + self.beyond
+
+    def allows(self, query: Tensor, key: Tensor) -> Tensor:
+        start = query // self.size * self.size
+        seen = (key >= start - self.beyond) & (key < start + self.size + self.beyond)
+        return seen & (key <= query) if self.causal else seen
+
+    @property
+    def band(self) -> Band:
+        """The keys of each block."""
+        return Band(self.size, self.beyond, 0 if self.causal else self.beyond)
+
+    def seen(self, band: Band, length: int, valid_BT: Tensor | None, device: torch.device) -> Tensor:
+        """(B or 1, 1, T, A): which keys of a band each query sees, as `mask` has it."""
+        key_TA, query_T1 = band.keys(length, device), torch.arange(length, device=device)[:, None]
+        seen = (self.allows(query_T1, key_TA) & (key_TA >= 0) & (key_TA < length))[None, None]
+        if valid_BT is None:
+            return seen
+        return seen & (valid_BT[:, key_TA.clamp(0, length - 1)] | (query_T1 == key_TA))[:, None]
+
+
+class BlockAttention(SoftmaxAttention):
+    """Softmax attention in blocks, see `BlockPattern`. block: frames of one. beyond: frames on either side that it sees
+    too; a whole block unless given.
+
+    The blocks are those of frame numbers: where a sequence begins makes a difference.
+    """
+
+    capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T L D)")
+    window: BlockPattern
+
+    def __init__(
+        self, dim: int, heads: int, *, causal: bool = False, block: int = 27, beyond: int | None = None
+    ) -> None:
+        super().__init__(dim, heads, causal=causal)
+        beyond = block if beyond is None else beyond
+        if block < 1 or beyond < 0:
+            raise ValueError(f"block must be at least 1 frame and beyond at least 0, got {block} and {beyond}")
+        self.window = BlockPattern(block, beyond, causal)
+
+    def is_short(self, length: int) -> bool:
+        """Whether in so many frames a mask of all pairs is faster than blocks."""
+        return length <= DENSE_UP_TO * (self.window.size + 2 * self.window.beyond)
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
+        if self.is_short(q.shape[2]):
+            return super().attend(q, k, v, context)
+        return block_attention(q, k, v, self.window, context.valid)
+
+
+def block_attention(q: Tensor, k: Tensor, v: Tensor, pattern: BlockPattern, valid_BT: Tensor | None) -> Tensor:
+    """softmax(q k^T / sqrt(K)) v masked by `pattern.mask(T, valid_BT)`, from the keys of each block alone; all
+    (B, H, T, K)."""
+    return pattern.band.attended(q, k, v, pattern.seen(pattern.band, q.shape[2], valid_BT, q.device))

@@ -1,0 +1,102 @@
+"""Co-attention: two sequences that look at each other, such as one person in two cameras.
+
+Axes: B batch, T token of the first sequence, S token of the second, D feature, A hidden unit.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from pose.attention.base import Context
+from pose.attention.cross import CrossAttention
+
+ORDERS = ("parallel", "alternating")
+
+
+def _check(order: str) -> None:
+    if order not in ORDERS:
+        raise ValueError(f"co-attention: order must be one of {', '.join(ORDERS)}, got {order!r}")
+
+
+class CoAttention(nn.Module):
+    """Each of two sequences told what the other holds, frame by frame; as many frames as before come out.
+
+    x' = x + attention(x, z) and z' = z + attention(z, x); alternating: z' = z + attention(z, x'). Queries and keys are
+    rotated by their own times in seconds. Where one sequence is not there, the other comes out as it went in.
+    """
+
+    def __init__(self, dim: int, heads: int, order: str = "parallel") -> None:
+        super().__init__()
+        _check(order)
+        self.alternating = order == "alternating"
+        self.first, self.second = CrossAttention(dim, heads), CrossAttention(dim, heads)
+
+    def forward(self, x_BTD: Tensor, x_context: Context, z_BSD: Tensor, z_context: Context) -> tuple[Tensor, Tensor]:
+        """The valid frames of both contexts are those that count."""
+        x = x_BTD + self.first(x_BTD, x_context, self.first.remember(z_BSD, z_context), z_context.valid)
+        seen = x if self.alternating else x_BTD
+        z = z_BSD + self.second(z_BSD, z_context, self.second.remember(seen, x_context), x_context.valid)
+        return x, z
+
+
+class ParallelSummaries(nn.Module):
+    """A summary of each sequence in the light of the other (Lu et al., 2016, parallel).
+
+    C = tanh(Z W_b X^T), H_x = tanh(X W_x + C^T Z W_z), H_z = tanh(Z W_z + C X W_x), x^ = softmax(H_x w_x) X, z^ alike.
+    """
+
+    def __init__(self, dim: int, hidden: int) -> None:
+        super().__init__()
+        self.affinity = nn.Linear(dim, dim, bias=False)
+        self.x_hidden, self.z_hidden = nn.Linear(dim, hidden, bias=False), nn.Linear(dim, hidden, bias=False)
+        self.x_score, self.z_score = nn.Linear(hidden, 1, bias=False), nn.Linear(hidden, 1, bias=False)
+
+    def forward(
+        self, x_BTD: Tensor, z_BSD: Tensor, x_valid: Tensor | None = None, z_valid: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """(B, D) each; 0 for a sequence of which nothing is valid. valid: (B, T) and (B, S)."""
+        x_BTD, z_BSD = _absent_as_zero(x_BTD, x_valid), _absent_as_zero(z_BSD, z_valid)
+        affinity_BST = torch.tanh(z_BSD @ self.affinity(x_BTD).mT)
+        x_said, z_said = self.x_hidden(x_BTD), self.z_hidden(z_BSD)
+        x_scores = self.x_score(torch.tanh(x_said + affinity_BST.mT @ z_said))
+        z_scores = self.z_score(torch.tanh(z_said + affinity_BST @ x_said))
+        return summary(x_scores, x_BTD, x_valid), summary(z_scores, z_BSD, z_valid)
+
+
+class AlternatingSummaries(nn.Module):
+    """The same in three steps (Lu et al., 2016, alternating): z, then x in the light of z, then z in the light of x.
+
+    One step is A(X; g) = softmax(w.tanh(W X + W_g g)) X, with weights of its own.
+    """
+
+    def __init__(self, dim: int, hidden: int) -> None:
+        super().__init__()
+        self.seen = nn.ModuleList(nn.Linear(dim, hidden) for _ in range(3))
+        self.guide = nn.ModuleList(nn.Linear(dim, hidden, bias=False) for _ in range(2))
+        self.score = nn.ModuleList(nn.Linear(hidden, 1, bias=False) for _ in range(3))
+
+    def forward(
+        self, x_BTD: Tensor, z_BSD: Tensor, x_valid: Tensor | None = None, z_valid: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """(B, D) each; 0 for a sequence of which nothing is valid. valid: (B, T) and (B, S)."""
+        x_BTD, z_BSD = _absent_as_zero(x_BTD, x_valid), _absent_as_zero(z_BSD, z_valid)
+        z_BD = summary(self.score[0](torch.tanh(self.seen[0](z_BSD))), z_BSD, z_valid)
+        x_BD = self._guided(1, x_BTD, z_BD, x_valid)
+        return x_BD, self._guided(2, z_BSD, x_BD, z_valid)
+
+    def _guided(self, step: int, x_BTD: Tensor, guide_BD: Tensor, valid: Tensor | None) -> Tensor:
+        hidden = torch.tanh(self.seen[step](x_BTD) + self.guide[step - 1](guide_BD)[:, None])
+        return summary(self.score[step](hidden), x_BTD, valid)
+
+
+def summary(scores_BT1: Tensor, x_BTD: Tensor, valid_BT: Tensor | None) -> Tensor:
+    """softmax(scores) x over the tokens that are there, (B, D); 0 where none is. Leading axes may be more than one."""
+    if valid_BT is None:
+        return (scores_BT1.softmax(dim=-2) * x_BTD).sum(dim=-2)
+    unseen = ~valid_BT[..., None]
+    nobody = unseen.all(dim=-2, keepdim=True)
+    shares = scores_BT1.masked_fill(unseen & ~nobody, -torch.inf).softmax(dim=-2)
+    return (shares.masked_fill(unseen, 0) * x_BTD.masked_fill(unseen, 0)).sum(dim=-2)
+
+
+def _absent_as_zero(x_BTD: Tensor, valid_BT: Tensor | None) -> Tensor:
+    return x_BTD if valid_BT is None else x_BTD.masked_fill(~valid_BT[..., None], 0)

@@ -1,0 +1,65 @@
+"""What a distribution is, and those without parts of their own.
+
+Axes: B batch, H head, T query, S key, P feature as compared.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What was scored, for distributions that look at more than the scores.
+
+    queries: (B, H, T, P) and keys: (B, H, S, P) as the score compares them. query_times: (B, T) and key_times: (B, S)
+    float64 s.
+    """
+
+    queries: Tensor
+    keys: Tensor
+    query_times: Tensor
+    key_times: Tensor
+
+
+class Distribution(nn.Module):
+    """Softmax. seen: True where the query sees the key, broadcast to the scores; weights are 0 elsewhere, and all 0 for
+    a query that sees nothing."""
+
+    def __init__(self, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+
+    def begin_step(self, generator: torch.Generator) -> None:
+        """Called before each training step; what a distribution draws anew it draws from `generator`."""
+
+    def forward(self, scores_BHTS: Tensor, seen: Tensor, compared: Compared) -> Tensor:
+        """Weights (B, H, T, S)."""
+        centred = below_the_largest(scores_BHTS, seen)
+        odds = centred.exp().where(seen, 0)
+        return odds / odds.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(odds.dtype).tiny)
+
+
+class Sigmoid(Distribution):
+    """sigmoid(e - ln n), n the number of keys seen: each key on its own merits. The weights need not sum to 1."""
+
+    def forward(self, scores_BHTS: Tensor, seen: Tensor, compared: Compared) -> Tensor:
+        seen = seen.expand_as(scores_BHTS)
+        count = seen.sum(dim=-1, keepdim=True).clamp_min(1).to(scores_BHTS.dtype)
+        return torch.sigmoid(scores_BHTS.where(seen, 0) - count.log()).where(seen, 0)
+
+
+class Ratio(Distribution):
+    """e / sum e of scores that are never negative: attention without a softmax (Choromanski et al., 2021)."""
+
+    def forward(self, scores_BHTS: Tensor, seen: Tensor, compared: Compared) -> Tensor:
+        odds = scores_BHTS.where(seen, 0)
+        return odds / odds.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(odds.dtype).tiny)
+
+
+def below_the_largest(scores: Tensor, seen: Tensor) -> Tensor:
+    """Scores less the largest that is seen, so that no exponential overflows; at most 0 where seen."""
+    lowest = torch.finfo(scores.dtype).min
+    largest = scores.detach().masked_fill(~seen, lowest).amax(dim=-1, keepdim=True)
+    return (scores - largest.where(largest > lowest, 0)).where(seen, 0)

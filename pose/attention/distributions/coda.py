@@ -1,0 +1,25 @@
+"""Compositional de-attention: weights that may subtract.
+
+Axes: B batch, H head, T query, S key, P feature as compared.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from pose.attention.distributions.base import Compared, Distribution
+
+
+class Coda(Distribution):
+    """tanh(e) 2 sigmoid(-|q - k| / sqrt(K)) (Tay et al., 2019): weights between -1 and 1, which may subtract. |q - k|
+    is the sum over the rotated pairs of features of how far the two are apart, where the paper sums single features: a
+    rotation that both share must not count. O(T^2 K) memory."""
+
+    EPS = 1e-12  # under the root, whose slope at 0 is infinite
+
+    def forward(self, scores_BHTS: Tensor, seen: Tensor, compared: Compared) -> Tensor:
+        even, odd = (compared.queries[..., :, None, :] - compared.keys[..., None, :, :]).chunk(2, dim=-1)
+        apart = (even * even + odd * odd + self.EPS).sqrt().sum(dim=-1)
+        gate = 2 * torch.sigmoid(-apart / math.sqrt(compared.queries.shape[-1]))
+        return (torch.tanh(scores_BHTS) * gate).where(seen, 0)

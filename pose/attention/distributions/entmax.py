@@ -1,0 +1,101 @@
+"""Distributions that give most keys exactly nothing: sparsemax and the entmaxes.
+
+Axes: B batch, H head, T query, S key.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from pose.attention.distributions.base import Compared, Distribution, below_the_largest
+
+
+class Entmax(Distribution):
+    """alpha-entmax (Peters et al., 2019): max(0, (alpha - 1) e - tau)^(1 / (alpha - 1)), tau so that they sum to 1. The
+    weights of keys far below the best are exactly 0. alpha 1 would be softmax, 2 is sparsemax (Martins and Astudillo,
+    2016); here each head learns its own between 1 and 2, from 1.5.
+
+    The sum is convex in tau and falls, so Newton's method climbs to its root from any point below, without sorting.
+    """
+
+    STEPS = 9  # to rounding errors for thousands of keys; alpha 1.01 among equals takes 12
+
+    def __init__(self, heads: int) -> None:
+        super().__init__(heads)
+        self.sharpness = nn.Parameter(torch.zeros(heads))
+
+    def alpha(self, scores: Tensor) -> Tensor:
+        """Broadcasts to (B, H, T, S)."""
+        return 1 + torch.sigmoid(self.sharpness).clamp(0.01, 1)[:, None, None].to(scores.dtype)
+
+    def power(self, u: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
+        """max(0, u)^(1 / (alpha - 1)) and its derivative; both 0, with gradients of 0, where u is not above 0."""
+        positive = u > 0
+        base = u.where(positive, 1)
+        power = base ** (1 / (alpha - 1))
+        return power.where(positive, 0), (power / (base * (alpha - 1))).where(positive, 0)
+
+    def sums(self, u: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
+        """Over the keys, of both that `power` gives. It may overwrite u."""
+        weights, slopes = self.power(u, alpha)
+        return weights.sum(dim=-1, keepdim=True), slopes.sum(dim=-1, keepdim=True)
+
+    @torch.no_grad()
+    def root(self, z: Tensor, seen: Tensor, alpha: Tensor) -> Tensor:
+        """tau (B, H, T, 1) of z = (alpha - 1) e, up to rounding errors."""
+        count = seen.sum(dim=-1, keepdim=True).clamp_min(1).to(z.dtype)
+        mean = z.where(seen, 0).sum(dim=-1, keepdim=True) / count
+        tau = (mean - count ** (1 - alpha)).clamp_min(-1)  # below the root, as powers are convex
+        unrolled = torch.compiler.is_compiling() or torch.jit.is_tracing()
+        for _ in range(self.STEPS):
+            rise = _rise(*self.sums(z - tau, alpha))
+            tau = tau + rise
+            if not unrolled and rise.max() <= 8 * torch.finfo(z.dtype).eps:
+                break
+        return tau
+
+    def forward(self, scores_BHTS: Tensor, seen: Tensor, compared: Compared) -> Tensor:
+        alpha = self.alpha(scores_BHTS)
+        z = (below_the_largest(scores_BHTS, seen) * (alpha - 1)).where(seen, -2)  # tau is never below -1
+        tau = self.root(z, seen, alpha)
+        # One step more, outside of no_grad: it gives tau the gradient that it has as the root.
+        weights, slopes = self.power(z - tau, alpha)
+        rise = _rise(weights.sum(dim=-1, keepdim=True), slopes.detach().sum(dim=-1, keepdim=True))
+        return self.power(z - (tau + rise), alpha)[0].where(seen, 0)
+
+
+class Entmax15(Entmax):
+    """alpha-entmax at alpha 1.5."""
+
+    ALPHA = 1.5
+
+    def __init__(self, heads: int) -> None:
+        Distribution.__init__(self, heads)
+
+    def alpha(self, scores: Tensor) -> Tensor:
+        return scores.new_tensor(self.ALPHA)
+
+    def power(self, u: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
+        positive = u.relu()
+        return positive * positive, 2 * positive
+
+    def sums(self, u: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
+        u.relu_()
+        return torch.linalg.vector_norm(u, dim=-1, keepdim=True).square(), 2 * u.sum(dim=-1, keepdim=True)
+
+
+class Sparsemax(Entmax15):
+    """alpha-entmax at alpha 2: the Euclidean projection of the scores onto the simplex."""
+
+    ALPHA = 2.0
+
+    def power(self, u: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
+        return u.relu(), (u > 0).to(u.dtype)
+
+    def sums(self, u: Tensor, alpha: Tensor) -> tuple[Tensor, Tensor]:
+        u.relu_()
+        return u.sum(dim=-1, keepdim=True), u.sign_().sum(dim=-1, keepdim=True)
+
+
+def _rise(total: Tensor, slope: Tensor) -> Tensor:
+    """How far tau has to rise by Newton's method, (B, H, T, 1)."""
+    return (total - 1) / slope.clamp_min(1e-6)

@@ -1,0 +1,41 @@
+"""Attention whose tokens have a part to be found by and a part to be told, of their own.
+
+Axes: B batch, H head, T time, D feature, K feature of one head, P feature as compared.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from pose.attention.base import Attention, Context
+from pose.attention.composed import ComposedAttention
+
+
+class KeyValueAttention(ComposedAttention):
+    """out(sum_s a_ts v_s), a_t = softmax_s(w.tanh(W_y k_s + W_h k_t + b)) (Mino et al., 2017): the key of a frame is
+    its query, too. A term of time joins the score as in `additive`.
+
+    window: frames seen before the query, itself included, and as many after unless causal.
+    """
+
+    def __init__(self, dim: int, heads: int, *, causal: bool = False, window: int = 27) -> None:
+        super().__init__(dim, heads, causal=causal, score="additive", position="local", window=window)
+        self.q_proj = None
+
+    def compared(self, x_BTD: Tensor, context: Context) -> tuple[Tensor, Tensor, Tensor]:
+        assert self.k_proj is not None
+        k_BHTK = self.split(self.k_proj(x_BTD))
+        return k_BHTK, self.score.queries(k_BHTK, context), self.score.keys(k_BHTK, context)
+
+
+class KeyValuePredictAttention(KeyValueAttention):
+    """tanh(W_r sum_s a_ts v_s + W_x p_t), with a third part p of a frame for what is said of it itself (Daniluk et al.,
+    2017)."""
+
+    weights = Attention.weights
+
+    def __init__(self, dim: int, heads: int, *, causal: bool = False, window: int = 27) -> None:
+        super().__init__(dim, heads, causal=causal, window=window)
+        self.p_proj, self.predict_proj = nn.Linear(dim, dim), nn.Linear(dim, dim, bias=False)
+
+    def answer(self, summed_BTD: Tensor, x_BTD: Tensor) -> Tensor:
+        return torch.tanh(self.out_proj(summed_BTD) + self.predict_proj(self.p_proj(x_BTD)))

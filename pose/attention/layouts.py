@@ -1,0 +1,126 @@
+"""Where the keys of a query are, for mechanisms whose queries see few: so that their products are dense and their time
+and memory grow with the keys seen.
+
+Axes: B batch, H head, T time, K feature of one head, A key that a query is computed against, N block, C frame of one.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+SMALLEST_BLOCK = 32
+
+
+class Layout(Protocol):
+    """Which A keys each query is computed against, so that they are few and the products dense."""
+
+    def keys(self, length: int, device: torch.device) -> Tensor:
+        """(T or 1, A) frame numbers, also of frames that there are not."""
+        ...
+
+    def scores(self, q: Tensor, k: Tensor) -> Tensor:
+        """q . k of each query's keys: (B, H, T, A)."""
+        ...
+
+    def summed(self, weights: Tensor, v: Tensor) -> Tensor:
+        """Weights (B, H, T, A) times values: (B, H, T, K)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Blocks of `size` queries, each against its own frames, those `before` it and those `after` it."""
+
+    size: int
+    before: int
+    after: int
+
+    @classmethod
+    def of(cls, reach: int, causal: bool) -> "Band":
+        """For queries that see `reach` frames before them and, unless causal, as many after."""
+        return cls(max(SMALLEST_BLOCK, reach), reach, 0 if causal else reach)
+
+    def keys(self, length: int, device: torch.device) -> Tensor:
+        start_T1 = (torch.arange(length, device=device) // self.size * self.size)[:, None]
+        return start_T1 - self.before + torch.arange(self.before + self.size + self.after, device=device)
+
+    def scores(self, q: Tensor, k: Tensor) -> Tensor:
+        return (self._blocks(q) @ self._bands(k).mT).flatten(2, 3)[:, :, : q.shape[2]]
+
+    def summed(self, weights: Tensor, v: Tensor) -> Tensor:
+        return (self._blocks(weights) @ self._bands(v)).flatten(2, 3)[:, :, : v.shape[2]]
+
+    def attended(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        """softmax(q k^T / sqrt(K)) v by the fused kernel. mask: (B or 1, H or 1, T, A), which keys each query sees, at
+        least one, or what is added to its scores. A frame of k and v may be several keys of K features, side by side
+        in them as in the mask."""
+        batch, _, length, width = q.shape
+        mask_BHTA = F.pad(mask, (0, 0, 0, -length % self.size), value=mask.dtype == torch.bool)
+        mask_BHNCA = mask_BHTA.expand(batch, -1, -1, -1).unflatten(2, (-1, self.size))
+        keys, values = (self._bands(x).unflatten(-1, (-1, width)).flatten(3, 4) for x in (k, v))
+        queries, keys, values, mask_XHCA = (
+            x.transpose(1, 2).flatten(0, 1) for x in (self._blocks(q), keys, values, mask_BHNCA)
+        )  # X: the blocks of all sequences, whose heads may share a mask
+        y_XHCK = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask_XHCA)
+        y_BHTK: Tensor = y_XHCK.unflatten(0, (batch, -1)).transpose(1, 2).flatten(2, 3)
+        return y_BHTK[:, :, :length]
+
+    def _blocks(self, x_BHTK: Tensor) -> Tensor:
+        padded = F.pad(x_BHTK, (0, 0, 0, -x_BHTK.shape[2] % self.size))
+        blocks: Tensor = padded.unflatten(2, (-1, self.size))
+        return blocks
+
+    def _bands(self, x_BHTK: Tensor) -> Tensor:
+        padded = F.pad(x_BHTK, (0, 0, self.before, -x_BHTK.shape[2] % self.size + self.after))
+        bands: Tensor = padded.unfold(2, self.before + self.size + self.after, self.size).mT
+        return bands
+
+
+@dataclass(frozen=True, slots=True)
+class Comb:
+    """Every query against all frames a multiple of `stride` away."""
+
+    stride: int
+
+    def keys(self, length: int, device: torch.device) -> Tensor:
+        teeth = torch.arange(0, length, self.stride, device=device)
+        return (torch.arange(length, device=device) % self.stride)[:, None] + teeth
+
+    def scores(self, q: Tensor, k: Tensor) -> Tensor:
+        return (self._teeth(q) @ self._teeth(k).mT).transpose(2, 3).flatten(2, 3)[:, :, : q.shape[2]]
+
+    def summed(self, weights: Tensor, v: Tensor) -> Tensor:
+        return (self._teeth(weights) @ self._teeth(v)).transpose(2, 3).flatten(2, 3)[:, :, : v.shape[2]]
+
+    def _teeth(self, x_BHTK: Tensor) -> Tensor:
+        """(B, H, C, N, K)."""
+        padded = F.pad(x_BHTK, (0, 0, 0, -x_BHTK.shape[2] % self.stride))
+        teeth: Tensor = padded.unflatten(2, (-1, self.stride)).transpose(2, 3)
+        return teeth
+
+
+@dataclass(frozen=True, slots=True)
+class Summaries:
+    """Every query against the last `count` frames of every block of `stride`."""
+
+    stride: int
+    count: int
+
+    def keys(self, length: int, device: torch.device) -> Tensor:
+        ends = torch.arange(self.stride, length + self.stride, self.stride, device=device)[:, None]
+        frames = (ends - self.count + torch.arange(self.count, device=device)).flatten()
+        return frames.expand(length, -1)
+
+    def scores(self, q: Tensor, k: Tensor) -> Tensor:
+        return q @ self._chosen(k).mT
+
+    def summed(self, weights: Tensor, v: Tensor) -> Tensor:
+        return weights @ self._chosen(v)
+
+    def _chosen(self, x_BHTK: Tensor) -> Tensor:
+        padded = F.pad(x_BHTK, (0, 0, 0, -x_BHTK.shape[2] % self.stride))
+        chosen: Tensor = padded.unflatten(2, (-1, self.stride))[:, :, :, self.stride - self.count :].flatten(2, 3)
+        return chosen

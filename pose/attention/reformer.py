@@ -1,0 +1,146 @@
+"""Reformer's attention among frames that hash alike (Kitaev et al., 2020).
+
+Axes: B batch, H head, R round of hashing, T time, N chunk, C frame of a chunk, L key of a chunk, K feature of one head.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from pose.attention.base import Attention, Capabilities, Context, rotate
+
+MOST_COLUMNS = 64  # of random directions: twice as many buckets
+TO_ITSELF = -1e5  # a frame's score of itself: it takes itself only where nobody else is
+
+
+class ReformerAttention(Attention):
+    """softmax(q_t . k_s) v_s, k = q / |q|, over the frames that come near t in any of `rounds` hashings.
+
+    A frame's bucket is the direction, of random ones and their opposites, that its query lies nearest to; 2 T / `chunk`
+    of them. Frames are sorted by bucket, then time, and cut into chunks; each sees its chunk and the one before (the
+    first has none before). Pairs that meet in several rounds count once, so the answer is a softmax over the union, as
+    the paper has it. The hash is of queries that do not know the time: it may not depend on when time began.
+
+    Directions are drawn anew for every training step, from its generator, and stay as they are out of training. Scores
+    can be causal, but who shares a chunk depends on later frames, so there is no causal form.
+    """
+
+    capabilities = Capabilities(padding=True, causal=False, streaming=False, relative_time=True, cost="O(T log T D)")
+
+    directions: Tensor
+
+    def __init__(self, dim: int, heads: int, *, causal: bool = False, chunk: int = 32, rounds: int = 2) -> None:
+        super().__init__(dim, heads, causal=causal)
+        if chunk < 1 or rounds < 1:
+            raise ValueError(f"chunk and rounds must be at least 1, got {chunk} and {rounds}")
+        self.chunk, self.rounds = chunk, rounds
+        self.qk_proj = nn.Linear(dim, dim)
+        self.v_proj, self.out_proj = nn.Linear(dim, dim), nn.Linear(dim, dim)
+        self.register_buffer("directions", torch.randn(heads, rounds, self.head_dim, MOST_COLUMNS))
+
+    @torch.no_grad()
+    def begin_step(self, step: int, generator: torch.Generator) -> None:
+        self.directions.copy_(torch.randn(self.directions.shape, generator=generator))
+
+    def mix(self, x_BTD: Tensor, context: Context) -> Tensor:
+        raw = self.split(self.qk_proj(x_BTD))
+        place = self._places(raw, context)
+        q, k = _compared(raw, context)
+        y_BHTK = self._in_chunks(q, k, self.split(self.v_proj(x_BTD)), place, context.valid)
+        y_BTD: Tensor = self.out_proj(self.merge(y_BHTK))
+        return y_BTD
+
+    def weights(self, x_BTD: Tensor, context: Context) -> Tensor:
+        """The same from all pairs of frames: what `mix` is held to."""
+        raw = self.split(self.qk_proj(x_BTD))
+        chunk_BHRT = self._places(raw, context) // self.chunk
+        before = chunk_BHRT[..., :, None] - chunk_BHRT[..., None, :]
+        met = ((before == 0) | (before == 1)).any(dim=2)
+        q, k = _compared(raw, context)
+        itself = torch.eye(x_BTD.shape[1], dtype=torch.bool, device=x_BTD.device)
+        if context.valid is not None:
+            met = met & context.valid[:, None, None] | itself
+        scores = (q @ k.mT).masked_fill(itself, TO_ITSELF).masked_fill(~met, -torch.inf)
+        return scores.softmax(dim=-1).to(x_BTD.dtype)
+
+    def _places(self, raw_BHTK: Tensor, context: Context) -> Tensor:
+        """(B, H, R, T): where each frame stands among those sorted by bucket and time; frames that are not valid come
+        last. What an earlier pass chose is taken where the context says to replay it."""
+        if context.replay:
+            return context.kept(self)
+        length = raw_BHTK.shape[2]
+        with torch.no_grad():
+            bucket_BHRT = self._buckets(raw_BHTK, context.valid)
+            if context.valid is not None:
+                bucket_BHRT = bucket_BHRT.where(context.valid[:, None, None], 2 * MOST_COLUMNS)
+            order = (bucket_BHRT * length + torch.arange(length, device=bucket_BHRT.device)).argsort(dim=-1)
+            return context.keep(self, order.argsort(dim=-1))
+
+    def _buckets(self, raw_BHTK: Tensor, valid_BT: Tensor | None) -> Tensor:
+        near_BHRTC = raw_BHTK[:, :, None] @ self.directions.to(raw_BHTK.dtype)
+        count = raw_BHTK.shape[2] if valid_BT is None else valid_BT.sum(dim=1).view(-1, 1, 1, 1, 1)
+        # As many as there are chunks of frames, so that padding changes nothing.
+        columns = (count + self.chunk - 1) // self.chunk
+        unused = torch.arange(MOST_COLUMNS, device=near_BHRTC.device) >= columns
+        unused = unused & (torch.arange(MOST_COLUMNS, device=near_BHRTC.device) > 0)
+        return torch.cat(
+            (near_BHRTC.masked_fill(unused, -torch.inf), (-near_BHRTC).masked_fill(unused, -torch.inf)), dim=-1
+        ).argmax(dim=-1)
+
+    def _in_chunks(self, q: Tensor, k: Tensor, v: Tensor, place_BHRT: Tensor, valid_BT: Tensor | None) -> Tensor:
+        length, rounds = q.shape[2], self.rounds
+        order_BHRT = place_BHRT.argsort(dim=-1)
+        fill = -length % self.chunk
+        frame_BHRNC = F.pad(order_BHRT + 1, (0, fill)).unflatten(-1, (-1, self.chunk))
+        seen_BHRNL = _with_the_one_before(frame_BHRNC)
+        q_BHRNCK, k_BHRNLK, v_BHRNLK = _taken(q, frame_BHRNC), _taken(k, seen_BHRNL), _taken(v, seen_BHRNL)
+        itself = frame_BHRNC[..., :, None] == seen_BHRNL[..., None, :]
+        there = seen_BHRNL > 0
+        if valid_BT is not None:
+            padded = F.pad(valid_BT, (1, 0))[:, None, None, None].expand(*seen_BHRNL.shape[:4], -1)
+            there = padded.gather(-1, seen_BHRNL)
+        scores = (q_BHRNCK @ k_BHRNLK.mT).masked_fill(itself, TO_ITSELF)
+        if rounds > 1:
+            scores = scores - self._meetings(place_BHRT, frame_BHRNC, seen_BHRNL).to(scores.dtype).log()
+        scores = scores.masked_fill(~(there[..., None, :] | itself), -torch.inf)
+        total_BHRNC1 = scores.logsumexp(dim=-1, keepdim=True)
+        y_BHRNCK = (scores - total_BHRNC1).exp().to(v.dtype) @ v_BHRNLK
+        back = place_BHRT[..., None]
+        y_BHRTK = y_BHRNCK.flatten(3, 4).gather(3, back.expand(-1, -1, -1, -1, v.shape[-1]))
+        share = total_BHRNC1.flatten(3, 4).gather(3, back).softmax(dim=2)
+        return (share.to(v.dtype) * y_BHRTK).sum(dim=2)
+
+    def _meetings(self, place_BHRT: Tensor, frame_BHRNC: Tensor, seen_BHRNL: Tensor) -> Tensor:
+        """(B, H, R, N, C, L): in how many rounds a frame sees another; at least 1."""
+        chunk_BHRT = F.pad(place_BHRT // self.chunk, (1, 0), value=-2)
+        count = torch.zeros(*frame_BHRNC.shape, seen_BHRNL.shape[-1], dtype=torch.int64, device=place_BHRT.device)
+        for chunk_BHT in chunk_BHRT.unbind(dim=2):
+            query, key = (
+                chunk_BHT[:, :, None].expand(-1, -1, self.rounds, -1).gather(-1, frames.flatten(3)).view_as(frames)
+                for frames in (frame_BHRNC, seen_BHRNL)
+            )
+            before = query[..., :, None] - key[..., None, :]
+            count = count + ((before == 0) | (before == 1)).long()
+        return count.clamp_min(1)
+
+
+def _compared(raw_BHTK: Tensor, context: Context) -> tuple[Tensor, Tensor]:
+    """Queries and keys turned by their time; keys have length 1. In float32 at least, for the scores of -1e5."""
+    q = rotate(raw_BHTK, context)
+    q = q.to(torch.promote_types(q.dtype, torch.float32))
+    return q, F.normalize(q, dim=-1)
+
+
+def _with_the_one_before(frame_BHRNC: Tensor) -> Tensor:
+    """(B, H, R, N, 2 C): the frames of the chunk before, nobody for the first one, and of the chunk itself. Frames
+    count from 1, and 0 is nobody."""
+    before = F.pad(frame_BHRNC, (0, 0, 1, 0))[..., :-1, :]
+    return torch.cat((before, frame_BHRNC), dim=-1)
+
+
+def _taken(x_BHTK: Tensor, frames: Tensor) -> Tensor:
+    """(B, H, R, N, C or L, K): the vectors of frames, which count from 1; of nobody, zeros."""
+    padded = F.pad(x_BHTK, (0, 0, 1, 0))[:, :, None].expand(-1, -1, frames.shape[2], -1, -1)
+    index = frames.flatten(3)[..., None].expand(-1, -1, -1, -1, x_BHTK.shape[-1])
+    taken: Tensor = padded.gather(3, index).unflatten(3, frames.shape[3:])
+    return taken

@@ -1,0 +1,182 @@
+"""The Sparse Transformer's two factors of attention (Child et al., 2019): near frames, and every so manieth far one.
+
+Axes: B batch, H head, T time, K feature of one head, A key that a query is computed against.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from pose.attention.base import Attention, Capabilities, Context, Option
+from pose.attention.layouts import Band, Comb, Layout, Summaries
+from pose.attention.softmax import DEFAULT_MEMORY, Pattern, SoftmaxAttention, masked_softmax
+
+KINDS = ("strided", "fixed")
+ARRANGEMENTS = ("merged", "heads", "layers")
+DENSE_UP_TO = 4  # times the keys that a query sees; in longer sequences blocks are faster than a mask of all pairs
+
+
+@dataclass(frozen=True, slots=True)
+class SparsePattern(Pattern):
+    """strided: near are the frames less than `stride` away, far those a multiple of it away. fixed: near are those of
+    the query's own block of `stride` frames, far the last `summary` of every block.
+
+    near, far: which of the two the heads see; one entry for all, or one for each head. reach: of the causal form.
+    """
+
+    kind: str
+    stride: int
+    summary: int
+    causal: bool
+    reach: int
+    near: tuple[bool, ...] = (True,)
+    far: tuple[bool, ...] = (True,)
+    pinned: int = 0
+
+    def allows(self, query: Tensor, key: Tensor) -> Tensor:
+        seen = self._chosen(self.near, self.is_near(query, key)) | self._chosen(self.far, self.is_far(query, key))
+        return seen & self.in_time(query, key)
+
+    def is_near(self, query: Tensor, key: Tensor) -> Tensor:
+        if self.kind == "fixed":
+            return query // self.stride == key // self.stride
+        return (query - key).abs() < self.stride
+
+    def is_far(self, query: Tensor, key: Tensor) -> Tensor:
+        if self.kind == "fixed":
+            return (key % self.stride >= self.stride - self.summary) & (query >= -1)  # which broadcasts
+        return (query - key) % self.stride == 0
+
+    def in_time(self, query: Tensor, key: Tensor) -> Tensor:
+        age = query - key
+        return (age >= 0) & (age < self.reach) if self.causal else age == age
+
+    def _chosen(self, heads: tuple[bool, ...], seen: Tensor) -> Tensor:
+        if len(heads) == 1:
+            return seen if heads[0] else torch.zeros_like(seen)
+        return seen & torch.tensor(heads, device=seen.device)[:, None, None]
+
+
+class SparseAttention(SoftmaxAttention):
+    """Softmax attention over near frames and a few far ones, so that two steps reach all.
+
+    pattern: "strided" or "fixed", see `SparsePattern`. stride: about the root of the length. summary: of "fixed", the
+    frames at the end of each block that everybody sees; a quarter of it unless given. arrange: "merged", every head
+    sees both; "heads", half of the heads the near, half the far ones; "layers", the first, third, ... layer the near,
+    the others the far ones. memory: causal form only, frames that a query sees into the past, itself included. A query
+    that sees nothing gets nothing.
+    """
+
+    capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T sqrt(T) D)")
+    window: SparsePattern
+
+    def __init__(
+        self,
+        dim: int,
+        heads: int,
+        *,
+        causal: bool = False,
+        pattern: str = "strided",
+        stride: int = 16,
+        summary: int | None = None,
+        arrange: str = "merged",
+        memory: int | None = None,
+    ) -> None:
+        super().__init__(dim, heads, causal=causal, memory=memory)
+        for name, value, known in (("pattern", pattern, KINDS), ("arrange", arrange, ARRANGEMENTS)):
+            if value not in known:
+                raise ValueError(f"sparse attention: {name} must be one of {', '.join(known)}, got {value!r}")
+        if stride < 1 or (summary is not None and not 1 <= summary <= stride):
+            raise ValueError(f"stride must be at least 1 and summary 1 to stride, got {stride} and {summary}")
+        if summary is not None and pattern != "fixed":
+            raise ValueError("summary is of the fixed pattern; a strided one has no frames that everybody sees")
+        if memory is not None and memory < stride:
+            raise ValueError(f"memory must be at least the stride, {stride} frames, got {memory}")
+        summary = summary or max(1, stride // 4)
+        self.window = SparsePattern(pattern, stride, summary, causal, memory or DEFAULT_MEMORY)
+        if arrange == "heads":
+            if heads < 2:
+                raise ValueError("arrange: heads needs at least two of them, one for near frames and one for far ones")
+            near = tuple(head < (heads + 1) // 2 for head in range(heads))
+            self.window = replace(self.window, near=near, far=tuple(not is_near for is_near in near))
+        elif arrange == "layers":
+            self.window = replace(self.window, far=(False,))
+
+    @classmethod
+    def build_layers(cls, depth: int, dim: int, heads: int, **options: Option) -> list[Attention]:
+        layers = super().build_layers(depth, dim, heads, **options)
+        if options.get("arrange") == "layers":
+            for layer in layers[1::2]:
+                assert isinstance(layer, SparseAttention)
+                layer.window = replace(layer.window, near=(False,), far=(True,))
+        return layers
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, context: Context) -> Tensor:
+        length, stride = q.shape[2], self.window.stride
+        keys = 2 * stride + length // stride * (1 if self.window.kind == "strided" else self.window.summary)
+        if length > DENSE_UP_TO * keys:
+            return sparse_attention(q, k, v, self.window, context.valid)
+        mask = context.shared_mask(self.window, lambda: self._mask(length, context.valid, q.device))
+        return self.summed(q, k, v, mask)
+
+    def summed(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        assert mask is not None
+        some = mask.any(dim=-1, keepdim=True)
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask | ~some).where(some, 0)
+
+
+def sparse_attention(q: Tensor, k: Tensor, v: Tensor, pattern: SparsePattern, valid_BT: Tensor | None) -> Tensor:
+    """softmax(q k^T / sqrt(K)) v masked by `pattern.mask(T, valid_BT)`, from the scores of its keys alone; all
+    (B, H, T, K)."""
+    if len(pattern.near) == 1:
+        return _same_in_all_heads(q, k, v, pattern, valid_BT)
+    halves = sum(pattern.near), sum(pattern.far)  # near heads come first
+    answers = [
+        _same_in_all_heads(q_some, k_some, v_some, replace(pattern, near=(near,), far=(not near,)), valid_BT)
+        for near, q_some, k_some, v_some in zip(
+            (True, False), *(x.split(halves, dim=1) for x in (q, k, v)), strict=True
+        )
+    ]
+    return torch.cat(answers, dim=1)
+
+
+def _same_in_all_heads(q: Tensor, k: Tensor, v: Tensor, pattern: SparsePattern, valid_BT: Tensor | None) -> Tensor:
+    layouts, masks = [], []
+    query_T1 = torch.arange(q.shape[2], device=q.device)[:, None]
+    for layout, wanted in _layouts(pattern):
+        key_TA = layout.keys(q.shape[2], q.device)
+        seen = wanted(query_T1, key_TA) & pattern.in_time(query_T1, key_TA) & (key_TA >= 0) & (key_TA < q.shape[2])
+        if valid_BT is not None:
+            seen = seen & (valid_BT[:, key_TA.clamp(0, q.shape[2] - 1)] | (query_T1 == key_TA))[:, None]
+        layouts.append(layout)
+        masks.append(seen)
+    scores = torch.cat([layout.scores(q, k) for layout in layouts], dim=-1) / math.sqrt(q.shape[-1])
+    weights = masked_softmax(scores, torch.cat(masks, dim=-1))
+    shares = weights.split([mask.shape[-1] for mask in masks], dim=-1)
+    return torch.stack([layout.summed(share, v) for layout, share in zip(layouts, shares, strict=True)]).sum(dim=0)
+
+
+class Sees(Protocol):
+    def __call__(self, query: Tensor, key: Tensor, /) -> Tensor: ...
+
+
+def _layouts(pattern: SparsePattern) -> list[tuple[Layout, Sees]]:
+    """Where the keys are, and which of them count; none counts twice."""
+    near: Layout
+    far: Layout
+    if pattern.kind == "fixed":
+        near, far = Band(pattern.stride, 0, 0), Summaries(pattern.stride, pattern.summary)
+    else:
+        reach = pattern.stride - 1
+        near, far = Band.of(reach, pattern.causal), Comb(pattern.stride)
+    chosen: list[tuple[Layout, Sees]] = []
+    if pattern.near[0]:
+        chosen.append((near, pattern.is_near))
+    if pattern.far[0]:
+        taken = pattern.near[0]
+        chosen.append((far, lambda t, s: pattern.is_far(t, s) & ~(pattern.is_near(t, s) & taken)))
+    return chosen

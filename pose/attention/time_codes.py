@@ -1,0 +1,73 @@
+"""How a frame's place in time reaches scores: what queries and keys are made of, and by which angles they are rotated.
+
+Axes: B batch, T time, D feature.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from pose.attention.base import Context, rotary_phases
+
+DEFAULT_LENGTH = 243
+
+
+class RotaryTime(nn.Module):
+    """Queries and keys are rotated by their seconds, so that scores know the time between them (Su et al., 2021).
+
+    streaming: a frame's code is the same whenever the sequence began. max_length: as in `Capabilities`.
+    """
+
+    streaming = True
+    max_length: int | None = None
+
+    def forward(self, x_BTD: Tensor, context: Context) -> tuple[Tensor, Context]:
+        """What queries and keys are made of, and the context whose phases rotate them."""
+        return x_BTD, context
+
+
+class NoTime(RotaryTime):
+    """Nothing: a frame is a member of a set (causal: of the set of those before it)."""
+
+    def forward(self, x_BTD: Tensor, context: Context) -> tuple[Tensor, Context]:
+        return x_BTD, replace(context, cos=torch.ones_like(context.cos), sin=torch.zeros_like(context.sin))
+
+
+class SinusoidalTime(NoTime):
+    """Sines and cosines of the seconds since the first frame that is there are added (Vaswani et al., 2017)."""
+
+    streaming = False
+
+    def forward(self, x_BTD: Tensor, context: Context) -> tuple[Tensor, Context]:
+        seconds_BT, valid_BT = context.seconds, context.valid
+        first_B1 = seconds_BT[:, :1]
+        if valid_BT is not None:
+            first_B1 = seconds_BT.masked_fill(~valid_BT, torch.inf).amin(dim=1, keepdim=True)
+            first_B1 = first_B1.where(valid_BT.any(dim=1, keepdim=True), 0)
+        code_BTD = torch.cat(rotary_phases(seconds_BT - first_B1, x_BTD.shape[2], x_BTD.dtype), dim=-1)
+        return super().forward(x_BTD + code_BTD, context)
+
+
+class LearntTime(NoTime):
+    """A learnt vector for each frame number is added (Gehring et al., 2017)."""
+
+    streaming = False
+
+    def __init__(self, dim: int, max_length: int) -> None:
+        super().__init__()
+        self.max_length = max_length
+        self.codes = nn.Parameter(torch.empty(max_length, dim))
+        nn.init.normal_(self.codes, std=0.3)
+
+    def forward(self, x_BTD: Tensor, context: Context) -> tuple[Tensor, Context]:
+        return super().forward(x_BTD + self.codes[: x_BTD.shape[1]], context)
+
+
+TIMES: dict[str, Callable[[int, int], RotaryTime]] = {
+    "rotary": lambda dim, max_length: RotaryTime(),
+    "sinusoidal": lambda dim, max_length: SinusoidalTime(),
+    "learnt": LearntTime,
+    "none": lambda dim, max_length: NoTime(),
+}

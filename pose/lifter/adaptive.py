@@ -1,0 +1,107 @@
+"""Adaptive depth: one block again and again, for each frame as often as it needs.
+
+Axes: B batch, T time, D feature.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from pose.attention import Attention, Cache, Context
+from pose.lifter.blocks import Block
+from pose.lifter.config import LifterConfig
+
+
+class AdaptiveBlock(nn.Module):
+    """A Universal Transformer (Dehghani et al., 2018) that halts by itself (Graves, 2016, ACT).
+
+    After each step every frame says how likely it is to halt, p = sigmoid(w.x + b), b beginning at 1; it halts once
+    these add up to 1 - eps, or after `most` steps. The answer is the sum of its states weighted by p, the last one by
+    what is left to 1. A frame that has halted keeps its state, which others still attend to. What is summed up, halted
+    and left over at the end is as Graves has it, not as in the reference code of the Universal Transformer, which
+    interpolates, goes on with halted frames, and may give weights that sum to less than 1.
+    """
+
+    EPS = 0.01
+
+    def __init__(self, block: Block, config: LifterConfig, most: int) -> None:
+        super().__init__()
+        self.block, self.most = block, most
+        self.halt = nn.Linear(config.dim, 1)
+        self.codes = nn.Parameter(torch.empty(most, config.dim))  # which step it is
+        nn.init.normal_(self.codes, std=0.1)
+        self.pondered: Tensor | None = None  # of the last forward pass of a training
+
+    @property
+    def attention(self) -> Attention:
+        return self.block.attention
+
+    def forward(self, x: Tensor, context: Context) -> Tensor:
+        answer, steps, left = self.run(x, context)
+        if self.training:
+            self.pondered = (steps + left).mean()
+        return answer
+
+    def run(self, x: Tensor, context: Context) -> tuple[Tensor, Tensor, Tensor]:
+        """The answer (B, T, D), the number of steps (B, T) of each frame, and the weight (B, T) of its last state."""
+        halting = _Halting(self, x)
+        unrolled = torch.compiler.is_compiling() or torch.jit.is_tracing()
+        for n in range(self.most):
+            halting.take(n, self.block(halting.state + self.codes[n], context))
+            if not unrolled and not halting.running.any():
+                break
+        return halting.answer, halting.steps, halting.left
+
+    @property
+    def cache_fields(self) -> tuple[str, ...]:
+        return tuple(f"step{n}_{field}" for n in range(self.most) for field in self.block.cache_fields)
+
+    def init_cache(self, batch: int, *, device: torch.device | str, dtype: torch.dtype) -> Cache:
+        """One after the other, those of each step."""
+        steps = (self.block.init_cache(batch, device=device, dtype=dtype) for _ in range(self.most))
+        return tuple(part for cache in steps for part in cache)
+
+    def begin_step(self, step: int, generator: torch.Generator) -> None:
+        self.block.begin_step(step, generator)
+
+    def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
+        """One new token (B, 1, D) against the cache; equal to `forward` of a causal block. It takes all steps, since
+        later frames may attend to it at any depth."""
+        halting, following = _Halting(self, x), []
+        size = len(self.block.cache_fields)
+        for n in range(self.most):
+            before = cache[n * size : (n + 1) * size]
+            y, after = self.block.step(halting.state + self.codes[n], context, before)
+            halting.take(n, y)
+            following += list(after)
+        return halting.answer, tuple(following)
+
+
+class _Halting:
+    """The states of the frames between two steps."""
+
+    def __init__(self, block: AdaptiveBlock, x_BTD: Tensor) -> None:
+        self._block, self.state = block, x_BTD
+        self.answer, self.steps = torch.zeros_like(x_BTD), x_BTD.new_zeros(x_BTD.shape[:2])
+        self.left, self._total = self.steps, self.steps
+        self.running = torch.ones_like(self.steps, dtype=torch.bool)
+
+    def take(self, n: int, new_BTD: Tensor) -> None:
+        """Step number n has answered."""
+        self.state = new_BTD.where(self.running[..., None], self.state)
+        chance = torch.sigmoid(self._block.halt(self.state)[..., 0] + 1)
+        enough = self._total + chance > 1 - self._block.EPS
+        halts = self.running & enough if n + 1 < self._block.most else self.running
+        goes_on = self.running & ~halts
+        weight = (1 - self._total).where(halts, chance.where(goes_on, 0))
+        self.answer = self.answer + weight[..., None] * self.state
+        self.left = weight.where(halts, self.left)
+        self.steps = self.steps + self.running.to(self.steps.dtype)
+        self._total, self.running = self._total + chance.where(goes_on, 0), goes_on
+
+
+def pondered(network: nn.Module) -> Tensor | None:
+    """Mean over frames of steps taken and what was left over, of a training's last forward pass; None for a network of
+    fixed depth. Only what was left over has a gradient."""
+    blocks = [module for module in network.modules() if isinstance(module, AdaptiveBlock)]
+    means = [block.pondered for block in blocks if block.pondered is not None]
+    return torch.stack(means).sum() if means else None

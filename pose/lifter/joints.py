@@ -1,0 +1,218 @@
+"""Joint tokens: a token for each joint of each frame, in place of one for the frame.
+
+Either the whole stack works on them, in space (the joints of a frame) and then in time (each joint by itself), as Zhang
+et al. (MixSTE, 2022) do; or half of it works on the joints of a frame, which are then pooled into its token, as words
+are into sentences by Yang et al. (2016).
+
+Axes: B batch, T time, J joint (17), C feature of a joint token, F feature of a frame, H head, K feature of one head.
+"""
+
+from collections.abc import Callable
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from pose.attention import Attention, Cache, Context
+from pose.attention.co_attention import summary
+from pose.lifter.blocks import FeedForward, PreciseLinear, Residual
+from pose.lifter.config import LifterConfig
+from pose.lifter.format import FEATURES, JOINTS, OUTPUTS, PELVIS
+from pose.skeletons import H36M17
+
+OF_A_JOINT = 4  # offset (2), score, whether it is seen
+OF_THE_FRAME = FEATURES - OF_A_JOINT * JOINTS
+
+
+class JointEmbedding(nn.Module):
+    """Features (..., F), or (..., 2 F + 1) of a stream, to tokens (..., J, C): a joint sees its own features and those
+    of its frame, and which joint it is."""
+
+    def __init__(self, config: LifterConfig) -> None:
+        super().__init__()
+        frames = 2 if config.streaming else 1
+        self.linear = PreciseLinear(frames * (OF_A_JOINT + OF_THE_FRAME) + frames - 1, config.dim)
+        self.places = nn.Parameter(torch.empty(JOINTS, config.dim))
+        nn.init.xavier_uniform_(self.linear.weight)
+        nn.init.zeros_(self.linear.bias)
+        nn.init.normal_(self.places, std=0.3)
+
+    def forward(self, features: Tensor) -> Tensor:
+        parts = []
+        for frame in features.split(FEATURES, dim=-1):  # of a stream: newest, asked-for, and the seconds between them
+            if frame.shape[-1] < FEATURES:
+                parts.append(_for_each_joint(frame))
+                continue
+            offsets, scores, mask, common = frame.split([2 * JOINTS, JOINTS, JOINTS, OF_THE_FRAME], dim=-1)
+            parts += [offsets.unflatten(-1, (JOINTS, 2)), scores[..., None], mask[..., None], _for_each_joint(common)]
+        tokens: Tensor = self.linear(torch.cat(parts, dim=-1))
+        return tokens + self.places
+
+
+def _for_each_joint(common: Tensor) -> Tensor:
+    return common[..., None, :].expand(*common.shape[:-1], JOINTS, -1)
+
+
+def within(hops: int) -> list[list[int]]:
+    """Of each joint those to which so many bones lead at most, itself first."""
+    near = [[joint] for joint in range(JOINTS)]
+    for _ in range(hops):
+        for seen in near:
+            beside = {other for edge in H36M17.edges if not set(edge).isdisjoint(seen) for other in edge}
+            seen += sorted(beside - set(seen))
+    return near
+
+
+class JointAttention(nn.Module):
+    """softmax(q k^T / sqrt(K)) v among the joints of a frame; skeleton: of those only which a bone joins to the asking
+    one, and itself."""
+
+    near: Tensor
+
+    def __init__(self, dim: int, heads: int, *, skeleton: bool) -> None:
+        super().__init__()
+        if heads < 1 or dim % heads:
+            raise ValueError(f"dim must be a multiple of heads, got dim {dim} and {heads} heads")
+        self.heads = heads
+        self.q_proj, self.k_proj = nn.Linear(dim, dim), nn.Linear(dim, dim)
+        self.v_proj, self.out_proj = nn.Linear(dim, dim), nn.Linear(dim, dim)
+        near = torch.tensor([[joint in seen for joint in range(JOINTS)] for seen in within(1)])
+        self.register_buffer("near", near, persistent=False)
+        self.skeleton = skeleton
+
+    def forward(self, x_BTJC: Tensor) -> Tensor:
+        frames = x_BTJC.flatten(0, 1)
+        q, k, v = (
+            project(frames).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for project in (self.q_proj, self.k_proj, self.v_proj)
+        )
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=self.near if self.skeleton else None)
+        y_BTJC: Tensor = self.out_proj(y.transpose(1, 2).flatten(2)).unflatten(0, x_BTJC.shape[:2])
+        return y_BTJC
+
+
+class SpatialBlock(nn.Module):
+    """Attention among the joints of a frame and feed-forward, each with a residual."""
+
+    def __init__(self, config: LifterConfig) -> None:
+        super().__init__()
+        self.spatial = JointAttention(config.dim, config.heads, skeleton=config.skeleton_mask)
+        self.ffn = FeedForward(config.dim, config.expansion)
+        self.residuals = nn.ModuleList(Residual(config) for _ in range(2))
+
+    def forward(self, x_BTJC: Tensor) -> Tensor:
+        x_BTJC = self.residuals[0](x_BTJC, self.spatial)
+        return cast(Tensor, self.residuals[1](x_BTJC, self.ffn))
+
+
+class HierarchicalEmbedding(nn.Module):
+    """Features (..., F) to frame tokens (..., D): joint tokens, attention among the joints of each frame, and the sum
+    of those that are seen, weighted by softmax(tanh(W h + b) . c); 0 for a frame in which none is."""
+
+    def __init__(self, config: LifterConfig) -> None:
+        super().__init__()
+        self.joints = JointEmbedding(config)
+        self.blocks = nn.ModuleList(SpatialBlock(config) for _ in range(config.depth // 2))
+        self.hidden, self.score = nn.Linear(config.dim, config.dim), nn.Linear(config.dim, 1, bias=False)
+        for module in (*self.blocks.modules(), self.hidden, self.score):
+            if isinstance(module, nn.Linear):
+                nn.init.xavier_uniform_(module.weight)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+
+    def forward(self, features: Tensor) -> Tensor:
+        together = features if features.ndim == 3 else features[:, None]
+        x_BTJC = self.joints(together)
+        for block in self.blocks:
+            x_BTJC = block(x_BTJC)
+        frames = together.split(FEATURES, dim=-1)
+        seen = [frame[..., 3 * JOINTS : 4 * JOINTS] > 0 for frame in frames if frame.shape[-1] == FEATURES]
+        seen_BTJ = torch.stack(seen).any(dim=0)
+        x_BTD = summary(self.score(torch.tanh(self.hidden(x_BTJC))), x_BTJC, seen_BTJ)
+        return x_BTD if features.ndim == 3 else x_BTD[:, 0]
+
+
+class JointBlock(nn.Module):
+    """Attention among the joints of a frame, attention of each joint over time, and feed-forward, each with a residual;
+    the block of a lifter of joint tokens. With `joint_hops`, one attention over time and neighbours for both."""
+
+    def __init__(self, config: LifterConfig, attention: Attention) -> None:
+        super().__init__()
+        together = config.joint_hops > 0
+        self.spatial = None if together else JointAttention(config.dim, config.heads, skeleton=config.skeleton_mask)
+        self.attention = attention
+        self.ffn = FeedForward(config.dim, config.expansion)
+        self.residuals = nn.ModuleList(Residual(config) for _ in range(2 if together else 3))
+
+    def forward(self, x: Tensor, context: Context) -> Tensor:
+        """(B, T, J, C) -> (B, T, J, C)."""
+        each = _each_joint(context)
+
+        def over_time(x_BTJC: Tensor) -> Tensor:
+            y = self.attention(x_BTJC.transpose(1, 2).flatten(0, 1), each)
+            return cast(Tensor, y.unflatten(0, (-1, JOINTS)).transpose(1, 2))
+
+        return self._mixed(x, over_time)
+
+    def _mixed(self, x: Tensor, over_time: Callable[[Tensor], Tensor]) -> Tensor:
+        branches = [over_time, self.ffn] if self.spatial is None else [self.spatial, over_time, self.ffn]
+        for residual, branch in zip(self.residuals, branches, strict=True):
+            x = residual(x, branch)
+        return x
+
+    @property
+    def cache_fields(self) -> tuple[str, ...]:
+        return self.attention.cache_fields
+
+    def init_cache(self, batch: int, *, device: torch.device | str, dtype: torch.dtype) -> Cache:
+        """Each part (B, J, ...)."""
+        parts = self.attention.init_cache(batch * JOINTS, device=device, dtype=dtype)
+        return tuple(part.unflatten(0, (batch, JOINTS)) for part in parts)
+
+    def begin_step(self, step: int, generator: torch.Generator) -> None:
+        self.attention.begin_step(step, generator)
+
+    def step(self, x: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
+        """The tokens of one new frame (B, 1, J, C) against the cache; equal to `forward` of a causal block."""
+        following: list[Cache] = []
+
+        def over_time(x_B1JC: Tensor) -> Tensor:
+            before = tuple(part.flatten(0, 1) for part in cache)
+            y, after = self.attention.step(x_B1JC.transpose(1, 2).flatten(0, 1), _each_joint(context), before)
+            following.append(tuple(part.unflatten(0, (-1, JOINTS)) for part in after))
+            return cast(Tensor, y.unflatten(0, (-1, JOINTS)).transpose(1, 2))
+
+        return self._mixed(x, over_time), following[0]
+
+
+def _each_joint(context: Context) -> Context:
+    """The same times for each of the joints, which stand in the batch."""
+
+    def repeated(part: Tensor | None) -> Tensor | None:
+        return None if part is None else part[:, None].expand(-1, JOINTS, *part.shape[1:]).flatten(0, 1)
+
+    cos, sin = repeated(context.cos), repeated(context.sin)
+    assert cos is not None
+    assert sin is not None
+    return Context(cos, sin, repeated(context.valid), repeated(context.times))
+
+
+class JointHead(nn.Module):
+    """Tokens (..., J, C) to what the network says of a frame (..., OUTPUTS), in the order of `decode`."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.of_joint, self.of_body = PreciseLinear(dim, 5), PreciseLinear(dim, 1)
+        for linear in (self.of_joint, self.of_body):
+            nn.init.normal_(linear.weight, std=0.01 / dim**0.5)
+            nn.init.zeros_(linear.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        said = self.of_joint(x)
+        corrections, depths, trust, sigma = said.split([2, 1, 1, 1], dim=-1)
+        size = self.of_body(x.mean(dim=-2))
+        assert PELVIS == 0  # which has no sigma
+        outputs = torch.cat((size, depths[..., 0], trust[..., 0], corrections.flatten(-2), sigma[..., 1:, 0]), dim=-1)
+        assert outputs.shape[-1] == OUTPUTS
+        return outputs
