@@ -26,7 +26,7 @@ class IncomingFrames:
 
     def __init__(self, size: tuple[int, int]) -> None:
         self._size = size
-        self._last = -math.inf
+        self._last, self._number = -math.inf, 0
         self._slow = 0  # frames in a row that follow the one before too late
 
     def check(self, frame: Frame) -> None:
@@ -41,7 +41,8 @@ class IncomingFrames:
         if not math.isfinite(frame.time) or step <= 0:
             before = f" after {self._last:g} s" if math.isfinite(self._last) else ""
             raise UsageError(f"frame {frame.index}: time {frame.time:g} s{before}; expected seconds that increase")
-        self._last = frame.time
+        step /= max(1, frame.index - self._number)  # a busy machine drops those between
+        self._last, self._number = frame.time, frame.index
         self._slow = self._slow + 1 if SLOWEST <= step < math.inf else 0
         if self._slow == FRAMES_TO_JUDGE:
             warnings.warn(_too_slow(step), PoseWarning, stacklevel=4)

@@ -63,6 +63,14 @@ def test_slow_films_and_gaps_are_no_mistake():
             incoming.check(frame(index, index / 5 + (index > 9) * 60))
 
 
+def test_frames_of_which_a_busy_machine_drops_most_are_no_reason_to_warn():
+    incoming = IncomingFrames(SIZE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for index in range(0, 600, 60):
+            incoming.check(frame(index, index / 25))
+
+
 def person(rng, frames: int = 10):
     return rng.uniform(100, 300, (frames, 17, 2)).astype(np.float32), np.ones((frames, 17), np.float32)
 

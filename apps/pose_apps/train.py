@@ -1,4 +1,4 @@
-"""`pose-train`: train a lifter from motion capture, or a forecaster from what a lifter makes of it.
+"""`pose-train`: train a lifter from motion capture, pre-train one on 2D poses alone, or train a forecaster.
 
 A new data set is its reader in `pose_datasets` and an entry in `DATA_SETS`.
 """
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from pose.sequences import LiftBatch
     from pose.training.forecaster import ForecasterTrainer
     from pose.training.loop import Loop
+    from pose.training.objectives.pretraining import Pretraining
+    from pose.training.objectives.trainer import Pretrainer
     from pose.training.trainer import Trainer
 
 
@@ -210,7 +212,10 @@ def _train(trainer: "Loop[Any, Any, Any]", quiet: bool) -> None:
     with progress_bar("training", steps, " steps", done=trainer.step, hidden=quiet) as bar:
 
         def progress(step: int, figures: dict[str, float]) -> None:
-            bar.set_postfix_str(f"position {1000 * figures['position']:.1f} mm, rate {figures['learning_rate']:.1e}")
+            told = (
+                f"position {1000 * figures['position']:.1f} mm" if "position" in figures else f"{figures['loss']:.3f}"
+            )
+            bar.set_postfix_str(f"{told}, rate {figures['learning_rate']:.1e}")
             bar.update(step - bar.n)
 
         trainer.run(progress)
@@ -222,13 +227,54 @@ def _report_lifter(trainer: "Trainer", source: TrainingData) -> None:
     from pose.training.measure import measure
     from pose.training.sigma import calibrate
 
-    network = trainer.averaged_network.eval()
+    network = trainer.final_network()
     calibrate(network, source.calibration())
     path = trainer.folder / "final.safetensors"
     save_checkpoint(network, path)
     for name, batches in source.evaluation("test").items():
         print(f"test subjects, {name} 2D: {measure(network, batches)}")
     print(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
+
+
+def _add_pretraining(parser: "ArgumentParser", short: bool) -> None:
+    if short:
+        parser.add_argument("--data.mocap", metavar="FILE", help=DATA_SETS["data"].purpose)
+        return
+    from pose.training.config import PretrainConfig
+
+    parser.add_class_arguments(_mocap()[0], "data")
+    parser.add_class_arguments(PretrainConfig, "train")
+
+
+def _check_pretraining(recipe: "Namespace") -> object:
+    from pose.lifter.model import LifterNetwork
+    from pose.training.objectives.pretraining import Pretraining
+
+    if not recipe.data.mocap:
+        raise UsageError("--data.mocap is missing: name the file that `pose-prepare mocap` wrote")
+    return Pretraining(LifterNetwork(recipe.train.model), recipe.train.objective)
+
+
+def _build_pretraining(recipe: "Namespace", out: Path) -> "tuple[Pretrainer, Callable[[], None]]":
+    from pose.lifter.checkpoint import save_checkpoint
+    from pose.training.objectives.trainer import Pretrainer, measure_objective
+
+    source = _mocap()[1](recipe.data, recipe.train.seed)
+
+    def evaluate(network: "Pretraining", step: int) -> dict[str, float]:
+        return measure_objective(network, source.evaluation("validation")["detector"])
+
+    trainer = Pretrainer(recipe.train, source, out, evaluate)
+
+    def report() -> None:
+        network, path = trainer.averaged_network.eval(), out / "final.safetensors"
+        save_checkpoint(network.lifter, path)
+        found = measure_objective(network, source.evaluation("test")["detector"])
+        print(f"test subjects: {found['nats']:.2f} nats a coordinate, {found['distance']:.3f} body spreads off")
+        print(f"simple guess: {found['simple']:.3f} body spreads off")
+        print(f"{path}: go on with pose-train lifter --train.start_from {path}")
+
+    return trainer, report
 
 
 def _add_forecaster(parser: "ArgumentParser", short: bool) -> None:
@@ -278,7 +324,8 @@ def _report_forecaster(trainer: "ForecasterTrainer", source: "MotionSource") -> 
     """Calibrate sigma on the validation subjects, save, and say how well the model does on the test subjects."""
     from pose.forecast.build import save_forecaster
     from pose.forecast.format import HORIZONS
-    from pose.training.forecaster import calibrate_forecaster, measure_forecaster
+    from pose.training.forecast_sigma import calibrate_forecaster
+    from pose.training.forecaster import measure_forecaster
 
     network = trainer.averaged_network.eval()
     calibrate_forecaster(network, source.calibration())
@@ -299,6 +346,14 @@ MODELS = {
         _add_lifter,
         _check_lifter,
         _build_lifter,
+    ),
+    "pretraining": Model(
+        "a lifter on 2D poses alone, before it is told any 3D",
+        "Pre-train a lifter's body: hidden poses, the next pose, or poses in any order.",
+        "configs/train/pretraining.yaml",
+        _add_pretraining,
+        _check_pretraining,
+        _build_pretraining,
     ),
     "forecaster": Model(
         "the last second to the next one",

@@ -22,6 +22,7 @@ JOINT_DIFFICULTY = np.array(
 )
 _LEGS = ((1, 4), (2, 5), (3, 6))
 _ARMS = ((14, 11), (15, 12), (16, 13))
+_LIMBS = ((2, 3), (5, 6), (12, 13), (15, 16))  # what is behind a table, a wall or another body for a while
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +48,8 @@ class ErrorConfig:
     drop_seconds: float = 0.25
     frame_drop_rate: float = 0.01  # share of frames without a person
     frame_drop_seconds: float = 0.12
+    limb_drop_rate: float = 0.0  # share of the time each arm (elbow, wrist) and leg (knee, ankle) is not reported
+    limb_drop_seconds: float = 1.0
 
 
 def add_errors(
@@ -120,7 +123,11 @@ def bursts(
     rng: np.random.Generator, times: F64, channels: int, rate: NDArray[np.floating] | float, seconds: float
 ) -> Mask:
     """(B, T, channels) True in bursts of about `seconds`, for the share `rate` of the time."""
-    noise = correlated_noise(rng, times, (channels,), seconds)
+    return _above(correlated_noise(rng, times, (channels,), seconds), rate)
+
+
+def _above(noise: F32, rate: NDArray[np.floating] | float) -> Mask:
+    """Where standard normal `noise` is among the share `rate` of the highest."""
     # The share of a standard normal above a threshold is `rate`: the inverse by a rational approximation
     # (Abramowitz and Stegun 26.2.23, absolute error below 4.5e-4).
     t = np.sqrt(-2 * np.log(np.clip(rate, 1e-6, 0.5)))
@@ -146,7 +153,13 @@ def _seen(rng: np.random.Generator, times: F64, hidden: F32, config: ErrorConfig
     liable = rng.gamma(0.5, 2, (len(times), 1, 1))
     joints = bursts(rng, times, 17, config.drop_rate * liable * (0.5 + 4 * hidden), config.drop_seconds)
     frames = bursts(rng, times, 1, config.frame_drop_rate * liable, config.frame_drop_seconds)
-    return ~(joints | frames)
+    seen = ~(joints | frames)
+    if config.limb_drop_rate:
+        waves = smooth_noise(rng, times, len(_LIMBS), 1 / (4 * config.limb_drop_seconds))
+        limbs = _above(waves, config.limb_drop_rate * liable)
+        for channel, joints_of_limb in enumerate(_LIMBS):
+            seen[..., joints_of_limb] &= ~limbs[..., channel, None]
+    return seen
 
 
 def _scores(rng: np.random.Generator, noise: F32, hidden: F32) -> F32:

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.errors import PoseError
+from pose.errors import PoseError, in_brief
 from pose.system.archives import open_archive
 from pose_datasets.marker_trials import MarkerTrial, marker_clips
 from pose_datasets.markers import MARKERS
@@ -84,7 +84,7 @@ def parse_positions(text: str, source: str) -> F64:
     try:
         rows = np.loadtxt(io.StringIO(text.replace(",", " ")), ndmin=2)
     except ValueError as error:
-        raise PoseError(f"{source}: not rows of numbers ({str(error).splitlines()[0]})") from error
+        raise PoseError(f"{source}: not rows of numbers ({in_brief(error)})") from error
     if rows.shape[1] != 3 * len(MARKERS):
         raise PoseError(f"{source}: {rows.shape[1]} numbers a row; expected {3 * len(MARKERS)}, 39 markers")
     markers = rows.reshape(len(rows), -1, 3)[..., [1, 2, 0]] / 1000

@@ -6,12 +6,13 @@ from pose.forecast.config import ForecasterConfig
 from pose.lifter.config import LifterConfig
 from pose.training.schedules import ScheduleConfig
 
+OBJECTIVES = ("masked", "next", "any-order")  # `pose.training.objectives` has them
 OPTIMIZERS = ("adam", "adamw", "radam", "muon")  # `pose.training.optimizers` builds them
 
 
 @dataclass(frozen=True, kw_only=True)
 class LossWeights:
-    """How much each part counts in the sum."""
+    """How much each part counts in the sum. ponder: a step of a lifter with adaptive depth."""
 
     position: float = 1.0
     velocity: float = 2.0
@@ -19,6 +20,7 @@ class LossWeights:
     root: float = 0.3
     bend: float = 0.0
     spread: float = 0.02
+    ponder: float = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,15 +85,18 @@ class TrainConfig(RunConfig):
     """One complete training run of a lifter.
 
     start_from: a shipped lifter or a checkpoint of the same form whose weights the run begins with; its optimiser and
-    schedule begin anew (fine-tuning, or a second round). lookaheads: of a streaming model, frames; drawn anew each
-    step, repeat one to draw it more often. dialects: whether each sequence's scores are said in a dialect of its own
-    (`pose.training.dialects`). consistency: above 0 each step trains on its batch and on the mirror image of it, in
-    other dialects, and this is the weight of the distance between the two answers. The rest is as in `RunConfig`.
+    schedule begin anew (fine-tuning, or a second round). start_share: of those weights in the final ones, 0 to 1: what
+    lies between both is often better than either where they differ (Wortsman et al., 2022). lookaheads: of a streaming
+    model, frames; drawn anew each step, repeat one to draw it more often. dialects: whether each sequence's scores are
+    said in a dialect of its own (`pose.training.dialects`). consistency: above 0 each step trains on its batch and on
+    the mirror image of it, in other dialects, and this is the weight of the distance between the two answers. The rest
+    is as in `RunConfig`.
     """
 
     model: LifterConfig = field(default_factory=LifterConfig)
     loss: LossWeights = field(default_factory=LossWeights)
     start_from: str | None = None
+    start_share: float = 0.0
     lookaheads: tuple[int, ...] = (0,)
     dialects: bool = False
     consistency: float = 0.0
@@ -100,8 +105,55 @@ class TrainConfig(RunConfig):
         super().__post_init__()
         if any(self.lookaheads) and not self.model.streaming:
             raise ValueError("lookaheads: only a streaming model has a look-ahead; set model.streaming")
+        if not 0 <= self.start_share <= 1:
+            raise ValueError(f"start_share: must be from 0 to 1, got {self.start_share}")
+        if self.start_share and not self.start_from:
+            raise ValueError("start_share: needs start_from, whose weights it is a share of")
         if self.consistency < 0:
             raise ValueError(f"consistency: must be at least 0, got {self.consistency}")
+        check_recipe(self.optimizer, self.schedule, self.model.init)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectiveConfig:
+    """What a lifter learns of 2D poses alone, before it is told any 3D.
+
+    name: masked, what is hidden from both sides of it; next, each pose from those before; any-order, poses from any
+    others, in an order drawn anew. frames, joints: of masked, the share of frames hidden whole and of other joints
+    hidden alone, in spans of a tenth of a second to `longest` seconds. asked: of any-order, the share of the frames,
+    the last of the order, that are predicted (XLNet: 1 / 6).
+    """
+
+    name: str = "masked"
+    frames: float = 0.3
+    joints: float = 0.15
+    longest: float = 1.0
+    asked: float = 1 / 6
+
+    def __post_init__(self) -> None:
+        if self.name not in OBJECTIVES:
+            raise ValueError(f"objective.name: {self.name!r} is not one of {', '.join(OBJECTIVES)}")
+        if not (0 <= self.frames < 1 and 0 <= self.joints < 1 and self.frames + self.joints > 0):
+            raise ValueError("objective: frames and joints must be from 0 to below 1, and not both 0")
+        if self.longest < SHORTEST_SPAN:
+            raise ValueError(f"objective.longest: must be at least {SHORTEST_SPAN} s, got {self.longest}")
+        if not 0 < self.asked <= 1:
+            raise ValueError(f"objective.asked: must be above 0 and at most 1, got {self.asked}")
+
+
+SHORTEST_SPAN = 0.1  # s
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainConfig(RunConfig):
+    """One complete pre-training of a lifter, on 2D poses alone. `pose-train lifter` goes on from what it leaves, with
+    the same model and `start_from`. The rest is as in `RunConfig`."""
+
+    model: LifterConfig = field(default_factory=LifterConfig)
+    objective: ObjectiveConfig = field(default_factory=ObjectiveConfig)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         check_recipe(self.optimizer, self.schedule, self.model.init)
 
 

@@ -1,4 +1,4 @@
-"""The training of forecasters: their loss, and the calibration of their sigma."""
+"""The training of forecasters: their loss, and what is measured of them."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -13,13 +13,10 @@ from pose.errors import PoseError
 from pose.forecast.batch import ForecastBatch
 from pose.forecast.blended import Blended
 from pose.forecast.build import build_network, load_network, save_forecaster
-from pose.forecast.format import HORIZONS
 from pose.forecast.network import ForecasterNetwork, Ways, step_times
 from pose.training.batches import BatchSource, generator
 from pose.training.config import ForecasterTrainConfig, ForecastLossWeights
 from pose.training.loop import Loop, Loss
-from pose.training.measure import SIGMA_SHARE
-from pose.training.sigma import SLOPES
 
 Evaluate = Callable[[ForecasterNetwork, int], dict[str, float]]
 _EARLY = 0.15  # s: a moment h ahead counts as 1 / (h + this), since errors grow about so
@@ -85,8 +82,7 @@ def start_from(network: ForecasterNetwork, trained: Sequence[ForecasterNetwork])
         kinds = " and ".join(part.config.kind for part in parts)
         raise PoseError(f"train.start_from: expected {kinds} of the form of train.model, in this order")
     for part, one in zip(parts, trained, strict=True):
-        fresh = {"slope": part.slope, "offset": part.offset}
-        part.load_state_dict(one.state_dict() | fresh)
+        part.load_state_dict(one.state_dict() | {"calibration": part.calibration})
 
 
 def truth_kept(step: int, forcing: float) -> float:
@@ -127,38 +123,3 @@ def measure_forecaster(network: ForecasterNetwork, batches: Iterable[ForecastBat
         "root": error[..., -1].mean(axis=0),
         "inside": within.mean(axis=(0, 2)),
     }
-
-
-@torch.inference_mode()
-def calibrate_forecaster(network: ForecasterNetwork, conditions: Iterable[Iterable[ForecastBatch]]) -> None:
-    """Set slope and offsets of log sigma so that one sigma holds 68 % of the errors of every point at every horizon,
-    over all conditions alike; the slope is that with which the conditions come nearest to it each."""
-    network.slope.fill_(1)
-    network.offset.zero_()
-    pairs = [_log_pairs(network, batches) for batches in conditions]
-    slope = min(SLOPES, key=lambda slope: round(_worst(pairs, slope), 3))
-    network.slope.fill_(slope)
-    network.offset.copy_(torch.from_numpy(_offsets(pairs, slope)))
-
-
-Pairs = tuple[NDArray[np.floating], NDArray[np.floating]]  # (N, H, 17) log error and log sigma, of m
-
-
-def _log_pairs(network: ForecasterNetwork, batches: Iterable[ForecastBatch]) -> Pairs:
-    errors, sigmas = [], []
-    for batch in batches:
-        tensors = ForecastTensors.of(batch)
-        assert np.allclose(batch.ahead, HORIZONS)
-        said = network.at(tensors.past, tensors.ahead)
-        errors.append((said.places - tensors.truth).unflatten(-1, (-1, 3)).norm(dim=-1).clamp(min=1e-9).log().numpy())
-        sigmas.append(said.log_sigma.numpy())
-    return np.concatenate(errors), np.concatenate(sigmas)
-
-
-def _offsets(pairs: list[Pairs], slope: float) -> NDArray[np.floating]:
-    return np.quantile(np.concatenate([error - slope * sigma for error, sigma in pairs]), SIGMA_SHARE, axis=0)
-
-
-def _worst(pairs: list[Pairs], slope: float) -> float:
-    offsets = _offsets(pairs, slope)
-    return max(abs(float((error < slope * sigma + offsets).mean()) - SIGMA_SHARE) for error, sigma in pairs)

@@ -53,6 +53,20 @@ def lifting_loss(
     return torch.stack([getattr(weights, name) * value for name, value in parts.items()]).sum(), parts
 
 
+@torch.no_grad()
+def sequence_losses(
+    lifted: Lifted, joints: Tensor, root: Tensor, times: Tensor, valid: Tensor, weights: LossWeights
+) -> Tensor:
+    """`lifting_loss` of each sequence alone, (B,)."""
+
+    def one(*parts: Tensor) -> Tensor:
+        said, truth = [part[None] for part in parts[:3]], [part[None] for part in parts[3:]]
+        return lifting_loss(Lifted(*said), truth[0], truth[1], truth[2], truth[3], weights)[0]
+
+    losses: Tensor = torch.vmap(one)(lifted.joints, lifted.root, lifted.sigma, joints, root, times, valid)
+    return losses
+
+
 def bends(joints: Tensor) -> Tensor:
     """How far both knees and elbows of joints (..., 17, 3) are bent: (..., 4), 2 sin(angle / 2), 0 where straight."""
     near, middle, far = (joints[..., which, :] for which in _LIMBS)

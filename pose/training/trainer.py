@@ -1,5 +1,6 @@
 """The training of lifters: what `pose.training.loop` does not know of them."""
 
+import copy
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -8,19 +9,20 @@ from typing import cast
 import torch
 from torch import Tensor
 
+from pose.attention import choice_penalty, layer_penalty
 from pose.errors import PoseError
+from pose.lifter.adaptive import pondered
 from pose.lifter.checkpoint import load_checkpoint, save_checkpoint
 from pose.lifter.features import Lifted
 from pose.lifter.initialization import initialize
-from pose.lifter.model import Block, LifterNetwork
+from pose.lifter.model import LifterBlock, LifterNetwork
 from pose.lifter.predict import checkpoint_path
-from pose.lifter.recurrent import RecurrentBlock
 from pose.sequences import LiftBatch
 from pose.training.batches import BatchSource, TensorBatch, generator, mirrored_joints
 from pose.training.config import LossWeights, TrainConfig
 from pose.training.dialects import in_dialects
 from pose.training.loop import Loop, Loss
-from pose.training.losses import lifting_loss
+from pose.training.losses import lifting_loss, sequence_losses
 
 Evaluate = Callable[[LifterNetwork, int], dict[str, float]]
 
@@ -39,13 +41,24 @@ class Trainer(Loop[LifterNetwork, LiftBatch, TensorBatch]):
     def build(self) -> LifterNetwork:
         network = LifterNetwork(self.config.model)
         if self.config.start_from:
-            _start_from(network, self.config.start_from)
+            # What is trained further is calibrated anew at its end.
+            network.load_state_dict(_weights_of(self.config.start_from, network) | {"calibration": network.calibration})
         elif self.config.model.init in ("t-fixup", "dt-fixup"):
             initialize(network, self.config.model.init, self._example_features(network))
         return network
 
     def write(self, network: LifterNetwork, path: Path) -> None:
         save_checkpoint(network, path)
+
+    def final_network(self) -> LifterNetwork:
+        """The averaged network in evaluation mode, with its share of the weights that the run began with."""
+        network = copy.deepcopy(self.averaged_network).eval()
+        if self.config.start_from and self.config.start_share:
+            began = _weights_of(self.config.start_from, network)
+            weights, share = network.state_dict(), self.config.start_share
+            mixed = {name: weights[name].lerp(first.to(weights[name]), share) for name, first in began.items()}
+            network.load_state_dict(weights | mixed)
+        return network
 
     def _example_features(self, network: LifterNetwork) -> Tensor:
         """What the network's embedding sees of the first batch, for initialisations that scale by the data."""
@@ -56,9 +69,7 @@ class Trainer(Loop[LifterNetwork, LiftBatch, TensorBatch]):
         config, device = self.config, self.accelerator.device
         fitting = [lookahead for lookahead in config.lookaheads if lookahead < batch.times.shape[1] / 2]
         lookahead = random.Random(f"{config.seed}/{step}").choice(fitting or [0])
-        for layer, block in enumerate(self.bare_network.blocks):
-            random_numbers = generator(torch.device("cpu"), config.seed, step, layer)
-            cast(Block | RecurrentBlock, block).begin_step(step, random_numbers)
+        begin_step(self.bare_network, config.seed, step)
         batches = [batch, batch.mirrored()] if config.consistency else [batch]
         if config.dialects:
             scores = (in_dialects(b.scores, generator(device, config.seed, step, i)) for i, b in enumerate(batches))
@@ -79,13 +90,19 @@ class Trainer(Loop[LifterNetwork, LiftBatch, TensorBatch]):
         return loss + config.consistency * parts["consistency"], parts
 
 
-def _start_from(network: LifterNetwork, name_or_path: str) -> None:
-    """Copy the weights of a lifter. Raises PoseError when its form is not that of `network`."""
+def begin_step(network: LifterNetwork, seed: int, step: int) -> None:
+    """Let the blocks draw what they draw anew for each training step."""
+    for layer, block in enumerate(network.blocks):
+        random_numbers = generator(torch.device("cpu"), seed, step, layer)
+        cast(LifterBlock, block).begin_step(step, random_numbers)
+
+
+def _weights_of(name_or_path: str, network: LifterNetwork) -> dict[str, Tensor]:
+    """The weights of a lifter, without its calibration. Raises PoseError when its form is not that of `network`."""
     trained = load_checkpoint(checkpoint_path(name_or_path))
     if trained.config != network.config:
         raise PoseError(f"train.start_from: {name_or_path} is of another form than train.model")
-    # What is trained further is calibrated anew at its end.
-    network.load_state_dict(trained.state_dict() | {"calibration": network.calibration})
+    return {name: weight for name, weight in trained.state_dict().items() if name != "calibration"}
 
 
 def batch_loss(
@@ -103,7 +120,19 @@ def tensor_loss(
     lifted = network(batch.observe(), times, lookahead)
     count = times.shape[1] - lookahead
     answered = batch.valid[:, :count] & batch.valid[:, lookahead:]
-    loss, parts = lifting_loss(
-        lifted, batch.joints[:, :count], batch.root[:, :count], times[:, :count], answered, weights
-    )
+    truth = (batch.joints[:, :count], batch.root[:, :count], times[:, :count], answered)
+    loss, parts = lifting_loss(lifted, *truth, weights)
+    if network.training:
+        penalty = choice_penalty(network, lambda: sequence_losses(lifted, *truth, weights))
+        if penalty is not None:
+            parts["choices"] = penalty
+            loss = loss + penalty
+        steps = pondered(network)
+        if steps is not None:
+            parts["ponder"] = steps
+            loss = loss + weights.ponder * steps
+    of_layers = layer_penalty(network)
+    if of_layers is not None:
+        parts["layers"] = of_layers
+        loss = loss + of_layers
     return loss, parts, lifted

@@ -95,6 +95,18 @@ def test_dropped_frames_lose_every_joint(rng):
     assert 0.005 < gone.all(axis=-1).mean() < 0.08
 
 
+def test_a_hidden_limb_is_gone_whole_and_long(rng):
+    _, scores = detect(rng, limb_drop_rate=0.05)
+    gone = scores == 0
+    for upper, lower in ((2, 3), (5, 6), (12, 13), (15, 16)):
+        np.testing.assert_array_equal(gone[..., upper], gone[..., lower])
+    assert not gone[..., [0, 1, 4, 7, 8, 9, 10, 11, 14]].any()
+    assert 0.01 < gone[..., 12].mean() < 0.1
+    starts = (gone[:, 1:] & ~gone[:, :-1]).sum()
+    assert gone.sum() / starts > 8  # frames a gap, in windows of 60
+    assert (gone[..., 12] != gone[..., 15]).any()
+
+
 def test_outside_the_picture_nothing_is_sure(rng):
     pixels, times, size, depth = scene()
     pixels[..., 0] += 620  # half of the person is beyond the right border

@@ -11,12 +11,12 @@ from pose.errors import PoseError
 from pose.forecast.batch import ForecastBatch
 from pose.forecast.build import build_network, load_network, save_forecaster
 from pose.forecast.config import KINDS, ForecasterConfig
-from pose.forecast.format import FEATURES, FUTURE_STEPS, HORIZONS, PAST_STEPS, PATHS, STEP
+from pose.forecast.format import FEATURES, FUTURE_STEPS, HORIZONS, PAST_STEPS, PATHS, SPREAD_SCALE, SPREADS, STEP
 from pose.forecast.network import Ways
 from pose.training.config import ForecasterTrainConfig, ForecastLossWeights, OptimizerConfig, ScheduleConfig
+from pose.training.forecast_sigma import calibrate_forecaster
 from pose.training.forecaster import (
     ForecasterTrainer,
-    calibrate_forecaster,
     forecast_loss,
     measure_forecaster,
     truth_kept,
@@ -127,6 +127,56 @@ def test_calibrated_sigma_holds_its_share_at_every_horizon():
     assert np.allclose(measure_forecaster(network, [easy, hard])["inside"], 0.6827, atol=0.01)
 
 
+def as_lifted(batch, sigma=40.0):
+    past = batch.past.copy()
+    past[..., 2 * PATHS : 2 * PATHS + SPREADS] = SPREAD_SCALE * np.log(sigma)
+    return replace(batch, past=past)
+
+
+def test_sigma_is_calibrated_for_exact_pasts_and_for_a_lifters_each():
+    torch.manual_seed(0)
+    network = build_network(SMALL).eval()
+    exact, lifted = Swings().measured(0.01), as_lifted(Swings().measured(0.2))
+    calibrate_forecaster(network, [[exact], [lifted]])
+    for one in (exact, lifted):
+        assert np.allclose(measure_forecaster(network, [one])["inside"], 0.6827, atol=0.01)
+    only = build_network(SMALL).eval()
+    calibrate_forecaster(only, [[lifted]])
+    assert torch.equal(*only.calibration)  # where nothing is known of exact pasts, they are taken as the others
+
+
+def test_no_condition_of_calibration_counts_more_for_having_more_moments():
+    torch.manual_seed(0)
+    networks = [build_network(SMALL).eval() for _ in range(2)]
+    networks[1].load_state_dict(networks[0].state_dict())
+    easy, hard = Swings().measured(0.01), Swings().measured(0.2)
+    calibrate_forecaster(networks[0], [[easy], [hard]])
+    calibrate_forecaster(networks[1], [[easy] * 5, [hard]])
+    few, many = (measure_forecaster(network, [easy, hard])["inside"] for network in networks)
+    assert np.allclose(few, many, atol=0.02)
+
+
+def test_speed_enters_sigma_where_errors_grow_with_it():
+    """Sigma that a network says is blind here, and errors are the larger the faster people are."""
+    network = build_network(SMALL).eval()
+    for parameter in network.parameters():
+        parameter.data.zero_()
+    batch = Swings().measured()
+    rng = np.random.default_rng(1)
+    size = 10 ** rng.uniform(-1, 1, len(batch.past))
+    batch = replace(
+        batch,
+        past=(batch.past * size[:, None, None]).astype(np.float32),
+        truth=(0.1 * size[:, None, None] * rng.normal(size=batch.truth.shape)).astype(np.float32),
+    )
+    calibrate_forecaster(network, [[batch]])
+    assert (network.calibration[0, :, 1] > 0.5).all()
+    slow = size < np.median(size)
+    for some in (slow, ~slow):
+        part = ForecastBatch(batch.past[some], batch.ahead[some], batch.truth[some], batch.steps[some])
+        assert np.allclose(measure_forecaster(network, [part])["inside"], 0.6827, atol=0.12)
+
+
 def trained_parts(tmp_path):
     """The weights of a one-shot decoder and an MLP, as two runs leave them."""
     torch.manual_seed(4)
@@ -135,7 +185,7 @@ def trained_parts(tmp_path):
         network = build_network(config)
         for parameter in network.parameters():
             parameter.data += 0.1 * torch.randn_like(parameter)
-        network.offset += 1
+        network.calibration += 1
         save_forecaster(network, tmp_path / f"{kind}.safetensors")
     return tuple(str(tmp_path / f"{kind}.safetensors") for kind in kinds)
 

@@ -165,6 +165,22 @@ def test_a_run_starts_from_given_weights(source, tmp_path):
         Trainer(train_config(start_from="offline"), source, tmp_path / "third")
 
 
+def test_final_weights_keep_their_share_of_the_first(source, tmp_path):
+    first = Trainer(train_config(), source, tmp_path / "first")
+    first.save()
+    path = tmp_path / "first" / "last.safetensors"
+    second = Trainer(train_config(start_from=str(path), start_share=0.25, steps=3), source, tmp_path / "second")
+    second.run()
+    began, trained = first.averaged_network.state_dict(), dict(second.averaged_network.state_dict())
+    trained = {name: weight.clone() for name, weight in trained.items()}
+    final = second.final_network().state_dict()
+    assert any(not torch.equal(began[name], trained[name]) for name in began)
+    for name, weight in final.items():
+        torch.testing.assert_close(weight, 0.75 * trained[name] + 0.25 * began[name])
+    with pytest.raises(ValueError, match="start_share: needs start_from"):
+        train_config(start_share=0.5)
+
+
 def test_a_checkpoint_comes_back_as_it_was(tmp_path):
     network = LifterNetwork(LifterConfig(dim=16, depth=2, heads=2, attention="local", streaming=True))
     network.calibration[1] = 0.3
@@ -185,6 +201,15 @@ def test_a_file_that_is_no_whole_checkpoint_is_named(tmp_path):
     save_file({"x": torch.zeros(3)}, path)
     with pytest.raises(PoseError, match="not one that pose-train wrote"):
         load_checkpoint(path)
+
+
+def test_a_damaged_head_is_not_quoted_whole(tmp_path):
+    path = tmp_path / "a.safetensors"
+    head = json.dumps({"config": 900 * "x"}).encode()
+    path.write_bytes(len(head).to_bytes(8, "little") + head)
+    with pytest.raises(PoseError, match="not a readable lifter checkpoint") as raised:
+        load_checkpoint(path)
+    assert len(str(raised.value)) < len(str(path)) + 300
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,54 @@
+"""What an objective says of each coordinate of a pose: a mixture of Laplace densities."""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from pose.lifter.blocks import PreciseLinear
+from pose.lifter.format import JOINTS
+
+COMPONENTS = 3
+_LOG_SCALES = (-5.0, 3.0)  # of body spreads: 7 mm to 10 m or so of a person, so that no density is infinite
+
+
+class Mixture(NamedTuple):
+    """log_weights, means, log_scales: (..., K), of K Laplace densities."""
+
+    log_weights: Tensor
+    means: Tensor
+    log_scales: Tensor
+
+    def nll(self, values: Tensor) -> Tensor:
+        """(...), minus the log of the density at `values` (...): nats."""
+        apart = (values[..., None] - self.means).abs() * torch.exp(-self.log_scales)
+        return -torch.logsumexp(self.log_weights - apart - self.log_scales - math.log(2), dim=-1)
+
+    def mean(self) -> Tensor:
+        return (self.log_weights.exp() * self.means).sum(dim=-1)
+
+    def sample(self, generator: torch.Generator) -> Tensor:
+        """(...), one draw of each."""
+        weights = self.log_weights.exp()
+        chosen = torch.multinomial(weights.flatten(0, -2), 1, generator=generator).view(*weights.shape[:-1], 1)
+        mean, scale = (part.gather(-1, chosen)[..., 0] for part in (self.means, self.log_scales.exp()))
+        uniform = torch.rand(mean.shape, generator=generator, device=mean.device) - 0.5
+        return mean - scale * uniform.sign() * torch.log1p(-2 * uniform.abs().clamp(max=0.5 - 1e-7))
+
+
+class PoseHead(nn.Module):
+    """Tokens (B, T, width) to a mixture for each coordinate of 17 joints, (B, T, J, 2, K)."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.linear: nn.Linear = PreciseLinear(width, JOINTS * 2 * 3 * COMPONENTS)
+        nn.init.normal_(self.linear.weight, std=0.1 / width**0.5)
+        nn.init.normal_(self.linear.bias, std=0.1)  # components that begin alike would stay so
+
+    def forward(self, x: Tensor, base: Tensor | None = None) -> Mixture:
+        """base: (B, T, J, 2) that the means are counted from."""
+        weights, means, scales = self.linear(x).float().unflatten(-1, (3, JOINTS, 2, COMPONENTS)).unbind(-4)
+        if base is not None:
+            means = means + base[..., None]
+        return Mixture(weights.log_softmax(dim=-1), means, (scales - 1).clamp(*_LOG_SCALES))

@@ -1,0 +1,49 @@
+"""Motion drawn from what `next` has learnt: pose after pose, of any length, with a cache of constant size.
+
+Axes: B batch, T time, J joint.
+"""
+
+import torch
+from torch import Tensor
+
+from pose.attention import Cache, Context
+from pose.lifter.features import observe_next, split_features
+from pose.lifter.format import PELVIS
+from pose.lifter.model import streaming_token
+from pose.training.batches import TensorBatch
+from pose.training.objectives.pretraining import Pretraining
+
+
+@torch.inference_mode()
+def continued(network: Pretraining, batch: TensorBatch, frames: int, generator: torch.Generator) -> Tensor:
+    """How the people of a batch might go on: keypoints (B, frames, J, 2) px, all of them seen, at the step of time of
+    the batch's last two frames.
+
+    The pelvis stays where it was last, since `next` learns of joints relative to it. Raises ValueError for anything but
+    a streaming lifter that has learnt `next`.
+    """
+    lifter = network.lifter
+    if network.objective.name != "next" or not lifter.config.streaming:
+        raise ValueError("only a streaming lifter that has learnt the next pose can go on")
+    camera = batch.intrinsics, batch.derived, batch.intrinsics_known
+    focal, centre = batch.intrinsics[:, None, (0, 1), (0, 1)], batch.intrinsics[:, None, :2, 2]
+    step = batch.times[:, -1] - batch.times[:, -2]
+    caches = lifter.init_caches(len(batch.times), batch.times.device)
+
+    def advance(features: Tensor, now: Tensor, caches: list[Cache]) -> tuple[Tensor, list[Cache]]:
+        token = streaming_token(features, features, torch.zeros_like(now))[:, None]
+        return lifter.mixed_step(token, Context.from_times(now[:, None], lifter.head_dim), caches)
+
+    past = batch.observe().features
+    for t in range(past.shape[1]):
+        x, caches = advance(past[:, t], batch.times[:, t], caches)
+    features, drawn = past[:, -1], []
+    for t in range(frames):
+        seen = split_features(features)
+        offsets = network.head(x, seen.offsets[:, None]).sample(generator)[:, 0]
+        offsets[:, PELVIS] = 0.0
+        rays = seen.centres[:, None] + seen.spreads[:, None, None] * offsets
+        drawn.append((rays * focal + centre).float())
+        features = observe_next(drawn[-1], torch.ones_like(offsets[..., 0]), step, features, *camera)
+        x, caches = advance(features, batch.times[:, -1] + (t + 1) * step, caches)
+    return torch.stack(drawn, dim=1)

@@ -1,0 +1,68 @@
+"""The training loop of an objective, and how good its predictions are."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import torch
+
+from pose.attention import layer_penalty
+from pose.lifter.checkpoint import save_checkpoint
+from pose.lifter.initialization import initialize
+from pose.lifter.model import LifterNetwork
+from pose.sequences import LiftBatch
+from pose.training.batches import BatchSource, TensorBatch, generator
+from pose.training.config import PretrainConfig
+from pose.training.loop import Loop, Loss
+from pose.training.objectives.pretraining import Pretraining
+from pose.training.trainer import begin_step
+
+
+class Pretrainer(Loop[Pretraining, LiftBatch, TensorBatch]):
+    """Trains a lifter's body on 2D poses; what it saves is the lifter, whose own head has learnt nothing yet."""
+
+    to_tensors = TensorBatch.of
+
+    def __init__(
+        self,
+        config: PretrainConfig,
+        source: BatchSource[LiftBatch],
+        folder: Path,
+        evaluate: Callable[[Pretraining, int], dict[str, float]] | None = None,
+    ) -> None:
+        self.config = config
+        super().__init__(config, source, folder, evaluate)
+
+    def build(self) -> Pretraining:
+        lifter = LifterNetwork(self.config.model)
+        if self.config.model.init in ("t-fixup", "dt-fixup"):
+            example = TensorBatch.of(self.source.batch(0))
+            initialize(lifter, self.config.model.init, lifter.features(example.observe(), example.times))
+        return Pretraining(lifter, self.config.objective)
+
+    def write(self, network: Pretraining, path: Path) -> None:
+        save_checkpoint(network.lifter, path)
+
+    def loss(self, batch: TensorBatch, step: int) -> Loss:
+        begin_step(self.bare_network.lifter, self.config.seed, step)
+        predicted = self.network(batch, generator(batch.times.device, self.config.seed, step, "asked"))
+        nats, of_layers = predicted.loss(), layer_penalty(self.bare_network)
+        with torch.no_grad():
+            parts = {"nats": nats, "distance": predicted.error(predicted.said.mean())}
+        return (nats if of_layers is None else nats + of_layers), parts
+
+
+@torch.inference_mode()
+def measure_objective(network: Pretraining, batches: Iterable[LiftBatch]) -> dict[str, float]:
+    """nats: of a coordinate. distance: of the mean prediction from the truth, in body spreads; simple: of a line
+    through what is known beside it, or, of next, of the pose before. What is asked is the same at every call."""
+    drawn = generator(torch.device("cpu"), "measured")
+    sums: dict[str, float] = {"nats": 0.0, "distance": 0.0, "simple": 0.0}
+    count = 0
+    for batch in batches:
+        predicted = network(TensorBatch.of(batch), drawn)
+        asked = int(predicted.asked.sum())
+        figures = predicted.loss(), predicted.error(predicted.said.mean()), predicted.error(predicted.simple)
+        for name, value in zip(sums, figures, strict=True):
+            sums[name] += asked * float(value)
+        count += asked
+    return {name: value / max(count, 1) for name, value in sums.items()}
