@@ -11,8 +11,10 @@ from typing import cast
 import torch
 from torch import Tensor
 
+from pose.lifter.blocks import Block
 from pose.lifter.features import Observations
-from pose.lifter.model import Block, LifterNetwork
+from pose.lifter.model import LifterNetwork
+from pose.lifter.reversible import ReversibleStack
 
 
 def attention_maps(network: LifterNetwork, observations: Observations, times: Tensor) -> Tensor:
@@ -21,9 +23,12 @@ def attention_maps(network: LifterNetwork, observations: Observations, times: Te
     maps: list[Tensor] = []
 
     def keep(attention: torch.nn.Module, arguments: tuple[Tensor, object]) -> None:
-        maps.append(attention.weights(*arguments))  # type: ignore[operator]
+        # Of joint tokens, every joint's heads are heads.
+        weights = attention.weights(*arguments)  # type: ignore[operator]
+        maps.append(weights.unflatten(0, (len(times), -1)).flatten(1, 2))
 
-    layers = [cast(Block, block).attention for block in network.blocks]
+    stacks = (block.blocks if isinstance(block, ReversibleStack) else [block] for block in network.blocks)
+    layers = dict.fromkeys(cast(Block, block).attention for stack in stacks for block in stack)  # once, if shared
     handles = [layer.register_forward_pre_hook(keep) for layer in layers]
     try:
         with torch.inference_mode():
@@ -71,16 +76,25 @@ def neighbours_apart(maps: Tensor) -> Tensor:
     return torch.stack([_jensen_shannon(one, other) for one, other in pairwise(shares)])
 
 
+def layers_alike(maps: Tensor) -> Tensor:
+    """(L, L): 1 - the mean Jensen-Shannon divergence (base 2) of two layers' rows, head by head (Xiao et al., 2019)."""
+    shares = _shares(maps)
+    return torch.stack([1 - _divergence(shares, one[None]).mean(dim=(1, 2, 3)) for one in shares])
+
+
 def _jensen_shannon(one_BHTS: Tensor, other_BHTS: Tensor) -> Tensor:
     """(H, H): the divergence of each pair's rows, its root, and the mean of these."""
-    p, q = one_BHTS[:, :, None], other_BHTS[:, None]
+    return _divergence(one_BHTS[:, :, None], other_BHTS[:, None]).sqrt().mean(dim=(0, 3))
+
+
+def _divergence(p: Tensor, q: Tensor) -> Tensor:
+    """Jensen-Shannon's, base 2, along the last axis: 0 to 1."""
     middle = (p + q) / 2
 
     def surprise(x: Tensor) -> Tensor:
         return (torch.special.xlogy(x, x) - torch.special.xlogy(x, middle)).sum(dim=-1)
 
-    divergence = (surprise(p) + surprise(q)) / (2 * math.log(2))
-    return divergence.clamp(0, 1).sqrt().mean(dim=(0, 3))
+    return ((surprise(p) + surprise(q)) / (2 * math.log(2))).clamp(0, 1)
 
 
 def _shares(maps: Tensor) -> Tensor:

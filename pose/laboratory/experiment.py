@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import yaml
 
-from pose.errors import PoseError, UsageError
+from pose.errors import PoseError, UsageError, in_brief
 from pose.system.json_values import Json
 
 Settings = Mapping[str, Json]
@@ -52,7 +52,7 @@ def load_experiment(path: Path) -> Experiment:
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise PoseError(f"{path}: not a readable YAML file ({' '.join(str(error).split())})") from error
+        raise PoseError(f"{path}: not a readable YAML file ({in_brief(error)})") from error
     try:
         return _experiment(path.stem, values)
     except (TypeError, ValueError, AttributeError) as error:

@@ -6,7 +6,20 @@ from typing import Any
 
 from pose.errors import PoseError
 from pose.laboratory.experiment import Experiment, Settings
-from pose.laboratory.studies import branch_gradients, lifters, score_widths, shipped, small_tasks
+from pose.laboratory.studies import (
+    adaptive_depth,
+    branch_gradients,
+    left_out,
+    lifters,
+    map_sharing,
+    memory,
+    pretraining,
+    score_widths,
+    shipped,
+    small_tasks,
+    step_cost,
+    without_norm,
+)
 from pose.laboratory.trial import Outcome, Setup
 
 
@@ -26,7 +39,14 @@ KINDS: dict[str, Kind] = {
     "score-widths": Kind(score_widths.Settings, score_widths.run, score_widths.COLUMNS),
     "branch-gradients": Kind(branch_gradients.Settings, branch_gradients.run, branch_gradients.COLUMNS),
     "lifters": Kind(lifters.Settings, lifters.run, lifters.COLUMNS),
+    "pretraining": Kind(pretraining.Settings, pretraining.run, pretraining.COLUMNS),
     "small-tasks": Kind(small_tasks.Settings, small_tasks.run, small_tasks.COLUMNS),
+    "adaptive-depth": Kind(adaptive_depth.Settings, adaptive_depth.run, adaptive_depth.COLUMNS),
+    "left-out": Kind(left_out.Settings, left_out.run, {}),
+    "map-sharing": Kind(map_sharing.Settings, map_sharing.run, map_sharing.COLUMNS),
+    "memory": Kind(memory.Settings, memory.run, {}),
+    "step-cost": Kind(step_cost.Settings, step_cost.run, step_cost.COLUMNS),
+    "without-norm": Kind(without_norm.Settings, without_norm.run, without_norm.COLUMNS),
     "maps": Kind(shipped.MapSettings, shipped.maps, shipped.MAP_COLUMNS, seeded=False),
     "gaps": Kind(shipped.GapSettings, shipped.gaps, shipped.GAP_COLUMNS, seeded=False),
     "context": Kind(shipped.ContextSettings, shipped.context, shipped.CONTEXT_COLUMNS, seeded=False),

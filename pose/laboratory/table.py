@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BEGIN, END = "<!-- pose-lab: {} -->", "<!-- pose-lab end -->"
+TOTAL = "<!-- pose-lab total -->"
 NOT_RUN = "Not run yet."
 Found = Mapping[str, Sequence[Record]]  # condition -> its records, one for each seed
 
@@ -42,11 +43,13 @@ def section(experiment: Experiment, folder: Path) -> str:
 
 def table(experiment: Experiment, records: Found) -> str:
     """Results as columns where the kind names them, as rows where each trial answers with many alike."""
+    answered = {key for some in records.values() for record in some for key in record.results}
     columns = kind_of(experiment).columns
     if not columns:
         keys = dict.fromkeys(key for some in records.values() for record in some for key in record.results)
         rows = [[key, *(cell(some, key) for some in records.values())] for key in keys]
         return markdown(["", *records], rows)
+    columns = {key: title for key, title in columns.items() if key in answered}
     printed = {key for entries in experiment.published.values() for key in entries}
     titles = [title for key, title in columns.items() for title in [title, *(["published"] if key in printed else [])]]
     rows = []
@@ -118,8 +121,17 @@ def cost(experiment: Experiment, records: Found) -> str:
     return f"{len(every)} trials, {repeated}{trained}, {seconds:,.0f} processor seconds{errors}."
 
 
+def total(experiments: Mapping[str, Experiment], folder: Path) -> str:
+    """How much all of what the log holds cost, in one line."""
+    every = [r for experiment in experiments.values() for some in found(experiment, folder).values() for r in some]
+    ran = len({record.experiment for record in every})
+    minutes = sum(record.cpu_seconds for record in every) / 60
+    return f"{ran} experiments, {len(every)} trials, {minutes:,.0f} processor minutes."
+
+
 def fill(page: Path, experiments: Mapping[str, Experiment], folder: Path) -> list[str]:
-    """Write each experiment's section between its marks in a page, and its plot beside it; returns those filled.
+    """Write each experiment's section between its marks in a page, and its plot beside it, and between the marks of
+    `TOTAL` what all of them cost; returns the experiments filled in.
 
     Raises UsageError for a page without marks, and for a mark of an experiment that is not there.
     """
@@ -142,7 +154,9 @@ def fill(page: Path, experiments: Mapping[str, Experiment], folder: Path) -> lis
             body += f"\n\n![{experiment.name}](images/{picture.name})"
         return f"{BEGIN.format(experiment.name)}\n{body}\n{END}"
 
-    write_whole(page, pattern.sub(filled, text))
+    text = pattern.sub(filled, text)
+    everything = re.compile(re.escape(TOTAL) + r"\n.*?" + re.escape(END), re.DOTALL)
+    write_whole(page, everything.sub(lambda match: f"{TOTAL}\n{total(experiments, folder)}\n{END}", text))
     return names
 
 

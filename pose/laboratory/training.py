@@ -28,7 +28,8 @@ class Trained:
 
 @dataclass(frozen=True, slots=True)
 class Training(Generic[T]):
-    """batch: of a step, the same for the same number. loss: of a batch. key: what a kept state must agree with."""
+    """batch: of a step, the same for the same number. loss: of a batch. key: what a kept state must agree with. stage:
+    of a trial of several trainings; its state stays when it is done, so that a later one can be gone on with."""
 
     network: nn.Module
     optimizer: Optimizer
@@ -36,6 +37,7 @@ class Training(Generic[T]):
     batch: Callable[[int], T]
     loss: Callable[[T, int], Tensor]
     key: str
+    stage: bool = False
 
     def run(self, steps: int, setup: Setup) -> Trained:
         """Train to step `steps`, from where the trial was stopped. Raises OutOfTime, with everything kept in
@@ -57,6 +59,8 @@ class Training(Generic[T]):
             except (OutOfTime, KeyboardInterrupt):
                 self._save(step, trained, timer.spent, setup)
                 raise
+        if self.stage and first < steps:
+            self._save(steps, trained, timer.spent, setup)
         self.network.eval()
         return trained
 

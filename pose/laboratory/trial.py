@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -44,12 +44,20 @@ class GroupedBatches:
 class Motion(Protocol):
     """Motion capture seen by virtual cameras. The laboratory knows no files; its command brings them."""
 
-    def training(self, frames: int, sequences: int, seed: int) -> "Callable[[int], LiftBatch]":
-        """What gives the training batch of a step: so many sequences of so many frames."""
+    def training(
+        self, frames: int, sequences: int, seed: int, share: float = 1.0, without: str = ""
+    ) -> "Callable[[int], LiftBatch]":
+        """What gives the training batch of a step: so many sequences of so many frames. share: of the training
+        subjects, at least one, drawn by the seed; who is in a small share is in every larger one. without: a subject
+        who is left out."""
         ...
 
     def evaluation(self, part: str, condition: str, frames: int) -> "Iterator[LiftBatch]":
         """Fixed sequences of "validation" or "test" subjects; condition: gt or detector."""
+        ...
+
+    def of_subject(self, name: str, condition: str, frames: int) -> "Iterator[LiftBatch]":
+        """Fixed sequences of one training subject. Raises UsageError where there is none of that name."""
         ...
 
     def groups(self, by: str, condition: str, frames: int) -> Iterator[GroupedBatches]: ...
@@ -64,6 +72,10 @@ class Setup:
     clock: Clock
     motion: Callable[[], Motion]
     state: Path
+
+    def stage(self, name: str) -> "Setup":
+        """For a part of the trial, which keeps what it has done beside the others."""
+        return replace(self, state=self.state.with_stem(f"{self.state.stem}.{name}"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,9 @@
 """Training in the laboratory: stopped and resumed it is the same, and ridge regression is what its formula says."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
-from pose_apps.lab.motion import MocapMotion
-from pose_datasets.mocap import save_clips
+from waving import waving
 
 from pose.laboratory.experiment import Experiment
 from pose.laboratory.log import TrialLog
@@ -16,9 +12,6 @@ from pose.laboratory.run import run_experiment
 from pose.laboratory.trial import Clock
 from pose.training.batches import TensorBatch
 from pose.training.measure import measure
-
-sys.path.append(str(Path(__file__).parents[1] / "datasets"))
-from motion import waving_clip
 
 EXPERIMENT = Experiment(
     name="tiny",
@@ -52,9 +45,7 @@ EXPERIMENT = Experiment(
 
 @pytest.fixture(scope="module")
 def motion(tmp_path_factory):
-    path = tmp_path_factory.mktemp("mocap") / "clips.npz"
-    save_clips([waving_clip(subject, seconds=1.5) for subject in ("01", "39", "08")], path)
-    return MocapMotion(str(path))
+    return waving(tmp_path_factory.mktemp("mocap") / "clips.npz")
 
 
 def results(folder):

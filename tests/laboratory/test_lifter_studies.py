@@ -1,37 +1,26 @@
 """Studies of a trained lifter: what is hidden is hidden, context is cut, and every test frame is counted."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
-from pose_apps.lab.motion import MocapMotion
-from pose_datasets.mocap import save_clips
+from waving import trial_setup
 
 from pose.errors import PoseError
 from pose.laboratory.studies import shipped
-from pose.laboratory.trial import Clock, Setup
-
-sys.path.append(str(Path(__file__).parents[1] / "datasets"))
-from motion import waving_clip
 
 
 @pytest.fixture(scope="module")
 def given(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("mocap")
-    save_clips([waving_clip(subject, seconds=6.0) for subject in ("01", "39", "08", "16")], folder / "clips.npz")
-    motion = MocapMotion(str(folder / "clips.npz"))
-    return Setup(0, Clock(), lambda: motion, folder / "state.pt")
+    return trial_setup(tmp_path_factory.mktemp("mocap"), dict.fromkeys(("01", "39", "08", "16"), 6.0))
 
 
 def test_sequences_are_as_long_as_asked_for_and_whole(given):
     for frames in (20, 81):
-        batches = list(shipped._sequences(given, "gt", frames, 1))
+        batches = list(shipped.sequences(given, "gt", frames, 1))
         assert batches
         assert all(batch.valid.shape == (1, frames) and batch.valid.all() for batch in batches)
         assert all(batch.joints.shape == (1, frames, 17, 3) for batch in batches)
-    assert list(shipped._sequences(given, "gt", 500, 1)) == []
+    assert list(shipped.sequences(given, "gt", 500, 1)) == []
 
 
 class Answer:
@@ -52,7 +41,7 @@ def seen(monkeypatch):
 def test_what_is_hidden_is_hidden_and_nothing_else(given, seen):
     settings = shipped.GapSettings(hidden="right arm", seconds=0.5, share=1)
     assert shipped.gaps(settings, given).results == {"mpjpe": 0, "rest": 0}
-    original = next(shipped._sequences(given, "gt", 81, 1))
+    original = next(shipped.sequences(given, "gt", 81, 1))
     hidden = np.zeros_like(original.scores, bool)
     hidden[:, 33:48, 14:17] = True
     assert (seen[0].scores[hidden] == 0).all()
@@ -70,7 +59,7 @@ def test_hiding_everything_for_long_costs_much(given):
 def test_a_linear_fill_is_a_line_between_the_frames_beside_it(given, seen):
     settings = shipped.GapSettings(hidden="right leg", seconds=0.5, fill="linear", share=1)
     assert shipped.gaps(settings, given).results == {"mpjpe": 0, "rest": 0}
-    original = next(shipped._sequences(given, "gt", 81, 1))
+    original = next(shipped.sequences(given, "gt", 81, 1))
     filled, gap = seen[0].keypoints[0], slice(33, 48)
     assert (filled[: gap.start] == original.keypoints[0, : gap.start]).all()
     assert (filled[:, 7:] == original.keypoints[0, :, 7:]).all()

@@ -71,6 +71,10 @@ def test_a_page_is_filled_between_its_marks_alone(log, tmp_path):
     assert "old" not in text
     fill(page, {"widths": EXPERIMENT}, log)
     assert page.read_text() == text
+    page.write_text(f"all of it:\n<!-- pose-lab total -->\n<!-- pose-lab end -->\n{text}")
+    fill(page, {"widths": EXPERIMENT}, log)
+    told = "<!-- pose-lab total -->\n1 experiments, 3 trials, 0 processor minutes.\n<!-- pose-lab end -->"
+    assert page.read_text() == f"all of it:\n{told}\n{text}"
     with pytest.raises(UsageError, match="no experiment widths"):
         fill(page, {}, log)
     page.write_text("no marks")

@@ -11,7 +11,7 @@ import torch
 
 from pose.laboratory.studies.small_tasks import Settings, answer_loss, answers_right, run, tricks
 from pose.laboratory.tasks import calculator, free_group, parentheses
-from pose.laboratory.tasks.model import POSITIONS, TokenModel
+from pose.laboratory.tasks.model import POSITIONS, EncoderDecoder, TokenModel, write
 from pose.laboratory.tasks.task import PAD, Batch, distinct
 from pose.laboratory.trial import Clock, Setup
 from pose.lifter.config import LifterConfig
@@ -172,11 +172,11 @@ def test_answers_are_those_of_writing_token_by_token(positions):
     examples = some("answer", 40)
     answered = []
     for example in examples:
-        written = network.answer(list(example.question), len(example.answer))
+        written = write(network, example.question, len(example.answer))
         answered.append(tuple(written) == example.answer)
     # What it answers becomes the truth for half of them, so that some are right.
     examples = [
-        e if i % 2 else type(e)(e.question, tuple(network.answer(list(e.question), len(e.answer))))
+        e if i % 2 else type(e)(e.question, tuple(write(network, e.question, len(e.answer))))
         for i, e in enumerate(examples)
     ]
     right = answers_right(network, examples, task)
@@ -220,6 +220,55 @@ def test_a_causal_stack_without_positions_still_knows_the_order():
     assert torch.allclose(network(torch.tensor([[1, 2, 3, 1]]))[:, :3], one[:, :3])  # and never looks ahead
 
 
+@pytest.mark.parametrize("variant", free_group.VARIANTS)
+def test_an_encoder_sees_the_question_alone_and_a_decoder_what_is_written(variant):
+    """What is answered depends on the whole question and on the answer so far, and on nothing that comes later."""
+    torch.manual_seed(0)
+    task, (example, *_) = TASKS[variant], some(variant, 1)
+    network = EncoderDecoder(
+        LifterConfig(**{**TINY, "depth": 2}), len(task.vocabulary), task.length, "learned", free_group.EQUALS
+    ).eval()
+    torch.nn.init.normal_(network.head.weight)
+    tokens = torch.from_numpy(Batch.of([example], task.length).tokens)
+    asked, said = len(example.question), network(tokens)
+    for at in range(tokens.shape[1]):
+        if at == asked - 1:
+            continue
+        other = tokens.clone()
+        other[0, at] = free_group.FIRST if tokens[0, at] != free_group.FIRST else free_group.FIRST + 1
+        changed = (network(other) - said).abs().amax(dim=-1)[0] > 1e-6
+        assert not changed[asked - 1 : at].any() or at < asked - 1
+        assert changed[max(at, asked - 1) :].any()
+    written = write(network, example.question, len(example.answer))
+    assert written == network(torch.tensor([[*example.question, *written]]))[0, asked - 1 : -1].argmax(-1).tolist()
+
+
+def test_an_encoder_and_decoder_learn_32_answers_by_heart():
+    settings = Settings(
+        task="free-group", form="encoder-decoder", model={"dim": 32, "depth": 1, "heads": 2, "expansion": 2}
+    )
+    task, examples = settings.drawn(), some("answer", 32)
+    torch.manual_seed(0)
+    network = settings.network()
+    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-2)
+    for _ in range(100):
+        loss = answer_loss(network, Batch.of(examples, task.length))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert answers_right(network, examples, task).all()
+
+
+def test_t_fixup_lets_tokens_and_their_places_in_small():
+    """All of a token enters a stack of N blocks with a spread of about (9 N)^(-1/4)."""
+    for form in ("decoder", "encoder-decoder"):
+        model = {"dim": 64, "depth": 9, "heads": 2, "expansion": 2, "norm": "none", "init": "t-fixup"}
+        network = Settings(task="max-min", form=form, model=model).network()
+        for stack in [network] if form == "decoder" else [network.encoder, network.decoder]:
+            assert stack.embed.weight.detach().std().item() == pytest.approx(1 / 3, rel=0.1)
+        assert network.places.detach().std().item() == pytest.approx(0.1, rel=0.1)
+
+
 def test_a_trial_says_how_it_went(tmp_path):
     settings = Settings(task="max-min", model=TINY, examples=50, asked=60, steps=3, batch=8, optimizer="gd")
     outcome = run(settings, Setup(0, Clock(), lambda: pytest.fail("no motion"), tmp_path / "state.pt"))
@@ -241,6 +290,8 @@ def test_a_trial_says_how_it_went(tmp_path):
         ({"task": "chess"}, "'chess' is not one of"),
         ({"task": "free-group", "variant": "magic"}, "'magic' is not one of"),
         ({"task": "max-min", "positions": "magic"}, "'magic' is not one of"),
+        ({"task": "max-min", "form": "magic"}, "'magic' is not one of"),
+        ({"task": "max-min", "form": "encoder-decoder", "model": {"model": "gru"}}, "use form: decoder"),
         ({"task": "max-min", "steps": 0}, "steps"),
         ({"task": "max-min", "model": {"attention": "local", "depth": "two"}}, "depth"),
         ({"task": "max-min", "optimizer": "radam", "warmup": "linear"}, "radam"),

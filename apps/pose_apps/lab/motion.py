@@ -1,5 +1,7 @@
 """Motion capture for the laboratory's experiments: `pose.laboratory.trial.Motion` over prepared files."""
 
+import functools
+import random
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -8,9 +10,11 @@ from pose_datasets.mocap import Clip
 from pose_datasets.synthesis import evaluation_batches
 from pose_datasets.training import MocapConfig, MocapSource
 
+from pose.errors import UsageError
 from pose.laboratory.trial import GroupedBatches
 from pose.sequences import LiftBatch
 
+LATEST = 1000  # batches that are kept: of 300 frames, 130 MB
 SPEEDS = {"still": 0.2, "slow": 0.6, "brisk": 1.5, "fast": np.inf}  # m/s below which the mean joint is called so
 _BODY = [("pelvis", "thorax"), ("thorax", "head"), ("right_hip", "right_knee"), ("right_knee", "right_ankle")]
 BODY = [tuple(map(POINTS.index, bone)) for bone in _BODY]
@@ -22,13 +26,31 @@ class MocapMotion:
     def __init__(self, files: str) -> None:
         self._files = files
         self._clips = MocapSource(MocapConfig(mocap=files), 0)
+        # The conditions of an experiment train on the same batches, one condition after the other.
+        self._training = functools.lru_cache(4)(self._batches)
 
-    def training(self, frames: int, sequences: int, seed: int) -> Callable[[int], LiftBatch]:
-        config = MocapConfig(mocap=self._files, frames=(frames,), batch_frames=frames * sequences)
-        return MocapSource(config, seed).batch
+    def training(
+        self, frames: int, sequences: int, seed: int, share: float = 1.0, without: str = ""
+    ) -> Callable[[int], LiftBatch]:
+        return self._training(frames, sequences, seed, share, without)
+
+    def _batches(
+        self, frames: int, sequences: int, seed: int, share: float, without: str
+    ) -> Callable[[int], LiftBatch]:
+        subjects = sorted({clip.subject for clip in self._clips.clips("train")})
+        random.Random(seed).shuffle(subjects)
+        left_out = (*subjects[max(1, round(share * len(subjects))) :], *([without] if without else []))
+        config = MocapConfig(mocap=self._files, frames=(frames,), batch_frames=frames * sequences, without=left_out)
+        return functools.lru_cache(LATEST)(MocapSource(config, seed).batch)
 
     def evaluation(self, part: str, condition: str, frames: int) -> Iterator[LiftBatch]:
         return evaluation_batches(self._clips.clips(part), condition=condition, frames=frames)
+
+    def of_subject(self, name: str, condition: str, frames: int) -> Iterator[LiftBatch]:
+        clips = [clip for clip in self._clips.clips("train") if clip.subject == name]
+        if not clips:
+            raise UsageError(f"--mocap: no training subject there is {name}")
+        return evaluation_batches(clips, condition=condition, frames=frames)
 
     def groups(self, by: str, condition: str, frames: int) -> Iterator[GroupedBatches]:
         name_of = GROUPINGS[by]

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pose.laboratory.trial import Outcome, Setup
+from pose.lifter.blocks import Block
 from pose.lifter.config import LifterConfig
 from pose.lifter.initialization import initialize
-from pose.lifter.model import Block, LifterNetwork
+from pose.lifter.model import LifterNetwork
 from pose.training.batches import TensorBatch
 from pose.training.config import OptimizerConfig
 from pose.training.optimizers import build_optimizer
@@ -59,7 +60,7 @@ def run(settings: Settings, setup: Setup) -> Outcome:
     if init == "t-fixup":
         initialize(network, init, batch.observe().features)
     # Xavier's head, not the lifter's own, which begins near zero: it would hide what the stack passes on.
-    torch.nn.init.xavier_uniform_(network.head.weight)
+    torch.nn.init.xavier_uniform_(cast(nn.Linear, network.head).weight)
     optimizer = build_optimizer(network, OptimizerConfig(name="adam", lr=settings.rate, weight_decay=0.0))
     before = _outputs(network, batch)
     (before - torch.randn_like(before)).square().mean().backward()

@@ -2,28 +2,33 @@
 measure for every network, recurrent ones and ridge regression included."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from typing import cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from pose.attention.adaptive_span import AdaptiveSpanAttention
+from pose.attention.distributions.entmax import Entmax
 from pose.laboratory.ridge import RidgeLifter
-from pose.laboratory.training import Training
+from pose.laboratory.training import Trained, Training
 from pose.laboratory.trial import Outcome, Setup
 from pose.lifter.config import LifterConfig
+from pose.lifter.features import Lifted, Observations
+from pose.lifter.format import JOINTS
 from pose.lifter.initialization import initialize
-from pose.lifter.model import Block, LifterNetwork
-from pose.lifter.recurrent import RecurrentBlock
+from pose.lifter.model import LifterNetwork
+from pose.sequences import LiftBatch
 from pose.system.json_values import Json
-from pose.training.batches import TensorBatch, generator
+from pose.training.batches import TensorBatch
 from pose.training.config import LossWeights, OptimizerConfig
 from pose.training.measure import measure
 from pose.training.optimizers import build_optimizer
 from pose.training.schedules import ScheduleConfig, build_schedule
-from pose.training.trainer import tensor_loss
+from pose.training.trainer import begin_step, tensor_loss
 
 COLUMNS = {
     "parameters": "parameters",
@@ -32,15 +37,34 @@ COLUMNS = {
     "detector": "detector's 2D: MPJPE, mm",
     "acceleration": "acceleration, mm/frame²",
     "step_ms": "processor ms a step",
+    "span": "mean span learnt, s",
+    "span_longest": "longest, s",
+    "alpha": "mean alpha learnt",
 }
 MEASURED = ("gt", "gt_aligned", "detector", "acceleration")
 RIDGE = "ridge"
 
 
+class CubeLifter(LifterNetwork):
+    """Answers with places about the hip that know nothing of the rays; the root is as far away as the size says."""
+
+    def decode(self, outputs: Tensor, observations: Observations) -> Lifted:
+        along_rays = super().decode(outputs, observations)
+        size, depths, _, across, _ = outputs.float().split([1, JOINTS, JOINTS, 2 * JOINTS, JOINTS - 1], dim=-1)
+        joints = torch.cat([across.unflatten(-1, (JOINTS, 2)), depths[..., None]], dim=-1)
+        depth = size.clamp(-3, 3).exp() / 2 / observations.spreads[..., None]
+        root = torch.cat([depth * observations.centres, depth], dim=-1)
+        return Lifted(joints - joints[..., :1, :], root, along_rays.sigma)
+
+
+OUTPUT_FORMS = {"rays": LifterNetwork, "cube": CubeLifter}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """model: a `LifterConfig`, or {model: ridge, before: frames, after: frames}. frames, sequences: of a batch. rate:
-    the peak of the schedule."""
+    the peak of the schedule. output: rays, as the lifter has it, or cube: places in a cube of 2 m about the hip.
+    ponder: what a step of adaptive depth costs."""
 
     model: dict[str, Json]
     steps: int = 400
@@ -52,6 +76,9 @@ class Settings:
     warmup: str = "linear"
     warmup_steps: int = 50
     decay: str = "cosine"
+    weight_decay: float = 0.02
+    output: str = "rays"
+    ponder: float = 0.01
     evaluated: int = 3
 
     def __post_init__(self) -> None:
@@ -59,6 +86,8 @@ class Settings:
             self.recipe()
         elif set(self.model) - {"model", "before", "after"}:
             raise ValueError("model: ridge has the settings before and after alone")
+        if self.output not in OUTPUT_FORMS:
+            raise ValueError(f"output: {self.output!r} is not one of {', '.join(OUTPUT_FORMS)}")
         for name in ("steps", "frames", "sequences", "evaluated"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: must be at least 1")
@@ -66,7 +95,9 @@ class Settings:
     def recipe(self) -> tuple[LifterConfig, OptimizerConfig, ScheduleConfig]:
         """Raises ValueError for what cannot be."""
         config = LifterConfig.from_dict(self.model)
-        optimizer = OptimizerConfig(name=self.optimizer, lr=self.rate, betas=(0.9, self.beta2), weight_decay=0.02)
+        optimizer = OptimizerConfig(
+            name=self.optimizer, lr=self.rate, betas=(0.9, self.beta2), weight_decay=self.weight_decay
+        )
         schedule = ScheduleConfig(warmup=self.warmup, decay=self.decay, warmup_steps=self.warmup_steps, final=0.0)
         return config, optimizer, schedule
 
@@ -78,42 +109,95 @@ def run(settings: Settings, setup: Setup) -> Outcome:
     if settings.model.get("model") == RIDGE:
         frames = {name: int(str(value)) for name, value in settings.model.items() if name != "model"}
         ridge = RidgeLifter(**frames).fit(TensorBatch.of(batches(step)) for step in range(settings.steps))
-        results = {"parameters": float(ridge.weight.numel())} | _measured(cast(LifterNetwork, ridge), settings, setup)
+        results = {"parameters": float(ridge.weight.numel())} | measured(cast(LifterNetwork, ridge), settings, setup)
         return Outcome(results, 0, examples)
-    torch.manual_seed(setup.seed)
-    config, optimizer_config, schedule_config = settings.recipe()
-    network = LifterNetwork(config)
+    network = built(settings, TensorBatch.of(batches(0)), setup.seed)
+    trained = train(network, batches, settings, setup)
+    results = {"parameters": size(network)} | figures(network, trained, settings, setup) | learnt(network)
+    return Outcome(results, settings.steps, examples, trained.before)
+
+
+def built(settings: Settings, example: TensorBatch, seed: int) -> LifterNetwork:
+    """The network as its training begins. example: what initialisations that scale by the data measure."""
+    torch.manual_seed(seed)
+    config = settings.recipe()[0]
+    network = OUTPUT_FORMS[settings.output](config)
     if config.init in ("t-fixup", "dt-fixup"):
-        example = TensorBatch.of(batches(0))
         initialize(network, config.init, network.features(example.observe(), example.times))
-    optimizer = build_optimizer(network, optimizer_config)
+    return network
+
+
+def train(
+    network: LifterNetwork,
+    batches: Callable[[int], LiftBatch],
+    settings: Settings,
+    setup: Setup,
+    stage: str = "",
+) -> Trained:
+    """On the lifter's loss. stage: what names this training where a trial has several."""
 
     def loss(batch: TensorBatch, step: int) -> Tensor:
-        for layer, block in enumerate(network.blocks):
-            random_numbers = generator(torch.device("cpu"), setup.seed, step, layer)
-            cast(Block | RecurrentBlock, block).begin_step(step, random_numbers)
-        return tensor_loss(network, batch, 0, LossWeights())[0]
+        begin_step(network, setup.seed, step)
+        return tensor_loss(network, batch, 0, LossWeights(ponder=settings.ponder))[0]
 
-    schedule = build_schedule(optimizer, schedule_config, settings.steps)
+    return descend(network, batches, loss, settings, setup, f"{stage}{settings} {setup.seed}", stage=bool(stage))
+
+
+def descend(
+    network: nn.Module,
+    batches: Callable[[int], LiftBatch],
+    loss: Callable[[TensorBatch, int], Tensor],
+    settings: Settings,
+    setup: Setup,
+    name: str,
+    *,
+    stage: bool,
+) -> Trained:
+    """All steps of the recipe on any loss. name, stage: as `Training` has them."""
+    _, optimizer_config, schedule_config = settings.recipe()
+    optimizer = build_optimizer(network, optimizer_config)
     training = Training(
-        network, optimizer, schedule, lambda step: TensorBatch.of(batches(step)), loss, f"{settings} {setup.seed}"
+        network,
+        optimizer,
+        build_schedule(optimizer, schedule_config, settings.steps),
+        lambda step: TensorBatch.of(batches(step)),
+        loss,
+        name,
+        stage=stage,
     )
     with sdpa_kernel(SDPBackend.MATH):  # the backward pass of the fused one takes twice as long for heads so small
-        trained = training.run(settings.steps, setup)
-    results = {
-        "parameters": float(sum(parameter.numel() for parameter in network.parameters())),
-        "step_ms": 1000 * trained.seconds / settings.steps,
-    }
-    measured = dict.fromkeys(MEASURED, math.inf) if trained.diverged else _measured(network, settings, setup)
-    return Outcome(results | measured, settings.steps, examples, trained.before)
+        return training.run(settings.steps, setup)
 
 
-def _measured(network: LifterNetwork, settings: Settings, setup: Setup) -> dict[str, float]:
+def learnt(network: LifterNetwork) -> dict[str, float]:
+    """What attention has learnt of itself, over all heads of all blocks: spans in seconds, alpha of entmax."""
+    spans = [part.spans for part in network.modules() if isinstance(part, AdaptiveSpanAttention)]
+    free = [part for part in network.modules() if type(part) is Entmax]
+    found: dict[str, float] = {}
+    if spans:
+        found |= {"span": torch.cat(spans).mean().item(), "span_longest": torch.cat(spans).max().item()}
+    if free:
+        found["alpha"] = torch.cat([part.alpha(torch.zeros(())).flatten() for part in free]).mean().item()
+    return found
+
+
+def size(network: LifterNetwork) -> float:
+    """How many weights it has."""
+    return float(sum(parameter.numel() for parameter in network.parameters()))
+
+
+def figures(network: LifterNetwork, trained: Trained, settings: Settings, setup: Setup) -> dict[str, float]:
+    """What a step took, and `measured`; errors are infinite after divergence."""
+    errors = dict.fromkeys(MEASURED, math.inf) if trained.diverged else measured(network, settings, setup)
+    return {"step_ms": 1000 * trained.seconds / settings.steps} | errors
+
+
+def measured(network: LifterNetwork, settings: Settings, setup: Setup) -> dict[str, float]:
     exact, detected = (
         measure(
             network, islice(setup.motion().evaluation("validation", condition, settings.frames), settings.evaluated)
         )
         for condition in ("gt", "detector")
     )
-    figures = (exact.mpjpe, exact.p_mpjpe, detected.mpjpe, detected.acceleration)
-    return dict(zip(MEASURED, figures, strict=True))
+    errors = (exact.mpjpe, exact.p_mpjpe, detected.mpjpe, detected.acceleration)
+    return dict(zip(MEASURED, errors, strict=True))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from pose.attention import Context
-from pose.attention.distributions import DISTRIBUTIONS
+from pose.attention.distributions import DISTRIBUTIONS, Compared
 from pose.attention.scores import SCORES
 from pose.laboratory.trial import Outcome, Setup
 
@@ -51,7 +51,8 @@ def run(settings: Settings, setup: Setup) -> Outcome:
     with torch.inference_mode():
         queries, keys = score.queries(q, q_now), score.keys(k, k_now)
         scores = score.compare(queries, keys)
-        weights = distribution(scores, torch.ones(1, 1, 1, 1, dtype=torch.bool), queries, keys)
+        compared = Compared(queries, keys, q_now.seconds, k_now.seconds)
+        weights = distribution(scores, torch.ones(1, 1, 1, 1, dtype=torch.bool), compared)
     shares = weights.abs() / weights.abs().sum(dim=-1, keepdim=True)
     entropy = -torch.special.xlogy(shares, shares).sum(dim=-1) / math.log(2)
     results = {

@@ -51,7 +51,7 @@ def maps(settings: MapSettings, setup: Setup) -> Outcome:
     network = _network(settings.lifter)
     if settings.block > len(network.blocks):
         raise PoseError(f"block: {settings.lifter} has {len(network.blocks)}, got {settings.block}")
-    batch = _together(_sequences(setup, "gt", settings.frames, settings.share))
+    batch = together(sequences(setup, "gt", settings.frames, settings.share))
     every = attention_maps(network, batch.observe(), batch.times)
     at = settings.block - 1
     figures = head_figures(every[at : at + 1], batch.times)
@@ -93,7 +93,7 @@ def gaps(settings: GapSettings, setup: Setup) -> Outcome:
     joints = list(LIMBS[settings.hidden])
     others = [joint for joint in range(1, 17) if joint not in joints]
     inside, outside, done = [], [], 0
-    for batch in _sequences(setup, "gt", settings.frames, settings.share):
+    for batch in sequences(setup, "gt", settings.frames, settings.share):
         setup.clock.check()
         scores, keypoints = batch.scores.copy(), batch.keypoints.copy()
         if count and settings.fill == "none":
@@ -173,7 +173,7 @@ def context(settings: ContextSettings, setup: Setup) -> Outcome:
     results, count = {}, 0
     for condition in CONTEXT_COLUMNS:
         setup.clock.check()
-        batch = _together(_sequences(setup, condition, LONGEST, settings.share))
+        batch = together(sequences(setup, condition, LONGEST, settings.share))
         seen = TensorBatch(*(part[:, frames] if part.ndim > 1 and part.shape[1] == LONGEST else part for part in batch))
         with torch.inference_mode():
             joints = network(seen.observe(), seen.times).joints[:, half]
@@ -187,7 +187,7 @@ def _network(lifter: str) -> LifterNetwork:
     return load_checkpoint(checkpoint_path(lifter))
 
 
-def _sequences(setup: Setup, condition: str, frames: int, share: int) -> Iterator[LiftBatch]:
+def sequences(setup: Setup, condition: str, frames: int, share: int) -> Iterator[LiftBatch]:
     """The first `share` of each 16 sequences of the test subjects, cut to `frames`; shorter ones are left out."""
     # Clips are cut into equal pieces: asked for twice the length, none that is long enough comes out too short.
     for batch in setup.motion().evaluation("test", condition, 2 * frames):
@@ -202,5 +202,5 @@ def _sequences(setup: Setup, condition: str, frames: int, share: int) -> Iterato
 TIMED = frozenset({"keypoints", "scores", "times", "valid", "joints", "root"})  # (B, T, ...)
 
 
-def _together(batches: Iterable[LiftBatch]) -> TensorBatch:
+def together(batches: Iterable[LiftBatch]) -> TensorBatch:
     return TensorBatch(*(torch.cat(parts) for parts in zip(*map(TensorBatch.of, batches), strict=True)))

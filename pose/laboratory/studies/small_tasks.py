@@ -8,11 +8,11 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 
 from pose.laboratory.tasks import calculator, free_group, parentheses
-from pose.laboratory.tasks.model import POSITIONS, TokenModel
+from pose.laboratory.tasks.model import POSITIONS, EncoderDecoder, TokenModel
 from pose.laboratory.tasks.task import Batch, Example, Task, distinct
 from pose.laboratory.training import Training
 from pose.laboratory.trial import Outcome, Setup
@@ -30,19 +30,21 @@ COLUMNS = {
     "parameters": "parameters",
 }
 TASKS = ("parentheses", "max-min", "calculator", "free-group")
+FORMS = ("decoder", "encoder-decoder")
 CHUNK = 500  # questions asked at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """task: of `TASKS`. letters, variant: of the free group. model: a `LifterConfig` of the stack, made causal.
-    positions: see `TokenModel`. examples: questions to train on. asked: others, that were never shown. optimizer: gd
-    (plain gradient descent) or one of pose-train's."""
+    """task: of `TASKS`. letters, variant: of the free group. model: a `LifterConfig` of the stack, made causal. form:
+    decoder, that one stack, or encoder-decoder, as many blocks each. positions: see `TokenModel`. examples: questions
+    to train on. asked: others, that were never shown. optimizer: gd (plain gradient descent) or one of pose-train's."""
 
     task: str
     letters: int = 6
     variant: str = "answer"
     model: dict[str, Json] = field(default_factory=lambda: {"dim": 32, "depth": 1, "heads": 1, "expansion": 2})
+    form: str = "decoder"
     positions: str = "learned"
     examples: int = 3000
     asked: int = 2000
@@ -60,9 +62,13 @@ class Settings:
             raise ValueError(f"task: {self.task!r} is not one of {', '.join(TASKS)}")
         if self.positions not in POSITIONS:
             raise ValueError(f"positions: {self.positions!r} is not one of {', '.join(POSITIONS)}")
+        if self.form not in FORMS:
+            raise ValueError(f"form: {self.form!r} is not one of {', '.join(FORMS)}")
         for name in ("letters", "examples", "asked", "steps", "batch"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: must be at least 1")
+        if self.form == "encoder-decoder":
+            self.network()
         self.drawn()
         check_recipe(self.adam(), self.schedule(), self.stack().init)
 
@@ -70,6 +76,13 @@ class Settings:
         if self.task == "free-group":
             return free_group.task(self.letters, self.variant)
         return parentheses.TASK if self.task == "parentheses" else calculator.task(2 if self.task == "max-min" else 4)
+
+    def network(self) -> TokenModel | EncoderDecoder:
+        task = self.drawn()
+        sizes = self.stack(), len(task.vocabulary), task.length, self.positions
+        if self.form == "encoder-decoder":
+            return EncoderDecoder(*sizes, task.vocabulary.index("="))
+        return TokenModel(*sizes)
 
     def stack(self) -> LifterConfig:
         return LifterConfig.from_dict({**self.model, "streaming": True})
@@ -91,7 +104,7 @@ def run(settings: Settings, setup: Setup) -> Outcome:
         islice(distinct(task, (setup.seed, 1), frozenset(example.question for example in shown)), settings.asked)
     )
     torch.manual_seed(setup.seed)
-    network = TokenModel(settings.stack(), len(task.vocabulary), task.length, settings.positions)
+    network = settings.network()
     if settings.optimizer == "gd":
         optimizer: torch.optim.Optimizer = torch.optim.SGD(network.parameters(), lr=settings.rate)
     else:
@@ -125,7 +138,7 @@ def run(settings: Settings, setup: Setup) -> Outcome:
     return Outcome(results, settings.steps, settings.steps * settings.batch, trained.before)
 
 
-def answer_loss(network: TokenModel, batch: Batch) -> Tensor:
+def answer_loss(network: nn.Module, batch: Batch) -> Tensor:
     """Cross-entropy of the answers' tokens."""
     tokens = torch.from_numpy(batch.tokens)
     chosen = torch.from_numpy(batch.answers)
@@ -133,7 +146,7 @@ def answer_loss(network: TokenModel, batch: Batch) -> Tensor:
 
 
 @torch.inference_mode()
-def answers_right(network: TokenModel, examples: list[Example], task: Task) -> NDArray[np.bool_]:
+def answers_right(network: nn.Module, examples: list[Example], task: Task) -> NDArray[np.bool_]:
     """(N,) whether the whole answer is right, as it would be written token by token: while all before are right, what
     is asked next is the same."""
     rights = []

@@ -1,7 +1,8 @@
-"""A small network over tokens, made of the lifter's blocks or cells: the next token from those before it."""
+"""Small networks over tokens, made of the lifter's blocks or cells: the next token from those before it."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import cast
 
 import torch
@@ -9,10 +10,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pose.attention import Context
+from pose.forecast.decoder import DecoderBlock
+from pose.laboratory.tasks.task import PAD
 from pose.lifter.config import LifterConfig
-from pose.lifter.initialization import initialize
-from pose.lifter.model import Block, attention_blocks
-from pose.lifter.recurrent import RecurrentBlock, recurrent_blocks
+from pose.lifter.initialization import initialize, initialize_decoder
+from pose.lifter.model import LifterBlock, attention_blocks
+from pose.lifter.recurrent import recurrent_blocks
 
 POSITIONS = ("learned", "sinusoidal", "rotary", "none")
 TOKEN_SECONDS = 0.05  # rotary time counts seconds; so the fastest phase turns by half a turn from token to token
@@ -26,38 +29,114 @@ class TokenModel(nn.Module):
         super().__init__()
         if positions not in POSITIONS:
             raise ValueError(f"positions: {positions!r} is not one of {', '.join(POSITIONS)}")
+        if config.tokens != "frames":
+            raise ValueError(f"tokens: {config.tokens} is of people, and here a token is a word; use frames")
+        if config.attention_options.get("distribution") == "hard":
+            raise ValueError("attention_options: hard learns from each sequence's lifting loss, which words have not")
         recurrent = config.model != "transformer"
-        blocks: list[Block] | list[RecurrentBlock] = recurrent_blocks(config) if recurrent else attention_blocks(config)
+        blocks: Sequence[LifterBlock] = recurrent_blocks(config) if recurrent else attention_blocks(config)
         self.head_dim = config.dim // config.heads
         self.embed = nn.Linear(words, config.dim)
         self.blocks = nn.ModuleList(blocks)
         self.norm = nn.LayerNorm(config.dim) if config.norm == "pre" else nn.Identity()
         self.head = nn.Linear(config.dim, words)
-        initialize(self, config.init)
         self.words, self.rotary = words, positions == "rotary"
-        places: Callable[[int, int], Tensor] = sinusoids if positions == "sinusoidal" else torch.zeros
-        self.places = nn.Parameter(places(length, config.dim), requires_grad=positions == "learned")
-        if positions == "learned":
-            nn.init.normal_(self.places, std=0.3)
+        initialize(self, config.init, torch.eye(words))
+        self.places = places(length, config, positions)
 
     def forward(self, tokens_BN: Tensor) -> Tensor:
         """(B, N) -> log odds of the next token (B, N, words)."""
-        count = tokens_BN.shape[1]
-        x = self.embed(F.one_hot(tokens_BN, self.words).float()) + self.places[:count]
-        seconds = torch.arange(count, dtype=torch.float64) * (TOKEN_SECONDS if self.rotary else 0.0)
-        context = Context.from_times(seconds.expand(len(tokens_BN), count), self.head_dim)
+        x = self.embed(F.one_hot(tokens_BN, self.words).float()) + self.places[: tokens_BN.shape[1]]
+        context = token_context(tokens_BN, self.head_dim, self.rotary)
         for block in self.blocks:
-            x = cast(Block | RecurrentBlock, block)(x, context)
+            x = cast(LifterBlock, block)(x, context)
         odds: Tensor = self.head(self.norm(x))
         return odds
 
-    @torch.inference_mode()
-    def answer(self, question: list[int], count: int) -> list[int]:
-        """The likeliest token `count` times, each after all before it."""
-        tokens = list(question)
-        for _ in range(count):
-            tokens.append(int(self(torch.tensor([tokens]))[0, -1].argmax()))
-        return tokens[len(question) :]
+
+class EncoderDecoder(nn.Module):
+    """An encoder sees the whole question at once; a decoder writes the answer from it (Vaswani et al., 2017).
+
+    config: of both stacks, softmax attention. equals: the token that ends a question. As far as the question goes, the
+    decoder sees padding, so both have the places of the whole.
+    """
+
+    def __init__(self, config: LifterConfig, words: int, length: int, positions: str, equals: int) -> None:
+        super().__init__()
+        if config.model != "transformer" or config.attention != "softmax":
+            raise ValueError("form: an encoder and decoder have softmax attention; use form: decoder for others")
+        self.words, self.rotary, self.equals = words, positions == "rotary", equals
+        self.head_dim = config.dim // config.heads
+        one_way = replace(config, streaming=False)
+        self.encoder = _Stack(words, config.dim, attention_blocks(one_way))
+        self.decoder = _Stack(words, config.dim, [DecoderBlock(config, True, length) for _ in range(config.depth)])
+        self.places = places(length, config, positions)
+        self.norms = nn.ModuleList(
+            nn.LayerNorm(config.dim) if config.norm == "pre" else nn.Identity() for _ in range(2)
+        )
+        self.head = nn.Linear(config.dim, words)
+        initialize(self.encoder, config.init, torch.eye(words))
+        initialize_decoder(self.decoder, config.init)
+        if config.init == "t-fixup":  # which takes inputs for unit-normal ones, and here one in `words` is 1
+            self.decoder.embed.weight.data *= words**0.5
+
+    def forward(self, tokens_BN: Tensor) -> Tensor:
+        """(B, N) -> log odds of the next token (B, N, words); those of a question's own tokens mean nothing."""
+        sign = tokens_BN == self.equals
+        writes = sign.cumsum(dim=1) > 0
+        asked = ~writes | (sign & (sign.cumsum(dim=1) == 1))
+        # As many as the longest sequence has, so that an answer that is still short is not seen by its length.
+        question = F.pad(tokens_BN.where(asked, PAD), (0, len(self.places) - tokens_BN.shape[1]), value=PAD)
+        x, known = self._tokens(self.encoder, question), token_context(question, self.head_dim, self.rotary)
+        for block in self.encoder.blocks:
+            x = block(x, known)
+        memory = self.norms[0](x)
+        context = token_context(tokens_BN, self.head_dim, self.rotary)
+        y = self._tokens(self.decoder, tokens_BN.where(writes, PAD))
+        for block in self.decoder.blocks:
+            y = block(y, context, cast(DecoderBlock, block).cross.remember(memory, known))
+        odds: Tensor = self.head(self.norms[1](y))
+        return odds
+
+    def _tokens(self, stack: "_Stack", tokens_BN: Tensor) -> Tensor:
+        x: Tensor = stack.embed(F.one_hot(tokens_BN, self.words).float())
+        return x + self.places[: tokens_BN.shape[1]]
+
+
+class _Stack(nn.Module):
+    """What `pose.lifter.initialization` takes."""
+
+    def __init__(self, words: int, dim: int, blocks: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.embed = nn.Linear(words, dim)
+        self.blocks = nn.ModuleList(blocks)
+
+
+@torch.inference_mode()
+def write(network: nn.Module, question: Sequence[int], count: int) -> list[int]:
+    """The likeliest token `count` times, each after all before it."""
+    tokens = list(question)
+    for _ in range(count):
+        tokens.append(int(network(torch.tensor([tokens]))[0, -1].argmax()))
+    return tokens[len(question) :]
+
+
+def places(length: int, config: LifterConfig, positions: str) -> nn.Parameter:
+    """(length, D), what a token's place adds to it; zeros where attention knows it, or nobody should. T-Fixup counts it
+    with the tokens, which enter a stack of N blocks small."""
+    if positions == "sinusoidal":
+        return nn.Parameter(sinusoids(length, config.dim), requires_grad=False)
+    added = nn.Parameter(torch.zeros(length, config.dim), requires_grad=positions == "learned")
+    if positions == "learned":
+        small = (9 * config.depth) ** -0.25 if config.init == "t-fixup" else 1.0
+        nn.init.normal_(added, std=0.3 * small)
+    return added
+
+
+def token_context(tokens_BN: Tensor, head_dim: int, rotary: bool) -> Context:
+    """Times of tokens for attention; all the same unless rotary."""
+    seconds = torch.arange(tokens_BN.shape[1], dtype=torch.float64) * (TOKEN_SECONDS if rotary else 0.0)
+    return Context.from_times(seconds.expand(tokens_BN.shape), head_dim)
 
 
 def sinusoids(length: int, dim: int) -> Tensor:

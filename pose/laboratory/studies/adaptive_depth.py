@@ -1,0 +1,123 @@
+"""How deep each frame goes: the steps that a lifter with adaptive depth takes where people are fast, hidden or hard."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pose.evaluation import metrics
+from pose.laboratory.studies import lifters
+from pose.laboratory.trial import Outcome, Setup
+from pose.lifter.adaptive import AdaptiveBlock
+from pose.lifter.model import LifterNetwork
+from pose.sequences import LiftBatch
+from pose.training.batches import TensorBatch
+
+HIDDEN = 15  # frames in the middle of a sequence: half a second
+COLUMNS = {
+    "parameters": "parameters",
+    "gt": "exact 2D: MPJPE, mm",
+    "detector": "detector's 2D: MPJPE, mm",
+    "steps": "steps a frame",
+    "steps_detector": "of a detector's",
+    "steps_slow": "of the slowest quarter",
+    "steps_fast": "of the fastest quarter",
+    "steps_hidden": "of frames hidden for 0.5 s",
+    "steps_seen": "of the same frames seen",
+    "to_error": "correlation of steps and error",
+    "step_ms": "processor ms a step of training",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(lifters.Settings):
+    """Of a transformer; one of a fixed depth is trained and measured like the others, without steps to count."""
+
+    def __post_init__(self) -> None:
+        lifters.Settings.__post_init__(self)
+        if self.frames < 3 * HIDDEN:
+            raise ValueError(f"frames: must be at least {3 * HIDDEN}, as {HIDDEN} in the middle are hidden")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What became of every valid frame: steps taken, mean speed of its joints (m/s), MPJPE (mm)."""
+
+    steps: np.ndarray
+    speeds: np.ndarray
+    errors: np.ndarray
+
+
+def run(settings: Settings, setup: Setup) -> Outcome:
+    """Train as `lifters.run` does, and count the steps of frames of the validation subjects as they are, by speed, and
+    of the middle of sequences with everybody hidden there and seen."""
+    batches = setup.motion().training(settings.frames, settings.sequences, setup.seed)
+    network = lifters.built(settings, TensorBatch.of(batches(0)), setup.seed)
+    trained = lifters.train(network, batches, settings, setup)
+    results = {"parameters": lifters.size(network)} | lifters.figures(network, trained, settings, setup)
+    if network.config.adaptive_depth and not trained.diverged:
+        results |= depths(network, settings, setup)
+    return Outcome(results, settings.steps, settings.steps * settings.sequences, trained.before)
+
+
+def depths(network: LifterNetwork, settings: Settings, setup: Setup) -> dict[str, float]:
+    def batches(condition: str) -> Iterator[LiftBatch]:
+        every = setup.motion().evaluation("validation", condition, settings.frames)
+        return islice(every, settings.evaluated)
+
+    seen = watched(network, batches("gt"))
+    slow, fast = np.quantile(seen.speeds, [0.25, 0.75])
+    hidden, shown = zip(*(where_hidden(network, batch) for batch in batches("gt")), strict=True)
+    figures = {
+        "steps": seen.steps.mean(),
+        "steps_detector": watched(network, batches("detector")).steps.mean(),
+        "steps_slow": seen.steps[seen.speeds <= slow].mean(),
+        "steps_fast": seen.steps[seen.speeds >= fast].mean(),
+        "steps_hidden": np.concatenate(hidden).mean(),
+        "steps_seen": np.concatenate(shown).mean(),
+    }
+    if np.ptp(seen.steps):  # what is everywhere the same goes with nothing
+        figures["to_error"] = np.corrcoef(seen.steps, seen.errors)[0, 1]
+    return {name: float(figure) for name, figure in figures.items()}
+
+
+def watched(network: LifterNetwork, batches: Iterator[LiftBatch]) -> Seen:
+    parts: tuple[list[np.ndarray], ...] = ([], [], [])
+    for batch in batches:
+        joints, steps = steps_taken(network, batch)
+        places = batch.joints + batch.root[:, :, None]
+        moved = np.linalg.norm(np.diff(places, axis=1), axis=-1).mean(axis=-1) / np.diff(batch.times, axis=1)
+        speeds = np.pad(moved, ((0, 0), (1, 0)), mode="edge")
+        errors = metrics.position_errors(joints.numpy(), batch.joints).mean(axis=-1)
+        for part, values in zip(parts, (steps.numpy(), speeds, errors), strict=True):
+            part.append(values[batch.valid])
+    return Seen(*(np.concatenate(part) for part in parts))
+
+
+def where_hidden(network: LifterNetwork, batch: LiftBatch) -> tuple[np.ndarray, np.ndarray]:
+    """Steps of the frames in the middle with nobody to be seen in them, and with everybody, of the
+    sequences that go on after them."""
+    first = (batch.valid.shape[1] - HIDDEN) // 2
+    frames = slice(first, first + HIDDEN)
+    whole = batch.valid[:, : frames.stop + 1].all(axis=1)  # seen again after it
+    scores = batch.scores.copy()
+    scores[:, frames] = 0
+    hidden, shown = (steps_taken(network, each)[1].numpy() for each in (replace(batch, scores=scores), batch))
+    return hidden[whole, frames].ravel(), shown[whole, frames].ravel()
+
+
+def steps_taken(network: LifterNetwork, batch: LiftBatch) -> tuple[Tensor, Tensor]:
+    """Joints (B, T, 17, 3) and the steps (B, T) of each frame, of one pass."""
+    (block,) = (module for module in network.modules() if isinstance(module, AdaptiveBlock))
+    taken: list[Tensor] = []
+    handle = block.register_forward_hook(lambda module, given, answer: taken.append(block.run(*given)[1]))
+    seen = TensorBatch.of(batch)
+    try:
+        with torch.inference_mode():
+            joints = network(seen.observe(), seen.times).joints
+    finally:
+        handle.remove()
+    return joints, taken[0]

@@ -1,0 +1,119 @@
+"""Which blocks share a map, learnt from the maps of a trained lifter (SAN, Xiao et al., 2019): train, merge neighbours
+whose maps are alike, train anew, and so on until nothing is merged."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import cast
+
+import torch
+from torch import Tensor
+
+from pose.attention import Attention
+from pose.attention.shared_maps import share_in_groups
+from pose.laboratory.attention_maps import attention_maps, layers_alike
+from pose.laboratory.studies import lifters
+from pose.laboratory.training import Trained
+from pose.laboratory.trial import Outcome, Setup
+from pose.lifter.blocks import Block
+from pose.lifter.config import LifterConfig
+from pose.lifter.initialization import initialize
+from pose.lifter.model import LifterNetwork
+from pose.training.batches import TensorBatch
+
+COLUMNS = {
+    "trainings": "trainings",
+    "alike": "neighbours' maps alike at first (0 to 1)",
+    "maps": "maps left",
+    "gt_before": "exact 2D, unshared: MPJPE, mm",
+    "gt": "shared",
+    "detector_before": "detector's 2D, unshared: MPJPE, mm",
+    "detector": "shared, with it",
+    "step_ms_before": "processor ms a step, unshared",
+    "step_ms": "shared, a step",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(lifters.Settings):
+    """threshold: how alike neighbours' maps must be to become one, see `merged`. Every training has `steps` steps."""
+
+    threshold: float = 0.9
+
+    def __post_init__(self) -> None:
+        lifters.Settings.__post_init__(self)
+        if not 0 <= self.threshold <= 1:
+            raise ValueError(f"threshold: must be 0 to 1, got {self.threshold}")
+        for name, only in _PLAIN.items():
+            if self.model.get(name, only) != only:
+                raise ValueError(f"model: {name} must be {only}: blocks with maps of their own are what is merged")
+
+
+_PLAIN = {"model": "transformer", "tokens": "frames", "residual": "plain", "init": "xavier", "shared_maps": 1}
+_PLAIN |= {"shared_layers": False, "adaptive_depth": False}
+
+
+def merged(groups: Sequence[int], alike: Tensor, threshold: float) -> list[int]:
+    """groups: sizes of runs of blocks that share a map. alike: (G, G) of these maps. From the first one on, a group
+    takes in the next as long as its map is alike at least `threshold` to that of every one taken in before."""
+    runs: list[list[int]] = []
+    for number in range(len(groups)):
+        if runs and all(alike[number, other] >= threshold for other in runs[-1]):
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return [sum(groups[number] for number in run) for run in runs]
+
+
+def run(settings: Settings, setup: Setup) -> Outcome:
+    """The error of an unshared lifter and of the one at which merging ends, each trained for as many steps from the
+    same seed."""
+    config = settings.recipe()[0]
+    groups, trainings, before = [1] * config.depth, 0, 0.0
+    stages, results = list[Setup](), dict[str, float]()
+    while True:
+        stages.append(setup.stage("+".join(map(str, groups))))
+        network, trained = _trained(config, groups, settings, stages[-1])
+        trainings, before = trainings + 1, before + trained.before
+        figures = lifters.figures(network, trained, settings, setup)
+        alike = _alike(network, groups, settings, setup)
+        if trainings == 1:
+            results = {f"{name}_before": figures[name] for name in ("gt", "detector", "step_ms")}
+            results["alike"] = alike.diagonal(1).mean().item()
+        following = merged(groups, alike, settings.threshold)
+        if following == groups or trained.diverged:
+            break
+        groups = following
+    for stage in stages:
+        stage.state.unlink(missing_ok=True)
+    results |= {name: figures[name] for name in ("gt", "detector", "step_ms")}
+    results |= {"trainings": float(trainings), "maps": float(len(groups))}
+    return Outcome(results, settings.steps, trainings * settings.steps * settings.sequences, before)
+
+
+def _trained(
+    config: LifterConfig, groups: Sequence[int], settings: Settings, stage: Setup
+) -> tuple[LifterNetwork, Trained]:
+    batches = stage.motion().training(settings.frames, settings.sequences, stage.seed)
+    network = shared(config, groups, stage.seed)
+    trained = lifters.train(network, batches, settings, stage, f"in groups {groups} ")
+    return network, trained
+
+
+def shared(config: LifterConfig, groups: Sequence[int], seed: int) -> LifterNetwork:
+    """A network whose blocks share maps in such groups, with weights drawn by the seed."""
+    torch.manual_seed(seed)
+    network = LifterNetwork(config)
+    blocks = [cast(Block, block) for block in network.blocks]
+    layers: list[Attention] = [block.attention for block in blocks]
+    for block, attention in zip(blocks, share_in_groups(layers, groups), strict=True):
+        block.attention = attention
+    initialize(network, config.init)
+    return network
+
+
+def _alike(network: LifterNetwork, groups: Sequence[int], settings: Settings, setup: Setup) -> Tensor:
+    """(G, G) of the maps of the groups, of validation subjects with exact 2D."""
+    batch = TensorBatch.of(next(setup.motion().evaluation("validation", "gt", settings.frames)))
+    firsts = [0, *accumulate(groups[:-1])]
+    return layers_alike(attention_maps(network, batch.observe(), batch.times)[firsts])

@@ -1,0 +1,79 @@
+"""How far back a stream's answer comes from: the error against the frames since its state was empty."""
+
+from dataclasses import dataclass, field
+
+import torch
+
+from pose.laboratory.studies import lifters
+from pose.laboratory.studies.shipped import sequences, together
+from pose.laboratory.trial import Outcome, Setup
+from pose.lifter.checkpoint import load_checkpoint
+from pose.lifter.model import LifterNetwork
+from pose.lifter.predict import checkpoint_path
+from pose.system.json_values import Json
+from pose.training.batches import TensorBatch
+
+CONTEXTS = (1, 3, 9, 27, 81, 243)  # frames
+TARGETS = (0, 27, 54, 81)  # frames after the longest context, for which all contexts are tried
+CONDITIONS = {"gt": "exact 2D", "detector": "detector's 2D"}
+NEAR = 1.01  # of the best error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(lifters.Settings):
+    """lifter: shipped, or a checkpoint, instead of a model that is trained here. share: of the test subjects'
+    sequences, in 16ths."""
+
+    model: dict[str, Json] = field(default_factory=dict)
+    lifter: str = ""
+    share: int = 16
+
+    def __post_init__(self) -> None:
+        if bool(self.model) == bool(self.lifter):
+            raise ValueError("model or lifter: exactly one of them")
+        if self.model and not self.model.get("streaming"):
+            raise ValueError("model: must be a stream (streaming: true)")
+        if self.model:
+            lifters.Settings.__post_init__(self)
+
+
+def run(settings: Settings, setup: Setup) -> Outcome:
+    """The error of single frames of the test subjects when the stream began so many frames before, exact 2D and a
+    detector's; effective: the shortest of these contexts within 1 % of the best."""
+    network, before = _network(settings, setup)
+    longest = max(CONTEXTS) + max(TARGETS)
+    results: dict[str, float] = {}
+    for condition, title in CONDITIONS.items():
+        setup.clock.check()
+        batch = together(sequences(setup, condition, longest, settings.share))
+        errors = {frames: error_after(network, batch, frames) for frames in CONTEXTS}
+        results |= {f"{title}, {frames} frame{'s' if frames > 1 else ''}": error for frames, error in errors.items()}
+        results[f"{title}, effective frames"] = effective(errors)
+    steps = settings.steps if settings.model else 0
+    return Outcome(results, steps, steps * settings.sequences, before)
+
+
+def _network(settings: Settings, setup: Setup) -> tuple[LifterNetwork, float]:
+    if settings.lifter:
+        return load_checkpoint(checkpoint_path(settings.lifter)), 0.0
+    batches = setup.motion().training(settings.frames, settings.sequences, setup.seed)
+    network = lifters.built(settings, TensorBatch.of(batches(0)), setup.seed)
+    return network, lifters.train(network, batches, settings, setup).before
+
+
+def error_after(network: LifterNetwork, batch: TensorBatch, frames: int) -> float:
+    """MPJPE in mm of the last of `frames` frames, the state empty before the first."""
+    length, errors = batch.valid.shape[1], []
+    for target in TARGETS:
+        last = max(CONTEXTS) + target
+        some = slice(last - frames, last)
+        seen = TensorBatch(*(part[:, some] if part.ndim > 1 and part.shape[1] == length else part for part in batch))
+        with torch.inference_mode():
+            joints = network(seen.observe(), seen.times).joints[:, -1]
+        errors.append((joints - batch.joints[:, last - 1]).norm(dim=-1).mean())
+    return 1000 * torch.stack(errors).mean().item()
+
+
+def effective(errors: dict[int, float]) -> int:
+    """The shortest context whose error is within 1 % of the best."""
+    return min(frames for frames, error in errors.items() if error <= NEAR * min(errors.values()))

@@ -1,0 +1,116 @@
+"""Pre-training on the 2D poses of all training subjects, then fine-tuning on the 3D of some of them."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import islice
+
+import torch
+from torch import Tensor
+
+from pose.laboratory.studies import lifters
+from pose.laboratory.training import Trained
+from pose.laboratory.trial import Outcome, Setup
+from pose.lifter.model import LifterNetwork
+from pose.sequences import LiftBatch
+from pose.system.json_values import Json
+from pose.training.batches import TensorBatch, generator
+from pose.training.config import OBJECTIVES, ObjectiveConfig
+from pose.training.objectives.pretraining import Pretraining
+from pose.training.objectives.trainer import measure_objective
+from pose.training.trainer import begin_step
+
+SHARES = {"1/16": 1 / 16, "1/10": 1 / 10, "1/4": 1 / 4, "all": 1.0}
+COLUMNS = {
+    **{share: f"3D of {share} of the subjects: MPJPE, mm" for share in SHARES},
+    "distance": "what it predicts is off by, body spreads",
+    "simple": "a simple guess by",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """objective: none, or of `pose.training.config.OBJECTIVES`, for `first` steps on 2D poses of all training subjects.
+    steps: of fine-tuning, from the same weights for each of `shares` of the subjects. The rest is as in
+    `lifters.Settings`."""
+
+    model: dict[str, Json]
+    objective: str = "none"
+    first: int = 400
+    steps: int = 200
+    shares: list[str] = field(default_factory=lambda: list(SHARES))
+    frames: int = 54
+    sequences: int = 6
+    optimizer: str = "muon"
+    rate: float = 3e-3
+    warmup: str = "linear"
+    warmup_steps: int = 50
+    evaluated: int = 2
+
+    def __post_init__(self) -> None:
+        if self.objective not in ("none", *OBJECTIVES):
+            raise ValueError(f"objective: {self.objective!r} is not one of none, {', '.join(OBJECTIVES)}")
+        if unknown := [str(share) for share in self.shares if share not in SHARES]:
+            raise ValueError(f"shares: {unknown[0]!r} is not one of {', '.join(SHARES)}")
+        if self.model.get("model") == lifters.RIDGE:
+            raise ValueError("model: ridge is solved, and has nothing that could be trained before")
+        if self.first < 1:
+            raise ValueError("first: must be at least 1")
+        self.lifter(self.steps)
+
+    def lifter(self, steps: int) -> lifters.Settings:
+        """Raises ValueError for what cannot be."""
+        return lifters.Settings(
+            model=self.model, steps=steps, frames=self.frames, sequences=self.sequences, optimizer=self.optimizer,
+            rate=self.rate, warmup=self.warmup, warmup_steps=self.warmup_steps, evaluated=self.evaluated,
+        )  # fmt: skip
+
+
+def run(settings: Settings, setup: Setup) -> Outcome:
+    """The error of exact 2D on the validation subjects for each share, and how good the objective's own predictions
+    are on them; what is interrupted goes on with the training it was at."""
+    motion = setup.motion()
+    everybody = motion.training(settings.frames, settings.sequences, setup.seed)
+    network = lifters.built(settings.lifter(settings.steps), TensorBatch.of(everybody(0)), setup.seed)
+    results: dict[str, float] = {}
+    parts: list[Trained] = []
+    stages = {name: setup.stage(name.replace("/", "-")) for name in ("first", *settings.shares)}
+    if settings.objective != "none":
+        objective, trained = _pretrained(network, everybody, settings, stages["first"])
+        parts.append(trained)
+        results |= _predictions(objective, settings, setup, trained.diverged)
+    begun = {name: weights.clone() for name, weights in network.state_dict().items()}
+    for share in settings.shares:
+        network.load_state_dict(begun)
+        batches = motion.training(settings.frames, settings.sequences, setup.seed, SHARES[share])
+        recipe = settings.lifter(settings.steps)
+        trained = lifters.train(network, batches, recipe, stages[share], f"{settings} {share} ")
+        lost = trained.diverged or (bool(parts) and parts[0].diverged)
+        results[share] = math.inf if lost else lifters.measured(network, recipe, setup)["gt"]
+        parts.append(trained)
+    for stage in stages.values():
+        stage.state.unlink(missing_ok=True)
+    steps = settings.steps + (settings.first if settings.objective != "none" else 0)
+    return Outcome(results, steps, steps * settings.sequences, sum(part.before for part in parts))
+
+
+def _pretrained(
+    network: LifterNetwork, batches: Callable[[int], LiftBatch], settings: Settings, setup: Setup
+) -> tuple[Pretraining, Trained]:
+    """Trains `network` itself."""
+    objective = Pretraining(network, ObjectiveConfig(name=settings.objective))
+
+    def loss(batch: TensorBatch, step: int) -> Tensor:
+        begin_step(network, setup.seed, step)
+        return objective(batch, generator(torch.device("cpu"), setup.seed, step, "asked")).loss()
+
+    recipe = settings.lifter(settings.first)
+    return objective, lifters.descend(objective, batches, loss, recipe, setup, f"{settings} {setup.seed}", stage=True)
+
+
+def _predictions(objective: Pretraining, settings: Settings, setup: Setup, diverged: bool) -> dict[str, float]:
+    if diverged:
+        return {"distance": math.inf}
+    batches = setup.motion().evaluation("validation", "gt", settings.frames)
+    figures = measure_objective(objective, islice(batches, settings.evaluated))
+    return {name: figures[name] for name in ("distance", "simple")}

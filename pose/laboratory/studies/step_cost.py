@@ -1,0 +1,81 @@
+"""What a stream's next frame costs: one step on what is kept of the past, or the whole past anew."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from pose.attention import Context
+from pose.laboratory.trial import Outcome, Setup
+from pose.lifter.config import LifterConfig
+from pose.lifter.format import FEATURES
+from pose.lifter.model import LifterNetwork
+from pose.system.json_values import Json
+
+COLUMNS = {
+    "step": "a step on what is kept, ms",
+    "anew": "the past anew, ms",
+    "times": "times as fast",
+    "apart": "apart, share of the answer's size",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """model: a streaming `LifterConfig`. past: frames, the newest included. times: each is measured."""
+
+    model: dict[str, Json]
+    past: int
+    times: int = 20
+
+    def __post_init__(self) -> None:
+        if self.past < 2 or self.times < 1:
+            raise ValueError("past must be at least 2 frames, times at least 1")
+        self.stream()
+
+    def stream(self) -> LifterConfig:
+        return LifterConfig.from_dict({**self.model, "streaming": True})
+
+
+@torch.inference_mode()
+def run(settings: Settings, setup: Setup) -> Outcome:
+    """Processor ms for one person, of a network with random weights at 30 frames a second. apart: how far the two
+    answers are from each other, which should be rounding."""
+    torch.manual_seed(setup.seed)
+    network = LifterNetwork(settings.stream()).eval()
+    tokens = torch.randn(1, settings.past, 2 * FEATURES + 1)
+    times = torch.arange(settings.past, dtype=torch.float64)[None] / 30
+    contexts = [Context.from_times(times[:, t : t + 1], network.head_dim) for t in range(settings.past)]
+    caches = network.init_caches(1)
+    for t in range(settings.past - 1):
+        _, caches = network.step(tokens[:, t : t + 1], contexts[t], caches)
+
+    def step() -> torch.Tensor:
+        return network.step(tokens[:, -1:], contexts[-1], caches)[0][:, 0]
+
+    def anew() -> torch.Tensor:
+        x, context = network.embed(tokens), Context.from_times(times, network.head_dim)
+        for block in network.blocks:
+            x = block(x, context)
+        outputs: torch.Tensor = network.head(network.norm(x[:, -1]))
+        return outputs
+
+    kept, whole = step(), anew()
+    seconds = {name: _measured(work, settings.times, setup) for name, work in (("step", step), ("anew", anew))}
+    return Outcome(
+        {name: 1000 * spent for name, spent in seconds.items()}
+        | {"times": seconds["anew"] / seconds["step"], "apart": float((kept - whole).norm() / whole.norm())}
+    )
+
+
+def _measured(work: Callable[[], object], count: int, setup: Setup) -> float:
+    """Processor seconds of one call, the least of five rounds."""
+    rounds = []
+    for _ in range(5):
+        setup.clock.check()
+        began = time.process_time()
+        for _ in range(count):
+            work()
+        rounds.append((time.process_time() - began) / count)
+    return min(rounds)

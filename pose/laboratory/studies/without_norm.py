@@ -1,0 +1,73 @@
+"""Why a lifter without LayerNorm learns as it does: what enters the stack and what leaves it, changed one at a time."""
+
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from pose.laboratory.studies import lifters
+from pose.laboratory.trial import Outcome, Setup
+from pose.lifter.model import LifterNetwork
+from pose.training.batches import TensorBatch
+
+COLUMNS = {
+    "tokens": "tokens' size at first",
+    "differs": "of it differs between frames",
+    "gt": "exact 2D: MPJPE, mm",
+    "gt_aligned": "P-MPJPE, mm",
+    "detector": "detector's 2D: MPJPE, mm",
+}
+LAST_NORMS = ("as it is", "layer", "none")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(lifters.Settings):
+    """centred: tokens begin with a bias that takes off what all frames have in common. token_size: the root mean square
+    that tokens begin with; 0: what the initialisation gives them. last_norm: before the head; layer, or none."""
+
+    centred: bool = False
+    token_size: float = 0.0
+    last_norm: str = "as it is"
+
+    def __post_init__(self) -> None:
+        lifters.Settings.__post_init__(self)
+        if self.model.get("model", "transformer") != "transformer" or self.model.get("tokens", "frames") != "frames":
+            raise ValueError("model: must be a transformer of frames")
+        if self.last_norm not in LAST_NORMS:
+            raise ValueError(f"last_norm: {self.last_norm!r} is not one of {', '.join(LAST_NORMS)}")
+        if self.token_size < 0:
+            raise ValueError(f"token_size: must be at least 0, got {self.token_size}")
+
+
+def run(settings: Settings, setup: Setup) -> Outcome:
+    """Train and measure as `lifters` does. tokens: their root mean square; differs: of what is left of them without
+    their mean over all frames."""
+    batches = setup.motion().training(settings.frames, settings.sequences, setup.seed)
+    example = TensorBatch.of(batches(0))
+    network = lifters.built(settings, example, setup.seed)
+    features = network.features(example.observe(), example.times)[example.valid]
+    change(network, settings, features)
+    tokens = network.embed(features).detach()
+    results = {"tokens": _size(tokens), "differs": _size(tokens - tokens.mean(dim=0)) / _size(tokens)}
+    trained = lifters.train(network, batches, settings, setup)
+    results |= lifters.figures(network, trained, settings, setup)
+    return Outcome(results, settings.steps, settings.steps * settings.sequences, trained.before)
+
+
+@torch.no_grad()
+def change(network: LifterNetwork, settings: Settings, features: Tensor) -> None:
+    """As the settings say. features: (N, F) of frames as they are in training."""
+    embed = cast(nn.Linear, network.embed)
+    if settings.centred:
+        embed.bias.copy_(-embed.weight @ features.mean(dim=0))
+    if settings.token_size:
+        factor = settings.token_size / _size(embed(features))
+        for part in (embed.weight, embed.bias):
+            part.mul_(factor)
+    if settings.last_norm != "as it is":
+        network.norm = nn.LayerNorm(settings.recipe()[0].dim) if settings.last_norm == "layer" else nn.Identity()
+
+
+def _size(tokens: Tensor) -> float:
+    return tokens.square().mean().sqrt().item()
