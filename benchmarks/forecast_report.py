@@ -14,20 +14,18 @@ import argparse
 import json
 import shutil
 import sys
-import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
-from model_cards import DATA, between, flat
+from forecast_cost import cost_table
+from model_cards import DATA, between, identity, used_settings
 from pose_apps.evaluate.forecasts import tables
 from pose_datasets.forecast_training import Moments
 from pose_datasets.forecasting import load_motions
 
 from pose.errors import PoseError
-from pose.forecast import Past, load_forecaster
+from pose.forecast import load_forecaster
 from pose.forecast.build import load_network
 from pose.forecast.exchange import export_forecaster
 from pose.forecast.format import HORIZONS
@@ -53,8 +51,7 @@ def card(path: Path, run: Path, results: list[dict[str, Any]], made: str) -> dic
     measured = {result["sha256"]: result for result in results}
     if sha256 not in measured or OnnxForecaster.beside(path, SHIPPED) is None:
         raise PoseError(f"{path}: not the weights that were measured or exported; run pose-eval forecast, or --ship")
-    network = load_network(path)
-    settings = flat(yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8")))
+    settings = used_settings(run)
     return {
         "name": "forecaster",
         "purpose": "Predicts the next second of people's 3D motion from the last one.",
@@ -64,11 +61,7 @@ def card(path: Path, run: Path, results: list[dict[str, Any]], made: str) -> dic
         "training": made,
         "seed": settings["train.seed"],
         "steps": settings["train.steps"],
-        "date": datetime.fromtimestamp((run / "final.safetensors").stat().st_mtime, UTC).date().isoformat(),
-        "sha256": sha256,
-        "bytes": path.stat().st_size,
-        "parameters": sum(parameter.numel() for parameter in network.parameters()),
-        "network": network.config.to_dict(),
+        **identity(path, load_network(path), run),
         "metrics": {
             "command": "pose-eval forecast",
             "unit": "mm at seconds ahead; inside: share within one sigma",
@@ -76,26 +69,6 @@ def card(path: Path, run: Path, results: list[dict[str, Any]], made: str) -> dic
             "figures": measured[sha256]["figures"],
         },
     }
-
-
-def cost(people: int, repeats: int = 300) -> float:
-    """Milliseconds of one thread's processor time for a forecast of so many people, 30 frames each, at one moment."""
-    rng, frames = np.random.default_rng(0), 31
-    shape = (people, frames)
-    past = Past(
-        rng.normal(0, 0.3, (*shape, 17, 3)).astype(np.float32),
-        rng.normal(4, 0.3, (*shape, 3)).astype(np.float32),
-        np.full((*shape, 17), 30, np.float32),
-        np.tile(np.arange(frames) / 30, (people, 1)),
-        np.ones(shape, bool),
-    )
-    forecaster, times = load_forecaster(SHIPPED), np.full((people, 1), 1.1)
-    spent = []
-    for _ in range(repeats):
-        began = time.thread_time()
-        forecaster.predict(past, times)
-        spent.append(time.thread_time() - began)
-    return 1000 * float(np.median(spent))
 
 
 def plot(results: list[dict[str, Any]], path: Path) -> None:
@@ -158,9 +131,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         made = card(options.models / "forecaster.safetensors", options.run, results, options.made)
         text = between(page.read_text(encoding="utf-8"), "figures", "\n\n".join(tables(results)))
-        spent = {people: cost(people) for people in (1, 4)}
-        said = " and ".join(f"{ms:.2f} ms for {people}" for people, ms in spent.items())
-        text = between(text, "cost", f"One call on one thread, from poses to poses, takes {said} (processor time).")
+        text = between(text, "cost", "\n".join(cost_table()))
     except PoseError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code

@@ -7,9 +7,10 @@ from torch import Tensor, nn
 
 from pose.forecast.config import ForecasterConfig
 from pose.forecast.decoder import OneShot
+from pose.forecast.format import POINTS
 from pose.forecast.network import ForecasterNetwork, Ways, between_steps
 from pose.forecast.rival_networks import ResidualMLP
-from pose.lifter.model import PreciseLinear
+from pose.lifter.blocks import PreciseLinear
 
 _USUAL = ForecasterConfig()
 
@@ -23,7 +24,9 @@ class Blended(ForecasterNetwork):
         alone = replace(config, kind="one-shot", mlp_dim=_USUAL.mlp_dim, mlp_depth=_USUAL.mlp_depth)
         self.decoding = OneShot(alone)
         self.trend = ResidualMLP(config.mlp)
-        self.trust: nn.Linear = PreciseLinear(config.dim, self.offset.shape[1])
+        self.trust: nn.Linear = PreciseLinear(config.dim, POINTS)
+        self.point: Tensor
+        self.register_buffer("point", torch.arange(POINTS).repeat_interleave(3), persistent=False)
         nn.init.zeros_(self.trust.weight)
         nn.init.zeros_(self.trust.bias)
 
@@ -32,5 +35,5 @@ class Blended(ForecasterNetwork):
         tokens = self.decoding.tokens(past, ahead)
         own, other = self.decoding.read(tokens, past, ahead), between_steps(self.trend.predict(past), ahead)
         share = torch.sigmoid(self.trust(self.decoding.head.norm(tokens)).float())
-        places = torch.lerp(other.places, own.places, share.repeat_interleave(3, dim=-1))
-        return Ways(places, torch.lerp(other.log_sigma, own.log_sigma, share))
+        places = other.places + share.index_select(-1, self.point) * (own.places - other.places)
+        return Ways(places, other.log_sigma + share * (own.log_sigma - other.log_sigma))

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Self
 
 from pose.lifter.config import LifterConfig
-from pose.system.json_values import Json
+from pose.system.json_values import Json, like
 
 KINDS = ("one-shot", "autoregressive", "gru", "gru-attention", "mlp", "blended")
 
@@ -62,13 +62,8 @@ class ForecasterConfig:
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> Self:
         """What `to_dict` gave, from anywhere. Raises ValueError or TypeError for anything else."""
-        if not isinstance(values, dict):
-            raise TypeError("expected keys and values")
-        usual = cls().to_dict()
-        for name, value in values.items():
-            if type(value) is not type(usual.get(name)):
-                raise ValueError(f"{str(name)[:40]!r} is unknown, or {str(value)[:40]!r} is nothing for it")
-        return cls(**values)
+        checked = like(values, cls().to_dict())
+        return cls(**checked)
 
     def to_dict(self) -> dict[str, Json]:
         return asdict(self)

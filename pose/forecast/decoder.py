@@ -11,9 +11,9 @@ from pose.attention.softmax import SoftmaxAttention
 from pose.forecast.config import ForecasterConfig
 from pose.forecast.format import FUTURE_STEPS, PAST_STEPS, PATHS, POINTS, STEP, VELOCITY_SCALE
 from pose.forecast.network import Encoder, ForecasterNetwork, Head, Ways, context_at, step_times
+from pose.lifter.blocks import FeedForward, PreciseLinear
 from pose.lifter.config import LifterConfig
 from pose.lifter.initialization import initialize, initialize_decoder
-from pose.lifter.model import FeedForward, PreciseLinear
 
 Remembered = tuple[Tensor, Tensor]
 _TIME_HZ = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # of the waves that tell a query its time
@@ -21,12 +21,13 @@ _TIME_HZ = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # of the waves that tell a query its
 
 class DecoderBlock(nn.Module):
     """Attention to earlier steps, attention to the past, feed-forward, each with its own residual; LayerNorm before,
-    after or not at all. rolls_out: False leaves out the first, and every token is answered by itself."""
+    after or not at all. rolls_out: False leaves out the first, and every token is answered by itself. memory: how many
+    steps a step sees, itself included."""
 
-    def __init__(self, config: LifterConfig, rolls_out: bool) -> None:
+    def __init__(self, config: LifterConfig, rolls_out: bool, memory: int = FUTURE_STEPS) -> None:
         super().__init__()
         dim, heads = config.dim, config.heads
-        self.attention = SoftmaxAttention(dim, heads, causal=True, memory=FUTURE_STEPS) if rolls_out else None
+        self.attention = SoftmaxAttention(dim, heads, causal=True, memory=memory) if rolls_out else None
         self.cross = CrossAttention(dim, heads)
         self.ffn = FeedForward(dim, config.expansion)
         self.post = config.norm == "post"
@@ -119,10 +120,9 @@ class OneShot(ForecasterNetwork):
     def read(self, x: Tensor, past: Tensor, ahead: Tensor) -> Ways:
         """What tokens say."""
         correction, log_sigma = self.head(x, ahead)
-        weights = self.filter(self.head.norm(x)).float().unflatten(-1, (POINTS, PAST_STEPS - 1))
-        earlier = past[:, :-1, :PATHS].unflatten(-1, (POINTS, 3))
-        now = past[:, -1:, :PATHS].unflatten(-1, (POINTS, 3))
-        return Ways(correction + torch.einsum("bqpk,bkpc->bqpc", weights, now - earlier).flatten(-2), log_sigma)
+        weights = self.filter(self.head.norm(x)).float().unflatten(-1, (POINTS, 1, PAST_STEPS - 1))
+        ways = (past[:, -1:, :PATHS] - past[:, :-1, :PATHS]).unflatten(-1, (POINTS, 3)).transpose(1, 2)
+        return Ways(correction + (weights @ ways[:, None]).flatten(-3), log_sigma)
 
 
 def _waves(ahead: Tensor) -> Tensor:

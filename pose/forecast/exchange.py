@@ -7,13 +7,15 @@ import numpy as np
 import torch
 
 from pose.errors import PoseError
+from pose.forecast.folded import folded
 from pose.forecast.format import ANSWER, FEATURES, FORMAT, INPUTS, PAST_STEPS
 from pose.forecast.network import ForecasterNetwork
 from pose.lifter.backends import OnnxGraph
-from pose.lifter.exchange import OPSET, TOLERANCE, quiet
+from pose.lifter.exchange import TOLERANCE, quiet
 from pose.system.whole_file import whole_file
 
 EXPORTED = ("one-shot", "mlp", "blended")  # those of one pass
+OPSET = 23  # the first with attention and rotation
 
 
 def export_forecaster(network: ForecasterNetwork, path: Path, checkpoint_sha256: str = "") -> float:
@@ -38,7 +40,7 @@ def export_forecaster(network: ForecasterNetwork, path: Path, checkpoint_sha256:
     with whole_file(path) as hidden:
         with quiet():
             program = torch.onnx.export(
-                network,
+                folded(network),
                 _example(3, 5),
                 dynamo=True,
                 verbose=False,

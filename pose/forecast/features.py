@@ -12,62 +12,73 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pose.forecast.format import AGES, GAP_SCALE, PATHS, SPREAD_SCALE, VELOCITY_SCALE
+from pose.forecast.format import AGES, FEATURES, GAP_SCALE, PATHS, SPREAD_SCALE, SPREADS, VELOCITY_SCALE
 from pose.forecast.types import Past
 from pose.skeletons import H36M17
 from pose.types import F32, F64, I64
 
-_SIDES = [H36M17.names.index(name) for name in ("left_hip", "left_shoulder", "right_hip", "right_shoulder")]
 _LEVEL = 1e-3  # m of hips and shoulders seen from above, below which they point nowhere
-FLIP = np.array(H36M17.flip_order)
-MIRROR = np.array([-1, 1, 1], np.float32)
+_ACROSS = np.zeros(17, np.float32)  # weights of the joints that make the way from the right side to the left
+for _name, _weight in (("left_hip", 1), ("left_shoulder", 1), ("right_hip", -1), ("right_shoulder", -1)):
+    _ACROSS[H36M17.index(_name)] = _weight
+_EARLIEST, _LATEST = AGES[:, None] - 1e-6, AGES[:, None] + 1e-6  # s, what is as old as an age
+_SPEEDS, _SPREADS = slice(PATHS, 2 * PATHS), slice(2 * PATHS, 2 * PATHS + SPREADS)
+_GAP, _AWAY = _SPREADS.stop, slice(_SPREADS.stop + 1, FEATURES)
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Everybody's own point of view. turn: (P, 3, 3), camera axes to own axes. joints: (P, 17, 3) m and root: (P, 3) m,
-    the last frame in camera axes. time: (P,) s of it."""
+    """Everybody's own point of view. turn: (P, 3, 3), camera axes to own axes. joints: (P, 17, 3) m, root: (P, 3) m and
+    sigma: (P, 17) mm, the last frame in camera axes. time: (P,) s of it."""
 
     turn: F32
     joints: F32
     root: F32
+    sigma: F32
     time: F64
 
 
 def describe(past: Past) -> tuple[F32, View]:
     """What a network sees, (P, K, F) as `pose.forecast.format` says, and the points of view."""
-    people, newest = np.arange(len(past)), past.last()
-    view = View(
-        own_axes(past.joints[people, newest]),
-        past.joints[people, newest],
-        past.root[people, newest],
-        past.times[people, newest],
-    )
-    places = np.concatenate([past.joints[:, :, 1:].reshape(*past.valid.shape, 48), past.root], axis=-1)
-    places[~past.valid] = 0
-    spread = np.log(np.maximum(np.where(past.valid[..., None], past.sigma[..., 1:], 1), 1)).astype(np.float32)
-    rows = np.concatenate([places, spread], axis=-1)
-    rows, gap = _at_ages(rows, np.where(past.valid, past.times - view.time[:, None], -np.inf), past.valid)
-    paths, spread = rows[..., :PATHS].reshape(*gap.shape, 17, 3), rows[..., PATHS:]
-    paths[:, :, 16] -= view.root[:, None]
-    paths = (paths @ np.swapaxes(view.turn, -1, -2)[:, None]).reshape(*gap.shape, PATHS)
-    speed = np.diff(paths, axis=1, prepend=paths[:, :1]) * VELOCITY_SCALE
-    away = view.root / np.maximum(np.linalg.norm(view.root, axis=-1, keepdims=True), 1e-6)
-    away = np.einsum("pij,pj->pi", view.turn, away)[:, None].repeat(len(AGES), axis=1)
-    tokens = np.concatenate([paths, speed, spread * SPREAD_SCALE, gap[..., None] * GAP_SCALE, away], axis=-1)
-    return tokens.astype(np.float32), view
+    p, t = past.valid.shape
+    last = np.arange(p), past.last()
+    joints, root = past.joints[last], past.root[last]
+    view = View(own_axes(joints), joints, root, past.sigma[last], past.times[last])
+    before, after, share, gap = _around(past, view.time)
+    rows = np.empty((p, t, PATHS + SPREADS), np.float32)
+    rows[..., :48] = past.joints.reshape(p, t, 51)[..., 3:]
+    np.subtract(past.root, root[:, None], out=rows[..., 48:PATHS])
+    np.log(np.maximum(past.sigma[..., 1:], 1), out=rows[..., PATHS:])
+    people = last[0][:, None]
+    older, rows = rows[people, before], rows[people, after]
+    rows -= older
+    rows *= share
+    rows += older
+    paths = rows[..., :PATHS].reshape(p, -1, 3) @ view.turn.mT
+    tokens = np.empty((p, len(AGES), FEATURES), np.float32)
+    paths = paths.reshape(p, -1, PATHS)
+    tokens[..., :PATHS] = paths
+    tokens[:, 0, _SPEEDS] = 0
+    np.multiply(paths[:, 1:] - paths[:, :-1], VELOCITY_SCALE, out=tokens[:, 1:, _SPEEDS])
+    np.multiply(rows[..., PATHS:], SPREAD_SCALE, out=tokens[..., _SPREADS])
+    np.multiply(gap, GAP_SCALE, out=tokens[..., _GAP])
+    distance = np.sqrt(np.square(root).sum(axis=1, keepdims=True))
+    tokens[..., _AWAY] = (root / np.maximum(distance, 1e-6))[:, None] @ view.turn.mT
+    return tokens, view
 
 
 def own_axes(joints: F32) -> F32:
     """(P, 3, 3) turns about y that bring hips and shoulders of joints (P, 17, 3) along x as seen from above; none where
     they point nowhere, as of somebody who lies on the side."""
-    left_hip, left_shoulder, right_hip, right_shoulder = (joints[:, joint] for joint in _SIDES)
-    across = (left_hip - right_hip + left_shoulder - right_shoulder).astype(np.float32)
-    length = np.hypot(across[:, 0], across[:, 2])
-    known = length > _LEVEL
-    x, z = (np.where(known, across[:, axis] / np.where(known, length, 1), 1 - axis / 2) for axis in (0, 2))
-    zero, one = np.zeros_like(x), np.ones_like(x)
-    return np.stack([x, zero, z, zero, one, zero, -z, zero, x], axis=-1).reshape(-1, 3, 3).astype(np.float32)
+    x, _, z = (_ACROSS @ joints).T
+    length = np.hypot(x, z)
+    level = length > _LEVEL
+    x, z = np.where(level, (x, z), ((1,), (0,))) / np.where(level, length, 1)
+    turn = np.zeros((len(joints), 3, 3), np.float32)
+    turn[:, 1, 1] = 1
+    turn[:, 0, 0] = turn[:, 2, 2] = x
+    turn[:, 0, 2], turn[:, 2, 0] = z, -z
+    return turn
 
 
 def seconds_ahead(view: View, times: F64) -> F64:
@@ -93,19 +104,17 @@ def ways(view: View, joints: F32, root: F32) -> F32:
     return (moved @ np.swapaxes(view.turn, -1, -2)[:, None]).reshape(*root.shape[:2], PATHS).astype(np.float32)
 
 
-def _at_ages(rows: F32, age: F64, valid: np.ndarray) -> tuple[F32, F32]:
-    """Rows (P, T, D), of which frames `valid` (P, T) are `age` (P, T) s old, read at `AGES`: (P, K, D), on the line
-    between the frames before and after, held before the first; and (P, K) s to the nearest frame."""
-    frames: I64 = np.arange(rows.shape[1])
-    seen = valid[:, None]
-    earlier = seen & (age[:, None] <= AGES[:, None] + 1e-6)  # (P, K, T)
-    later = seen & (age[:, None] >= AGES[:, None] - 1e-6)
-    before = np.where(earlier, frames, -1).max(axis=-1)
-    after = np.where(later, frames, rows.shape[1]).min(axis=-1)
-    before = np.where(before < 0, after, before)
-    people = np.arange(len(rows))[:, None]
-    older, newer = age[people, before], age[people, after]
-    span = newer - older
-    share = np.where(span > 1e-9, (AGES - older) / np.where(span > 1e-9, span, 1), 0).astype(np.float32)[..., None]
-    gap = np.minimum(np.abs(AGES - older), np.abs(newer - AGES)).astype(np.float32)
-    return rows[people, before] * (1 - share) + rows[people, after] * share, gap
+def _around(past: Past, now: F64) -> tuple[I64, I64, F32, F32]:
+    """Between which two frames everybody's `AGES` before now (P,) s lie: the frames before and after, (P, K) each, both
+    the first where none is earlier; how far on the way from one to the other, (P, K, 1); and the s to the nearer one.
+    """
+    age = np.where(past.valid, past.times - now[:, None], np.nan)[:, None]
+    earlier = age <= _LATEST  # (P, K, T), of frames that are there
+    after = np.argmax(age >= _EARLIEST, axis=-1)
+    before = np.where(earlier.any(axis=-1), age.shape[-1] - 1 - np.argmax(earlier[..., ::-1], axis=-1), after)
+    people = np.arange(len(age))[:, None]
+    older, newer = age[people, 0, before], age[people, 0, after]
+    span, since = newer - older, AGES - older
+    share = since / np.where(span > 1e-9, span, np.inf)
+    gap = np.minimum(np.abs(since), np.abs(newer - AGES))
+    return before, after, share[..., None].astype(np.float32), gap.astype(np.float32)

@@ -4,6 +4,7 @@ Axes: B person, K age of the past, S step of the future, Q asked moment, D featu
 (`pose.forecast.format`).
 """
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -11,9 +12,20 @@ from torch import Tensor, nn
 
 from pose.attention import Context, build_attentions, rotary_phases
 from pose.forecast.config import ForecasterConfig
-from pose.forecast.format import AGES, FEATURES, FUTURE_STEPS, HORIZONS, PATHS, POINTS, STEP
-from pose.lifter.model import Block, PreciseLinear
+from pose.forecast.format import (
+    AGES,
+    FEATURES,
+    FUTURE_STEPS,
+    HORIZONS,
+    PATHS,
+    POINTS,
+    SPREAD_SCALE,
+    SPREADS,
+    STEP,
+)
+from pose.lifter.blocks import Block, PreciseLinear
 
+_AT_REST = 0.03  # in units of VELOCITY_SCALE, as all speeds of a past
 _NEAR, _DRIFT = 0.01, 0.15  # m and m/s: how far off a forecast typically is, which sigma is told relative to
 
 
@@ -37,19 +49,18 @@ class ForecasterNetwork(nn.Module):
     def __init__(self, config: ForecasterConfig) -> None:
         super().__init__()
         self.config = config
-        self.slope: Tensor  # of log sigma, and the offset of each point at each of HORIZONS, set after training
-        self.offset: Tensor
-        self.register_buffer("slope", torch.ones(()))
-        self.register_buffer("offset", torch.zeros(len(HORIZONS), POINTS))
+        self.calibration: Tensor
+        self.register_buffer("calibration", uncalibrated())
 
     def forward(self, past: Tensor, ahead: Tensor) -> tuple[Tensor, Tensor]:
         """Ways (B, Q, 51) m and sigma (B, Q, 17) m, the pelvis' way first. What is asked beyond the last of HORIZONS is
         answered as that one is."""
         ahead = ahead.clamp(0.0, HORIZONS[-1])
         ways = self.at(past, ahead)
-        offset = hats(ahead) @ self.offset
-        log_sigma = self.slope * ways.log_sigma + offset
-        sigma = log_sigma.exp()
+        exact, lifted = self.calibration
+        numbers = between_horizons(exact + share_lifted(past)[:, None, None] * (lifted - exact), ahead)
+        slope, weight, offset = numbers.split([1, 1, POINTS], dim=-1)
+        sigma = (slope * ways.log_sigma + weight * log_speed(past)[:, None, None] + offset).exp()
         return ways.places, torch.cat([sigma[..., -1:], sigma[..., :-1]], dim=-1)
 
     def at(self, past: Tensor, ahead: Tensor) -> Ways:
@@ -66,6 +77,26 @@ class ForecasterNetwork(nn.Module):
         """All steps (B, S, 51), each from the steps before, which are the truth with probability `keep` and otherwise
         what the network itself said."""
         raise NotImplementedError
+
+
+def uncalibrated() -> Tensor:
+    """(2, len(HORIZONS), 2 + 17), of exact pasts and of a lifter's: the slope of log sigma, the weight of `log_speed`,
+    and an offset of each point, which `pose.training.forecast_sigma` sets after training."""
+    numbers = torch.zeros(2, len(HORIZONS), 2 + POINTS)
+    numbers[..., 0] = 1
+    return numbers
+
+
+def share_lifted(past: Tensor) -> Tensor:
+    """(B,) of pasts (B, K, F): 0 where sigma is at most 1 mm, as of poses that are known exactly, 1 where its
+    geometric mean is at least 10 mm, as a lifter's always is."""
+    return (past[..., 2 * PATHS : 2 * PATHS + SPREADS].mean(dim=(1, 2)) / (SPREAD_SCALE * math.log(10))).clamp(0.0, 1.0)
+
+
+def log_speed(past: Tensor) -> Tensor:
+    """(B,) of pasts (B, K, F): how fast the joints are in the mean; who stands still has no less than `_AT_REST`."""
+    speed = past[:, 1:, PATHS : PATHS + 3 * SPREADS].square().mean(dim=(1, 2)).sqrt()
+    return (speed + _AT_REST).log()
 
 
 class Encoder(nn.Module):
@@ -117,18 +148,16 @@ def step_times(device: torch.device) -> Tensor:
 
 def between_steps(steps: Ways, ahead: Tensor) -> Ways:
     """Steps (B, S, .) at STEP, 2 STEP, ... read at `ahead` (B, Q) s; before the first step between nothing and it."""
-    position = ahead / STEP - 1
-    places = torch.cat([torch.zeros_like(steps.places[:, :1]), steps.places], dim=1)
-    index = torch.arange(-1, FUTURE_STEPS, device=ahead.device)
-    weights = (1 - (position[..., None] - index).abs()).clamp(min=0).to(places.dtype)
-    log_sigma = torch.cat([steps.log_sigma[:, :1], steps.log_sigma], dim=1)
-    return Ways(weights @ places, weights @ log_sigma)
+    reached = ahead / STEP
+    position = (reached - 1).clamp(min=0.0)
+    index = torch.arange(FUTURE_STEPS, device=ahead.device)
+    weights = (1 - (position[..., None] - index).abs()).clamp(min=0).to(steps.places.dtype)
+    places = weights @ steps.places * reached.clamp(max=1.0)[..., None].to(weights.dtype)
+    return Ways(places, weights @ steps.log_sigma)
 
 
-def hats(ahead: Tensor) -> Tensor:
-    """(B, Q, len(HORIZONS)): how much each horizon counts for a moment between two, linear; the ends are held."""
+def between_horizons(values: Tensor, ahead: Tensor) -> Tensor:
+    """Values (B, len(HORIZONS), .) at HORIZONS read at `ahead` (B, Q) s, linear between two; the ends are held."""
     knots = torch.tensor(HORIZONS, device=ahead.device, dtype=ahead.dtype)
-    gaps = knots[1:] - knots[:-1]
-    share = ((ahead[..., None] - knots[:-1]) / gaps).clamp(0.0, 1.0)
-    ones, zeros = torch.ones_like(share[..., :1]), torch.zeros_like(share[..., :1])
-    return torch.cat([ones, share], dim=-1) - torch.cat([share, zeros], dim=-1)
+    share = ((ahead[..., None] - knots[:-1]) / (knots[1:] - knots[:-1])).clamp(0.0, 1.0)
+    return values[:, :1] + share @ values.diff(dim=1)

@@ -8,7 +8,7 @@ from pose.attention.scores import Additive
 from pose.forecast.config import ForecasterConfig
 from pose.forecast.format import AGES, FEATURES, FUTURE_STEPS, PAST_STEPS, PATHS, STEP, VELOCITY_SCALE
 from pose.forecast.network import ForecasterNetwork, Head, Ways, context_at, step_times
-from pose.lifter.model import PreciseLinear
+from pose.lifter.blocks import PreciseLinear
 
 ALIGNED = 32  # features that attention compares, and its hidden units
 
@@ -111,17 +111,17 @@ class ResidualMLP(ForecasterNetwork):
 
 
 class TimeBlock(nn.Module):
-    """x + norm(W x), W over the K coefficients."""
+    """x + norm(W x), W over the K coefficients. A bias of theirs would be the same for all features, and the norm would
+    take it away again."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
-        self.mix = nn.Linear(PAST_STEPS, PAST_STEPS)
+        self.mix = nn.Linear(PAST_STEPS, PAST_STEPS, bias=False)
         self.norm = nn.LayerNorm(dim)
         nn.init.xavier_uniform_(self.mix.weight, gain=1e-2)
-        nn.init.zeros_(self.mix.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        y: Tensor = self.mix.weight @ x + self.mix.bias[:, None]
+        y: Tensor = self.mix.weight @ x
         return x + self.norm(y)
 
 

@@ -44,11 +44,10 @@ class NetworkForecaster(ABC):
         ahead = seconds_ahead(view, times)
         ways, spread = self.answer(described, ahead.astype(np.float32))
         joints, root = restore(view, ways, ahead)
-        before = past.sigma[np.arange(len(past)), past.last()][:, None].repeat(ahead.shape[1], axis=1)
-        later = ahead > 0
-        sigma = np.where(later[..., None], 1000 * spread, before)
-        sigma[..., 0] = before[..., 0]
-        return Forecast(joints, root, sigma, np.where(later, 1000 * spread[..., 0], 0), ahead)
+        later, spread = ahead > 0, 1000 * spread
+        sigma = np.where(later[..., None], spread, view.sigma[:, None])
+        sigma[..., 0] = view.sigma[:, :1]
+        return Forecast(joints, root, sigma, np.where(later, spread[..., 0], 0), ahead)
 
 
 class OnnxForecaster(NetworkForecaster):

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from stirred import stirred
 
 from pose.attention import Context, rotary_phases
 from pose.attention.base import rotate
@@ -11,20 +12,17 @@ from pose.attention.cross import CrossAttention
 from pose.errors import PoseError
 from pose.forecast.build import build_network, load_network, save_forecaster
 from pose.forecast.config import KINDS, ForecasterConfig
-from pose.forecast.format import FEATURES, FUTURE_STEPS, HORIZONS, PAST_STEPS, PATHS, STEP
-from pose.forecast.network import Ways, between_steps, hats, step_times
+from pose.forecast.format import FEATURES, FUTURE_STEPS, HORIZONS, PAST_STEPS, PATHS, SPREAD_SCALE, SPREADS, STEP
+from pose.forecast.network import Ways, between_horizons, between_steps, log_speed, share_lifted, step_times
 from pose.forecast.rival_networks import cosine_transform
 from pose.lifter.initialization import initialize_decoder
 
+SIGMAS = slice(2 * PATHS, 2 * PATHS + SPREADS)
 SMALL = {"dim": 16, "depth": 2, "decoder_depth": 2, "heads": 2}
 
 
 def network(kind, **more):
-    torch.manual_seed(1)
-    built = build_network(ForecasterConfig(kind=kind, **(SMALL | more)))
-    for parameter in built.parameters():  # so that nothing is zero by its initialisation
-        parameter.data += 0.05 * torch.randn_like(parameter)
-    return built.eval()
+    return stirred(ForecasterConfig(kind=kind, **(SMALL | more)), by=0.05)
 
 
 def pasts(people=3):
@@ -154,24 +152,35 @@ def test_moments_between_steps_are_on_the_line():
     assert torch.allclose(found.log_sigma[0, :, 0], torch.tensor([0, 0, 0, 0.75, 24]), atol=1e-4)
 
 
-def test_hats_are_one_at_their_horizon_and_share_what_is_between():
-    at = hats(torch.tensor([HORIZONS]))
-    assert torch.allclose(at[0], torch.eye(len(HORIZONS)), atol=1e-5)
-    between = hats(torch.tensor([[0.0, 0.24, 2.0]]))[0]
-    assert torch.allclose(between[0], torch.eye(6)[0])
-    assert torch.allclose(between[1], torch.tensor([0, 0.5, 0.5, 0, 0, 0]), atol=1e-5)
-    assert torch.allclose(between[2], torch.eye(6)[-1])
+def test_what_is_known_at_horizons_is_read_on_the_line_between():
+    values = torch.randn(2, len(HORIZONS), 3)
+    assert torch.allclose(between_horizons(values, torch.tensor([HORIZONS, HORIZONS])), values, atol=1e-5)
+    between = between_horizons(values, torch.tensor([[0.0, 0.24, 2.0]] * 2))
+    expected = torch.stack([values[:, 0], (values[:, 1] + values[:, 2]) / 2, values[:, -1]], dim=1)
+    assert torch.allclose(between, expected, atol=1e-5)
 
 
 def test_calibration_scales_sigma_at_its_horizon_alone():
-    net, past, ahead = network("one-shot"), pasts(1), torch.tensor([HORIZONS])
+    net, past, ahead = network("one-shot"), pasts(2), torch.tensor([HORIZONS] * 2)
+    past[0, :, SIGMAS], past[1, :, SIGMAS] = 0, SPREAD_SCALE * math.log(50)
     with torch.no_grad():
         before = net(past, ahead)[1]
-        net.offset[2, 16] = math.log(2)  # of the pelvis' way, which a network says last and an answer first
+        net.calibration[1, 2, 2 + 16] = math.log(2)  # of the pelvis' way, which a network says last and an answer first
         after = net(past, ahead)[1]
     expected = before.clone()
-    expected[0, 2, 0] *= 2
+    expected[1, 2, 0] *= 2  # of the lifter's past alone
     assert torch.allclose(after, expected, rtol=1e-5)
+
+
+def test_what_a_past_is_and_how_fast_people_are_in_it():
+    past = torch.zeros(4, PAST_STEPS, FEATURES)
+    for row, sigma in enumerate((1.0, 10**0.5, 10.0, 80.0)):
+        past[row, :, SIGMAS] = SPREAD_SCALE * math.log(sigma)
+    assert torch.allclose(share_lifted(past), torch.tensor([0.0, 0.5, 1.0, 1.0]), atol=1e-5)
+    past[1:, 1:, PATHS : 2 * PATHS - 3] = 0.5  # the pelvis' own, the last, stays out of it
+    past[..., 2 * PATHS - 3 : 2 * PATHS] = 9
+    found = log_speed(past)
+    assert torch.allclose(found[1:] - found[0], torch.tensor(math.log(0.53 / 0.03)), atol=1e-4)
 
 
 def test_cosine_transform_is_orthonormal_and_of_cosines():

@@ -19,13 +19,13 @@ BODY[11:14] = [[0.17, -0.47, 0], [0.2, -0.2, 0], [0.2, 0.05, 0]]
 BODY[14:17] = BODY[11:14] * [-1, 1, 1]
 
 
-def person(fps=30, lift=0.0):
+def person(fps=30, lift=0.0, sigma=0.0):
     """Somebody 4 m away, who stands or raises both hands at `lift` m/s."""
     times = np.arange(fps + 1) / fps
     joints = np.repeat(BODY[None], len(times), axis=0)
     joints[:, [13, 16], 1] -= lift * times[:, None].astype(np.float32)
     root = np.tile(np.float32([0, 0, 4]), (len(times), 1))
-    return Sequence3D(joints, root, np.zeros((len(times), 17), np.float32), times)
+    return Sequence3D(joints, root, np.full((len(times), 17), sigma, np.float32), times)
 
 
 def test_its_files_belong_together():
@@ -64,8 +64,9 @@ def test_raised_hands_go_on_rising():
     assert ((rise[1] > 1.3 * rise[0]) & (rise[1] < 0.12)).all()
 
 
-def test_sigma_is_larger_later():
-    found = forecast(person(lift=0.5), list(HORIZONS))
+@pytest.mark.parametrize("sigma", [0, 40])  # mm, of the past: known exactly, and a lifter's
+def test_sigma_is_larger_later(sigma):
+    found = forecast(person(lift=0.5, sigma=sigma), list(HORIZONS))
     mean = found.sequence.sigma[:, 1:].mean(axis=1)
     assert (np.diff(mean) > 0).all()
     assert (np.diff(found.root_sigma) > 0).all()
