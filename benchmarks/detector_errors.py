@@ -9,7 +9,7 @@ shares of the person's size, the longer side of the box around the joints.
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -26,6 +26,7 @@ from pose.types import F32, U8, Regions
 
 CLIPS = ("dance.mp4", "squats.mp4", "walk-by.mp4")
 NETWORKS = ("BlazePose full", "BlazePose lite", "YOLO26n-pose", "MoveNet")
+SKELETONS = (BLAZEPOSE33, BLAZEPOSE33, COCO17, COCO17)  # of each network
 SEEN = 0.3  # a joint below this score counts as not seen
 FAR = 0.10  # of the person's size: an outlier
 PAIRS = {"legs": ((1, 4), (2, 5), (3, 6)), "arms": ((14, 11), (15, 12), (16, 13))}
@@ -33,12 +34,16 @@ PAIRS = {"legs": ((1, 4), (2, 5), (3, 6)), "arms": ((14, 11), (15, 12), (16, 13)
 
 @dataclass
 class Track:
-    """One person of one clip: xy (N, T, 17, 2) px and scores (N, T, 17) of the N networks, times (T,) s."""
+    """One person of one clip: xy (N, T, 17, 2) px and scores (N, T, 17) of the N networks, times (T,) s.
+
+    native: for each network the same in its own skeleton, (T, J, 2) px and (T, J).
+    """
 
     name: str
     xy: F32
     scores: F32
     times: F32
+    native: list[tuple[F32, F32]]
 
 
 class Networks:
@@ -58,8 +63,8 @@ class Networks:
         self._yolo = onnxruntime.InferenceSession(str(weights / "yolo26n-pose-256-int8.onnx"), options)
         self._next: Regions | None = None
 
-    def see(self, image: U8) -> tuple[F32, F32] | None:
-        """(4, 17, 2) px and (4, 17) scores in Human3.6M-17, or None when nobody is found."""
+    def see(self, image: U8) -> list[tuple[F32, F32]] | None:
+        """(J, 2) px and (J,) scores of each network in its own skeleton, or None when nobody is found."""
         region = self._next
         if region is None:
             boxes = self._detector.detect([image])[0]
@@ -72,9 +77,8 @@ class Networks:
             return None
         self._next = full.next_regions
         upright = _upright(full.xy[0], image)
-        views = [to_h36m17(found.xy[0], found.scores[0], BLAZEPOSE33) for found in (full, lite)]
-        views += [to_h36m17(*look(image, upright), COCO17) for look in (self._look_yolo, self._look_movenet)]
-        return np.stack([xy for xy, _ in views]), np.stack([score for _, score in views])
+        looks = [look(image, upright) for look in (self._look_yolo, self._look_movenet)]
+        return [(found.xy[0], found.scores[0]) for found in (full, lite)] + looks
 
     def _look_yolo(self, image: U8, region: Regions) -> tuple[F32, F32]:
         matrix = crops.crop_matrices(region, (256, 256))
@@ -104,21 +108,27 @@ def watch(clip: Path, networks: Networks) -> Iterator[Track]:
     """The uninterrupted sightings of at least ten frames."""
     video = cv2.VideoCapture(str(clip))
     fps = video.get(cv2.CAP_PROP_FPS)
-    seen: list[tuple[int, F32, F32]] = []
+    seen: list[tuple[int, list[tuple[F32, F32]]]] = []
     index = 0
     while True:
         good, image = video.read()
         view = networks.see(np.ascontiguousarray(image[..., ::-1])) if good else None
         if view is not None:
-            seen.append((index, *view))
+            seen.append((index, view))
         if view is None or not good:
             if len(seen) >= 10:
-                xy, scores = (np.stack([row[i] for row in seen], axis=1) for i in (1, 2))
-                yield Track(clip.name, xy, scores, np.array([row[0] for row in seen]) / fps)
+                yield track_of(clip.name, [view for _, view in seen], np.array([i for i, _ in seen]) / fps)
             seen = []
         if not good:
             return
         index += 1
+
+
+def track_of(name: str, views: list[list[tuple[F32, F32]]], times: F32) -> Track:
+    """views: for each frame what `Networks.see` gives."""
+    native = [(np.stack([v[n][0] for v in views]), np.stack([v[n][1] for v in views])) for n in range(len(NETWORKS))]
+    common = [to_h36m17(*own, skeleton) for own, skeleton in zip(native, SKELETONS, strict=True)]
+    return Track(name, np.stack([xy for xy, _ in common]), np.stack([score for _, score in common]), times, native)
 
 
 def differences(track: Track) -> tuple[F32, F32, F32]:
@@ -239,9 +249,9 @@ def memory_table(tracks: list[Track]) -> list[str]:
     return rows
 
 
-def watch_all(shared: Path) -> list[Track]:
-    """What the networks see in all clips. shared: the folder with `videos` and `weights`."""
-    return [track for clip in CLIPS for track in watch(shared / "videos" / clip, Networks(shared / "weights"))]
+def watch_all(shared: Path, clips: Iterable[str] = CLIPS) -> list[Track]:
+    """What the networks see in the clips. shared: the folder with `videos` and `weights`."""
+    return [track for clip in clips for track in watch(shared / "videos" / clip, Networks(shared / "weights"))]
 
 
 def publish(sections: dict[str, list[str]], out: Path | None, heading: str = "Measured") -> None:

@@ -26,8 +26,10 @@ from lookahead_curve import accuracy_section, plot
 from pose_apps.train import main as pose_train
 
 from pose.errors import PoseError
+from pose.forecast.network import ForecasterNetwork
 from pose.lifter.backends import OnnxGraph
 from pose.lifter.checkpoint import load_checkpoint
+from pose.lifter.model import LifterNetwork
 from pose.weights import sha256_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -85,7 +87,6 @@ def card(name: str, run: Path, models: Path, results: dict[str, Any]) -> dict[st
     path = models / f"{name}.safetensors"
     sha256 = sha256_of(path)
     check_belongs(name, path, sha256, run, results)
-    network = load_checkpoint(path)
     figures = {key: rows for key, rows in results["figures"].items() if key.startswith((name, *BASELINES))}
     return {
         "name": name,
@@ -95,16 +96,23 @@ def card(name: str, run: Path, models: Path, results: dict[str, Any]) -> dict[st
         "recipe": f"configs/train/{name}.yaml",
         "commands": commands(name, run),
         "seed": used_settings(run)["train.seed"],
-        "date": datetime.fromtimestamp((run / "final.safetensors").stat().st_mtime, UTC).date().isoformat(),
-        "sha256": sha256,
-        "bytes": path.stat().st_size,
-        "parameters": sum(parameter.numel() for parameter in network.parameters()),
-        "network": network.config.to_dict(),
+        **identity(path, load_checkpoint(path), run),
         "metrics": {
             "command": MEASURED_BY,
             "unit": "mm, mm/frame^2 at 30 frames a second; root-relative, 17 joints; inside: share within one sigma",
             "figures": figures,
         },
+    }
+
+
+def identity(path: Path, network: LifterNetwork | ForecasterNetwork, run: Path) -> dict[str, Any]:
+    """What a card says of a file of weights itself, and of when `run` ended."""
+    return {
+        "date": datetime.fromtimestamp((run / "final.safetensors").stat().st_mtime, UTC).date().isoformat(),
+        "sha256": sha256_of(path),
+        "bytes": path.stat().st_size,
+        "parameters": sum(parameter.numel() for parameter in network.parameters()),
+        "network": network.config.to_dict(),
     }
 
 
