@@ -11,9 +11,11 @@ kinds of sequences:
 - recorded people (every fourth clip of the test subjects) before virtual cameras, with the errors of
   `pose_datasets.errors` but no swaps of its own.
 
-A front taken for a back exchanges the whole body for 1.2 to 5 s: one such episode in each recorded sequence of five
-seconds or more, in the clips one about every twelve seconds, four times over. There all of repair is asked, and a frame
-counts as exchanged where legs and arms both are.
+A front taken for a back exchanges the whole body for 1.2 to 5 s: one such episode in each recorded sequence of more
+than four seconds, in the clips one about every twelve seconds, four times over. There all of repair is asked, and a
+frame counts as exchanged where legs and arms both are. The networks' keypoints are in their own skeletons there, and
+their faces stay what they are. "one end, live" is the search for whole bodies alone, told at once without asking for
+the other end or the face: all that a stream can know where no face speaks.
 
 The lifted 3D is that of the shipped lifters, on the same people with all errors, swaps at their natural rate included,
 and once with the injected swaps besides.
@@ -25,31 +27,31 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from detector_errors import NETWORKS, PAIRS, Track, publish, swapped, watch_all
+from detector_errors import CLIPS, NETWORKS, PAIRS, SKELETONS, Track, publish, swapped, watch_all
 from numpy.typing import NDArray
 from pose_datasets.errors import ErrorConfig, rederive
 from pose_datasets.filming import FilmConfig
-from pose_datasets.mocap import Clip
+from pose_datasets.mocap import Clip, load_clips, split
 from pose_datasets.synthesis import SynthesisConfig, evaluation_batches
-from pose_datasets.training import MocapConfig, MocapSource
 
 from pose.camera import Camera
 from pose.lifter.torch_lifter import TorchLifter
 from pose.repair.person import LIMBS_VIEW, WHOLE_VIEW, PersonRepair, repair
-from pose.repair.swaps import BODY_RULES, LIMB_RULES, SwapFinder, limb_pairs
+from pose.repair.swaps import BODY_RULES, SwapFinder, body_pairs, limb_pairs, limb_rules
 from pose.sequences import LiftBatch, Sequence2D
-from pose.skeletons import H36M17
+from pose.skeletons import H36M17, get_skeleton
 from pose.training.measure import measure
 
 Mask = NDArray[np.bool_]
 LOOKAHEADS = {"whole": np.inf, f"{LIMBS_VIEW:.1f} s": LIMBS_VIEW, "0.3 s": 0.3, "live": 0.0}
-BODY_LOOKAHEADS = {"whole": np.inf, f"{WHOLE_VIEW:.1f} s": WHOLE_VIEW, "limbs only": LIMBS_VIEW}
+ONE_END = "one end, live"
+BODY_LOOKAHEADS = {"whole": np.inf, f"{WHOLE_VIEW:.1f} s": WHOLE_VIEW, "live": 0.0, ONE_END: 0.0}
 ANY_CAMERA = Camera.of((1, 1))  # repair does not look at it
 SHARE = 0.05  # of the time, for each kind of exchange
 SECONDS = 0.12  # of a burst, in the mean
 SHORTEST = 1.2  # s that a front is taken for a back
 APART = 1.5, 8.0  # s between two such episodes, at least and beyond that in the mean
-REPEATS = 4  # of each clip, with other episodes
+REPEATS = 4  # of each sequence, with other episodes
 SWAPPED = "detector, injected swaps"
 LEAST_SCORES = (0.0, 0.05, 0.2)
 
@@ -76,9 +78,9 @@ def injection(rng: np.random.Generator, times: NDArray[np.float64]) -> Mask:
 
 
 def exchange(sequence: Sequence2D, exchanged: Mask) -> Sequence2D:
-    """The sequence with legs and arms exchanged in the frames of (T, 2)."""
+    """The sequence with legs and arms exchanged in the frames of (T, 2). A face stays as it is."""
     xy, scores = sequence.keypoints.copy(), sequence.scores.copy()
-    for limb, pairs in enumerate(limb_pairs(H36M17).values()):
+    for limb, pairs in enumerate(limb_pairs(get_skeleton(sequence.skeleton)).values()):
         rows = np.flatnonzero(exchanged[:, limb])[:, None]
         here, there = pairs.T.ravel(), pairs.T[::-1].ravel()
         xy[rows, here], scores[rows, here] = xy[rows, there], scores[rows, there]
@@ -87,8 +89,13 @@ def exchange(sequence: Sequence2D, exchanged: Mask) -> Sequence2D:
 
 def found(sequence: Sequence2D, lookahead: float) -> Mask:
     """(T, 2) where legs and arms are taken for exchanged."""
-    finder, rows = SwapFinder(list(limb_pairs(H36M17).values()), LIMB_RULES, max(lookahead, 0.0)), []
-    for keypoints, scores, time in zip(sequence.keypoints, sequence.scores, sequence.times, strict=True):
+    return told(SwapFinder(list(limb_pairs(H36M17).values()), limb_rules(lookahead), lookahead), sequence)
+
+
+def told(finder: SwapFinder, sequence: Sequence2D) -> Mask:
+    """(T, G) what the finder says of its G limbs."""
+    rows = []
+    for keypoints, scores, time in zip(sequence.keypoints, sequence.scores, sequence.times.tolist(), strict=True):
         finder.push(keypoints, scores, time)
         rows += finder.take(time)
     return np.array(rows + finder.take(np.inf))
@@ -124,13 +131,24 @@ def episodes(rng: np.random.Generator, times: NDArray[np.float64], apart: float)
     return inside
 
 
+def exchanged_bodies(sequence: Sequence2D, label: str, lookahead: float) -> Mask:
+    """(T,) where the whole body is exchanged, by one of the ways of `BODY_LOOKAHEADS`."""
+    return bodies_at_once(sequence) if label == ONE_END else repaired_bodies(sequence, lookahead)
+
+
 def repaired_bodies(sequence: Sequence2D, lookahead: float) -> Mask:
     """(T,) where repair exchanges legs and arms."""
-    person, rows = PersonRepair(H36M17, lookahead), []
+    person, rows = PersonRepair(get_skeleton(sequence.skeleton), lookahead), []
     for keypoints, scores, time in zip(sequence.keypoints, sequence.scores, sequence.times.tolist(), strict=True):
         person.push(keypoints, scores, time)
         rows += person.take(time)
     return np.array([row.exchanged.all() for row in rows + person.take(np.inf)])
+
+
+def bodies_at_once(sequence: Sequence2D) -> Mask:
+    """(T,) where one end says that the body is exchanged, as soon as it is seen."""
+    pairs = body_pairs(get_skeleton(sequence.skeleton))
+    return told(SwapFinder([pairs], replace(BODY_RULES, ends=False), 0.0), sequence)[:, 0]
 
 
 def body_table(groups: dict[str, tuple[list[tuple[Sequence2D, Mask]], float]]) -> list[str]:
@@ -142,11 +160,14 @@ def body_table(groups: dict[str, tuple[list[tuple[Sequence2D, Mask]], float]]) -
             rng = np.random.default_rng(0)
             total, clean = np.zeros(4, np.int64), []
             for sequence, own in sequences:
-                clean.append(repaired_bodies(sequence, lookahead)[~own.any(axis=1)])
-                for _ in range(1 if np.isinf(apart) else REPEATS):
+                known = ~own.any(axis=1)
+                clean.append(exchanged_bodies(sequence, label, lookahead)[known])
+                for _ in range(REPEATS):
                     inside = episodes(rng, sequence.times, apart)
-                    answer = repaired_bodies(exchange(sequence, np.stack([inside, inside], axis=1)), lookahead)
-                    known = ~own.any(axis=1)
+                    if not inside.any():
+                        break
+                    turned = exchange(sequence, np.stack([inside, inside], axis=1))
+                    answer = exchanged_bodies(turned, label, lookahead)
                     wrong, right = inside & known, ~inside & known
                     total += np.array([wrong.sum(), (answer & wrong).sum(), right.sum(), (answer & right).sum()])
             wrong, undone, right, false = total
@@ -176,14 +197,20 @@ def own_swaps(sequences: list[tuple[Sequence2D, Mask]]) -> list[str]:
     return rows
 
 
-def of_networks(tracks: list[Track]) -> dict[str, list[tuple[Sequence2D, Mask]]]:
-    """For each network its sequences, and where it exchanged limbs itself."""
+def of_networks(tracks: list[Track], native: bool = False) -> dict[str, list[tuple[Sequence2D, Mask]]]:
+    """For each network its sequences, and where it exchanged limbs itself. native: in its own skeleton, not in
+    Human3.6M-17.
+    """
     sequences: dict[str, list[tuple[Sequence2D, Mask]]] = {name: [] for name in NETWORKS}
     for track in tracks:
         for n, name in enumerate(NETWORKS):
             own = np.stack([swapped(track, n, pairs) for pairs in PAIRS.values()], axis=1)
-            xy, scores = track.xy[n].astype(np.float32), track.scores[n].astype(np.float32)
-            sequences[name].append((Sequence2D(xy, scores, track.times.astype(float), ANY_CAMERA, "h36m17"), own))
+            xy, scores = (
+                track.native[n] if native else (track.xy[n].astype(np.float32), track.scores[n].astype(np.float32))
+            )
+            skeleton = SKELETONS[n] if native else H36M17
+            sequence = Sequence2D(xy, scores, track.times.astype(float), ANY_CAMERA, skeleton.name)
+            sequences[name].append((sequence, own))
     return sequences
 
 
@@ -206,13 +233,17 @@ def swap_table(groups: dict[str, list[tuple[Sequence2D, Mask]]]) -> list[str]:
         "|---|---|---|---|---|---|---|---|",
     ]
     for name, sequences in groups.items():
-        for label, lookahead in LOOKAHEADS.items():
-            cells = []
-            for wrong, undone, right, false in count(sequences, lookahead):
-                cells += [str(wrong), f"{100 * undone / wrong:.1f} %", f"{100 * false / right:.2f} %"]
-            rows.append(f"| {name} | {label} | " + " | ".join(cells) + " |")
-            print(rows[-1], flush=True)
+        rows += [swap_row(name, label, count(sequences, lookahead)) for label, lookahead in LOOKAHEADS.items()]
     return rows
+
+
+def swap_row(name: str, label: str, counts: NDArray[np.int64]) -> str:
+    cells = []
+    for wrong, undone, right, false in counts:
+        cells += [str(wrong), f"{100 * undone / wrong:.1f} %", f"{100 * false / right:.2f} %"]
+    row = f"| {name} | {label} | " + " | ".join(cells) + " |"
+    print(row, flush=True)
+    return row
 
 
 def injected(batch: LiftBatch, rng: np.random.Generator) -> LiftBatch:
@@ -265,19 +296,24 @@ def lift_table(clips: list[Clip]) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mocap", required=True, help="the file that pose-prepare mocap wrote")
+    parser.add_argument("--mocap", type=Path, required=True, help="the file that pose-prepare mocap wrote")
     parser.add_argument("--shared", type=Path, default=Path("../shared"))
     parser.add_argument("--out", type=Path, help="a Markdown file whose tables are replaced; default: print them")
+    parser.add_argument("--clips", nargs="+", choices=CLIPS, default=CLIPS, help="what the networks see; default: all")
+    parser.add_argument(
+        "--every", type=int, default=4, metavar="N", help="every Nth recorded clip; default: %(default)s"
+    )
     options = parser.parse_args()
-    clips = MocapSource(MocapConfig(mocap=options.mocap), seed=0).clips("test")[::4]
-    networks = of_networks(watch_all(options.shared))
+    clips = split(load_clips(options.mocap), "test")[:: options.every]
+    tracks = watch_all(options.shared, options.clips)
+    networks = of_networks(tracks)
     everyone = [sequence for sequences in networks.values() for sequence in sequences]
     groups = networks | {"all four networks": everyone}
     groups |= {f"recorded people, {fps} fps": of_recordings(clips, fps) for fps in (30, 10)}
     sections = {
         "Injected swaps": swap_table(groups),
         "A front taken for a back": body_table(
-            {name: (sequences, APART[1]) for name, sequences in networks.items()}
+            {name: (sequences, APART[1]) for name, sequences in of_networks(tracks, native=True).items()}
             | {name: (groups[name], np.inf) for name in groups if name.startswith("recorded")}
         ),
         "The networks' own swaps": own_swaps(everyone),

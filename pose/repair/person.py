@@ -10,9 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pose.repair.at_once import BodyAtOnce
+from pose.repair.facing import PLAIN, face_agrees
 from pose.repair.outliers import WINDOW_SECONDS, find_outliers
 from pose.repair.sides import mirrored_orders
-from pose.repair.swaps import BODY_RULES, LIMB_RULES, SETTLED_SECONDS, SwapFinder, body_pairs, limb_pairs
+from pose.repair.swaps import BODY_RULES, LIMB_RULES, SETTLED_SECONDS, SwapFinder, body_pairs, limb_pairs, limb_rules
 from pose.sequences import Sequence2D
 from pose.skeletons import Skeleton, get_skeleton
 from pose.types import F32, Flags
@@ -61,16 +63,19 @@ class PersonRepair:
     def __init__(self, skeleton: Skeleton, lookahead: float, least_score: float = LEAST_SCORE) -> None:
         """lookahead: s to wait before a frame is decided. Below `WINDOW_SECONDS` outliers are not looked for: without
         the frames that follow, an outlier cannot be told from the beginning of a fast motion. Below `WHOLE_VIEW` whole
-        bodies are not exchanged. least_score: joints below it are not seen.
+        bodies are exchanged only where the face says so. least_score: joints below it are not seen.
         """
         self._least_score = least_score
         self._lookahead, self._judges = lookahead, lookahead >= WINDOW_SECONDS
         ahead = lookahead - WINDOW_SECONDS if self._judges else lookahead
-        self._limbs = SwapFinder(list(limb_pairs(skeleton).values()), LIMB_RULES, ahead)
-        self._body: SwapFinder | None = None
+        self._limbs = SwapFinder(list(limb_pairs(skeleton).values()), limb_rules(ahead), ahead)
+        self._rules_with_face = limb_rules(ahead, face=True)
+        self._body: SwapFinder | BodyAtOnce
         if lookahead >= WHOLE_VIEW:
-            self._body = SwapFinder([body_pairs(skeleton)], BODY_RULES, lookahead - LIMBS_VIEW)
-        self._mirrors = mirrored_orders(skeleton)
+            self._body = SwapFinder([body_pairs(skeleton)], BODY_RULES, lookahead - LIMBS_VIEW, self._believed)
+        else:
+            self._body = BodyAtOnce(skeleton)
+        self._skeleton, self._mirrors = skeleton, mirrored_orders(skeleton)
         self._seen: deque[_Frame] = deque()  # frames whose body is not decided
         self._settled: deque[_Frame] = deque()  # those whose body is, but not the limbs
         self._recent: list[_Frame] = []  # those that are, as long as some window needs them
@@ -80,15 +85,20 @@ class PersonRepair:
         """Take the next frame in which the person is seen: (J, 2) px, (J,), s."""
         masked = np.where(scores >= self._least_score, scores, 0).astype(np.float32)
         frame = keypoints, masked, time, np.zeros(2, bool)
-        if self._body is None:
-            self._settle(frame)
-        else:
+        if isinstance(self._body, SwapFinder):
             self._seen.append(frame)
             self._body.push(keypoints, masked, time)
+            return
+        exchanged = self._body.exchanged(keypoints, masked, time)
+        if self._body.has_face:
+            self._limbs.rules = self._rules_with_face
+        elif self._body.changes_back:
+            self._limbs.change_back(time)
+        self._settle(self._exchanged(frame, np.full(2, exchanged)))
 
     def take(self, now: float) -> list[Repaired]:
         """The frames that are decided at `now` (s; inf: all of them), oldest first."""
-        for exchanged in self._body.take(now) if self._body is not None else []:
+        for exchanged in self._body.take(now) if isinstance(self._body, SwapFinder) else []:
             self._settle(self._exchanged(self._seen.popleft(), np.repeat(exchanged, 2)))
         for exchanged in self._limbs.take(now):
             self._recent.append(self._exchanged(self._settled.popleft(), exchanged))
@@ -108,10 +118,18 @@ class PersonRepair:
 
     def _exchanged(self, frame: _Frame, limbs: Flags) -> _Frame:
         """The frame with left and right of some of the limbs (2,) exchanged."""
+        if not limbs.any():
+            return frame
         keypoints, scores, time, before = frame
         for order in self._mirrors[limbs]:
             keypoints, scores = keypoints[order], scores[order]
         return keypoints, scores, time, before ^ limbs
+
+    def _believed(self, begin: int, end: int) -> bool:
+        """Whether the face lets the whole body be exchanged in these of the undecided frames."""
+        frames = list(self._seen)[begin:end]
+        keypoints, scores = np.stack([frame[0] for frame in frames]), np.stack([frame[1] for frame in frames])
+        return face_agrees(keypoints, scores, self._skeleton) < PLAIN
 
     def _without_outliers(self, row: int) -> Repaired:
         keypoints, scores, time, exchanged = self._recent[row]

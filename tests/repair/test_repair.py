@@ -1,73 +1,19 @@
 """Exchanged limbs, outliers and low scores: undone or masked, nothing made up, whole or frame by frame."""
 
-from itertools import islice
-
-import av
 import numpy as np
 import pytest
-from pose_datasets import mocap
-from pose_datasets.errors import ErrorConfig
-from pose_datasets.filming import FilmConfig
-from pose_datasets.synthesis import SynthesisConfig, evaluation_batches
-from pose_detectors.blazepose import BlazePoseDetector
+from exchanged import exchange
 
 from pose.camera import Camera
-from pose.estimators.blazepose import BlazePose
 from pose.lifter.offline import OfflineLifter
 from pose.lifter.predict import Lifter
 from pose.lifter.stream import StreamLifter
-from pose.people.follow import PeopleTracker
 from pose.repair.person import LEAST_SCORE, WHOLE_VIEW, PersonRepair, repair
 from pose.repair.sides import with_lifted_sides
-from pose.repair.swaps import BODY_RULES, LIMB_RULES, SwapFinder, limb_pairs
+from pose.repair.swaps import LIMB_RULES, SwapFinder, limb_pairs, limb_rules
 from pose.sequences import Sequence2D
 from pose.skeletons import BLAZEPOSE33, COCO17, H36M17, SKELETONS, get_skeleton
 from pose.types import People
-
-TRIALS = {"07": ("07_01", "07_04"), "26": ("26_01", "26_04", "26_08"), "131": ("131_01", "131_06")}
-
-
-@pytest.fixture(scope="module")
-def filmed(shared):
-    """Recorded people before virtual cameras, with all errors of a detector but exchanged limbs."""
-    clips = []
-    for subject, wanted in TRIALS.items():
-        for _, trial, points, rate in mocap.read_subject(shared / "mocap" / "cmu" / f"{subject}.zip"):
-            if trial in wanted:
-                points, times = mocap.decimate(points, np.arange(len(points)) / rate)
-                clips.append(mocap.Clip(subject, trial, points.astype(np.float32)[:600], times[:600]))
-    config = SynthesisConfig(film=FilmConfig(errors=ErrorConfig(swap_rate=0)))
-    return [
-        Sequence2D(batch.keypoints[i][v], batch.scores[i][v], batch.times[i][v], Camera.of((1000, 1000)), "h36m17")
-        for batch in evaluation_batches(clips, condition="detector", config=config)
-        for i, v in enumerate(batch.valid)
-    ]
-
-
-@pytest.fixture(scope="module")
-def danced(videos, weights_dir):
-    """What BlazePose sees of the dancer's first four seconds."""
-    detector = BlazePoseDetector(model=weights_dir / "blazepose-detector.tflite")
-    estimator = BlazePose(model=weights_dir / "blazepose-landmark-lite.tflite", variant="lite")
-    stage = PeopleTracker(detector, estimator, max_people=1)
-    with av.open(str(videos / "dance.mp4")) as container:
-        images = [frame.to_ndarray(format="rgb24") for frame in islice(container.decode(video=0), 120)]
-    people = [stage.step(image, i, i / 30) for i, image in enumerate(images)]
-    return Sequence2D(
-        np.concatenate([p.keypoints for p in people]), np.concatenate([p.scores for p in people]),
-        np.arange(120) / 30, Camera.of((384, 496)), "blazepose33",
-    )  # fmt: skip
-
-
-def exchange(sequence, swapped):
-    """The sequence with legs, arms exchanged in the frames (T, 2) that say so."""
-    xy, scores = sequence.keypoints.copy(), sequence.scores.copy()
-    for limb, pairs in enumerate(limb_pairs(get_skeleton(sequence.skeleton)).values()):
-        rows = np.flatnonzero(swapped[:, limb])[:, None]
-        left, right = pairs.T
-        here, there = np.r_[left, right], np.r_[right, left]
-        xy[rows, here], scores[rows, here] = xy[rows, there], scores[rows, there]
-    return Sequence2D(xy, scores, sequence.times, sequence.camera, sequence.skeleton)
 
 
 def random_swaps(rng, times, rate=0.05, seconds=0.12):
@@ -82,7 +28,7 @@ def random_swaps(rng, times, rate=0.05, seconds=0.12):
 
 def found_swaps(sequence, lookahead=np.inf):
     limbs = list(limb_pairs(get_skeleton(sequence.skeleton)).values())
-    finder, found = SwapFinder(limbs, LIMB_RULES, lookahead), []
+    finder, found = SwapFinder(limbs, limb_rules(lookahead), lookahead), []
     for keypoints, scores, time in zip(sequence.keypoints, sequence.scores, sequence.times, strict=True):
         finder.push(keypoints, scores, time)
         found += finder.take(time)
@@ -171,65 +117,6 @@ def test_person_who_stays_turned_is_believed(danced):
     found = found_swaps(exchange(danced, swapped))
     assert found[100:103].all()
     assert found.sum() == 6
-
-
-def turned(rng, times):
-    """(T, 2): one exchange of the whole body for 1.2 to 5 s, where the sequence is long enough for one."""
-    swapped = np.zeros((len(times), 2), bool)
-    longest = min(BODY_RULES.longest, times[-1] - times[0] - 2.4)
-    if longest > 1.2:
-        lasts = rng.uniform(1.2, longest)
-        start = rng.uniform(times[0] + 1.2, times[-1] - 1.2 - lasts)
-        swapped[(times >= start) & (times < start + lasts)] = True
-    return swapped
-
-
-def exchanged_by_repair(sequence, lookahead):
-    person, frames = PersonRepair(get_skeleton(sequence.skeleton), lookahead), []
-    for keypoints, scores, time in zip(sequence.keypoints, sequence.scores, sequence.times.tolist(), strict=True):
-        person.push(keypoints, scores, time)
-        frames += person.take(time)
-    return np.array([frame.exchanged for frame in frames + person.take(np.inf)])
-
-
-@pytest.mark.parametrize("lookahead", [np.inf, WHOLE_VIEW])
-def test_a_front_taken_for_a_back_is_undone(filmed, rng, lookahead):
-    swapped = [turned(rng, sequence.times) for sequence in filmed]
-    found = [exchanged_by_repair(exchange(s, w), lookahead) for s, w in zip(filmed, swapped, strict=True)]
-    swapped, found = np.concatenate(swapped), np.concatenate(found)
-    assert swapped.mean() > 0.15
-    assert (found & swapped).sum() / swapped.sum() >= 0.9
-    assert (found & ~swapped).sum() / (~swapped).sum() < 0.005
-
-
-def test_a_front_taken_for_a_back_of_a_real_clip_is_undone_to_the_frame(danced):
-    swapped = np.zeros((120, 2), bool)
-    swapped[35:85] = True
-    np.testing.assert_array_equal(exchanged_by_repair(exchange(danced, swapped), WHOLE_VIEW), swapped)
-
-
-@pytest.mark.parametrize("seen", [slice(30, None), slice(None, 70), slice(50, None)])
-def test_an_exchange_with_one_end_is_believed(danced, seen):
-    """Which of the two sides of one sudden change is wrong nobody can say."""
-    swapped = np.zeros((120, 2), bool)
-    swapped[seen] = True
-    assert not exchanged_by_repair(exchange(danced, swapped), WHOLE_VIEW)[:, 0].any()
-
-
-@pytest.mark.parametrize("seconds", [0.4, 1.0])
-def test_who_turns_and_comes_back_is_believed(seconds):
-    """A body of six pairs of joints turns by half, and some seconds later by half again."""
-    times = np.arange(200) / 30
-    angle = np.pi * (np.clip((times - 1.5) / seconds, 0, 1) + np.clip((times - 4) / seconds, 0, 1))
-    heights, widths = np.array([0, 100, 200, -150, -80, 0]), np.array([20, 22, 25, 35, 50, 60])
-    keypoints = np.zeros((200, 17, 2), np.float32)
-    for limb, pairs in enumerate(limb_pairs(COCO17).values()):
-        for k, pair in enumerate(pairs):
-            for side, joint in zip((1, -1), pair, strict=True):
-                keypoints[:, joint, 0] = 500 + side * widths[3 * limb + k] * np.cos(angle)
-                keypoints[:, joint, 1] = 500 + heights[3 * limb + k]
-    sequence = Sequence2D(keypoints, np.ones((200, 17), np.float32), times, Camera.of((1000, 1000)), "coco17")
-    assert not exchanged_by_repair(sequence, WHOLE_VIEW).any()
 
 
 @pytest.mark.parametrize("skeleton", SKELETONS.values(), ids=lambda s: s.name)

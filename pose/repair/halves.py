@@ -1,0 +1,123 @@
+"""Half the difference of a left joint and its right twin, d = (left - right) / 2, followed over time.
+
+When a detector exchanges the two, d changes its sign, and nothing else about the pair changes. A Kalman filter whose
+velocity fades (an Ornstein-Uhlenbeck process) says how likely each next d is, and how likely -d. Each pair has two of
+them, one for each of the survivors of `pose.repair.swaps`.
+
+Axis legend: S survivor (0: as seen, 1: exchanged), K pair, of all limbs in a row, XY 2, G limb.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.stages import LONGEST_GAP_SECONDS
+from pose.types import F32
+
+F64 = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Predecessors = tuple[int, int]  # of a limb: which survivor the new survivors 0 and 1 continue
+
+# Lengths are shares of the person's size in the picture.
+MEASUREMENT = 0.01  # standard deviation of d where the score is 1; it grows as the score falls
+ACCELERATION = 2.0  # spectral density of the white acceleration, size^2 / s^3
+TURN_SECONDS = 0.15  # after which a velocity has fallen to 1 / e: limbs swing, they do not go on
+VELOCITY = 0.5  # standard deviation of d's velocity when a person appears, 1 / s
+SPREAD = 0.15  # standard deviation of d when a person appears
+FARTHEST = 8.0  # nats that one pair in one frame can say at most: it may be an outlier
+SIZE_SECONDS = 1.0  # the person's size is a running average over about this time
+SIGNS = np.array([1.0, -1.0])[:, None, None]
+
+
+class HalfFilters:
+    """The filters of all pairs of one person. For each frame: `see` it, then `follow`, then perhaps `turn`."""
+
+    def __init__(self, limbs: list[NDArray[np.int64]]) -> None:
+        """limbs: (K, 2) each, the pairs that change places together."""
+        self._left, self._right = np.concatenate(limbs).T
+        self._limb = np.repeat(np.arange(len(limbs)), [len(pairs) for pairs in limbs])  # (K,)
+        self._first = np.flatnonzero(np.diff(self._limb, prepend=-1))  # pair of each limb
+        pairs = len(self._limb)
+        self._motion = np.zeros((2, 2, pairs, 2))  # position and velocity; S, K, XY
+        self._covariance = np.zeros((3, 2, pairs))  # of position, both, velocity; S, K
+        self._last_seen = np.full(pairs, -np.inf)
+        self._size = 1.0  # px
+        self._sized = -np.inf  # when it was measured last
+        self.half = np.zeros((pairs, 2))  # d of the newest frame, 0 where not seen
+        self.seen = np.zeros(pairs, bool)
+        self._noise = np.zeros(pairs)  # variance of that d
+
+    def pairs_of(self, limb: int) -> Mask:
+        """(K,) which pairs are those of a limb."""
+        return np.asarray(self._limb == limb)
+
+    def see(self, keypoints: F32, scores: F32, time: float, step: float) -> F64:
+        """Take the next frame, `step` seconds after the last: (J, 2) px, (J,), 0 where not seen, and s.
+
+        Returns nats that speak against each limb, survivor that is continued and sign of this frame: (G, S, 2).
+        """
+        self._measure_size(keypoints, scores, time)
+        self._predict(time, step)
+        score = np.minimum(scores[self._left], scores[self._right])
+        self.seen = score > 0
+        difference = keypoints[self._left] - keypoints[self._right]
+        self.half = np.where(self.seen[:, None], difference / (2 * self._size), 0.0)
+        self._noise = (MEASUREMENT / np.maximum(score, 0.1)) ** 2
+        self._last_seen[self.seen] = time
+        error = SIGNS * self.half - self._motion[0, :, None]  # S, sign, K, XY
+        variance = (self._covariance[0] + self._noise)[:, None]
+        unlikely = np.minimum((error**2).sum(axis=-1) / variance / 2, FARTHEST) + np.log(variance)
+        return np.add.reduceat(unlikely * self.seen, self._first, axis=-1).transpose(2, 0, 1)
+
+    def follow(self, predecessors: list[Predecessors]) -> None:
+        """Let the new survivors of each limb continue these old ones, and take d in, each with its sign."""
+        continued = np.array(predecessors).T[:, self._limb], np.arange(len(self._limb))
+        self._motion, self._covariance = self._motion[:, *continued], self._covariance[:, *continued]  # copies
+        position, velocity = self._motion
+        pp, pv, vv = self._covariance
+        error = SIGNS * self.half - position
+        variance = pp + self._noise
+        far = (error**2).sum(axis=-1) / variance
+        # What is far off moves the filter less, and leaves it as unsure as it moves little.
+        trust = np.minimum(1, np.sqrt(2 * FARTHEST / np.maximum(far, 1e-9))) * self.seen
+        gain_p, gain_v = trust * pp / variance, trust * pv / variance
+        position += gain_p[..., None] * error
+        velocity += gain_v[..., None] * error
+        vv -= gain_v * pv
+        pv -= gain_p * pv
+        pp -= gain_p * pp
+
+    def turn(self, limb: int) -> None:
+        """Take what seemed exchanged for how the limb is: the survivors change places."""
+        pairs = self.pairs_of(limb)
+        self._motion[:, :, pairs] = -self._motion[:, ::-1, pairs]
+        self._covariance[:, :, pairs] = self._covariance[:, ::-1, pairs]
+
+    def _measure_size(self, keypoints: F32, scores: F32, time: float) -> None:
+        """Frames in which nobody is seen say nothing; after a long time without any the size is measured anew."""
+        seen = keypoints[scores > 0]
+        if len(seen):
+            size = max(float((seen.max(axis=0) - seen.min(axis=0)).max()), 1.0)
+            self._size += (size - self._size) * min((time - self._sized) / SIZE_SECONDS, 1.0)
+            self._sized = time
+
+    def _predict(self, time: float, step: float) -> None:
+        """Let every pair move on for `step` seconds; one that was away for long is anywhere."""
+        kept = math.exp(-step / TURN_SECONDS)  # of the velocity
+        way = TURN_SECONDS * (1 - kept)
+        position, velocity = self._motion
+        position += way * velocity
+        velocity *= kept
+        pp, pv, vv = self._covariance
+        pp += 2 * way * pv + way**2 * vv
+        pp += ACCELERATION * TURN_SECONDS**2 * (step - 2 * way + TURN_SECONDS * (1 - kept**2) / 2)
+        pv += way * vv
+        pv *= kept
+        pv += ACCELERATION * way**2 / 2
+        vv *= kept**2
+        vv += ACCELERATION * TURN_SECONDS * (1 - kept**2) / 2
+        lost = time - self._last_seen > LONGEST_GAP_SECONDS
+        if lost.any():
+            self._motion[:, :, lost] = 0
+            self._covariance[:, :, lost] = np.array([SPREAD**2, 0.0, VELOCITY**2])[:, None, None]
