@@ -1,9 +1,11 @@
 """MOTA, HOTA, IDF1 and identity switches of every tracker on scenes of known truth.
 
     python benchmarks/tracking.py --shared ../shared
+    python benchmarks/tracking.py --shared ../shared --stages "rtmdet, blazepose" --trackers ocsort --drawn 3
 
 Needs `trackers`, which brings a second OpenCV: install it into an environment of its own beside this project.
-The scenes are those of benchmarks/tracking_scenes.py, the metrics those of `trackers.eval`, which follows TrackEval.
+The scenes are those of benchmarks/tracking_scenes.py, or as many as are asked for drawn by lot
+(benchmarks/tracking_drawn.py), the metrics those of `trackers.eval`, which follows TrackEval.
 A person counts as found where the box around the joints has an IoU of at least 0.4 with the true one (the stages'
 skeletons end at different joints); HOTA averages over all IoUs. YOLO-pose sees every frame anew, so its identities come
 from association alone; BlazePose follows each person's region, whoever finds the people, and association matters for
@@ -15,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 from trackers.eval import compute_clear_metrics, compute_hota_metrics, compute_identity_metrics
+from tracking_drawn import Lot
 from tracking_scenes import Cast, ScenePicture, scenes
 
 from pose.config import PipelineConfig
@@ -55,14 +58,32 @@ def row(stage: PeopleStage, pictures: list[ScenePicture]) -> list[str]:
     return [*(f"{100 * share:.1f}" for share in shares), str(clear["IDSW"])]
 
 
+def drawn(shared: Path, seeds: range) -> dict[str, list[ScenePicture]]:
+    """Scenes that nobody chose, one of each kind for every seed."""
+    lot = Lot(shared)
+    return {f"{name}, {seed}": pictures for seed in seeds for name, pictures in lot.scenes(seed)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shared", type=Path, default=Path("../shared"))
+    parser.add_argument("--stages", nargs="+", help="only these stages, by their names in the table")
+    parser.add_argument("--trackers", nargs="+", choices=list(TRACKERS), default=list(TRACKERS))
+    parser.add_argument("--drawn", type=int, default=0, help="in place of the table's scenes, this many of each kind")
+    parser.add_argument("--first-seed", type=int, default=0, help="with --drawn: the seed of the first of each kind")
     options = parser.parse_args()
-    films = scenes(Cast.load(options.shared))
+    chosen = stages(options.shared)
+    if unknown := set(options.stages or chosen) - set(chosen):
+        parser.error(f"--stages: unknown {sorted(unknown)}; known: {list(chosen)}")
+    if options.first_seed < 0 or (options.first_seed and not options.drawn):
+        parser.error("--first-seed: a number of 0 or more, with --drawn")
+    seeds = range(options.first_seed, options.first_seed + options.drawn)
+    films = drawn(options.shared, seeds) if seeds else scenes(Cast.load(options.shared))
     print("| stage | tracker | OKS | scene | MOTA | HOTA | IDF1 | switches |\n|---|---|---|---|---|---|---|---|")
-    for name, changes in stages(options.shared).items():
-        for tracker in TRACKERS:
+    for name, changes in chosen.items():
+        if options.stages and name not in options.stages:
+            continue
+        for tracker in options.trackers:
             pipeline = Pipeline(PipelineConfig(tracker=tracker, **changes))
             for similarity in (False, True) if name == "yolo-pose" else (True,):
                 for scene, pictures in films.items():

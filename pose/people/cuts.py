@@ -16,7 +16,7 @@ COLOURS = 0.8  # overlap of the histograms of colours; two frames of a scene are
 KEPT = 0.4  # of the cells that are not black, as bright as before: less than so many are after a cut
 SAME = 8  # of 255
 BINS = 8  # of each of two colour axes
-_SAMPLES = 256  # along the longer side
+_SAMPLES = 8  # pixels across a cell that are looked at, where it has twice as many
 _BLACK = 20  # of 255
 _LEAST_CONTRAST = 2.0  # of 255; a picture without is black, and shows no scene
 
@@ -26,33 +26,32 @@ class Cuts:
 
     def __init__(self) -> None:
         self._cells: F32 | None = None
-        self._colours = np.zeros(0, np.float32)
+        self._small = np.zeros((0, 0, 3), np.uint8)
 
     def found(self, image: U8) -> bool:
         """Whether `image` (H, W, 3), RGB, begins another scene. Pictures come in order."""
         height, width = image.shape[:2]
         scale = SIDE / max(height, width)
         size = max(1, round(width * scale)), max(1, round(height * scale))
-        small = _resized(_sampled(image), size)
+        small = _resized(_sampled(image, size), size)
         cells = cv2.cvtColor(small, cv2.COLOR_RGB2GRAY).astype(np.float32)
-        colours = _colours(small)
-        before, colours_before = self._cells, self._colours
-        if cells.std() < _LEAST_CONTRAST:
+        before, small_before = self._cells, self._small
+        if cv2.meanStdDev(cells)[1][0, 0] < _LEAST_CONTRAST:
             return False
-        self._cells, self._colours = cells, colours
-        if before is None or before.shape != cells.shape:
+        self._cells, self._small = cells, small
+        if before is None or before.shape != cells.shape or _kept(before, cells) >= KEPT:
             return False
-        if float(np.minimum(colours, colours_before).sum()) >= COLOURS or _kept(before, cells) >= KEPT:
+        if float(np.minimum(_colours(small), _colours(small_before)).sum()) >= COLOURS:
             return False
         return _correlation(before, cells) < ALIKE
 
 
-def _sampled(image: U8) -> U8:
-    """A few thousand pixels that stand for all, and cost next to nothing."""
-    height, width = image.shape[:2]
-    step = max(1, max(height, width) // _SAMPLES)
-    size = max(1, width // step), max(1, height // step)
-    return image if step == 1 else np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_NEAREST), np.uint8)
+def _sampled(image: U8, cells: tuple[int, int]) -> U8:
+    """A few thousand pixels that stand for all, and cost next to nothing: as many for each cell."""
+    if max(image.shape[:2]) < 2 * SIDE * _SAMPLES:
+        return image
+    size = _SAMPLES * cells[0], _SAMPLES * cells[1]
+    return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_NEAREST), np.uint8)
 
 
 def _resized(image: U8, size: tuple[int, int]) -> U8:

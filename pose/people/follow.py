@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 from pose.networks import crops
 from pose.people.arrivals import Arrivals
 from pose.people.cuts import Cuts
-from pose.people.evidence import Evidence, Past, pairs
-from pose.people.hiding import Hiding
+from pose.people.evidence import TOUCHING, Evidence, Past, pairs
+from pose.people.hiding import Hiding, Part
 from pose.people.identities import NOT_SEEN_BEFORE, Identities
+from pose.people.lost import Lost, beside, expected
 from pose.people.occlusion import Occlusions
-from pose.people.sighting import Seen, Track, repeated
+from pose.people.region_filter import RegionFilter
+from pose.people.sighting import Seen, Track, repeated, touch
 from pose.people.unfollowed import count_unfollowed
 from pose.stages import LONGEST_GAP_SECONDS, Detector, Estimator
 from pose.system.times import StageTimes
@@ -31,11 +33,11 @@ from pose.types import F32, I64, U8, Boxes, Keypoints2D, People, Regions
 SAME_REGION = 0.6
 # A detection shows the person of a pose where it overlaps the box around the joints this much (IoU).
 AGREES = 0.35
-# People touch where the boxes around their joints overlap this much (IoU), or one is covered so much by the other.
-TOUCHING = 0.1
-COVERED = 0.5
 TOUCHING_LOOK = 0.1  # s between two looks while people touch
+OVERLOOKED_LOOK = 0.3  # s between two looks for whom the detector overlooks beside others
+BESIDE = 0.6  # of the limbs' joints of who is found so lie beside those others
 SURE_JOINT = 0.3  # a joint seen this well counts for the box that is compared with a detection
+SHOWN = 0.2  # of the limbs' joints of who is looked for behind others: with fewer it is a body made of blur
 NEAR = 0.6  # of a body: who was hidden is not found further from where they were expected
 
 
@@ -76,8 +78,9 @@ class PeopleTracker:
         self._presence_threshold = presence_threshold
         self._memory = memory
         self._tracks: list[Track] = []
+        self._lost = Lost(memory)
         self._renews = False
-        self._next_look = -np.inf
+        self._next_look = self._next_overlooked = -np.inf
         self._arrivals = Arrivals()
         self._cuts = Cuts()
         self._shown = np.zeros((0, 4), np.float32)  # the boxes of the people of the frame before
@@ -91,7 +94,7 @@ class PeopleTracker:
         if cut:
             self._forget()
         elif time - self._time > self._memory:  # the stream was away: whoever is there now is somebody new
-            self._tracks = []
+            self._tracks, self._lost = [], Lost(self._memory)
         self._time = time
         followed = len(self._tracks)
         look = self._is_due(image, time)
@@ -103,11 +106,11 @@ class PeopleTracker:
         doubtful = bool(strays) or bool((seen.keypoints.presence < self._presence_threshold).any())
         if doubtful and boxes is None:
             look, boxes = True, self._detect(image)
-        seen = self._settle(seen, strays, boxes, image, time)
+        seen = self._with_lost(self._settle(seen, strays, boxes, image, time), image, time)
         if len(seen) < followed:
             self._last_loss = time
         if boxes is not None:
-            seen = seen.join(self._newcomers(image, seen, boxes))
+            seen = self._with_overlooked(image, self._with_newcomers(image, seen, boxes), time)
         people = replace(self._finish(seen, boxes, image, index, time), cut=cut)
         if look:
             searching = time - self._last_loss < self._memory
@@ -120,9 +123,9 @@ class PeopleTracker:
         """Another scene: nobody is who they were."""
         self._identities.forget()
         self._occlusions = Occlusions(self._evidence)
-        self._tracks, self._arrivals = [], Arrivals()
+        self._tracks, self._lost, self._arrivals = [], Lost(self._memory), Arrivals()
         self._shown = np.zeros((0, 4), np.float32)
-        self._next_look = self._last_loss = -np.inf
+        self._next_look = self._next_overlooked = self._last_loss = -np.inf
 
     def _is_due(self, image: U8, time: float) -> bool:
         """Whether to look for people: nobody is followed, or it is time and somebody may have come in."""
@@ -174,15 +177,17 @@ class PeopleTracker:
 
     def _see_occluded(self, image: U8, track: Track, region: Regions, poses: list[F32]) -> Seen:
         """What the estimator says of a region (one row) without the people of `poses` (J, 2) px."""
-        part = self._hiding.without(image, region, poses)
+        return self._see_in(self._hiding.without(image, region, poses), track, region)
+
+    def _see_in(self, part: Part, track: Track, region: Regions) -> Seen:
+        """What the estimator says of a region (one row) of the picture in a part of it."""
         return Seen.of([track], part.outside(self._estimate(part.image, part.inside(region))))
 
     def _strays(self, seen: Seen, image: U8, time: float) -> dict[int, int]:
         """Rows that show the body of another row, and whose it is."""
         strays: dict[int, int] = {}
         for row in range(1, len(seen)):
-            earlier = np.array([other for other in range(row) if other not in strays], np.int64)
-            for other in earlier[seen.same(row, earlier)].tolist():
+            for other in [other for other in range(row) if other not in strays and seen.same(row, other)]:
                 mine, theirs = (self._distance(seen, r, image, time) for r in (row, other))
                 if mine < theirs:
                     strays[other] = row
@@ -198,6 +203,9 @@ class PeopleTracker:
 
     def _settle(self, seen: Seen, strays: dict[int, int], boxes: Boxes | None, image: U8, time: float) -> Seen:
         """Who of the followed people is still there: in the right place, and seen by the estimator or the detector."""
+        sure = seen.keypoints.presence >= self._presence_threshold
+        if not strays and sure.all():
+            return seen
         there = np.array([row not in strays for row in range(len(seen))], bool)
         settled = seen.select(there)
         for row, owner in strays.items():
@@ -232,20 +240,46 @@ class PeopleTracker:
             found = self._see_occluded(image, track, region, [seen.keypoints.xy[owner]])
             both = found.join(seen.select(np.array([owner])))
             way = self._evidence.distance(track.past, image, found.keypoints.xy[0], time)
-            if way < NEAR and not both.same(0, np.array([1]))[0]:
+            if way < NEAR and not both.same(0, 1):
                 return found
         return None
 
-    def _newcomers(self, image: U8, seen: Seen, boxes: Boxes) -> Seen:
-        """People in detections that nobody in `seen` covers, as many as there is room for."""
+    def _with_lost(self, seen: Seen, image: U8, time: float) -> Seen:
+        """Also those who were lost beside the people in `seen` and are found behind them.
+
+        A detector that knows only boxes has one for each of two who overlap: for whom it has none, they are hidden.
+        """
+        if self._renews:
+            return seen
+        for track in self._lost.tracks:
+            in_front = beside(track, seen)
+            if not len(in_front):
+                continue
+            past, region = expected(track, time)
+            part = self._hiding.without(image, region, list(seen.keypoints.xy[in_front]))
+            found = self._see_in(part, track, region)
+            both, xy = seen.join(found), found.keypoints.xy[0]
+            present = found.keypoints.presence[0] >= self._presence_threshold
+            shown = part.shows(xy[self._hiding.limbs]).mean() > SHOWN
+            there = self._evidence.distance(past, image, xy, time) < NEAR
+            if present and shown and there and not both.repeats():
+                track.occluders = [seen.tracks[row] for row in in_front]
+                track.filter = RegionFilter()
+                seen = both
+        return seen
+
+    def _with_newcomers(self, image: U8, seen: Seen, boxes: Boxes) -> Seen:
+        """Also the people in detections that nobody in `seen` covers, as many as there is room for."""
         regions = self._estimator.regions(boxes)
         overlap = crops.box_iou(crops.region_boxes(regions), _extent([track.region for track in seen.tracks]))
         free = np.asarray(~(overlap > SAME_REGION).any(axis=1))
         around = _around(seen.keypoints)
         free[[column for _, column in pairs(crops.box_iou(around, boxes.xyxy), AGREES)]] = False
         rows = np.flatnonzero(free)
+        if not len(rows):
+            return seen
         rows = rows[np.argsort(-_weight(boxes[rows]), kind="stable")][: max(0, self._max_people - len(seen))]
-        touched = _touch(boxes.xyxy[rows], around)
+        touched = touch(boxes.xyxy[rows], around)
         alone = rows[~touched.any(axis=1)]
         tracks = [Track(regions[[int(row)]]) for row in alone]
         found = Seen.of(tracks, self._estimate(image, regions[alone]))
@@ -253,7 +287,32 @@ class PeopleTracker:
         for row, near in zip(rows, touched, strict=True):
             if near.any():
                 found = found.join(self._beside(image, regions[[int(row)]], boxes.xyxy[[row]], seen, near))
-        return found
+        return seen.join(found)
+
+    def _with_overlooked(self, image: U8, seen: Seen, time: float) -> Seen:
+        """Also somebody whom the detector finds only where those in `seen` are taken out of the picture.
+
+        What is left of these looks like somebody, so a pose must lie beside them for the most part.
+        """
+        wanted = 0 < len(seen) < self._max_people and time >= self._next_overlooked and not self._lost.tracks
+        if self._renews or not wanted:
+            return seen
+        self._next_overlooked = time + OVERLOOKED_LOOK
+        others = list(seen.keypoints.xy)
+        emptied = self._hiding.without(image, crops.letterbox_region(image, (1, 1)), others)
+        boxes = self._detect(emptied.image)
+        if not len(boxes):
+            return seen
+        region = emptied.regions_outside(self._estimator.regions(boxes)[[0]])
+        part, track = self._hiding.without(image, region, others), Track(region)
+        found = self._see_in(part, track, region)
+        present = found.keypoints.presence[0] >= self._presence_threshold
+        apart = part.shows(found.keypoints.xy[0][self._hiding.limbs]).mean() > BESIDE
+        both = seen.join(found)
+        if not (present and apart) or both.repeats():
+            return seen
+        track.occluders = [seen.tracks[row] for row in np.flatnonzero(touch(found.boxes, seen.boxes)[0])]
+        return both
 
     def _beside(self, image: U8, region: Regions, box: F32, seen: Seen, near: NDArray[np.bool_]) -> Seen:
         """Who is in a detection (1, 4) that touches people who are followed; nobody where it shows a part of them."""
@@ -263,7 +322,7 @@ class PeopleTracker:
             present = found.keypoints.presence[0] >= self._presence_threshold
             agrees = crops.box_iou(_around(found.keypoints), box)[0, 0] > AGREES
             others = seen.join(found)
-            if present and agrees and not others.same(len(seen), np.arange(len(seen))).any():
+            if present and agrees and not others.repeats():
                 track.occluders = [seen.tracks[other] for other in in_front]
                 return found
         return found.select(np.zeros(1, bool))
@@ -274,17 +333,22 @@ class PeopleTracker:
         boxes: what the detector found, None where it did not look.
         """
         seen = seen.select(~repeated(seen))
+        self._lost.add(self._tracks, seen)
         ids = np.array([track.id for track in seen.tracks], np.int64)
         reach = crops.region_boxes(seen.keypoints.next_regions)
         poses = np.concatenate([seen.keypoints.xy, seen.keypoints.scores[..., None]], axis=-1)
         ids = self._identities.assign(reach, seen.keypoints.presence, ids, time, image, poses)
-        for people in self._occlusions.mistaken(seen, ids.tolist(), image, time):
-            ids = self._exchange(seen, ids, people)
+        mistaken = self._occlusions.mistaken(seen, ids.tolist(), image, time)
+        if mistaken is not None:
+            ids = self._exchange(seen, ids, mistaken)
         for row, track in enumerate(seen.tracks):
+            if track.id == NOT_SEEN_BEFORE:
+                track.found = time
             track.id = int(ids[row])
-            track.region = track.filter(seen.keypoints.next_regions[[row]], time)
+            track.region = track.filter(seen.keypoints.next_regions[row : row + 1], time)
         seen = seen.select(ids != NOT_SEEN_BEFORE)
         seen = seen.select(np.argsort([track.id for track in seen.tracks], kind="stable").astype(np.int64))
+        self._lost.forget(seen, time)
         self._tracks, self._shown = seen.tracks, seen.boxes
         self._remember(seen, image, time)
         return People(
@@ -302,6 +366,7 @@ class PeopleTracker:
         """Two people were taken for each other: each body gets the other's id, with the clothes that go with it."""
         one, other = people
         self._identities.exchange(one, other)
+        self._lost.exchange(people)
         ids = np.where(ids == one, other, np.where(ids == other, one, ids))
         for person, known in people.items():
             for row in np.flatnonzero(ids == person):
@@ -328,16 +393,6 @@ def _extent(regions: list[Regions]) -> F32:
 def _around(keypoints: Keypoints2D) -> F32:
     """(P, 4) boxes around the joints that are seen well."""
     return crops.bounds(keypoints.xy, keypoints.scores > SURE_JOINT)
-
-
-def _touch(boxes: F32, people: F32) -> NDArray[np.bool_]:
-    """(P, Q) whether boxes (P, 4) and people (Q, 4) touch, or one is mostly inside the other."""
-    low = np.maximum(boxes[:, None, :2], people[None, :, :2])
-    high = np.minimum(boxes[:, None, 2:], people[None, :, 2:])
-    shared = np.clip(high - low, 0, None).prod(axis=2)
-    a, b = ((x[:, 2:] - x[:, :2]).clip(0).prod(axis=1) for x in (boxes, people))
-    smaller = np.maximum(np.minimum(a[:, None], b[None, :]), 1)
-    return np.asarray((crops.box_iou(boxes, people) > TOUCHING) | (shared / smaller > COVERED))
 
 
 def _weight(boxes: Boxes) -> F32:

@@ -126,9 +126,14 @@ class Identities:
             if ids[row] == NOT_SEEN_BEFORE:
                 known = self._id_of.get(int(theirs[row]))
                 ids[row] = self._new_id() if known is None or known in ids else known
-            self._id_of[int(theirs[row])] = int(ids[row])
+            self._name(int(theirs[row]), int(ids[row]))
         self._forget_lost(self._tracker.remembered)
         return ids
+
+    def _name(self, theirs: int, ours: int) -> None:
+        """The tracker's person is `ours`. Whom it knew by that name so far gets the other: nobody loses their id."""
+        before = self._id_of.get(theirs, ours)
+        self._id_of = {their: before if our == ours else our for their, our in self._id_of.items()} | {theirs: ours}
 
     def _forget_lost(self, followed: Set[int]) -> None:
         """Whom the tracker has given up it will never name again."""

@@ -3,9 +3,10 @@
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.types import Regions
+
+Points = tuple[float, ...]  # x, y of the centre and of the upper point, px
 
 
 class RegionFilter:
@@ -24,36 +25,44 @@ class RegionFilter:
 
     def __init__(self) -> None:
         self._time = -math.inf
-        self._raw = np.zeros((2, 2))
-        self._smooth = np.zeros((2, 2))
-        self._speed = np.zeros((2, 2))
+        self._raw: Points = (0.0, 0.0, 0.0, 0.0)
+        self._smooth: Points = self._raw
+        self._speed: Points = self._raw
 
     def __call__(self, region: Regions, time: float) -> Regions:
         """The smoothed region. region: one row. time: s, increasing from call to call."""
-        up = np.array([math.sin(region.angles[0]), -math.cos(region.angles[0])]) * region.sizes[0, 1] * self.REACH
-        points = np.stack([region.centers[0], region.centers[0] + up])
+        (x, y), angle, height = region.centers[0].tolist(), float(region.angles[0]), float(region.sizes[0, 1])
+        up = math.sin(angle) * height * self.REACH, -math.cos(angle) * height * self.REACH
+        points = x, y, x + up[0], y + up[1]
         if math.isinf(self._time):
             self._smooth = points
         else:
-            step = max(time - self._time, 1e-3)
-            size = max(2 * math.hypot(*up), 1e-6)
-            speed = (points - self._raw) / (size * step)
-            self._speed += _weight(self.DERIVATIVE_CUTOFF, step) * (speed - self._speed)
-            self._smooth += _weight(self.MIN_CUTOFF + self.BETA * np.abs(self._speed), step) * (points - self._smooth)
+            self._follow(points, max(time - self._time, 1e-3), max(2 * math.hypot(*up), 1e-6))
         self._raw, self._time = points, time
         return self._region(region)
 
+    def _follow(self, points: Points, step: float, size: float) -> None:
+        """Take in the next points. Four numbers are quicker one by one than as an array."""
+        steady = _weight(self.DERIVATIVE_CUTOFF, step)
+        speeds, smooth = [], []
+        for now, raw, speed, old in zip(points, self._raw, self._speed, self._smooth, strict=True):
+            speed += steady * ((now - raw) / (size * step) - speed)
+            speeds.append(speed)
+            smooth.append(old + _weight(self.MIN_CUTOFF + self.BETA * abs(speed), step) * (now - old))
+        self._speed, self._smooth = tuple(speeds), tuple(smooth)
+
     def _region(self, region: Regions) -> Regions:
-        up = self._smooth[1] - self._smooth[0]
+        x, y, upper_x, upper_y = self._smooth
+        up = upper_x - x, upper_y - y
         height = math.hypot(*up) / self.REACH
         width = height * region.sizes[0, 0] / region.sizes[0, 1]
         return Regions(
-            self._smooth[:1].astype(np.float32),
+            np.array([[x, y]], np.float32),
             np.array([[width, height]], np.float32),
             np.array([math.atan2(up[0], -up[1])], np.float32),
         )
 
 
-def _weight(cutoff: float | NDArray[np.float64], step: float) -> NDArray[np.float64]:
+def _weight(cutoff: float, step: float) -> float:
     """What a first-order low pass of `cutoff` Hz gives a new sample after `step` seconds."""
-    return np.asarray(1 / (1 + 1 / (2 * math.pi * cutoff * step)))
+    return 1 / (1 + 1 / (2 * math.pi * cutoff * step))

@@ -1,12 +1,14 @@
 """People in one frame while it is decided who they are."""
 
+import math
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pose.networks import crops
-from pose.people.evidence import Past, median
+from pose.people.evidence import TOUCHING, Past, lengths, median
 from pose.people.identities import NOT_SEEN_BEFORE
 from pose.people.region_filter import RegionFilter
 from pose.types import F32, Keypoints2D, Regions
@@ -15,12 +17,15 @@ from pose.types import F32, Keypoints2D, Regions
 SAME_POSE = 0.15
 # The same where one of them was taken out of the picture when the other was looked for: they stand close together.
 SAME_AFTER_HIDING = 0.05
+TINY = 1e-6  # px
+COVERED = 0.5  # people also touch where one is covered so much by the other
 
 
 @dataclass(slots=True, eq=False)
 class Track:
     """One person in view. id: NOT_SEEN_BEFORE until identities are assigned. region: one row. occluders: who stands
-    in front, and is taken out of the picture before this person is looked for.
+    in front, and is taken out of the picture before this person is looked for. found: s, when a detection showed this
+    person first.
     """
 
     region: Regions
@@ -28,9 +33,10 @@ class Track:
     filter: RegionFilter = field(default_factory=RegionFilter)
     past: Past | None = None
     occluders: list["Track"] = field(default_factory=list)
+    found: float = -math.inf
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Seen:
     """Tracks and what the estimator says of them, row by row. boxes: (P, 4) xyxy px around the joints."""
 
@@ -47,13 +53,16 @@ class Seen:
 
     def select(self, keep: NDArray[np.bool_] | NDArray[np.int64]) -> "Seen":
         """Some of the rows, in the order of `keep`."""
-        everybody = np.arange(len(self))
-        rows = everybody[keep]
-        if np.array_equal(rows, everybody):
+        if keep.dtype == bool:
+            if keep.all():
+                return self
+            keep = np.flatnonzero(keep)
+        rows = keep.tolist()
+        if rows == list(range(len(self))):
             return self
         k = self.keypoints
-        kept = Keypoints2D(k.xy[rows], k.scores[rows], k.presence[rows], k.next_regions[rows])
-        return Seen([self.tracks[row] for row in rows.tolist()], kept, self.boxes[rows])
+        kept = Keypoints2D(k.xy[keep], k.scores[keep], k.presence[keep], k.next_regions[keep])
+        return Seen([self.tracks[row] for row in rows], kept, self.boxes[keep])
 
     def join(self, other: "Seen") -> "Seen":
         a, b = self.keypoints, other.keypoints
@@ -65,30 +74,50 @@ class Seen:
         )
         return Seen(self.tracks + other.tracks, joined, np.concatenate([self.boxes, other.boxes]))
 
-    @property
+    @cached_property
     def sizes(self) -> F32:
         """(P,) px, the longer side of each box."""
         return np.asarray((self.boxes[:, 2:] - self.boxes[:, :2]).max(axis=1))
 
-    @property
+    @cached_property
     def overlap(self) -> F32:
         """(P, P) IoU of the boxes."""
         return crops.box_iou(self.boxes, self.boxes)
 
-    def same(self, row: int, others: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of `others` show the pose of `row`."""
+    @cached_property
+    def _distances(self) -> list[list[float]]:
+        """(P, P) the median distance of the joints of two poses, as a part of the larger body."""
         xy, sizes = self.keypoints.xy, self.sizes
-        distances = median(np.linalg.norm(xy[others] - xy[row], axis=-1))
-        track = self.tracks[row]
-        hidden = [self.tracks[i] in track.occluders or track in self.tracks[i].occluders for i in others.tolist()]
-        limits = np.where(np.array(hidden, bool), SAME_AFTER_HIDING, SAME_POSE)
-        return np.asarray(distances < limits * np.maximum(sizes[others], sizes[row]))
+        larger = np.maximum(np.maximum(sizes[None], sizes[:, None]), TINY)
+        return list((median(lengths(xy[None] - xy[:, None])) / larger).tolist())
+
+    def same(self, row: int, other: int) -> bool:
+        """Whether two rows show one pose."""
+        distance = self._distances[row][other]
+        if distance >= SAME_POSE:
+            return False
+        a, b = self.tracks[row], self.tracks[other]
+        return distance < SAME_AFTER_HIDING or not (a in b.occluders or b in a.occluders)
+
+    def repeats(self) -> bool:
+        """Whether the last row shows the pose of an earlier one."""
+        last = len(self) - 1
+        return any(self.same(last, row) for row in range(last))
 
 
 def repeated(seen: Seen) -> NDArray[np.bool_]:
     """(P,) True for a pose that an earlier row shows already. Rows are ordered: oldest tracks first, then newcomers."""
-    found = np.zeros(len(seen), bool)
-    for row in range(1, len(seen)):
-        earlier = np.flatnonzero(~found[:row])
-        found[row] = seen.same(row, earlier).any()
-    return found
+    found: list[bool] = []
+    for row in range(len(seen)):
+        found.append(any(seen.same(row, earlier) for earlier in range(row) if not found[earlier]))
+    return np.array(found, bool)
+
+
+def touch(boxes: F32, people: F32) -> NDArray[np.bool_]:
+    """(P, Q) whether boxes (P, 4) and people (Q, 4) touch, or one is mostly inside the other."""
+    low = np.maximum(boxes[:, None, :2], people[None, :, :2])
+    high = np.minimum(boxes[:, None, 2:], people[None, :, 2:])
+    shared = np.clip(high - low, 0, None).prod(axis=2)
+    a, b = ((x[:, 2:] - x[:, :2]).clip(0).prod(axis=1) for x in (boxes, people))
+    smaller = np.maximum(np.minimum(a[:, None], b[None, :]), 1)
+    return np.asarray((crops.box_iou(boxes, people) > TOUCHING) | (shared / smaller > COVERED))

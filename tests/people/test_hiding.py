@@ -7,6 +7,7 @@ from pose_fakes import STANDING
 from pose.people.evidence import Evidence, pairs
 from pose.people.hiding import FINEST, Hiding, Part
 from pose.people.occlusion import Occlusions
+from pose.people.occlusion import _Encounter as Meeting
 from pose.people.sighting import Seen, Track, repeated
 from pose.skeletons import H36M17, SKELETONS
 from pose.types import Keypoints2D, Regions
@@ -90,7 +91,7 @@ def test_regions_beyond_the_picture_have_a_part_of_it(x, y, angle):
 def test_keypoints_of_a_part_lie_where_the_part_was():
     pose = body(100)
     found = Keypoints2D(pose[None], np.ones((1, 17), np.float32), np.ones(1, np.float32), region(100))
-    moved = Part(PICTURE, np.array([30, 7], np.float32), 1).outside(found)
+    moved = Part(PICTURE, np.array([30, 7], np.float32), 1, np.zeros(PICTURE.shape[:2], np.uint8)).outside(found)
     np.testing.assert_allclose(moved.xy[0], pose + np.array([30, 7]))
     np.testing.assert_allclose(moved.next_regions.centers, [[130, 157]])
 
@@ -130,18 +131,22 @@ class Encounter:
         self.occlusions = Occlusions(self.evidence)
         self.colours = colours
 
-    def play(self, paths, seconds=2.0, lost=(), slide=None):
-        """The frames in which an exchange is found. slide: from this frame on each follower is on the other's body."""
+    def play(self, paths, seconds=2.0, lost=(), slide=None, lit=None):
+        """The frames in which an exchange is found. slide: from this frame on each follower is on the other's body.
+        lit: from this frame on each wears what looks like the other's.
+        """
         tracks, ids, found = [Track(region(0)), Track(region(0))], [1, 2], []
         for frame in range(round(seconds / FRAME)):
             time = frame * FRAME
             at = [path(time) for path in paths]
-            image = dressed(dict(sorted(zip(at, self.colours, strict=True))))
+            colours = self.colours[::-1] if lit is not None and frame >= lit else self.colours
+            image = dressed(dict(sorted(zip(at, colours, strict=True))))
             if slide is not None and frame >= slide:
                 at = at[::-1]
             rows = [0] if frame in lost else [0, 1]
             now = seen([tracks[row] for row in rows], [body(at[row]) for row in rows])
-            for pair in self.occlusions.mistaken(now, [ids[row] for row in rows], image, time):
+            pair = self.occlusions.mistaken(now, [ids[row] for row in rows], image, time)
+            if pair is not None:
                 assert sorted(pair) == [1, 2]
                 found.append(frame)
                 ids.reverse()
@@ -169,6 +174,37 @@ def test_clothes_tell_who_is_who_after_a_long_embrace():
 
     assert Encounter((20, 230)).play((left, right), seconds=5) == []
     assert len(Encounter((20, 230)).play((left, right), seconds=5, slide=90)) == 1
+
+
+def test_who_is_seen_alone_is_the_other_for_their_motion_and_not_for_their_look():
+    """One of two comes out alone. Soon after, where they were going says who it is; later only light and pose would."""
+    crossing = (lambda t: 100 + 150 * t, lambda t: 400 - 150 * t)
+    found = Encounter().play(crossing, slide=30, lost=range(30, 60))
+    assert len(found) == 1
+    assert 30 <= found[0] < 45
+
+    def meets(start):
+        return lambda time: float(np.interp(time, [0, 1, 3, 4], [start, 250, 250, start]))
+
+    assert Encounter((128, 160)).play((meets(100), meets(400)), seconds=4.5, lit=60, lost=range(60, 200)) == []
+
+
+def test_what_was_noted_under_the_wrong_name_goes_to_the_right_one():
+    """1 and 2 exchanged ids at 1 s, and met 3 as each other after that: 3 met the other of them."""
+    evidence = Evidence(H36M17)
+    pasts = [evidence.remember(None, PICTURE, body(x), np.ones(17, np.float32), 0.0, learn=True) for x in range(6)]
+    occlusions = Occlusions(evidence)
+    known = Meeting((pasts[0], pasts[1]), 1.0, hidden=True)
+    earlier, later = Meeting((pasts[2], pasts[3]), 0.5, hidden=True), Meeting((pasts[4], pasts[5]), 1.5, hidden=True)
+    occlusions._encounters = {(1, 2): known, (1, 4): earlier, (1, 3): later}
+    occlusions._exchange((1, 2), known)
+    assert occlusions._encounters == {(1, 2): known, (1, 4): earlier, (2, 3): later}
+    occlusions._encounters = {(0, 2): later, (1, 2): known}
+    occlusions._exchange((1, 2), known)
+    assert occlusions._encounters[0, 1].people == later.people
+    occlusions._encounters = {(1, 3): later, (2, 3): earlier, (1, 2): known}
+    occlusions._exchange((1, 2), known)
+    assert occlusions._encounters == {(1, 2): known, (2, 3): earlier}  # what was noted first is more certain
 
 
 def test_people_who_never_meet_are_left_alone():

@@ -81,6 +81,19 @@ def test_stranger_never_takes_the_id_of_somebody_who_is_followed():
     assert ids[0] != 1
 
 
+@pytest.mark.parametrize("tracker", TRACKERS)
+def test_lost_person_keeps_the_id_when_the_others_were_exchanged(tracker):
+    """One of two is hidden, and who is still seen turns out to be the other: the hidden one comes back as the one."""
+    scene = Scene(tracker)
+    left, right = person(300), person(420)
+    for frame in range(10):
+        assert scene.show([left, right], frame * FRAME, ids=[1, 2] if frame else None) == [1, 2]
+    assert scene.show([left], 10 * FRAME, ids=[2]) == [2]  # as it seems
+    scene.identities.exchange(1, 2)
+    assert scene.show([left], 11 * FRAME, ids=[1]) == [1]
+    assert scene.show([left, right], 12 * FRAME, ids=[1, 0]) == [1, 2]
+
+
 def test_weak_box_continues_a_person_but_starts_none():
     scene = Scene()
     assert scene.show([person(50), person(500)], 0.0, scores=[0.9, 0.2]) == [1, 0]

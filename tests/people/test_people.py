@@ -74,10 +74,10 @@ def test_dancer_is_one_person_from_the_first_frame(stage, detector, dance):
 
 def test_detector_runs_at_its_cadence(stage, detector, dance):
     run(stage(detect_every=0.5), dance)
-    assert detector.runs == 3  # at 0, 0.5 and 1 s
+    assert detector.runs == 2 * 3  # at 0, 0.5 and 1 s, and each time also without the dancer
     detector.runs = 0
     run(stage(detect_every=0), dance[:10])
-    assert detector.runs == 10
+    assert detector.runs == 10 + 2  # without the dancer at 0 and 0.3 s
 
 
 def test_full_stage_does_not_look_for_more(stage, detector, dance):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pose_detectors.blazepose import BlazePoseDetector
 from pose_detectors.rtmdet import RTMDetDetector
 
 from pose.estimators.blazepose import BlazePose
@@ -40,8 +41,12 @@ def whose(pose, ends):
 
 
 @pytest.mark.parametrize("view", ["view-a", "view-b"])
-def test_two_people_who_touch_stay_two_people(view, videos, weights_dir):
-    detector = RTMDetDetector(model=weights_dir / "rtmdet-nano-person-320.onnx")
+@pytest.mark.parametrize(
+    ("detector", "weights"),
+    [(RTMDetDetector, "rtmdet-nano-person-320.onnx"), (BlazePoseDetector, "blazepose-detector.tflite")],
+)
+def test_two_people_who_touch_stay_two_people(detector, weights, view, videos, weights_dir):
+    detector = detector(model=weights_dir / weights)
     stage = PeopleTracker(detector, BlazePose(model=weights_dir / "blazepose-landmark-full.tflite"))
     with open_source(str(videos / "two-people" / f"{view}.mp4")) as source:
         results = [stage.step(frame.image, frame.index, frame.time) for frame in source]

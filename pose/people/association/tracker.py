@@ -120,8 +120,12 @@ class Tracker(ABC, Generic[T]):
         """(N, M) similarity of people and the boxes of these rows."""
         if not tracks or not len(rows):
             return np.zeros((len(tracks), len(rows)))
-        expected = np.stack([track.box for track in tracks])
-        return self._similarity(expected, np.array([track.id for track in tracks]), boxes[rows], rows)
+        ids = np.array([track.id for track in tracks])
+        return self._similarity(self._expected(tracks), ids, boxes[rows], rows)
+
+    def _expected(self, tracks: Sequence[T]) -> F64:
+        """(N, 4) xyxy px, where people are in this frame if they move on, those who are lost too."""
+        return np.stack([track.box for track in tracks])
 
     def _take(self, tracks: Sequence[T], boxes: F64, rows: I64, ids: I64, pairs: list[tuple[int, int]]) -> list[T]:
         """Let people observe the boxes that are theirs, and return who has none. pairs: (person, place in rows)."""
