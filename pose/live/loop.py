@@ -146,10 +146,8 @@ class LiveLoop:
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for the end of the source, at most `timeout` s; whether it came. Raises what made the loop fail."""
         self._threads[-1].join(timeout)
-        if not self._threads[-1].is_alive():
-            self._raise_error()
-            return True
-        return False
+        self._raise_error()
+        return not self._threads[-1].is_alive()
 
     def pause(self, paused: bool = True) -> None:
         """Let frames pass unseen; `pause(False)` goes on."""
@@ -183,6 +181,7 @@ class LiveLoop:
         with self._lock:
             fps, median, high = self._meter.recent()
             frames_in, processed, people = self._frames_in, self._meter.count, self._people
+            dropped = self._waiting.dropped
             world = gravity_words(self._world)
         pipeline = self._pipeline
         delay = 1000 * pipeline.config.lookahead / (fps or self.source.fps)
@@ -197,7 +196,7 @@ class LiveLoop:
             ahead_ms=1000 * self._ahead_seconds,
             frames_in=frames_in,
             processed=processed,
-            dropped=self._waiting.dropped,
+            dropped=dropped,
             paused=self.paused,
             message=self.source.message,
             world=world,
@@ -217,9 +216,8 @@ class LiveLoop:
                 break
             if self.paused:
                 continue
-            with self._lock:
-                self._frames_in += 1
-            self._waiting.put(captured)
+            with self._lock:  # one that comes while the loop is stopped is neither captured nor dropped
+                self._frames_in += self._waiting.put(captured)
 
     def _find_people(self) -> None:
         stream: Stream | None = None
@@ -256,11 +254,12 @@ class LiveLoop:
             result = self._where_shown(result, captured.at)
             live = LiveResult(captured.frame.image, result, skeleton, captured.at, monotonic(), stream, info)
             with self._lock:
-                self._meter.add(live.done, live.latency)
                 self._people, self._world = here, info
                 subscribers = list(self._subscribers)
             for mailbox in subscribers:
                 mailbox.put(live)
+            with self._lock:  # counted when everybody has it
+                self._meter.add(live.done, live.latency)
 
     def _predictor(self, stream: Stream) -> Ahead | None:
         if self.ahead is None and not self._bridge:

@@ -33,11 +33,11 @@ class Mailbox(Generic[Item]):
         """Nothing more will be put; what waits can still be taken."""
         return self._closed
 
-    def put(self, item: Item) -> None:
-        """Never blocks. Does nothing once the mailbox is closed."""
+    def put(self, item: Item) -> bool:
+        """Never blocks. Whether it was taken in: once the mailbox is closed, nothing is."""
         with self._changed:
             if self._closed:
-                return
+                return False
             if len(self._items) == self._maxlen:
                 self._items.popleft()
                 self.dropped += 1
@@ -45,6 +45,7 @@ class Mailbox(Generic[Item]):
             self._changed.notify()
         if self._notify is not None:
             self._notify()
+        return True
 
     def take(self) -> Item | None:
         """The oldest item, None when there is none now. Never blocks."""

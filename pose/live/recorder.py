@@ -30,7 +30,7 @@ class Recorder:
         self._now = self._begin()
         self.done: list[Recording] = []
         waiting = max(4, round(WAITING_SECONDS * loop.source.fps))
-        self._subscriber = Subscriber(loop, self._write, maxlen=waiting, after=self._finish)
+        self._subscriber = Subscriber(loop, self._write, maxlen=waiting, after=self._finish, whole=True)
 
     def _begin(self) -> Recording:
         return Recording(self._parent, self._info_of, video=self._with_video)
@@ -66,7 +66,9 @@ class Recorder:
         return self._subscriber.dropped
 
     def close(self) -> None:
-        """Finish the files. Without any frame there are none, and no folder. May be called twice."""
+        """Finish the files, which takes a while where hours were recorded. Without any frame there are none, and no
+        folder. May be called twice.
+        """
         self._subscriber.close()
 
     def _write(self, live: LiveResult) -> None:

@@ -208,9 +208,11 @@ def _new_folder(parent: Path) -> Path:
     try:
         for suffix in ("", *(f"-{number}" for number in range(2, 100))):
             folder = parent / f"{name}{suffix}"
-            if not folder.exists():
+            try:
                 folder.mkdir(parents=True)
-                return folder
+            except FileExistsError:  # nobody shares one, however many begin in the same second
+                continue
+            return folder
     except OSError as error:
         raise _cannot(parent, error) from error
     raise PoseError(f"cannot record into {parent}: too many recordings at a time")

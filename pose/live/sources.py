@@ -105,7 +105,8 @@ class Reconnecting:
         self.name, self.fps, self.message = source.name, source.info.fps, ""
         self.left_out = 0
         self._spec = spec
-        self._source: Source | None = source
+        self._source: Source | None = source  # opened, and read by nobody yet
+        self._changing = threading.Lock()  # of that
         self._opened = time.monotonic()
         self._pace = Pace()
         self._size: tuple[int, int] | None = None
@@ -133,18 +134,31 @@ class Reconnecting:
 
     def _refresh(self) -> None:
         """Connect anew if nobody read for a while: what waited is old, and servers give up on who does not read."""
-        if self._source is None or time.monotonic() - self._opened < STALE:
+        if time.monotonic() - self._opened < STALE or (old := self._taken()) is None:
             return
-        self._source.close()
-        self._source = None
+        old.close()
         try:
-            self._source = open_source(self._spec, watch=True)
+            self._put(open_source(self._spec, watch=True))
         except PoseError as error:
             self._say(str(error))
 
+    def _taken(self) -> Source | None:
+        """What was opened, for one caller only: who reads it closes it."""
+        with self._changing:
+            source, self._source = self._source, None
+        return source
+
+    def _put(self, source: Source) -> None:
+        """It was opened; to be closed at once where nobody wants it any more."""
+        with self._changing:
+            if self._closed.is_set():
+                source.close()
+            else:
+                self._source = source
+
     def _connection(self) -> Iterator[tuple[Frame, float]]:
         """The frames of the opened source and when they came; says afterwards why they ended."""
-        source, self._source = self._source, None
+        source = self._taken()
         if source is None:
             return
         self._pace = Pace(None if source.has_clock else PACE_FRAMES)
@@ -183,16 +197,19 @@ class Reconnecting:
                 if stop.wait(min(left, 1.0)) or self._closed.is_set():
                     return
             try:
-                self._source = open_source(self._spec, watch=True)
+                source = open_source(self._spec, watch=True)
             except PoseError as error:
                 self._say(str(error))
                 wait = min(2 * wait, LONGEST_WAIT)
             else:
-                self.fps, self.message = self._source.info.fps, ""
+                self.fps, self.message = source.info.fps, ""
+                self._put(source)
                 return
 
     def close(self) -> None:
         self._closed.set()
+        if (source := self._taken()) is not None:
+            source.close()
 
 
 class Pace:

@@ -22,10 +22,13 @@ class Subscriber:
         *,
         maxlen: int = 4,
         after: Callable[[], object] | None = None,
+        whole: bool = False,
     ) -> None:
-        """maxlen: results that may wait. after: called at the end in the same thread, whatever happened."""
+        """maxlen: results that may wait. after: called at the end in the same thread, whatever happened. whole: the end
+        is worth waiting for however long it takes; else for JOIN_SECONDS.
+        """
         self.problem: str | None = None
-        self._loop = loop
+        self._loop, self._whole = loop, whole
         self._work, self._after = work, after
         self._mailbox = loop.subscribe(maxlen)
         self._thread = threading.Thread(target=self._run, name="subscriber", daemon=True)
@@ -39,7 +42,7 @@ class Subscriber:
     def close(self) -> None:
         """Finish with what waits. May be called twice."""
         self._loop.unsubscribe(self._mailbox)
-        self._thread.join(JOIN_SECONDS)
+        self._thread.join(None if self._whole else JOIN_SECONDS)
 
     def _run(self) -> None:
         try:

@@ -45,6 +45,7 @@ class WebSocketSink:
             raise PoseError("--ws needs websockets: pip install 'pose-run[webcam]'") from error
         self._clients: dict[Any, Mailbox[list[str]]] = {}
         self._connections: set[Any] = set()
+        self._counting = threading.Lock()  # of what both threads count: the server's, and the subscriber's
         self._lost = 0  # by clients that are gone, and by all of them where this sink itself was too slow
         self._missed = 0  # by this sink, so far
         self._short_of_room = -TROUBLE_SECONDS  # when it last was
@@ -71,7 +72,8 @@ class WebSocketSink:
 
     @property
     def lost(self) -> int:
-        return self._lost + sum(box.dropped for box in list(self._clients.values()))
+        with self._counting:
+            return self._lost + sum(box.dropped for box in self._clients.values())
 
     @property
     def trouble(self) -> str:
@@ -138,7 +140,8 @@ class WebSocketSink:
         self._made.wait()  # a loop that runs already may be quicker than the line that made the subscriber
         texts, clients = messages(live), list(self._clients.values())
         missed, self._missed = self._missed, self._subscriber.dropped
-        self._lost += (self._missed - missed) * len(clients)
+        with self._counting:
+            self._lost += (self._missed - missed) * len(clients)
         for mailbox in clients:
             mailbox.put(texts)
 
@@ -150,7 +153,8 @@ class WebSocketSink:
             return await connection.close(1013, "too many clients")
         woken = asyncio.Event()
         mailbox: Mailbox[list[str]] = Mailbox(WAITING_FRAMES, lambda: self._call(woken.set))
-        self._clients[connection] = mailbox
+        with self._counting:
+            self._clients[connection] = mailbox
         gone = asyncio.create_task(connection.wait_closed())
         gone.add_done_callback(lambda _: mailbox.close())
         try:
@@ -167,6 +171,10 @@ class WebSocketSink:
             pass
         finally:
             gone.cancel()
+            self._gone(connection)
+
+    def _gone(self, connection: Any) -> None:
+        with self._counting:
             self._lost += self._clients.pop(connection).dropped
 
     def _call(self, callback: Any) -> None:

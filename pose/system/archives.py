@@ -19,14 +19,13 @@ from typing import IO
 
 import numpy as np
 
-from pose.errors import PoseError
+from pose.errors import PoseError, in_brief
 from pose.system.whole_file import file_errors, whole_file
 from pose.types import Array
 
 ROOM = 256 << 20  # bytes that any file may unpack to;
 MOST_TIMES = 50  # beyond it, so many times the size of the file
 CHUNK = 1 << 20
-MOST_SAID = 160  # characters of what Python's modules say, which may quote the file
 KINDS = "?biufcUS"  # of NumPy's types: truth values, numbers, texts
 MAPPED_FROM = 1 << 16  # bytes of an array that is worth leaving on the disk
 _METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA}
@@ -230,8 +229,8 @@ def _damage(path: Path | str) -> Iterator[None]:
     try:
         yield
     except _UNPACKING as error:
-        raise PoseError(f"{path}: not a ZIP file, or a damaged one ({str(error)[:MOST_SAID]})") from error
+        raise PoseError(f"{path}: not a ZIP file, or a damaged one ({in_brief(error)})") from error
     except (
         struct.error, ValueError, IndexError, OverflowError, RuntimeError, MemoryError,
     ) as error:  # fmt: skip
-        raise PoseError(f"{path}: damaged ({str(error)[:MOST_SAID] or type(error).__name__})") from error
+        raise PoseError(f"{path}: damaged ({in_brief(error)})") from error

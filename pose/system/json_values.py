@@ -1,7 +1,7 @@
 """JSON of anybody, taken apart: what is not as expected raises KeyError or TypeError."""
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"  # what a JSON file can hold
 
@@ -31,3 +31,13 @@ def text(value: Json) -> str:
     if not isinstance(value, str):
         raise TypeError(f"expected a text, got {type(value).__name__}")
     return value
+
+
+def like(values: object, usual: Mapping[str, object]) -> dict[str, Any]:
+    """Keys and values, held to those of `usual`: known names, the same types. Raises TypeError or ValueError."""
+    if not isinstance(values, dict):
+        raise TypeError("expected keys and values")
+    for name, value in values.items():
+        if type(value) is not type(usual.get(name)):
+            raise ValueError(f"{str(name)[:40]!r} is unknown, or {str(value)[:40]!r} is nothing for it")
+    return values

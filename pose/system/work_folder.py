@@ -8,8 +8,8 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 try:
@@ -30,8 +30,19 @@ def work_folder(parent: Path) -> Iterator[Path]:
     What others left in `parent` who were killed is removed first. Raises PoseError where it cannot be made.
     """
     remove_leftovers(parent)
-    with file_errors(parent):
-        folder, lock = _made(parent)
+    with ExitStack() as place:
+        with file_errors(parent):
+            folder = place.enter_context(own_folder(lambda: _new_folder(parent)))
+        yield folder
+
+
+@contextmanager
+def own_folder(make: Callable[[], Path]) -> Iterator[Path]:
+    """A folder that `make` makes, locked: who cleans up leaves it alone. With everything in it, it is gone at the end.
+
+    make: is called again where somebody who cleans up comes before the lock. What it raises is raised.
+    """
+    folder, lock = _made(make)
     try:
         yield folder
     finally:
@@ -41,12 +52,15 @@ def work_folder(parent: Path) -> Iterator[Path]:
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[bool | None]:
-    """Whether no other process says that it is in this folder; says so itself. None where folders cannot be locked."""
+    """Whether no other process says that it is in this folder; says so itself. None where folders cannot be locked.
+
+    Not alone is also who finds the folder gone: somebody else has just removed it.
+    """
     lock, alone = None, None
     try:
         lock = _lock(folder)
         alone = None if lock is None else True
-    except BlockingIOError:
+    except (BlockingIOError, FileNotFoundError):
         alone = False
     try:
         yield alone
@@ -68,10 +82,15 @@ def remove_leftovers(parent: Path) -> None:
                 _unlock(lock)
 
 
-def _made(parent: Path) -> tuple[Path, int | None]:
+def _new_folder(parent: Path) -> Path:
+    folder = parent / f"{PREFIX}{uuid.uuid4().hex[:8]}"
+    folder.mkdir()
+    return folder
+
+
+def _made(make: Callable[[], Path]) -> tuple[Path, int | None]:
     while True:
-        folder = parent / f"{PREFIX}{uuid.uuid4().hex[:8]}"
-        folder.mkdir()
+        folder = make()
         try:
             lock = _lock(folder)
         except (FileNotFoundError, BlockingIOError):  # somebody who cleans up came between the two steps

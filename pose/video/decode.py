@@ -6,6 +6,7 @@ of a clip can be laid over the original.
 """
 
 import hashlib
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -107,6 +108,7 @@ class StreamSource(Source):
         self._recording: Recording | None = None
         self._copy: ServerCopy | None = None
         self._opened: Walk | None = None
+        self._taking = threading.Lock()  # who reads it and who closes it may come at the same time
         try:
             self._begin()
         except BaseException:
@@ -173,10 +175,14 @@ class StreamSource(Source):
         return chain([first], pictures)
 
     def __iter__(self) -> Iterator[Frame]:
-        if self._opened is None:
-            return self.replay()
-        walk, self._opened = self._opened, None
-        return self._first_pass(walk)
+        walk = self._taken()
+        return self.replay() if walk is None else self._first_pass(walk)
+
+    def _taken(self) -> Walk | None:
+        """What was opened, for one caller only: who reads it closes it."""
+        with self._taking:
+            walk, self._opened = self._opened, None
+        return walk
 
     def _first_pass(self, walk: Walk) -> Iterator[Frame]:
         count = 0
@@ -330,9 +336,8 @@ class StreamSource(Source):
         self._release()
 
     def _release(self) -> None:
-        if self._opened is not None:
-            self._opened.container.close()
-            self._opened = None
+        if (walk := self._taken()) is not None:
+            walk.container.close()
         if self._recording is not None:
             self._recording.close()
         if self._copy is not None:

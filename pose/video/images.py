@@ -72,8 +72,10 @@ class ImageSource(Source):
         self.problems: list[str] = []
         self._paths = find_images(spec)
         if not self._paths:
-            what = "the folder has no pictures" if Path(spec).is_dir() else "no picture matches"
-            raise UsageError(f"cannot read {spec}: {what} ({', '.join(sorted(SUFFIXES))})")
+            folder = Path(spec).is_dir()
+            what = "the folder has no pictures" if folder else "no picture matches"
+            advice = "; a folder of videos is for pose-batch" if folder else ""
+            raise UsageError(f"cannot read {spec}: {what} ({', '.join(sorted(SUFFIXES))}){advice}")
         self._fps = fps
         self._span = span
         found = ((path, image) for path in self._paths if (image := read_image(path)) is not None)

@@ -43,6 +43,8 @@ class Client:
         self._camera = camera
         self._clock = ForeignClock()
         self._recording: Recording | None = None
+        self._one_at_a_time = asyncio.Lock()
+        self._change: asyncio.Future[str | None] | None = None
         self._pictures = 0
         self._most_pictures = messages.most_pictures(loop.pipeline.config.lookahead)
         self._under_way = 0
@@ -64,8 +66,10 @@ class Client:
             for task in work:
                 task.cancel()
             await asyncio.gather(*work, return_exceptions=True)
+            if self._change is not None:
+                await asyncio.wait([self._change])
             if self._recording is not None:
-                self._recordings.keep(await asyncio.to_thread(self._recording.stop))
+                await self._stop_recording(self._recording)
 
     async def _receive(self) -> None:
         async for message in self._socket:
@@ -133,22 +137,38 @@ class Client:
                 await self._record(False)
 
     async def _record(self, on: object) -> None:
-        if on is True and self._recording is None:
-            try:
-                self._recording = await asyncio.to_thread(self._recordings.start, self._loop)
-            except PoseError as error:  # a full disk, a folder that cannot be written
-                await self._socket.send_str(messages.recorded(0, 0.0, [], str(error)))
-        elif on is False and self._recording is not None:
-            recording, self._recording = self._recording, None
-            recorded = await asyncio.to_thread(recording.stop)
-            self._recordings.keep(recorded)
-            files: list[Mapping[str, Json]] = [
-                {"name": name, "url": f"/recordings/{recorded.key}/{name}", "bytes": path.stat().st_size}
-                for name, path in recorded.files.items()
-            ]
-            await self._socket.send_str(messages.recorded(recorded.frames, recorded.seconds, files, recorded.problem))
-        elif not isinstance(on, bool):
+        if not isinstance(on, bool):
             raise ProtocolError("a record message without on: true or false")
+        async with self._one_at_a_time:
+            if on and self._recording is None:
+                change = self._start_recording()
+            elif not on and self._recording is not None:
+                change = self._stop_recording(self._recording)
+            else:
+                return
+            # Threads do not stop where we are cancelled, as when the browser goes: `run` waits for this one's end.
+            self._change = asyncio.ensure_future(change)
+            if (answer := await asyncio.shield(self._change)) is not None:
+                await self._socket.send_str(answer)
+
+    async def _start_recording(self) -> str | None:
+        """What to answer when it cannot be."""
+        try:
+            self._recording = await asyncio.to_thread(self._recordings.start, self._loop)
+        except PoseError as error:  # a full disk, a folder that cannot be written
+            return messages.recorded(0, 0.0, [], str(error))
+        return None
+
+    async def _stop_recording(self, recording: Recording) -> str | None:
+        """What to answer."""
+        recorded = await asyncio.to_thread(recording.stop)
+        self._recording = None
+        files: list[Mapping[str, Json]] = [  # before it is one of those that are kept, of which others push it out
+            {"name": name, "url": f"/recordings/{recorded.key}/{name}", "bytes": path.stat().st_size}
+            for name, path in recorded.files.items()
+        ]
+        self._recordings.keep(recorded)
+        return messages.recorded(recorded.frames, recorded.seconds, files, recorded.problem)
 
 
 def reason(text: str) -> bytes:

@@ -18,7 +18,10 @@ class Feed:
     """
 
     def __init__(self, loop: LiveLoop, *, pictures: bool) -> None:
-        """pictures: send the picture along, for browsers that do not have it."""
+        """It gets what comes from now on, so make it before the loop starts, and where it is to `run`.
+
+        pictures: send the picture along, for browsers that do not have it.
+        """
         self.number = -1
         self.ended = asyncio.Event()
         self._loop = loop
@@ -27,21 +30,21 @@ class Feed:
         self._turn = 0
         self._newest: str | bytes = ""
         self._changed = asyncio.Event()
+        events, self._woken = asyncio.get_running_loop(), asyncio.Event()
+        self._mailbox = loop.subscribe(1, lambda: events.call_soon_threadsafe(self._woken.set))
 
     async def run(self) -> None:
         """Follow the loop until it ends."""
-        events, woken = asyncio.get_running_loop(), asyncio.Event()
-
-        def notify() -> None:
-            events.call_soon_threadsafe(woken.set)
-
-        mailbox = self._loop.subscribe(1, notify)
+        mailbox, woken = self._mailbox, self._woken
         try:
-            while not mailbox.closed:
-                await woken.wait()
-                woken.clear()
+            while True:
+                is_last = mailbox.closed  # asked first: what was put before is still there
                 while (live := mailbox.take()) is not None:
                     self._put(await asyncio.to_thread(self._message, live), live.result.index)
+                if is_last:
+                    break
+                await woken.wait()
+                woken.clear()
         finally:
             self._loop.unsubscribe(mailbox)
             self.ended.set()

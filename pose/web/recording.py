@@ -3,6 +3,7 @@
 import secrets
 import shutil
 import tempfile
+import threading
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 from pose.errors import PoseError
 from pose.live import LiveLoop
 from pose.live.recorder import Recorder
-from pose.system.work_folder import alone_in
+from pose.system.work_folder import alone_in, own_folder
 
 PREFIX = "pose-webcam-"
 LONGEST_SECONDS = 600.0
@@ -19,7 +20,7 @@ KEPT = 8  # finished recordings; older ones are deleted
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A finished recording. files: name -> path in `folder`. problem: why it is not what was wanted, or empty."""
+    """A finished recording. folder: nobody else's. files: name -> path in it. problem: why it ended early, or empty."""
 
     folder: Path
     files: dict[str, Path]
@@ -33,7 +34,8 @@ class Recording:
     """The poses of a loop from now on."""
 
     def __init__(self, loop: LiveLoop, folder: Path, longest: float) -> None:
-        """folder: where to write. longest: s after which it is `finished`."""
+        """folder: an empty one, which goes with the recording. longest: s after which it is `finished`."""
+        self._folder = folder
         self._recorder = Recorder(loop, folder, video=False)
         self._longest = longest
 
@@ -47,7 +49,7 @@ class Recording:
         recorder = self._recorder
         recorder.close()
         files = {f"{recorder.folder.name}-{name}": path for name, path in recorder.files.items() if path is not None}
-        return Recorded(recorder.folder, files, recorder.frames, recorder.seconds, self._problem())
+        return Recorded(self._folder, files, recorder.frames, recorder.seconds, self._problem())
 
     def _problem(self) -> str:
         recorder = self._recorder
@@ -69,21 +71,22 @@ class Recordings:
     def __init__(self) -> None:
         self._place = ExitStack()
         self._folder: Path | None = None
+        self._making = threading.Lock()
         self._finished: dict[str, Recorded] = {}
 
     def start(self, loop: LiveLoop) -> Recording:
         """Raises PoseError when nothing can be recorded."""
-        if self._folder is None:
-            _remove_leftovers()
-            try:
-                folder = Path(tempfile.mkdtemp(prefix=PREFIX))
-            except OSError as error:
-                why = (error.strerror or str(error)).lower()
-                raise PoseError(f"cannot record into {tempfile.gettempdir()}: {why}") from error
-            self._place.callback(shutil.rmtree, folder, ignore_errors=True)
-            self._place.enter_context(alone_in(folder))
-            self._folder = folder
-        return Recording(loop, self._folder, LONGEST_SECONDS)
+        try:
+            with self._making:
+                if self._folder is None:
+                    _remove_leftovers()
+                    self._folder = self._place.enter_context(own_folder(_new_folder))
+            # A folder for each: one without frames removes its `live-...`, and the next may get that very name.
+            folder = Path(tempfile.mkdtemp(dir=self._folder))
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            raise PoseError(f"cannot record into {tempfile.gettempdir()}: {why}") from error
+        return Recording(loop, folder, LONGEST_SECONDS)
 
     def keep(self, recorded: Recorded) -> None:
         """Make a finished recording one that can be fetched, and forget the oldest."""
@@ -100,6 +103,10 @@ class Recordings:
     def close(self) -> None:
         self._place.close()
         self._folder = None
+
+
+def _new_folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix=PREFIX))
 
 
 def _remove_leftovers() -> None:

@@ -208,9 +208,11 @@ class WebServer:
     async def _serve_camera(self, socket: web.WebSocketResponse, name: str) -> None:
         most = messages.most_pictures(self._pipeline.config.lookahead)  # none is dropped here: the page drops its own
         camera = PushedFrames(f"camera of {name}", waiting=most)
-        loop = self._loop(camera, most).start()
+        loop = self._loop(camera, most)
+        feed = Feed(loop, pictures=False)
+        loop.start()
         try:
-            async with _following(Feed(loop, pictures=False)) as feed:
+            async with _following(feed):
                 await socket.send_str(self._hello("camera", camera.name))
                 await Client(socket, loop, feed, self._recordings, self._decoding, camera).run()
         finally:
@@ -221,8 +223,12 @@ class WebServer:
         return messages.hello(mode, source, self._pipeline.skeleton, lookahead=lookahead, mirror=self._mirror)
 
     async def _close_sockets(self, app: web.Application) -> None:
-        for socket in list(self._sockets):
-            await socket.close(code=WSCloseCode.GOING_AWAY, message=b"The server was stopped.")
+        async def bye(socket: web.WebSocketResponse) -> None:
+            async with asyncio.timeout(SHUTDOWN_SECONDS):
+                await socket.close(code=WSCloseCode.GOING_AWAY, message=b"The server was stopped.")
+
+        # All at once: each may take its time, or read nothing any more, not even that it is over.
+        await asyncio.gather(*map(bye, self._sockets), return_exceptions=True)
 
 
 def _loop(

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
+from pose.errors import PoseError
 from pose.live import LiveLoop, LiveSource
 from pose.web.feed import Feed
 
@@ -36,8 +37,9 @@ class SharedSource:
             async with self._lock:
                 if self._loop is None or self._feed is None:
                     source = await asyncio.to_thread(self._open)
-                    self._loop = self._new_loop(source).start()
+                    self._loop = self._new_loop(source)
                     self._feed = Feed(self._loop, pictures=True)
+                    self._loop.start()
                     self._following = asyncio.create_task(self._follow(self._feed))
                 loop, feed = self._loop, self._feed
             yield loop, feed
@@ -59,7 +61,8 @@ class SharedSource:
     async def _stop_unwatched(self) -> None:
         async with self._lock:
             if self._watching == 0 and not self.ended.is_set():
-                await self._stop()
+                with suppress(PoseError):  # it failed while it was let go of; who looks next opens it again
+                    await self._stop()
 
     async def _stop(self) -> None:
         """Raises what made the loop, or what follows it, fail."""

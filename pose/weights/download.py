@@ -86,6 +86,7 @@ def claimed(partial: Path) -> Iterator[Path]:
     """
     private = partial.with_name(f"{partial.name}-{uuid.uuid4().hex}")
     with suppress(FileNotFoundError):
+        os.utime(partial)  # in use: what is a day old counts as left behind
         partial.replace(private)
     try:
         yield private

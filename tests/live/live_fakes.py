@@ -16,8 +16,8 @@ from pose.types import Frame, FrameResult, People, Poses3D
 class FakePipeline:
     """One person in every frame, whose keypoints say which frame it was; answers `lookahead` frames later.
 
-    seconds: that the 2D networks take for a frame. gate: while it is clear, they wait. fails_at: the frame at which
-    they break.
+    seconds: that the 2D networks take for a frame. gate: while it is clear, they wait. turns: for how many frames they
+    have time, without end where it is None. fails_at: the frame at which they break. begun: frames that they got.
     """
 
     device, skeleton = "cpu", H36M17
@@ -27,6 +27,8 @@ class FakePipeline:
         self.seconds, self.fails_at = seconds, fails_at
         self.gate = threading.Event()
         self.gate.set()
+        self.turns: threading.Semaphore | None = None
+        self.begun = 0
         self.sizes: list[tuple[int, int]] = []
 
     def session(self, size: tuple[int, int]) -> "FakeSession":
@@ -41,7 +43,10 @@ class FakeSession:
         self._waiting: deque[People] = deque()
 
     def track(self, frame: Frame) -> People:
+        self._pipeline.begun += 1
         self._pipeline.gate.wait()
+        if self._pipeline.turns is not None:
+            self._pipeline.turns.acquire()
         time.sleep(self._pipeline.seconds)
         if frame.index == self._pipeline.fails_at:
             raise RuntimeError("a bug in the estimator")
@@ -71,7 +76,8 @@ def push(source: PushedFrames, count: int, interval: float = 0.0) -> None:
         time.sleep(interval)
 
 
-def wait_until(condition, seconds: float = 10.0) -> None:
+def wait_until(condition, seconds: float = 60.0) -> None:
+    """seconds: far more than it takes, for a machine that stands still meanwhile."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "what was waited for did not come"

@@ -1,14 +1,13 @@
 """The loop never falls behind: what it drops, how late it is, who waits for whom, and how it ends."""
 
 import threading
-import time
 
 import numpy as np
 import pytest
 from live_fakes import FakePipeline, picture, push, settled, wait_until
 
 from pose.errors import PoseError
-from pose.live import LiveLoop, PushedFrames
+from pose.live import LiveLoop, PushedFrames, meter
 from pose.live.loop import BACKLOG
 
 
@@ -17,6 +16,7 @@ def numbers(mailbox) -> list[int]:
 
 
 def live_threads() -> list[str]:
+    """`stop` does not wait long for the thread that captures: it ends by itself, on a busy machine a little later."""
     return [t.name for t in threading.enumerate() if t.name in ("capture", "people", "lift")]
 
 
@@ -31,7 +31,7 @@ def test_every_frame_comes_out_once_in_order_with_its_own_picture():
     for live in results:
         assert live.image[0, 0, 0] == live.result.index == live.result.people.keypoints[0, 0, 0]
         assert live.done >= live.captured
-    assert live_threads() == []
+    wait_until(lambda: live_threads() == [])
 
 
 def test_oldest_waiting_frame_is_dropped_and_never_the_newest():
@@ -40,33 +40,38 @@ def test_oldest_waiting_frame_is_dropped_and_never_the_newest():
     with LiveLoop(pipeline, source) as loop:
         mailbox = loop.subscribe(maxlen=100)
         source.push(picture(0))
-        wait_until(lambda: not loop._waiting._items and loop.status().frames_in == 1)  # in the network now
+        wait_until(lambda: pipeline.sizes)  # it is in the network now
         for number in range(1, 20):
             source.push(picture(number))
-        wait_until(lambda: loop.status().frames_in == 20)
+        wait_until(lambda: loop.status().dropped == 19 - BACKLOG)
         pipeline.gate.set()
         settled(loop, 20)
         assert loop.status().dropped == 19 - BACKLOG
     assert numbers(mailbox) == [0, *range(20 - BACKLOG, 20)]
 
 
-def test_latency_stays_bounded_when_the_networks_are_too_slow():
-    slow, interval = 0.03, 0.01
-    source = PushedFrames("test")
-    with LiveLoop(FakePipeline(seconds=slow), source) as loop:
+def test_frames_stay_fresh_when_the_networks_are_too_slow():
+    """Six frames come while the networks have time for one."""
+    came, rounds = 6, 20
+    pipeline, source = FakePipeline(), PushedFrames("test", waiting=1000)
+    pipeline.turns = threading.Semaphore(0)
+    with LiveLoop(pipeline, source) as loop:
         mailbox = loop.subscribe(maxlen=1000)
-        push(source, 120, interval)
-        settled(loop, 120)
+        for before in range(rounds):
+            push(source, came)
+            wait_until(lambda before=before: loop.status().frames_in == came * (before + 1))
+            wait_until(lambda before=before: pipeline.begun == before + 1)
+            pipeline.turns.release()
+            wait_until(lambda before=before: loop.status().processed == before + 1)
+        pipeline.turns.release(came * rounds)
+        settled(loop, came * rounds)
         status = loop.status()
-    results = list(mailbox)
-    latencies = np.array([live.latency for live in results])
-    took = float(np.median(np.diff([live.done for live in results])))  # at least `slow`; more on a busy machine
-    assert status.dropped > 40
-    assert status.processed == len(latencies) == 120 - status.dropped
-    # A frame waits for those before it at most, and the last third waits no longer than the first.
-    assert np.median(latencies) < (BACKLOG + 2) * took
-    third = len(latencies) // 3
-    assert np.median(latencies[-third:]) < np.median(latencies[:third]) + 3 * took
+    indices = numbers(mailbox)
+    assert status.processed == len(indices) == came * rounds - status.dropped
+    assert status.dropped >= came * rounds - rounds - BACKLOG - 2
+    # A frame waits for those before it at most, however long this goes on: without drops the last is 100 behind.
+    newest = came * np.arange(1, rounds + 1) - 1
+    assert (newest - indices[:rounds]).max() <= came + BACKLOG + 1
 
 
 def test_slow_subscriber_slows_nobody():
@@ -95,6 +100,18 @@ def test_who_leaves_gets_nothing_more():
     assert loop.subscribe().closed
 
 
+def test_a_frame_counts_as_processed_when_everybody_has_it():
+    """Else who waits for the count and leaves, as a recording does that is stopped, misses the last frame."""
+    source, counts = PushedFrames("test", waiting=100), []
+    with LiveLoop(FakePipeline(), source, backlog=100) as loop:
+        mailbox = loop.subscribe(maxlen=10, notify=lambda: counts.append(loop.status().processed))
+        push(source, 3)
+        settled(loop, 3)
+        loop.unsubscribe(mailbox)
+    assert numbers(mailbox) == [0, 1, 2]
+    assert counts[:3] == [0, 1, 2]
+
+
 @pytest.mark.parametrize("lookahead", [0, 1, 5])
 def test_look_ahead_delays_answers_and_loses_none(lookahead):
     source = PushedFrames("test", fps=25, waiting=100)
@@ -114,7 +131,15 @@ def test_delay_of_the_lifter_is_known_before_the_first_frame():
 
 
 def test_pause_lets_frames_pass_unseen():
-    source = PushedFrames("test", waiting=100)
+    class Counted(PushedFrames):
+        looked_at = 0
+
+        def frames(self, stop):
+            for captured in super().frames(stop):
+                yield captured
+                self.looked_at += 1
+
+    source = Counted("test", waiting=100)
     with LiveLoop(FakePipeline(), source, backlog=100) as loop:
         mailbox = loop.subscribe(maxlen=100)
         push(source, 3)
@@ -122,8 +147,7 @@ def test_pause_lets_frames_pass_unseen():
         loop.pause()
         assert "paused" in loop.status().line()
         push(source, 5)
-        wait_until(lambda: not source._mailbox._items)
-        time.sleep(0.02)
+        wait_until(lambda: source.looked_at == 8)
         loop.pause(False)
         push(source, 2)
         settled(loop, 5)
@@ -137,7 +161,7 @@ def test_end_of_the_source_ends_the_loop_after_its_last_frame():
         mailbox = loop.subscribe(maxlen=100)
         push(source, 10)
         source.close()
-        assert loop.wait(10)
+        assert loop.wait(60)
         assert not loop.running
     assert numbers(mailbox) == list(range(10))
 
@@ -151,7 +175,7 @@ def test_stop_finishes_what_was_read():
     loop.stop()
     loop.stop()
     assert numbers(mailbox) == list(range(10))
-    assert live_threads() == []
+    wait_until(lambda: live_threads() == [])
 
 
 def test_pictures_of_another_size_start_a_session_of_their_own():
@@ -186,11 +210,33 @@ def test_a_bug_in_a_network_reaches_whoever_waits():
     mailbox = loop.subscribe(maxlen=100)
     push(source, 5)
     with pytest.raises(RuntimeError, match="a bug in the estimator"):
-        loop.wait(10)
+        loop.wait(60)
     with pytest.raises(RuntimeError, match="a bug in the estimator"):
         loop.stop()
     assert numbers(mailbox) == [0, 1]
-    assert live_threads() == []
+    wait_until(lambda: live_threads() == [])
+
+
+def test_whoever_sees_the_end_hears_the_reason():
+    """A mailbox is closed while the last thread is still about to end."""
+    source, closed, heard = PushedFrames("test", waiting=100), threading.Event(), threading.Event()
+    loop = LiveLoop(FakePipeline(fails_at=0), source)
+
+    def notify() -> None:
+        closed.set()
+        assert heard.wait(60)
+
+    loop.subscribe(notify=notify)
+    loop.start()
+    push(source, 1)
+    assert closed.wait(60)
+    try:
+        with pytest.raises(RuntimeError, match="a bug in the estimator"):
+            loop.wait(0)
+    finally:
+        heard.set()
+    with pytest.raises(RuntimeError, match="a bug in the estimator"):
+        loop.stop()
 
 
 def test_a_bug_in_the_lifter_ends_everything(monkeypatch):
@@ -200,7 +246,7 @@ def test_a_bug_in_the_lifter_ends_everything(monkeypatch):
     loop.start()
     push(source, 50)
     with pytest.raises(ZeroDivisionError):
-        loop.wait(10)
+        loop.wait(60)
     wait_until(lambda: live_threads() == [])
     assert loop.subscribe().closed
 
@@ -217,20 +263,25 @@ def test_a_source_that_fails_for_good_ends_the_loop():
     push(source, 3)
     source.close()
     with pytest.raises(PoseError, match="the cable was pulled"):
-        loop.wait(10)
+        loop.wait(60)
     assert numbers(mailbox) == [0, 1, 2]
 
 
-def test_status_counts_and_measures():
+def test_status_counts_and_measures(monkeypatch):
     source = PushedFrames("test", waiting=100)
+    monkeypatch.setattr(meter, "RECENT_SECONDS", 3600.0)  # however long a busy machine takes
     with LiveLoop(FakePipeline(seconds=0.01), source, backlog=100) as loop:
+        mailbox = loop.subscribe(maxlen=100)
         push(source, 20, interval=0.02)
         settled(loop, 20)
         status = loop.status()
+    latencies = [1000 * live.latency for live in mailbox]
     assert (status.frames_in, status.processed, status.dropped, status.people) == (20, 20, 0, 1)
     assert 10 <= status.latency_ms <= status.latency_p95_ms
+    assert status.latency_ms == pytest.approx(np.median(latencies))
+    exact = np.percentile(latencies, 50, method="inverted_cdf")
+    assert loop.meter.percentile(50) == pytest.approx(min(exact, meter.LONGEST_MS), abs=meter.BIN_MS)
     assert status.fps > 0
-    assert loop.meter.percentile(50) == pytest.approx(status.latency_ms, abs=1.0)
     assert "1 person | cpu | fake lifter" in status.line()
 
 
@@ -242,7 +293,7 @@ def test_mirrored_result_is_what_a_mirror_shows():
         image[:, 0] = 200
         image[0, 0] = 3
         source.push(image)
-        live = mailbox.get(timeout=5)
+        live = mailbox.get(timeout=60)
     assert live is not None
     mirrored = live.mirrored()
     np.testing.assert_array_equal(mirrored.image[:, -1], image[:, 0])
@@ -260,6 +311,6 @@ def test_loop_that_never_started_can_be_stopped():
     assert list(mailbox) == []  # whoever waits is not left waiting
     assert loop.subscribe().closed
     with loop:  # begun after its end, it ends at once
-        assert loop.wait(5)
+        assert loop.wait(60)
     assert loop.status().processed == 0
-    assert live_threads() == []
+    wait_until(lambda: live_threads() == [])

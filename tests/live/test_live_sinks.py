@@ -1,5 +1,6 @@
 """Messages: what they say, and that they arrive by UDP, by WebSocket and in Rerun."""
 
+import gc
 import json
 import socket
 import subprocess
@@ -16,7 +17,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from pose.errors import PoseError, UsageError
-from pose.live import LiveLoop, LiveResult, PushedFrames
+from pose.live import LiveLoop, LiveResult, PushedFrames, subscriber, websocket
 from pose.live.messages import messages
 from pose.live.sinks import UdpSink, read_address
 from pose.live.websocket import MOST_CLIENTS, MOST_CONNECTIONS, WebSocketSink
@@ -39,7 +40,7 @@ def test_each_pose_is_one_message(live):
         assert (message["frame"], message["time"], message["size"]) == (25, 1.0, [640, 480])
         assert message["ids"] == [7, 8]
         assert message["latency_ms"] == pytest.approx(30, abs=0.1)
-        assert message["clock"] == pytest.approx(time.time() - 0.03, abs=1)
+        assert message["clock"] == pytest.approx(time.time() - 0.03, abs=60)  # of the wall, and not of `monotonic`
         assert (message["keypoints_skeleton"], message["joints3d_skeleton"]) == ("blazepose33", "h36m17")
         np.testing.assert_allclose(np.array(message["keypoints"])[:, :2], people.keypoints[row], atol=0.006)
         np.testing.assert_allclose(np.array(message["keypoints"])[:, 2], people.scores[row], atol=0.0006)
@@ -95,7 +96,7 @@ def source() -> PushedFrames:
 def test_udp_arrives(source):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
         receiver.bind(("127.0.0.1", 0))
-        receiver.settimeout(10)
+        receiver.settimeout(60)
         loop = LiveLoop(FakePipeline(), source, backlog=100)
         sink = UdpSink(loop, *receiver.getsockname())
         with loop:
@@ -113,8 +114,9 @@ def test_udp_to_an_unknown_host_is_refused(source):
 
 
 @pytest.fixture
-def served(source):
-    """A running loop, its WebSocket sink, and the address."""
+def served(source, monkeypatch):
+    """A running loop, its WebSocket sink, and the address. Who only connects may take a busy machine's time."""
+    monkeypatch.setattr(websocket, "HANDSHAKE_SECONDS", 600.0)
     loop = LiveLoop(FakePipeline(), source, backlog=100)
     sink = WebSocketSink(loop, "127.0.0.1", 0)
     with loop:
@@ -129,7 +131,7 @@ def test_websocket_clients_get_every_pose(served, source):
         for number in range(5):
             source.push(picture(number))
             for client in (one, two):
-                assert json.loads(client.recv(timeout=10))["frame"] == number
+                assert json.loads(client.recv(timeout=60))["frame"] == number
     wait_until(lambda: not sink._clients)
     push(source, 3)
     settled(loop, 8)
@@ -142,7 +144,7 @@ def test_websocket_client_that_does_not_read_slows_nobody(served, source):
         wait_until(lambda: len(sink._clients) == 2)
         for number in range(60):
             source.push(picture(number))
-            assert json.loads(reader.recv(timeout=10))["frame"] == number
+            assert json.loads(reader.recv(timeout=60))["frame"] == number
     assert loop.status().dropped == 0
 
 
@@ -152,7 +154,7 @@ def test_websocket_ends_with_the_loop(served):
         wait_until(lambda: len(sink._clients) == 1)
         loop.stop()
         with pytest.raises(ConnectionClosed):
-            client.recv(timeout=10)
+            client.recv(timeout=60)
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost.evil.example"])
@@ -173,7 +175,7 @@ def test_websocket_serves_no_more_clients_than_it_can(served):
             clients.enter_context(connect(address))
         wait_until(lambda: len(sink._clients) == MOST_CLIENTS)
         with connect(address) as refused, pytest.raises(ConnectionClosed, match="too many clients"):
-            refused.recv(timeout=10)
+            refused.recv(timeout=60)
 
 
 def test_a_port_that_is_taken_is_said(served, source):
@@ -220,7 +222,7 @@ with loop:
     loopback(UP)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
         receiver.bind(("127.0.0.1", 9000))
-        receiver.settimeout(10)
+        receiver.settimeout(60)
         source.push(picture(2))
         assert b'"frame":3' in receiver.recv(65536)
     wait_until(lambda: sink.trouble == "")
@@ -233,7 +235,7 @@ assert sink.problem is None and sink.lost == 3
 def test_udp_goes_on_when_the_network_is_back():
     """In a network of its own, whose only interface is down at first."""
     code = UDP_WITHOUT_A_ROUTE.format(tests=str(Path(__file__).parent))
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200, check=False)
     if done.returncode == 77:
         pytest.skip("this system gives nobody a network namespace")
     assert done.returncode == 0, done.stderr
@@ -243,6 +245,7 @@ def test_websocket_takes_clients_again_when_there_are_descriptors_again(served, 
     _, sink, address = served
     resource = pytest.importorskip("resource")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    gc.collect()  # so that nothing of the tests before gives a descriptor back meanwhile
     with connect(address) as before, socket.socket() as waiting:
         wait_until(lambda: len(sink._clients) == 1)
         with socket.socket() as free:
@@ -252,19 +255,20 @@ def test_websocket_takes_clients_again_when_there_are_descriptors_again(served, 
             waiting.connect(("127.0.0.1", sink.port))
             wait_until(lambda: sink.trouble == "nobody can connect: too many open files")
             source.push(picture(0))
-            assert json.loads(before.recv(timeout=10))["frame"] == 0  # who is there notices nothing
+            assert json.loads(before.recv(timeout=60))["frame"] == 0  # who is there notices nothing
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         with connect(address, sock=waiting) as after:
             wait_until(lambda: len(sink._clients) == 2)
             source.push(picture(1))
-            assert json.loads(after.recv(timeout=10))["frame"] == 1
+            assert json.loads(after.recv(timeout=60))["frame"] == 1
         wait_until(lambda: sink.trouble == "")
     assert sink.problem is None
 
 
-def test_websocket_ends_at_once_beside_clients_that_never_read(source):
+def test_websocket_ends_at_once_beside_clients_that_never_read(source, monkeypatch):
     """With one that took nothing since it connected, and one that never said what it wants."""
+    monkeypatch.setattr(subscriber, "JOIN_SECONDS", 300.0)
     loop = LiveLoop(FakePipeline(), source, backlog=100)
     sink = WebSocketSink(loop, "127.0.0.1", 0)
     head = (
@@ -286,8 +290,8 @@ def test_websocket_ends_at_once_beside_clients_that_never_read(source):
         begun = time.monotonic()
         loop.stop()
         sink.close()
-        assert time.monotonic() - begun < 3
-    assert not sink._thread.is_alive()
+        assert time.monotonic() - begun < 100  # to wait for them would take the 300 s of its subscriber
+    wait_until(lambda: not sink._thread.is_alive())
     assert sink.lost > 0
 
 
@@ -297,7 +301,7 @@ def test_websocket_has_room_for_so_many_connections_and_no_more(served):
         for _ in range(MOST_CONNECTIONS):
             clients.enter_context(socket.create_connection(("127.0.0.1", sink.port)))
         wait_until(lambda: len(sink._connections) == MOST_CONNECTIONS)
-        with socket.create_connection(("127.0.0.1", sink.port), timeout=10) as refused:
+        with socket.create_connection(("127.0.0.1", sink.port), timeout=60) as refused:
             assert refused.recv(1) == b""
     wait_until(lambda: not sink._connections)
     with connect(address) as client:

@@ -61,7 +61,7 @@ def test_a_file_plays_at_its_own_speed():
     assert [item.frame.time for item in captured] == times
     due = np.array([item.at for item in captured])
     np.testing.assert_allclose(due - due[0], times, atol=1e-9)
-    assert due[0] == pytest.approx(begun, abs=5)
+    assert begun <= due[0] <= time.monotonic() - 0.2
 
 
 def test_a_looped_file_goes_on_without_a_jump_in_time():
@@ -70,16 +70,29 @@ def test_a_looped_file_goes_on_without_a_jump_in_time():
     np.testing.assert_allclose([item.frame.time for item in captured], np.arange(7) * 0.01, atol=1e-9)
 
 
-def test_a_file_that_is_late_counts_late_and_after_a_sleep_goes_on_from_there():
-    late: list[float] = []
-    for number, item in enumerate(Played(FakeSource(np.arange(40) / 100)).frames(threading.Event())):
-        if number == 10:
-            time.sleep(0.3)  # less than FAR_BEHIND
-        if number == 20:
-            time.sleep(1.2)
-        late.append(time.monotonic() - item.at)
-    assert late[11] > 0.15
-    assert late[21] < 1.0
+class Clock(threading.Event):
+    """A clock that only goes when somebody waits, and an event that is waited for."""
+
+    now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.now += timeout or 0.0
+        return self.is_set()
+
+
+def test_a_file_that_is_late_counts_late_and_after_a_sleep_goes_on_from_there(monkeypatch):
+    clock, late = Clock(), []
+    monkeypatch.setattr(module, "time", clock)
+    for number, item in enumerate(Played(FakeSource(np.arange(40) / 100)).frames(clock)):
+        clock.now += {10: 0.3, 20: 1.2}.get(number, 0.0)  # less than FAR_BEHIND, and more
+        late.append(clock.now - item.at)
+    np.testing.assert_allclose(late[:10], 0, atol=1e-9)
+    np.testing.assert_allclose(late[10:20], 0.3 - np.arange(10) / 100, atol=1e-9)
+    assert late[20] == pytest.approx(1.2 + 0.2)
+    np.testing.assert_allclose(late[21:], 0, atol=1e-9)
 
 
 def test_a_file_that_is_cut_short_says_so():
@@ -138,7 +151,7 @@ def test_a_camera_that_dies_is_opened_again_and_time_goes_on(connections):
     times = np.array([item.frame.time for item in captured])
     assert (np.diff(times) > 0).all()
     assert times[3] >= 0.06  # two waits, the second twice the first
-    assert times[3] <= time.monotonic() - begun
+    assert times[3] <= times[2] + time.monotonic() - begun
     assert first.closed
     assert second.closed
     assert source.message == ""
@@ -151,15 +164,15 @@ def test_a_fast_burst_does_not_turn_time_back(connections):
 
 
 def test_the_message_says_what_is_wrong_and_when_it_tries_again(connections, monkeypatch):
-    monkeypatch.setattr(module, "FIRST_WAIT", 30.0)
+    monkeypatch.setattr(module, "FIRST_WAIT", 300.0)
     source = Reconnecting("7", FakeSource([0], PoseError("cannot read camera 7: unplugged")))
     with LiveLoop(FakePipeline(), source) as loop:
         wait_until(lambda: loop.status().message != "")
         wait_until(lambda: "reconnecting" in loop.status().message)
-        assert re.fullmatch(r"camera 7 is gone \(unplugged\), reconnecting in (30|2\d) s", loop.status().message)
+        assert re.fullmatch(r"camera 7 is gone \(unplugged\), reconnecting in (300|2\d\d) s", loop.status().message)
         assert "camera 7 is gone (unplugged), reconnecting in" in loop.status().line()
         begun = time.monotonic()
-    assert time.monotonic() - begun < 15  # stopping does not wait for the camera
+    assert time.monotonic() - begun < 100  # stopping does not wait for the camera
 
 
 def test_waits_grow_up_to_a_limit(connections, monkeypatch):

@@ -16,7 +16,7 @@ from pose.files.json import SCHEMA_PATH
 from pose.live import LiveLoop, PushedFrames, recording
 from pose.live import recorder as module
 from pose.live.recorder import Recorder
-from pose.live.recording import finish_interrupted
+from pose.live.recording import Recording, finish_interrupted
 from pose.video import open_source
 
 
@@ -126,12 +126,19 @@ def test_a_recording_of_frames_that_were_under_way_names_their_networks(source, 
     assert named == [before]
 
 
-def test_a_disk_that_is_full_at_the_end_costs_what_is_not_on_it_yet(source, tmp_path, room_for):
+def test_a_disk_that_is_full_at_the_end_costs_what_is_not_on_it_yet(source, tmp_path, monkeypatch, room_for):
+    write, written = Recording.write, []
+
+    def noted(self, live):
+        write(self, live)
+        written.append(live)  # a frame counts before its picture is on the disk
+
+    monkeypatch.setattr(Recording, "write", noted)
     with start(source) as loop:
         recorder = Recorder(loop, tmp_path)
         push_timed(source, range(40))
         settled(loop, 40)
-        wait_until(lambda: recorder.frames == 40)
+        wait_until(lambda: len(written) == 40)
         with room_for(300):
             said = close_recorder(recorder)
     assert said.startswith(f"recorded 40 frames into {recorder.folder}, without poses.npz; it ended early: ")

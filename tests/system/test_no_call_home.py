@@ -22,7 +22,7 @@ def offline(tmp_path, weights_dir):
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "ORT_"))}
         environment = kept | {"HOME": str(home), "POSE_WEIGHTS_DIR": str(weights_dir)}
         command = [sys.executable, no_network.__file__, sys.executable, *map(str, arguments)]
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=240)
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=500)
         return done, [path for path in home.rglob("*") if path.is_file()]
 
     return run

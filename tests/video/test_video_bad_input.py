@@ -196,7 +196,7 @@ def test_silent_server_is_given_up(monkeypatch, scheme):
         silent.listen()
         began = time.monotonic()
         check_refused(f"{scheme}://127.0.0.1:{silent.getsockname()[1]}/clip", "no answer")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 9  # 10 s without that limit
 
 
 def test_ffmpeg_writes_nothing_to_the_terminal(videos, tmp_path, capfd):

@@ -204,7 +204,7 @@ try:
 except PoseError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=200)
     assert done.stderr == ""
     assert done.stdout.strip() == f"cannot write {tmp_path / 'out.mp4'}: file too large"
     assert list(tmp_path.iterdir()) == []

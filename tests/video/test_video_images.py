@@ -185,7 +185,7 @@ def test_a_picture_of_too_many_pixels_is_one_line_before_it_takes_memory(tmp_pat
         open_source(str(path if alone else tmp_path)) as source,
     ):
         list(source)
-    assert peak_megabytes() - before < 50
+    assert peak_megabytes() - before < 200  # the smallest of them is 400 MB
     capfd.readouterr()
 
 

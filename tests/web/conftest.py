@@ -7,6 +7,7 @@ from pathlib import Path
 
 import av
 import pytest
+from web_pages import PATIENCE
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -46,7 +47,7 @@ def launch(chromium) -> Iterator[Callable]:
         playwright = stack.enter_context(sync_playwright())
 
         def start(*flags: str):
-            browser = playwright.chromium.launch(executable_path=chromium, args=list(flags))
+            browser = playwright.chromium.launch(executable_path=chromium, args=list(flags), timeout=PATIENCE)
             stack.callback(browser.close)
             return browser
 

@@ -6,6 +6,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 from pose_fakes import STANDING, run_info, seen_result
+from web_pages import patient
 
 from pose.export import export, open_recording
 from pose.files import NpzWriter
@@ -37,7 +38,7 @@ def page_file(tmp_path_factory):
 
 
 def opened(browser, page_file, **options):
-    context = browser.new_context(**{"reduced_motion": "reduce", "offline": True, **options})
+    context = patient(browser, **{"reduced_motion": "reduce", "offline": True, **options})
     page = context.new_page()
     page.wrong = []
     page.on("pageerror", lambda error: page.wrong.append(str(error)))
@@ -105,10 +106,15 @@ def test_what_is_missing_or_was_repaired_stands_under_the_time_line(launch, page
 def test_space_plays_to_the_end(launch, page_file):
     context, page = opened(launch(), page_file)
     with closing(context):
+        page.evaluate("""() => {
+            const play = document.getElementById("play");
+            window.said = [];
+            new MutationObserver(() => window.said.push(play.textContent)).observe(play, { childList: true });
+        }""")
         page.locator("body").press(" ")
-        assert page.locator("#play").inner_text() == "Pause"
-        page.wait_for_function("window.report.frame === 49", timeout=20_000)
-        page.wait_for_function("document.getElementById('play').textContent === 'Play'")
+        page.wait_for_function("window.said.includes('Play')")
+        assert page.evaluate("window.said") == ["Pause", "Play"]
+        assert page.evaluate("window.report.frame") == 49
         assert page.wrong == []
 
 

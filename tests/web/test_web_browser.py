@@ -13,7 +13,17 @@ import av
 import jsonschema
 import pytest
 from web_fakes import TOKEN, Clip, FakePipeline, in_thread
-from web_pages import count_colour, keep, opened, pixels, wait_for_text
+from web_pages import (
+    count_colour,
+    keep,
+    opened,
+    other_pixels,
+    patient,
+    pixels,
+    wait_for_pixels,
+    wait_for_rest,
+    wait_for_text,
+)
 
 from pose.files import load_poses
 from pose.files.json import SCHEMA_PATH
@@ -41,7 +51,7 @@ def server(weights_dir) -> Iterator[str]:
             yield re.search(r"http://\S+", line)[0]
         finally:
             process.terminate()
-            assert process.wait(30) in (0, 130)
+            assert process.wait(100) in (0, 130)
 
 
 def download(page, action: Callable[[], None], folder: Path) -> Path:
@@ -97,11 +107,8 @@ def test_a_picture_that_is_being_encoded_does_not_leave_after_the_stop(launch, s
 def _turns_the_3d_view(page) -> None:
     page.keyboard.press(" ")
     assert page.get_by_role("button", name="Pause").get_attribute("aria-pressed") == "true"
-    page.wait_for_timeout(500)
     scene = page.locator("#scene")
-    before = pixels(page, "scene")
-    page.wait_for_timeout(300)
-    assert pixels(page, "scene") == before  # paused: nothing moves by itself
+    before = wait_for_rest(page, "scene")  # paused: nothing moves by itself
 
     box = scene.bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
@@ -109,21 +116,16 @@ def _turns_the_3d_view(page) -> None:
     page.mouse.down()
     page.mouse.move(x + 120, y - 30, steps=4)
     page.mouse.up()
-    page.wait_for_timeout(300)
-    turned = pixels(page, "scene")
-    assert turned != before
+    turned = other_pixels(page, "scene", {before})
     keep(page, "turned.png")
 
     scene.focus()
     page.keyboard.press("Home")
-    page.wait_for_timeout(300)
-    assert pixels(page, "scene") == before
+    wait_for_pixels(page, "scene", before)
     seen = {before, turned}
     for key in ("ArrowLeft", "ArrowUp", "+"):
         page.keyboard.press(key)
-        page.wait_for_timeout(300)
-        assert pixels(page, "scene") not in seen
-        seen.add(pixels(page, "scene"))
+        seen.add(other_pixels(page, "scene", seen))
     page.keyboard.press("Home")
 
     picture = pixels(page, "picture")
@@ -139,7 +141,8 @@ def _records(page, folder: Path) -> None:
     record = page.locator("#record")
     record.click()
     assert record.get_attribute("aria-pressed") == "true"
-    page.wait_for_timeout(3000)
+    for _ in range(20):  # pictures
+        other_pixels(page, "picture", {pixels(page, "picture")})
     keep(page, "recording.png")
     page.keyboard.press("r")
     links = page.locator("#files a")
@@ -193,7 +196,7 @@ def test_page_fits_the_screen_in_the_dark(launch, server, fake_camera, width, he
     ],
 )
 def test_camera_that_cannot_be_had_is_said_with_what_to_do(launch, flags, error, words):
-    with in_thread() as address, closing(launch(*flags).new_context()) as context:
+    with in_thread() as address, closing(patient(launch(*flags))) as context:
         page = context.new_page()
         if error == "insecure":
             page.add_init_script("Object.defineProperty(navigator, 'mediaDevices', { value: undefined });")
@@ -243,15 +246,14 @@ def test_token_in_the_address_is_used_and_hidden(launch):
 
 def test_lost_connection_comes_back_by_itself(launch):
     with in_thread() as address:
-        browser = launch(*FAKE)
-        context = browser.new_context()
+        context = patient(launch(*FAKE))
         page = context.new_page()
         page.goto(address)
         wait_for_text(page, "connection", "Connected")
         page.get_by_role("button", name="Start camera").click()
         wait_for_text(page, "people", "^1$")
     wait_for_text(page, "connection", "Not connected")
-    assert "Trying again in" in page.inner_text("#message")
+    wait_for_text(page, "message", "Trying again in")
     port = int(address.rpartition(":")[2])
     with in_thread(port=port):
         wait_for_text(page, "connection", "Connected")
@@ -270,7 +272,7 @@ def test_a_picture_that_cannot_be_shown_is_passed_over(launch):
             return pictures % 2 ? Promise.reject(new DOMException("broken", "InvalidStateError")) : decode(...what);
         };
     """
-    with in_thread(source=Clip(size=(320, 240), fps=25)) as address, closing(launch().new_context()) as context:
+    with in_thread(source=Clip(size=(320, 240), fps=25)) as address, closing(patient(launch())) as context:
         page = context.new_page()
         page.add_init_script(broken)
         page.goto(address)
@@ -306,7 +308,7 @@ def test_pictures_before_the_servers_greeting_are_not_sent(launch):
         });
     """
     with in_thread() as address:
-        context = launch(*FAKE).new_context()
+        context = patient(launch(*FAKE))
         page = context.new_page()
         page.add_init_script(numbers)
         page.goto(address)

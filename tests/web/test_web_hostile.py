@@ -14,7 +14,7 @@ import zlib
 from pathlib import Path
 
 import pytest
-from web_fakes import TOKEN, Clip, FakePipeline, picture_message, port_of, receive, serving
+from web_fakes import PATIENCE, TOKEN, Clip, FakePipeline, picture_message, port_of, receive, run, serving, until
 
 from pose.web import door as door_module
 from pose.web import tally as tally_module
@@ -24,15 +24,11 @@ from pose.web.messages import UNDER_WAY
 from pose.web.server import DECODED_AT_ONCE
 
 
-def run(test, seconds: float = 30):
-    return asyncio.run(asyncio.wait_for(test(), seconds))
-
-
 async def ask(browser, request: bytes) -> bytes:
     """All that comes back on a connection of its own, which the server ends."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port_of(browser))
     writer.write(request)
-    answer = await asyncio.wait_for(reader.read(), 10)
+    answer = await asyncio.wait_for(reader.read(), PATIENCE)
     writer.close()
     return answer
 
@@ -158,9 +154,7 @@ def test_guests_that_reset_during_the_handshake_leave_no_trace(source, caplog):
             port, whole = port_of(browser), upgrade(browser)
             for round_ in range(40):
                 await asyncio.to_thread(reset, port, whole if round_ % 2 else whole[: 20 + round_])
-            async with asyncio.timeout(10):
-                while browser.server._sockets:
-                    await asyncio.sleep(0.01)
+            await until(lambda: not browser.server._sockets)
             async with browser.live() as live:
                 await receive(live, "hello")
 
@@ -187,7 +181,7 @@ def test_half_a_request_has_its_time(begun, monkeypatch):
 
             task = asyncio.create_task(trickle())
             with contextlib.suppress(ConnectionError):
-                assert await asyncio.wait_for(reader.read(), 5) == b""
+                assert await asyncio.wait_for(reader.read(), PATIENCE) == b""
             task.cancel()
             writer.close()
 
@@ -221,15 +215,15 @@ def test_answer_that_nobody_takes_has_its_time(monkeypatch):
                     async with asyncio.timeout(5):
                         while True:  # asks, and reads nothing
                             await events.sock_sendall(guest, b"GET /static/main.js HTTP/1.1\r\nHost: localhost\r\n\r\n")
-                async with asyncio.timeout(5):
-                    while browser.server.door._visitors:
-                        await asyncio.sleep(0.05)
+                await until(lambda: not browser.server.door._visitors)
 
     run(test)
 
 
 def test_idle_guests_make_room_for_those_who_ask(monkeypatch, caplog):
     monkeypatch.setattr(door_module, "MOST_CONNECTIONS", 20)
+    monkeypatch.setattr(door_module, "PATIENCE", 600.0)  # nobody goes because time is up
+    monkeypatch.setattr(tally_module, "SETTLE_SECONDS", 600.0)  # all of it is said at the end
 
     async def test():
         async with serving() as browser, browser.live() as live:
@@ -281,13 +275,13 @@ def test_who_asks_is_served_though_the_system_gives_no_more_descriptors():
     ):
         port = int(server.stdout.readline().rpartition(":")[2])
         for number in range(100):
-            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=PATIENCE))
             if number % 25 == 24:
-                with socket.create_connection(("127.0.0.1", port), timeout=10) as guest:
+                with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as guest:
                     guest.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
                     assert guest.recv(12) == b"HTTP/1.1 200"
         stack.close()
-        _, errors = server.communicate("", timeout=20)
+        _, errors = server.communicate("", timeout=PATIENCE)
     assert server.returncode == 0
     assert "could not be accepted (too many open files)" in errors
     assert len(errors.splitlines()) <= 2
@@ -297,8 +291,8 @@ def test_whatever_happens_is_one_line_a_minute(monkeypatch, caplog):
     monkeypatch.setattr(tally_module, "SETTLE_SECONDS", 0.05)
     monkeypatch.setattr(tally_module, "LINE_SECONDS", 1.0)
 
-    async def test():
-        tally = tally_module.Tally()
+    async def test() -> float:
+        tally, begun = tally_module.Tally(), time.monotonic()
         for _ in range(15):
             for _ in range(100):
                 tally.count("sent what is no HTTP")
@@ -306,10 +300,11 @@ def test_whatever_happens_is_one_line_a_minute(monkeypatch, caplog):
             await asyncio.sleep(0.1)
         tally.close()
         tally.close()
+        return time.monotonic() - begun
 
-    run(test)
+    seconds = run(test)
     lines = [record.getMessage() for record in caplog.records]
-    assert 2 <= len(lines) <= 4
+    assert 2 <= len(lines) <= 2 + seconds  # at the start, each second after, and at the end
     assert sum(int(line.split("line: ")[1].split()[0]) for line in lines) == 1500
 
 
@@ -318,6 +313,7 @@ def test_error_of_our_own_is_told_with_its_place_and_the_server_goes_on(monkeypa
         raise KeyError("ours")
 
     monkeypatch.setattr("pose.web.server.WebServer._session", broken)
+    monkeypatch.setattr(tally_module, "SETTLE_SECONDS", 600.0)  # all of it is said at the end
 
     async def test():
         async with serving() as browser:
@@ -350,6 +346,7 @@ def test_pictures_beyond_what_was_agreed_wait_outside(monkeypatch):
             await receive(live, "hello")
             for number in range(40):
                 await live.send_bytes(picture_message(number / 30))
+            await until(lambda: len(decoded) >= UNDER_WAY)
             await asyncio.sleep(0.3)
             assert len(decoded) == UNDER_WAY
             pipeline.gate.set()
@@ -361,15 +358,17 @@ def test_pictures_beyond_what_was_agreed_wait_outside(monkeypatch):
 
 
 def test_only_so_many_pictures_are_decoded_at_once(monkeypatch):
-    lock, running, most = threading.Lock(), 0, 0
+    changed, running, most = threading.Condition(), 0, 0
 
     def decode(data: bytes, longest: int):
         nonlocal running, most
-        with lock:
+        with changed:
             running += 1
             most = max(most, running)
+            changed.notify_all()
+            changed.wait_for(lambda: most >= DECODED_AT_ONCE, PATIENCE)
         time.sleep(0.02)
-        with lock:
+        with changed:
             running -= 1
         return decode_jpeg(data, longest)
 

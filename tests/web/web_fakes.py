@@ -6,7 +6,7 @@ import queue
 import struct
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, replace
 
@@ -25,6 +25,12 @@ from pose.web.server import WebServer
 from pose.web.settings import WebSettings
 
 TOKEN = "correct-horse-battery-staple"
+PATIENCE = 60.0  # s, for what comes at once, on a machine that stands still meanwhile
+
+
+def run(test: Callable[[], Coroutine[object, None, object]], seconds: float = 3 * PATIENCE) -> object:
+    """What an asynchronous test returns, which has so much time."""
+    return asyncio.run(asyncio.wait_for(test(), seconds))
 
 
 class FakePipeline:
@@ -57,7 +63,7 @@ class FakeSession:
         self.camera = Camera.of(size)
 
     def track(self, frame: Frame) -> Frame:
-        assert self._pipeline.gate.wait(20)
+        assert self._pipeline.gate.wait(PATIENCE)
         if frame.index == self._pipeline.fails_at:
             raise self._pipeline.error
         return frame
@@ -117,7 +123,7 @@ def port_of(browser: Browser) -> int:
     return int(browser.address.rpartition(":")[2])
 
 
-async def receive(socket: aiohttp.ClientWebSocketResponse, kind: str, seconds: float = 10.0) -> tuple[dict, bytes]:
+async def receive(socket: aiohttp.ClientWebSocketResponse, kind: str, seconds: float = PATIENCE) -> tuple[dict, bytes]:
     """The next message of one kind; results on the way to it are acknowledged."""
     async with asyncio.timeout(seconds):
         while True:
@@ -128,7 +134,7 @@ async def receive(socket: aiohttp.ClientWebSocketResponse, kind: str, seconds: f
                 return message, picture
 
 
-async def closed(socket: aiohttp.ClientWebSocketResponse, seconds: float = 10.0) -> tuple[int, str]:
+async def closed(socket: aiohttp.ClientWebSocketResponse, seconds: float = PATIENCE) -> tuple[int, str]:
     """Code and reason with which the server closes."""
     async with asyncio.timeout(seconds):
         while True:
@@ -137,6 +143,20 @@ async def closed(socket: aiohttp.ClientWebSocketResponse, seconds: float = 10.0)
                 return message.data, message.extra
             if message.type in (aiohttp.WSMsgType.CLOSED, aiohttp.WSMsgType.ERROR):
                 return socket.close_code or 0, ""
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+async def recording_begins(browser: Browser, socket: aiohttp.ClientWebSocketResponse) -> None:
+    """The page of a server with a source asks for a recording, which gets every picture from now on."""
+    followers = browser.server._shared._loop._subscribers
+    before = len(followers)
+    await socket.send_str('{"type":"record","on":true}')
+    await until(lambda: len(followers) > before)
 
 
 @asynccontextmanager
@@ -163,12 +183,18 @@ async def serving(
 
 
 class Clip:
-    """A live source of coloured pictures, `count` of them, or for ever."""
+    """A live source of coloured pictures, `count` of them, or for ever. turns: release it once for each picture."""
 
     name, message = "clip", ""
 
-    def __init__(self, count: int | None = None, fps: float = 100.0, size: tuple[int, int] = (64, 48)) -> None:
-        self.count, self.fps, self.size = count, fps, size
+    def __init__(
+        self,
+        count: int | None = None,
+        fps: float = 100.0,
+        size: tuple[int, int] = (64, 48),
+        turns: threading.Semaphore | None = None,
+    ) -> None:
+        self.count, self.fps, self.size, self.turns = count, fps, size, turns
         self.closed = False
 
     def frames(self, stop):
@@ -176,6 +202,8 @@ class Clip:
 
         index = 0
         while index != self.count and not self.closed and not stop.wait(1 / self.fps):
+            if self.turns is not None and not self.turns.acquire(blocking=False):
+                continue
             image = np.full((self.size[1], self.size[0], 3), index % 256, np.uint8)
             yield Captured(Frame(image, index, index / self.fps), time.monotonic())
             index += 1
@@ -197,10 +225,10 @@ def in_thread(**options) -> Iterator[str]:
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
-    address, end = ready.get(timeout=20)
+    address, end = ready.get(timeout=PATIENCE)
     try:
         yield address
     finally:
         end()
-        thread.join(20)
+        thread.join(PATIENCE)
         assert not thread.is_alive()

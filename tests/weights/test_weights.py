@@ -16,7 +16,9 @@ import pytest
 from pose.errors import PoseError, UsageError
 from pose.weights import CorruptWeightError, FetchError, Store, UnverifiedWeightError, locate
 from pose.weights.catalogue import WEIGHTS, ByHand, Download, Weight, WheelMember, ZipMember
+from pose.weights.download import claimed
 from pose.weights.packaged import packaged_weights
+from pose.weights.store import _remove_leftovers as remove_leftovers
 
 CONTENT = bytes(range(256)) * 4096  # 1 MiB, so that a transfer is cut in its middle
 
@@ -238,6 +240,20 @@ def test_a_failed_download_goes_on_in_the_next_run(tmp_path, server):
     assert store.locate("model").read_bytes() == CONTENT
     assert server.ranges == [None, "bytes=300000-", "bytes=300000-"]
     assert visible(store) == ["model.bin"]
+
+
+def test_an_old_beginning_is_in_use_once_it_is_taken_up(tmp_path, server):
+    """Another process that fetches meanwhile removes what is a day old, and not this."""
+    server.cuts = [300_000, 0]
+    store = a_store(tmp_path, a_weight(Download(server.url)))
+    with pytest.raises(FetchError):
+        store.locate("model")
+    [partial] = store.cache.iterdir()
+    os.utime(partial, (0, 0))
+    with claimed(partial) as private:
+        remove_leftovers(store.cache)
+        assert private.read_bytes() == CONTENT[:300_000]
+    assert partial.exists()
 
 
 @pytest.mark.parametrize("left", [b"something else", CONTENT + b"more"], ids=["other bytes", "too long"])

@@ -1,0 +1,157 @@
+"""What two do at the same moment: each test stops one of them at the step where the other one comes."""
+
+import asyncio
+import gc
+import os
+import tempfile
+import threading
+import time
+from contextlib import ExitStack
+
+from web_fakes import PATIENCE, Clip, FakePipeline, receive, run, serving, until
+
+from pose.errors import PoseError
+from pose.live import LiveLoop, PushedFrames
+from pose.live.mailbox import Mailbox
+from pose.system import work_folder
+from pose.web import shared
+from pose.web.feed import Feed
+from pose.web.recording import Recordings
+
+
+class EndsBehind(Mailbox):
+    """Somebody puts `last` and closes it just behind the look that found nothing."""
+
+    last = None
+
+    def take(self):
+        found = super().take()
+        if found is None and self.last is not None:
+            last, self.last = self.last, None
+            self.put(last)
+            self.close()
+        return found
+
+
+def test_the_last_result_is_not_lost_where_the_loop_ends_at_once(monkeypatch):
+    seen = []
+
+    async def test():
+        loop = LiveLoop(FakePipeline(), PushedFrames("test"))
+        with monkeypatch.context() as patch:
+            patch.setattr("pose.live.loop.Mailbox", EndsBehind)
+            feed = Feed(loop, pictures=False)
+            patch.setattr(feed, "_put", lambda message, number: seen.append(number))
+            patch.setattr(feed, "_message", lambda live: "")
+            following = asyncio.create_task(feed.run())
+            await until(lambda: loop._subscribers)
+            (mailbox,) = loop._subscribers
+            mailbox.last = result(1)
+            mailbox.put(result(0))
+            await following
+
+    run(test)
+    assert seen == [0, 1]
+
+
+def result(index: int):
+    class Live:
+        class result:  # noqa: N801 - as of a `LiveResult`
+            pass
+
+    Live.result.index = index
+    return Live
+
+
+def test_everybody_is_told_of_the_end_at_once(monkeypatch):
+    """Who does not answer, or not yet, keeps nobody waiting."""
+    monkeypatch.setattr("pose.web.server.SHUTDOWN_SECONDS", 10 * PATIENCE)
+
+    async def test():
+        async with serving(clients=5) as browser:
+            address = f"{browser.address}/live"
+            guests = [
+                await browser.session.ws_connect(address, headers=browser.origin, autoclose=False) for _ in range(5)
+            ]
+            await until(lambda: len(browser.server._sockets) == 5)
+            browser.running.cancel()
+            for guest in guests:
+                async with asyncio.timeout(PATIENCE):
+                    while (message := await guest.receive()).type.name != "CLOSE":
+                        pass
+                assert message.data == 1001
+            for guest in guests:
+                await guest.close()
+
+    run(test)
+
+
+def test_the_first_result_is_not_missed_however_soon_it_comes(monkeypatch):
+    start = LiveLoop.start
+
+    def start_and_wait(loop):
+        start(loop)
+        end = time.monotonic() + PATIENCE
+        while loop.status().processed < 1 and time.monotonic() < end:
+            time.sleep(0.01)
+        return loop
+
+    monkeypatch.setattr(LiveLoop, "start", start_and_wait)
+
+    async def test():
+        async with serving(source=Clip(turns=threading.Semaphore(1))) as browser, browser.live() as live:
+            assert (await receive(live, "result", 20))[0]["number"] == 0
+
+    run(test)
+
+
+class Unplugged(Clip):
+    """It fails when it is let go of."""
+
+    def frames(self, stop):
+        yield from super().frames(stop)
+        raise PoseError("unplugged")
+
+
+def test_a_source_that_fails_while_it_is_let_go_of_is_opened_for_the_next(monkeypatch, caplog):
+    monkeypatch.setattr(shared, "AWAY_SECONDS", 0.01)
+    sources = iter([Unplugged(), Clip()])
+
+    async def test():
+        async with serving(source=lambda: next(sources)) as browser:
+            async with browser.live() as live:
+                await receive(live, "result")
+            await until(lambda: browser.server._shared._leaving is not None)
+            await until(browser.server._shared._leaving.done)
+            async with browser.live() as live:
+                await receive(live, "result")
+
+    run(test)
+    gc.collect()  # when asyncio says what a task failed with, and nobody asked
+    assert not [record for record in caplog.records if record.name == "asyncio"]
+
+
+def test_a_server_that_cleans_up_while_another_one_begins_to_record(tmp_path, monkeypatch):
+    """It has the new folder's lock already when the one that made it comes, and removes it a moment later."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    lock, made = work_folder._lock, []
+
+    def late(folder):
+        if folder.parent == tmp_path:  # and no recording's own
+            made.append(folder)
+        with ExitStack() as other:
+            if len(made) == 1:
+                other.callback(folder.rmdir)
+                other.callback(os.close, lock(folder))
+            return lock(folder)
+
+    monkeypatch.setattr(work_folder, "_lock", late)
+    recordings = Recordings()
+    try:
+        recordings.start(LiveLoop(FakePipeline(), PushedFrames("test"))).stop()
+        assert [folder.is_dir() for folder in made] == [False, True]
+        with work_folder.alone_in(made[1]) as alone:
+            assert alone is False  # so that nobody removes it
+    finally:
+        recordings.close()
+    assert list(tmp_path.iterdir()) == []
