@@ -34,9 +34,12 @@ _AZIMUTH = math.radians(32)
 _SWAY = math.radians(22)
 _SWAY_SECONDS = 12.0
 _HALF_FOV = math.radians(16)
-_FILL = 0.94  # how much of the picture the people may take
+_FILL = 0.97  # how much of the picture the people may take,
+_MARGIN = 4  # px around it: outlines have a pixel or two however small the limb, and badges stay readable
 _FOLLOW_SECONDS = 0.7
-_BACK_OFF_SECONDS = 0.15  # the view makes room quickly
+_BACK_OFF_SECONDS = 0.15  # the view makes room at once, and a little more for what follows
+_SPARE = 0.04  # of the distance: that little more
+_STAY_SECONDS = 3.0  # that it keeps room which somebody needed: who leans over and over does not make it pump
 _COME_NEAR_SECONDS = 2.0
 _TRAIL_SECONDS = 2.5
 _TRAIL_STEP = 0.1  # s
@@ -49,6 +52,8 @@ _HAZE_OPACITY = 0.55  # in its middle, and half of it at sigma
 _HAZE_REACH = 2.6  # sigma, where it ends
 _HAZE_PIXELS = 64  # along a side at most, and made larger then: it is smooth
 _HEAD_RADIUS = 0.095  # m
+_BADGE_HEIGHT = 0.15  # m above the head
+_OUTLINED = 1.5  # a limb with its outline is wider than the limb by this, a head by less
 _RING_RADIUS = 0.34  # m
 _FLOOR_REACH = 0.48  # of the distance of the view
 _PALEST = 0.5
@@ -78,16 +83,18 @@ class _View:
         self.middle = middle
         self.distance = 1.0
         self._half = np.array(size) / 2
+        self._room = np.maximum(_FILL * self._half - _MARGIN, self._half / 2)
         self._focal = min(size) / 2 / math.tan(_HALF_FOV)
         right = np.array([math.cos(azimuth), math.sin(azimuth), 0])
         level = np.array([-math.sin(azimuth), math.cos(azimuth), 0])
         ahead = level * math.cos(_ELEVATION) - np.array([0, 0, math.sin(_ELEVATION)])
         self._axes = np.stack([right, np.cross(ahead, right), ahead])
 
-    def fitting_distance(self, points: F32) -> float:
-        """From how far all points (N, 3) are in the picture."""
+    def fitting_distance(self, points: F32, reach: F32) -> float:
+        """From how far all points (N, 3) are in the picture, with what is drawn about them as far as `reach` (N,) m."""
         seen = (points - self.middle) @ self._axes.T
-        return float((np.abs(seen[:, :2]) * self._focal / (_FILL * self._half) - seen[:, 2:]).max())
+        across = (np.abs(seen[:, :2]) + reach[:, None]) * self._focal / self._room
+        return float((across - seen[:, 2:]).max())
 
     def project(self, points: F32) -> tuple[F64, F64]:
         """(..., 3) m on the stage -> (..., 2) px and (...) px a metre."""
@@ -116,6 +123,7 @@ class Inset:
             caption.draw(Canvas(self.background, self._code))
         self._middle = np.array([0, 0, _MIDDLE], np.float32)
         self._distance = 0.0  # 0: nobody has been seen yet
+        self._least: deque[tuple[float, float]] = deque()  # time, and distance that was needed then
         self._time = 0.0
         self._trails: dict[int, deque[tuple[float, float, float]]] = {}
 
@@ -176,21 +184,26 @@ class Inset:
         return ids, placed, np.nan_to_num(poses.sigma[rows]) / np.float32(1000)
 
     def _follow(self, placed: F32, time: float) -> _View:
-        """The view of this moment: it moves smoothly towards what would show everybody near, the nearest one first."""
+        """The view of this moment: everybody near is whole in it, and it moves as smoothly as that allows."""
         elapsed, self._time = max(0.0, time - self._time), time
-        first = self._distance == 0
         azimuth = _AZIMUTH + _SWAY * math.sin(2 * math.pi * time / _SWAY_SECONDS)
         near = placed[placed[:, 0, 1] < placed[:1, 0, 1] + _ZOOMED_TO]
-        if len(near):
-            step = _middle_of(near) - self._middle
-            self._middle += step * np.float32(1 if first else _share(elapsed, _FOLLOW_SECONDS))
+        if not len(near):
+            view = _View(self.size, self._middle.copy(), azimuth)
+            view.distance = self._distance or view.fitting_distance(_ROOM, np.zeros(len(_ROOM), np.float32))
+            return view
+        first = self._distance == 0
+        step = _middle_of(near) - self._middle
+        self._middle += step * np.float32(1 if first else _share(elapsed, _FOLLOW_SECONDS))
         view = _View(self.size, self._middle.copy(), azimuth)
-        if len(near):
-            rooms = _ROOM * _growth(near)[:, None, None] + near[:, :1] * _LEVEL
-            change = view.fitting_distance(np.concatenate([rooms, near], axis=1).reshape(-1, 3)) - self._distance
-            seconds = _BACK_OFF_SECONDS if change > 0 else _COME_NEAR_SECONDS
-            self._distance += change * (1 if first else _share(elapsed, seconds))
-        view.distance = self._distance or view.fitting_distance(_ROOM)
+        least = view.fitting_distance(*_needed(near))
+        self._least.append((time, least))
+        while self._least[0][0] < time - _STAY_SECONDS:
+            self._least.popleft()
+        change = (1 + _SPARE) * max(distance for _, distance in self._least) - self._distance
+        seconds = _BACK_OFF_SECONDS if change > 0 else _COME_NEAR_SECONDS
+        self._distance += change * (1 if first else _share(elapsed, seconds))
+        self._distance = view.distance = max(self._distance, least)
         return view
 
     def _remember(self, ids: list[int], placed: F32, time: float) -> None:
@@ -221,11 +234,23 @@ def _growth(placed: F32) -> F32:
     return np.sqrt((steps**2).sum(axis=2)).sum(axis=1) / np.float32(_USUAL_LENGTH)
 
 
+def _needed(placed: F32) -> tuple[F32, F32]:
+    """Points (N, 3) m that must be in the picture for people (P, 17, 3) m, and how far (N,) m they reach about them."""
+    growth = _growth(placed)[:, None]
+    badges = placed[:, _HEAD, None] + [0, 0, _BADGE_HEIGHT] * growth[..., None]
+    rooms = _ROOM * growth[..., None] + placed[:, :1] * _LEVEL
+    points = np.concatenate([placed, badges, rooms], axis=1)
+    reach = np.zeros(points.shape[1])
+    reach[: len(H36M17)] = _OUTLINED * _LIMB_WIDTH / 2
+    reach[[_HEAD, len(H36M17)]] = 1.2 * _HEAD_RADIUS, _BADGE_HEIGHT / 2
+    return points.reshape(-1, 3).astype(np.float32), (reach * growth).ravel().astype(np.float32)
+
+
 def _middle_of(placed: F32) -> F32:
-    """The point (3,) m between all people (P, 17, 3) m, at half their height."""
-    roots = placed[:, 0, :2]
+    """The point (3,) m in the middle of what people (P, 17, 3) m take of the floor, at half their height."""
+    joints = placed[..., :2].reshape(-1, 2)
     height = _MIDDLE * float(_growth(placed).max())
-    return np.append((roots.min(axis=0) + roots.max(axis=0)) / 2, height).astype(np.float32)
+    return np.append((joints.min(axis=0) + joints.max(axis=0)) / 2, height).astype(np.float32)
 
 
 def _share(elapsed: float, seconds: float) -> float:
@@ -349,7 +374,7 @@ def _paleness(sizes: F64) -> list[float]:
 
 def _draw_labels(canvas: Canvas, view: _View, ids: list[int], placed: F32, unit: float) -> None:
     for person, body, growth in zip(ids, placed, _growth(placed).tolist(), strict=True):
-        pixels, scale = view.project(body[_HEAD] + np.array([0, 0, 0.15 * growth], np.float32))
+        pixels, scale = view.project(body[_HEAD] + np.array([0, 0, _BADGE_HEIGHT * growth], np.float32))
         x, y = pixels.tolist()
         if (
             0 <= x < canvas.pixels.shape[1] and 0 <= y < canvas.pixels.shape[0]

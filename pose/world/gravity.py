@@ -129,6 +129,8 @@ def _plane_information(feet: tuple[F64, float], up: F64, rules: GravityRules, tu
     height = points @ up
     low = float(np.percentile(height, 10))
     on = np.abs(height - low) < rules.band if turn else height < low + 3 * rules.band
+    if not on.any():  # it may lie between them
+        return np.zeros((3, 3))
     spread = points[on] - points[on].mean(axis=0)
     square = spread.T @ spread / max(len(spread), 1)
     flat = np.eye(3) - np.outer(up, up)

@@ -303,7 +303,7 @@ def test_a_frame_at_720p_is_drawn_in_time():
         start = time.thread_time()
         overlay.draw(picture, result)
         spent.append(time.thread_time() - start)
-    assert min(spent) < 6e-3
+    assert min(spent) < 15e-3  # a few ms; half of what a frame has at 30 a second
 
 
 @pytest.mark.parametrize("points", [FACE, HANDS], ids=["face", "hands"])

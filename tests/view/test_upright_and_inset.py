@@ -6,8 +6,10 @@ from pose_fakes import STANDING, seen_result
 
 from pose.skeletons import H36M17
 from pose.types import FrameResult, Placed, Poses3D
+from pose.view import inset as inset_module
 from pose.view.colours import SIDE_COLOURS, person_colour
-from pose.view.inset import _SHADES, Inset, _draw_haze, _View
+from pose.view.draw import Canvas, as_rgb
+from pose.view.inset import _SHADES, Inset, _draw_bodies, _draw_haze, _View
 from pose.world.floor import ANKLE_HEIGHT
 from pose.world.upright import CausalWorld, Upright, mean_up, to_stage
 
@@ -142,6 +144,71 @@ def test_the_person_who_is_farther_away_is_smaller_and_everybody_is_in_view():
     border = np.concatenate([image[0], image[-1], image[:, 0], image[:, -1]]).astype(int)
     for colour in (*SIDE_COLOURS.values(), person_colour(1), person_colour(2)):
         assert np.abs(border - colour).max(axis=1).min() > 40
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """What the inset draws of bodies, each time on a picture of its own, and the distance of its view."""
+    found = []
+
+    def on_black(canvas, view, ids, placed):
+        black = np.zeros_like(canvas.pixels)
+        _draw_bodies(Canvas(black, as_rgb), view, ids, placed)
+        found.append((black, view.distance, view.project(placed)[0]))
+
+    monkeypatch.setattr(inset_module, "_draw_bodies", on_black)
+    return found
+
+
+def _any_pose(rng):
+    """A body whose bones point anywhere."""
+    directions = rng.normal(size=(17, 3))
+    body = np.zeros((17, 3), np.float32)
+    for near, far in H36M17.edges:
+        length = np.linalg.norm(STANDING[far] - STANDING[near])
+        body[far] = body[near] + length * directions[far] / np.linalg.norm(directions[far])
+    return body
+
+
+def _leaning(degrees):
+    """Somebody who leans to the side from the hips, arms stretched out beyond the head."""
+    c, s = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
+    body = STANDING.copy()
+    above = [j for j, name in enumerate(H36M17.names) if not name.endswith(("hip", "knee", "ankle", "pelvis"))]
+    body[[13, 16]] = body[10] + np.array([[-0.1, -0.4, 0], [0.1, -0.4, 0]])
+    body[[12, 15]] = body[10] + np.array([[-0.15, -0.1, 0], [0.15, -0.1, 0]])
+    body[above] = body[above] @ np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]], np.float32).T
+    return body
+
+
+@pytest.mark.parametrize("size", [(95, 210), (230, 496), (330, 300)])
+@pytest.mark.parametrize("people", [1, 3])
+def test_bodies_are_whole_in_the_inset_whatever_they_do(size, people, drawn, rng):
+    inset, time = Inset(size), 0.0
+    for _ in range(8):  # poses, from one to the next in a few frames
+        before, after = _any_pose(rng), _any_pose(rng)
+        roots, ways = rng.uniform((-2, 0, 2), (2, 0, 6), (people, 3)), rng.normal(0, 0.1, (people, 3))
+        for i in range(4):
+            time += 0.04
+            inset.render(seen_result(roots + i * ways, before + (after - before) * i / 4, time=time))
+    assert len(drawn) == 32
+    for picture, _, pixels in drawn:
+        assert picture.any()
+        assert not any(edge.any() for edge in (picture[0], picture[-1], picture[:, 0], picture[:, -1]))
+        assert (pixels > 0).all()
+        assert (pixels < size).all()
+
+
+def test_who_leans_over_and_over_does_not_make_the_inset_pump(drawn):
+    """What was needed once stays for a while; where it is needed no more the view comes near slowly."""
+    inset, times = Inset((230, 496)), np.arange(120) / 12.5
+    for time in times.tolist():
+        inset.render(seen_result([(0, 0, 3.0)], _leaning(70 * np.sin(np.pi * time) if time < 5 else 0), time=time))
+    distances = np.array([distance for _, distance, _ in drawn])
+    zoom = np.diff(np.log(distances))
+    assert np.abs(zoom[(times[1:] > 1.5) & (times[1:] < 5)]).sum() < 0.1  # the point of view sways: a little
+    assert -0.02 < zoom.min() < -0.001
+    assert distances[-1] < distances[62] - 0.3
 
 
 def test_the_same_frames_give_the_same_pictures():

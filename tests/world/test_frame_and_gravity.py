@@ -74,6 +74,17 @@ def test_feet_of_who_stays_on_one_spot_do_not_tilt_the_vertical(rng):
     assert angle_between(found.up, up) < 3
 
 
+def test_feet_of_which_none_lies_near_the_floor_say_nothing():
+    """One ankle far below nine others: the low percentile of their heights lies between, where nobody stands."""
+    person, up = standing_of(standing(5 / 30), pitch=-10)
+    joints = person.joints.copy()
+    joints[0, 3] -= up
+    world = find_gravity([Standing(joints, person.root, np.arange(5) * 10.0)])
+    assert world.found_by == "bodies"
+    assert angle_between(world.up, up) < 3
+    assert 0 < world.sigma_degrees < 12
+
+
 def test_nobody_upright_is_unknown():
     person, _ = standing_of(standing())
     lying = Standing(person.joints[..., [1, 0, 2]], person.root, person.times)
