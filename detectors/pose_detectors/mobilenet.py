@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import cv2
 import numpy as np
 
-from pose.errors import PoseError
+from pose.errors import PoseError, in_brief
 from pose.networks.input import upload
 from pose.networks.litert import LiteRTModel
 from pose.networks.options import USUAL, StageOptions
@@ -114,9 +114,7 @@ def _ssdlite(path: Path) -> "SSD":
     try:
         network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
     except (OSError, RuntimeError, pickle.UnpicklingError, TypeError) as error:
-        raise PoseError(
-            f"{path}: not the parameters of SSDLite320-MobileNetV3 ({str(error).splitlines()[0]})"
-        ) from error
+        raise PoseError(f"{path}: not the parameters of SSDLite320-MobileNetV3 ({in_brief(error)})") from error
     return network.eval()
 
 

@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pose.errors import PoseError
+from pose.errors import PoseError, in_brief
 
 STRIDE = 32
 BINS_PER_PIXEL = 2
@@ -270,7 +270,7 @@ def read_parameters(path: Path) -> dict[str, Tensor]:
             "MMPose's tools/misc/publish_model.py strips a checkpoint to what is needed"
         ) from error
     except (RuntimeError, OSError, EOFError) as error:
-        raise PoseError(f"{path}: cannot be read as a checkpoint ({str(error).splitlines()[0]})") from error
+        raise PoseError(f"{path}: cannot be read as a checkpoint ({in_brief(error)})") from error
     parameters = content.get("state_dict", content) if isinstance(content, dict) else content
     if not isinstance(parameters, dict) or not all(isinstance(value, Tensor) for value in parameters.values()):
         raise PoseError(f"{path}: no `state_dict` of tensors in it")

@@ -79,9 +79,11 @@ def outside(points: NDArray[np.floating], image: U8) -> NDArray[np.bool_]:
 
 def bounds(points: F32, valid: NDArray[np.bool_]) -> F32:
     """(P, 4) xyxy boxes around the valid ones of (P, J, 2) points; all points count where none is valid."""
-    keep = (valid | ~valid.any(axis=1, keepdims=True))[..., None]
-    low = np.where(keep, points, np.inf).min(axis=1)
-    high = np.where(keep, points, -np.inf).max(axis=1)
+    low = high = points
+    if not valid.all():
+        keep = (valid | ~valid.any(axis=1, keepdims=True))[..., None]
+        low, high = np.where(keep, points, np.inf), np.where(keep, points, -np.inf)
+    low, high = low.min(axis=1), high.max(axis=1)
     return np.concatenate([low, high], axis=1).astype(np.float32)
 
 
@@ -95,7 +97,12 @@ def box_iou(a: Floats, b: Floats) -> Floats:
     """(P, Q) intersection over union of xyxy boxes (P, 4) and (Q, 4); 0 where both are empty."""
     low = np.maximum(a[:, None, :2], b[None, :, :2])
     high = np.minimum(a[:, None, 2:], b[None, :, 2:])
-    shared = np.clip(high - low, 0, None).prod(axis=2)
-    area_a, area_b = ((x[:, 2:] - x[:, :2]).clip(0).prod(axis=1) for x in (a, b))
-    union = area_a[:, None] + area_b[None, :] - shared
+    shared = _areas(high - low)
+    union = _areas(a[:, 2:] - a[:, :2])[:, None] + _areas(b[:, 2:] - b[:, :2])[None, :] - shared
     return np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
+
+
+def _areas(sides: Floats) -> Floats:
+    """(...) of sides (..., 2), 0 where one is negative."""
+    sides = np.maximum(sides, 0)
+    return sides[..., 0] * sides[..., 1]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.errors import PoseError
+from pose.errors import PoseError, in_brief
 from pose.system.silence import silenced
 from pose.types import Array
 
@@ -46,7 +46,7 @@ class LiteRTModel:
         except OSError as error:
             raise PoseError(f"{path}: {error.strerror}") from error
         except (ValueError, RuntimeError, struct.error, TypeError) as error:
-            raise PoseError(f"{path}: not a readable LiteRT model ({str(error).splitlines()[0]})") from error
+            raise PoseError(f"{path}: not a readable LiteRT model ({in_brief(error)})") from error
         self._input: Callable[[], Array] = self._interpreter.tensor(self._interpreter.get_input_details()[0]["index"])
         self._outputs: list[Callable[[], Array]] = [
             self._interpreter.tensor(detail["index"]) for detail in self._interpreter.get_output_details()

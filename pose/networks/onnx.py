@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from pose.errors import PoseError, UsageError
+from pose.errors import PoseError, UsageError, in_brief
 from pose.networks.input import NetworkInput, Samples
 from pose.networks.options import USUAL, StageOptions
 from pose.system.device import Device, torch_has_cuda
@@ -150,4 +150,4 @@ def _open(path: Path, device: Device, threads: int) -> "InferenceSession":
     try:
         return onnxruntime.InferenceSession(os.fspath(path), options, providers=providers)
     except Exception as error:  # the library's own exceptions share no public base class
-        raise PoseError(f"{path}: not a readable ONNX model ({str(error).splitlines()[0]})") from error
+        raise PoseError(f"{path}: not a readable ONNX model ({in_brief(error)})") from error

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pose.errors import PoseError
+from pose.errors import PoseError, in_brief
 from pose.networks.options import USUAL, StageOptions
 from pose.networks.yolo_findings import MOST, OVERLAP_THRESHOLD, SCORE_THRESHOLD, USUAL_SIDE, Findings, Task
 from pose.system.device import resolve_device, torch_threads
@@ -41,7 +41,7 @@ class YoloUltralytics:
         try:
             self._network = YOLO(model, task=task, verbose=False)
         except Exception as error:  # unpickling raises whatever the file holds
-            raise PoseError(f"{model}: not a readable YOLO file ({str(error).splitlines()[0]})") from error
+            raise PoseError(f"{model}: not a readable YOLO file ({in_brief(error)})") from error
         if self._network.task != task:
             raise PoseError(f"{model}: a YOLO file for {self._network.task!r}, not for {task!r}")
         self.joints: int = self._network.model.model[-1].kpt_shape[0] if task == "pose" else 0

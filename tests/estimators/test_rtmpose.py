@@ -152,8 +152,8 @@ def test_nobody_is_no_work(by_onnx, dance, counts):
 def test_half_precision_stays_close_and_is_really_half(checkpoint, by_torch, people):
     half = RTMPose(model=checkpoint, options=StageOptions(device="cpu", precision="float16"))
     images, boxes = people
-    regions = [by_torch.regions(rows) for rows in boxes]
-    exact, rough = by_torch.estimate(images, regions)[0], half.estimate(images, regions)[0]
+    one = images[:1], [by_torch.regions(boxes[0])[[0]]]  # halves take a processor long
+    (exact,), (rough,) = by_torch.estimate(*one), half.estimate(*one)
     assert np.abs(exact.presence - rough.presence).max() < 0.02
     assert not np.array_equal(exact.presence, rough.presence)
 
