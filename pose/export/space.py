@@ -51,7 +51,8 @@ class Space:
         return self.turn[1]
 
 
-CAMERA_SPACE = Space(CAMERA, "camera frame with y up (x, -y, -z); gravity is not known", np.diag([1.0, -1.0, -1.0]))
+CAMERA_NOTE = "camera frame with y up (x, -y, -z): the picture's up, not gravity's (pose-convert --space level)"
+CAMERA_SPACE = Space(CAMERA, CAMERA_NOTE, np.diag([1.0, -1.0, -1.0]))
 
 
 def level_space(bodies: Iterable[tuple[F32, F32]], up: F64 | None = None, said: str = "was given") -> Space:

@@ -153,10 +153,7 @@ class Recording:
         """One person's motion; None when they are in no frame of the timeline."""
         rows = self.rows_of(person)
         positions = self._positions[rows - self._rows.start]
-        finite = np.concatenate(
-            [_finite(self.table, rows[at : at + CHUNK]) for at in range(0, len(rows), CHUNK)] or [np.zeros(0, bool)]
-        )
-        self.release()
+        finite = _finite(self.table, rows)
         rows, positions = rows[finite], positions[finite]
         if not len(rows):
             return None
@@ -165,11 +162,7 @@ class Recording:
 
     def release(self) -> None:
         """Let go of the pages of mapped arrays that have been read; they are read again where they are needed."""
-        table = self.table
-        for array in (table.keypoints, table.scores, table.joints3d, table.root, table.sigma, table.box):
-            mapped = getattr(array, "_mmap", None)
-            if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
-                mapped.madvise(mmap.MADV_DONTNEED)
+        _release(self.table)
 
 
 class Track:
@@ -324,8 +317,21 @@ def _between_frames(frames: F64, positions: I64, times: F64) -> tuple[I64, F64, 
 
 
 def _finite(table: PoseTable, rows: I64) -> NDArray[np.bool_]:
-    values = np.concatenate([table.joints3d[rows].reshape(len(rows), -1), table.root[rows]], axis=1)
-    return np.isfinite(values).all(axis=1)
+    """(N,) whether the pose of a row is one. What was read of mapped arrays is let go of."""
+    finite = np.zeros(len(rows), bool)
+    for start in range(0, len(rows), CHUNK):
+        at = rows[start : start + CHUNK]
+        joints, root = table.joints3d[at], table.root[at]
+        finite[start : start + CHUNK] = np.isfinite(joints).all(axis=(1, 2)) & np.isfinite(root).all(axis=1)
+        _release(table)
+    return finite
+
+
+def _release(table: PoseTable) -> None:
+    for array in (table.keypoints, table.scores, table.joints3d, table.root, table.sigma, table.box):
+        mapped = getattr(array, "_mmap", None)
+        if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+            mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def _extent(times: F64) -> str:

@@ -49,7 +49,7 @@ def test_about_an_axis_is_rodrigues_formula(rng):
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_euler_angles_give_the_turn_back_in_any_order_and_at_gimbal_lock(order, data):
     angles = np.array([data.draw(ANGLES), data.draw(st.one_of(ANGLES, NEAR_LOCK)), data.draw(ANGLES)])

@@ -1,13 +1,26 @@
 """Which frames are exported, at which times, and what is missing in them."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
-from pose_apps.support.memory import forget_peak, peak_megabytes
+from pose_apps.support.memory import peak_megabytes
 
 from pose.errors import PoseError, UsageError
-from pose.export import tracks
 from pose.export.tracks import open_recording
 from pose.files import load_poses
+
+READ_ALL = """
+import sys
+from pathlib import Path
+from pose_apps.support.memory import forget_peak, peak_megabytes, resident_megabytes
+from pose.export.tracks import open_recording
+forget_peak()
+before = resident_megabytes()
+recording = open_recording(Path(sys.argv[1]))
+print(sum(len(span.times) for span in recording.track(1, recording.uniform).spans()), peak_megabytes() - before)
+"""
 
 
 def all_places(track):
@@ -145,9 +158,9 @@ def test_reading_an_hour_does_not_take_an_hours_memory(tmp_path):
         path, timestamps=np.arange(frames) / 30, joints3d=np.zeros((frames, 17, 3), np.float32),
         root=np.ones((frames, 3), np.float32), sigma=np.ones((frames, 17), np.float32),
     )  # fmt: skip
-    forget_peak()
-    before = peak_megabytes()
-    recording = open_recording(path)
-    assert sum(len(span.times) for span in recording.track(1, recording.uniform).spans()) == frames
+    # In a process of its own: what others left in this one's heap would count too.
+    done = subprocess.run([sys.executable, "-c", READ_ALL, str(path)], capture_output=True, text=True, check=True)
+    read, taken = map(float, done.stdout.split())
+    assert read == frames
     # The arrays hold 31 MB, and as float64 twice that. What stays is a few numbers a frame.
-    assert peak_megabytes() - before < 30, tracks.CHUNK
+    assert taken < 25
