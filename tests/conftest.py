@@ -1,6 +1,8 @@
 """Shared fixtures. `shared` is the folder of real clips, weights and motion capture that lies beside the checkout."""
 
 import os
+import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -10,9 +12,20 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 from own_processes import ended_processes
 
 import pose  # noqa: F401 - before cv2, whose limit of pixels it sets
+
+# On a busy machine everything takes long: that alone says nothing. The examples are the same in every run, so that a
+# change is not refused for what it has not touched. POSE_TEST_SEED=1, 2, ... looks at others, for torch as well.
+SEED = int(os.environ.get("POSE_TEST_SEED", "0"))
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=not SEED)
+settings.load_profile("busy")
+
+# Servers on this machine are reached without the proxy that a machine may need for everything else.
+for name in ("no_proxy", "NO_PROXY"):
+    os.environ[name] = ",".join(filter(None, (os.environ.get(name), "127.0.0.1", "localhost")))
 
 SHARED = Path(os.environ.get("POSE_TEST_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 
@@ -35,9 +48,28 @@ def weights_dir(shared) -> Path:
 
 
 @pytest.fixture(autouse=True)
+def same_random_numbers() -> None:
+    """Whatever ran before in this process, and whatever seed torch takes when it is loaded."""
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.manual_seed(SEED)
+
+
+@pytest.fixture(autouse=True)
 def no_process_outlives_its_test() -> Iterator[None]:
     with ended_processes():
         yield
+
+
+@pytest.fixture
+def usual_signals() -> Iterator[None]:
+    """Programs that a test starts heed Ctrl-C and a closed terminal, though the suite runs under nohup or behind &."""
+    usual = {signal.SIGINT: signal.default_int_handler}
+    if hasattr(signal, "SIGHUP"):
+        usual[signal.SIGHUP] = signal.SIG_DFL
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture
@@ -65,7 +97,10 @@ def room_for() -> Callable[[int], AbstractContextManager[None]]:
 
 @pytest.fixture(scope="session")
 def tiny_lifter(tmp_path_factory) -> Path:
-    """A checkpoint of the real form with untrained weights: what comes out is no pose, but finite and repeatable."""
+    """A checkpoint of the real form with untrained weights: what comes out is no pose, but finite and repeatable.
+
+    Only torch reads it, which costs a new process three seconds: what starts one does better with a shipped lifter.
+    """
     import torch
 
     from pose.lifter.checkpoint import save_checkpoint

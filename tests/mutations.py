@@ -20,7 +20,7 @@ def quick_and_long(quick: int, at_length: int) -> pytest.MarkDecorator:
 def try_mutations(check: Callable[[st.DataObject], None], examples: int) -> None:
     """Call `check` with so many draws; the smallest that fails is shown."""
 
-    @settings(max_examples=examples, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(data=st.data())
     def run(data: st.DataObject) -> None:
         check(data)

@@ -1,11 +1,13 @@
 """The driver: order, bounded read-ahead, early ends, stage times, and the Python API."""
 
+import json
 import os
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -41,7 +43,7 @@ def test_prefetch_reads_ahead_no_further_than_its_depth():
     made: list[int] = []
     ahead = prefetch(frames(1000, made), StageTimes(), threading.Event())
     next(ahead)
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while len(made) < PREFETCHED_FRAMES + 2 and time.monotonic() < deadline:
         time.sleep(0.01)
     time.sleep(0.1)
@@ -73,38 +75,51 @@ def test_prefetch_ends_when_it_is_told_to_stop():
     assert given == list(range(len(given)))
 
 
-def test_time_in_an_inner_stage_counts_once():
+def test_time_in_an_inner_stage_counts_once(monkeypatch):
+    now = [100.0]
+    clocks = SimpleNamespace(perf_counter=lambda: now[0], thread_time=lambda: now[0] / 4, process_time=None)
+    monkeypatch.setattr("pose.system.times.time", clocks)
     times = StageTimes()
     with times.measure("outer"):
-        time.sleep(0.02)
-        with times.measure("inner"):
-            time.sleep(0.05)
-        with times.measure("inner"):
-            time.sleep(0.05)
-    assert 0.1 <= times.seconds["inner"] < 0.3
-    assert 0.02 <= times.seconds["outer"] < 0.1
+        now[0] += 1
+        for seconds in (2, 5):
+            with times.measure("inner"):
+                now[0] += seconds
+        now[0] += 3
+    assert times.seconds == {"inner": 7, "outer": 4}
+    assert times.processor == {"inner": 7 / 4, "outer": 1}
 
 
-def busy(seconds: float) -> None:
+# In a process of its own: in this one threads of other tests may work as well.
+TIMED = """
+import json, threading, time
+from pose.system.times import StageTimes
+
+def busy(seconds):
     start = time.thread_time()
     while time.thread_time() - start < seconds:
         pass
 
+times = StageTimes()
+with times.rest("others"):
+    helper = threading.Thread(target=busy, args=(0.4,))
+    helper.start()
+    with times.measure("outer"):
+        time.sleep(0.1)
+        with times.measure("inner"):
+            busy(0.2)
+    helper.join()
+print(json.dumps([times.seconds, times.processor]))
+"""
+
 
 def test_processor_time_goes_to_the_stage_that_worked_and_what_others_did_to_the_rest():
-    times = StageTimes()
-    with times.rest("others"):
-        helper = threading.Thread(target=busy, args=(0.2,))
-        helper.start()
-        with times.measure("outer"):
-            time.sleep(0.1)
-            with times.measure("inner"):
-                busy(0.1)
-        helper.join()
-    assert 0.1 <= times.processor["inner"] < 0.15
-    assert times.processor["outer"] < 0.05 < 0.1 <= times.seconds["outer"]
-    assert 0.18 <= times.processor["others"] < 0.35
-    assert times.seconds["others"] == 0
+    done = subprocess.run([sys.executable, "-c", TIMED], capture_output=True, text=True, timeout=200, check=True)
+    seconds, processor = json.loads(done.stdout)
+    assert 0.2 <= processor["inner"] < 0.3  # 0.4 with what the other thread did meanwhile
+    assert processor["outer"] < 0.05 < 0.1 <= seconds["outer"]
+    assert 0.38 <= processor["others"] < 0.5  # 0.6 with what the stages did
+    assert seconds["others"] == 0
 
 
 def test_fast_is_the_default():
@@ -199,20 +214,19 @@ def test_a_session_draws_the_frame_of_the_result(weights_dir, videos, monkeypatc
 
 FORKED = """
 import os, sys, time, warnings
-from itertools import islice
 from pose.pipeline import Pipeline
-from pose.repair.person import WHOLE_VIEW
+from pose.video import open_source
 
 def frames_seen():
-    pipeline = Pipeline.from_preset("fast", live=LIVE)
-    return len(list(islice(pipeline.run(CLIP), 10)))
+    with open_source(CLIP, end=0.33) as source:
+        return len(list(Pipeline.from_preset("fast", live=LIVE).run(source)))
 
 warnings.simplefilter("ignore", DeprecationWarning)  # of fork, while libraries have threads
 assert frames_seen() == 10
 child = os.fork()
 if not child:
     os._exit(frames_seen())
-until = time.monotonic() + 60
+until = time.monotonic() + 400
 while time.monotonic() < until:
     pid, status = os.waitpid(child, os.WNOHANG)
     if pid:
@@ -229,7 +243,7 @@ def test_a_forked_child_runs_a_pipeline_of_its_own(live, videos, weights_dir):
     program = FORKED.replace("LIVE", repr(live)).replace("CLIP", repr(str(videos / "dance.mp4")))
     environment = {**os.environ, "POSE_WEIGHTS_DIR": str(weights_dir), "PYTHONPATH": os.pathsep.join(sys.path)}
     call = [sys.executable, "-c", program]
-    done = subprocess.run(call, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(call, env=environment, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 10, done.stderr
 
 

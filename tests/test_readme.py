@@ -11,6 +11,7 @@ from pathlib import Path
 
 import av
 import pytest
+from short_clips import beginning
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -72,7 +73,7 @@ def run_example(example: str, videos: Path, weights_dir: Path, folder: Path) -> 
     program = example.replace("../shared/videos", str(videos))
     environment = {**os.environ, "POSE_WEIGHTS_DIR": str(weights_dir), "PYTHONPATH": os.pathsep.join(sys.path)}
     call = [sys.executable, "-c", program]
-    done = subprocess.run(call, capture_output=True, text=True, timeout=300, check=False, cwd=folder, env=environment)
+    done = subprocess.run(call, capture_output=True, text=True, timeout=400, check=False, cwd=folder, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -85,13 +86,14 @@ def test_python_example_runs_and_tracks_a_person(videos, weights_dir, tmp_path):
 
 def test_live_example_draws_on_every_frame_of_its_own(videos, weights_dir, tmp_path):
     _, example = blocks("python")
-    run_example(example, videos, weights_dir, tmp_path)
-    with av.open(str(tmp_path / "drawn.mp4")) as drawn, av.open(str(videos / "squats.mp4")) as clip:
+    short = beginning(videos / "squats.mp4", tmp_path / "squats.mp4", 3)
+    run_example(example, tmp_path, weights_dir, tmp_path)
+    with av.open(str(tmp_path / "drawn.mp4")) as drawn, av.open(str(short)) as clip:
         pairs = [
             (ours.to_ndarray(format="rgb24").astype(int), theirs.to_ndarray(format="rgb24").astype(int))
             for ours, theirs in zip(drawn.decode(video=0), clip.decode(video=0), strict=True)
         ]
-    assert len(pairs) == 65
+    assert len(pairs) >= 12
     changed = [float((abs(ours - theirs).max(axis=2) > 60).mean()) for ours, theirs in pairs[1:]]
     assert min(changed) > 0.001  # a skeleton is drawn,
     assert max(changed) < 0.2  # and red and blue have not changed places

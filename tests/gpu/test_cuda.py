@@ -57,7 +57,8 @@ def lifter(config: LifterConfig, device: str) -> TorchLifter:
 
 def on_gpu(context: Context) -> Context:
     valid = None if context.valid is None else context.valid.cuda()
-    return Context(context.cos.cuda(), context.sin.cuda(), valid)
+    times = None if context.times is None else context.times.cuda()
+    return Context(context.cos.cuda(), context.sin.cuda(), valid, times)
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
