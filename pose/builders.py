@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
-from pose.errors import PoseError, UsageError
+from pose.errors import PoseError, UsageError, in_brief
 
 if TYPE_CHECKING:
     from pose.networks.options import StageOptions
@@ -22,7 +22,6 @@ Stage = TypeVar("Stage")
 AUTO_DETECTOR = AUTO_ESTIMATOR = "auto"
 PREFERRED_DETECTOR, STAND_IN_DETECTOR = "rtmdet", "blazepose"
 USUAL_ESTIMATOR = "blazepose"
-MOST_SAID = 160  # characters of what a runtime says of a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,9 +224,8 @@ def _build_of_own_file(choice: Choice[Stage], weight: Path, options: StageOption
             raise type(error)(f"{key}: {error}") from error
         raise
     except Exception as error:  # runtimes raise classes of their own; a network of another form nearly anything
-        reason = " ".join(str(error).split())
         raise PoseError(
-            f"{key}: {weight} does not work as {name} ({type(error).__name__}: {reason[:MOST_SAID]})"
+            f"{key}: {weight} does not work as {name} ({type(error).__name__}: {in_brief(error)})"
         ) from error
     return stage
 

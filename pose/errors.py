@@ -13,5 +13,14 @@ class UsageError(PoseError):
     exit_code = 2
 
 
+MOST_SAID = 200  # characters
+
+
+def in_brief(error: BaseException) -> str:
+    """What a library says was wrong, in one line that is not long: some quote the whole file."""
+    said = " ".join(str(error).split()) or type(error).__name__
+    return said if len(said) <= MOST_SAID else f"{said[: MOST_SAID - 3]}..."
+
+
 class PoseWarning(UserWarning):
     """Something that is hardly what the user means. Commands print it as one line and go on."""

@@ -83,7 +83,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     video = parser.add_argument("--video", type=str, action=_Video, help=f"{VIDEO}; also without --video")
     add_options(parser, RunConfig, without={"video"})
     add_options(parser, PipelineConfig)
-    parsed = parse_arguments(parser, config_first(argv))
+    try:
+        parsed = parse_arguments(parser, config_first(argv))
+    except UsageError as error:
+        if str(error).startswith("unrecognized arguments: ") and clip.given:
+            raise UsageError(f"{error}; pose-run takes one video, pose-batch many") from error
+        raise
     if clip.given and video.given:
         raise UsageError(f"--video and {clip.given}: name one video; call pose-run once for each")
     config = config_of(RunConfig, parsed)
@@ -229,8 +234,10 @@ def _interruption(tally: Tally, source: "Source", results: Outputs, wanted: Outp
         return KeyboardInterrupt("no frame was finished, nothing is kept")
     known = source.info.frame_count
     text = f"{tally.frames} of {known} frames" if known and known >= tally.frames else counted(tally.frames, "frame")
+    missing = ", ".join([*({"overlay"} & wanted.files.keys()), *wanted.exports])
+    how = "marked incomplete" if not tally.complete else f"without {missing}" if missing else "all there are"
     where = "" if results is wanted else f" in {results.folder}; the earlier result stays"
-    return KeyboardInterrupt(f"{text} kept, marked incomplete{where}")
+    return KeyboardInterrupt(f"{text} kept, {how}{where}")
 
 
 def _process(
@@ -247,7 +254,6 @@ def _process(
         spool = ResultSpool(outputs.folder, pipeline.skeleton)
         stack.callback(spool.close)
         placed: Iterable[FrameResult] = spool
-        whole = False
         try:
             with pipeline.times.rest("threads of networks and codecs"), interrupts.raised_after(1):
                 results, known = _results(source, pipeline, stop, host.cache)
@@ -255,7 +261,7 @@ def _process(
                     with pipeline.times.measure("write"):
                         spool.write(result)
                     tally.add(result, pipeline.skeleton)
-            whole = not stop.is_set()
+            tally.complete = not stop.is_set()
         finally:  # whatever ended it, what was finished is kept
             if tally.frames:
                 if config.world:
@@ -263,7 +269,7 @@ def _process(
                         placed, info = _into_world(spool, info, config, pipeline, tally, outputs.folder)
                         stack.callback(placed.close)
                 with pipeline.times.measure("write"):
-                    _write(placed, info, outputs, whole)
+                    _write(placed, info, outputs, tally.complete)
         host.warn(problem for problem in source.problems if problem != source.cut_short)
         # Ctrl-C is how one ends a live source.
         if "overlay" in outputs.files and (source.info.is_live or not stop.is_set()):

@@ -48,19 +48,63 @@ def test_the_table_of_attention_gives_ratios_to_softmax():
     assert lines[3] == "| local | 1.50, 0.50 | 0.50, 0.25 | 20 |"
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of memory from /proc")
-def test_attention_is_timed_in_a_process_of_its_own():
+def measured_apart(name, length, dim):
+    """Milliseconds and megabytes of a mechanism, from a process that has used no thread of torch's before."""
     import subprocess
 
     script = (
         "from pose_apps.bench.attention_costs import Case, measure\n"
-        "cost = measure(Case(name='fnet', length=64, batch=1, dim=16, heads=2, device='cpu'), seconds=0.01)\n"
+        f"case = Case(name={name!r}, length={length}, batch=1, dim={dim}, heads=2, device='cpu')\n"
+        "cost = measure(case, seconds=0.01)\n"
         "print(cost.milliseconds, cost.megabytes)"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=True)
-    milliseconds, megabytes = map(float, done.stdout.split())
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=True)
+    return map(float, done.stdout.split())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of memory from /proc")
+def test_attention_is_timed_in_a_process_of_its_own():
+    milliseconds, megabytes = measured_apart("fnet", 64, 16)
     assert 0 < milliseconds < 1000
     assert 0 <= megabytes < 1000
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of memory from /proc")
+def test_hidden_units_of_all_pairs_are_never_there_at_once():
+    _, megabytes = measured_apart("multi-dimensional", 512, 64)
+    assert megabytes < 4 * 512 * 512 * 64 / 2**20 / 2  # half of what one feature each of all pairs takes
+
+
+def test_rows_that_are_measured_anew_take_the_place_of_those_on_the_page():
+    from benchmarks.attention_scaling import with_rows
+
+    title = "| mechanism | T 10 | faster from |\n|---|---|---|\n| softmax | {} ms, 1.0 MB | - |\n"
+    old = title.format("1.00") + "| local | 3.00, 1.00 | - |\n| fnet | 0.50, 1.00 | 10 |"
+    new = title.format("2.00") + "| local | 2.00, 1.00 | - |\n| blocks | 4.00, 1.00 | - |"
+    rows = "| local | 2.00, 1.00 | - |\n| fnet | 0.50, 1.00 | 10 |\n| blocks | 4.00, 1.00 | - |"
+    assert with_rows(old, new) == title.format("1.00") + rows
+
+
+def test_lengths_that_would_take_too_long_are_left_out(monkeypatch):
+    from pose_apps.bench import attention_costs
+
+    quick = {"softmax": 1.0, "local": 30.0}  # ms at 10 frames, and as the square of the length
+    monkeypatch.setattr(
+        attention_costs,
+        "measure",
+        lambda case, seconds: Cost(milliseconds=quick[case.name] * (case.length / 10) ** 2, megabytes=1.0),
+    )
+    costs = attention_costs.measure_all([10, 20, 80], most=1.0, names=("softmax", "local"))
+    assert {name: list(row) for name, row in costs.items()} == {"softmax": [10, 20, 80], "local": [10, 20]}
+    assert table(costs, [10, 20, 80]).splitlines()[3] == "| local | 30.00, 1.00 | 30.00, 1.00 | - | - |"
+
+
+@pytest.mark.parametrize("name", ["softmax, map shared by 2", "blocks, 17 joints, 1 bone"])
+def test_forms_of_several_layers_or_joints_answer_for_each_frame(name):
+    from pose_apps.bench.attention_costs import Case, prepare
+
+    y = prepare(Case(name=name, length=30, batch=1, dim=16, heads=2, device="cpu"))()
+    assert y.shape == (17 if "joints" in name else 1, 30, 16)
 
 
 def test_exports_are_timed_beside_the_lifter(tmp_path, capsys):

@@ -8,7 +8,7 @@ from pose_apps.bench import networks
 from pose_apps.bench.command import main
 from pose_apps.bench.detectors import detection
 from pose_apps.bench.estimators import estimation, one_pass
-from pose_apps.bench.networks import PEOPLE, PICTURE, Case, Figure, Table, as_table, measure, tiled
+from pose_apps.bench.networks import PEOPLE, PICTURE, Case, Figure, Table, as_table, measure_apart, tiled
 
 from pose.builders import DETECTORS, ESTIMATORS, ONE_PASS
 from pose.config import PipelineConfig
@@ -52,7 +52,7 @@ def test_a_network_is_measured_in_a_process_of_its_own(tmp_path, capsys):
 )
 def test_figures_belong_together(table, name, prepare, model, weights_dir, videos):
     file = model and str(weights_dir / model)
-    figures = measure(case(table, name, prepare, model=file, video=str(videos / "dance.mp4")))
+    figures = measure_apart(case(table, name, prepare, model=file, video=str(videos / "dance.mp4")))
     assert [figure.people for figure in figures] == list(PEOPLE)
     for figure in figures:
         assert figure.milliseconds > 0

@@ -96,6 +96,7 @@ def asked(*argv: str) -> Asked:
         (["--score", "nan"], "--score: expected a number, got nan"),
         (["--people"], "--people: expected one argument"),
         (["-x"], "unrecognized arguments: -x"),
+        (["--config", "none.yaml"], "--config: none.yaml: no such file"),
     ],
 )
 def test_a_wrong_option_is_named_with_what_is_allowed(argv, words):

@@ -36,7 +36,7 @@ def tab(call, scripts, tmp_path):
         path.write_text(scripts[words[0]])
         reply = subprocess.run(
             ["bash", "--norc", "-c", TAB, "bash", str(path), *words],
-            capture_output=True, text=True, check=True, timeout=60, cwd=tmp_path,
+            capture_output=True, text=True, check=True, timeout=200, cwd=tmp_path,
         )  # fmt: skip
         assert not reply.stderr
         return {word for line in reply.stdout.splitlines() if (word := line.strip())}

@@ -6,7 +6,6 @@ import io
 import re
 import subprocess
 import sys
-import time
 import tomllib
 from pathlib import Path
 
@@ -27,7 +26,7 @@ CALLS = [(name, *words) for name in SCRIPTS for words in ((), *((word,) for word
 EXTRAS = """torch torchvision accelerate tensorboard matplotlib onnx onnxscript open3d aiohttp websockets pygame rerun
 cdflib h5py ultralytics trackers supervision"""
 WITHOUT_EXTRAS = """
-import importlib, sys
+import importlib, sys, time
 from importlib.abc import MetaPathFinder
 
 class Absent(MetaPathFinder):
@@ -43,6 +42,7 @@ for module, function, *words in CALLS:
     except SystemExit as end:
         if end.code:
             raise
+print(time.process_time())
 """
 
 
@@ -91,7 +91,6 @@ def test_help_fits_sixty_columns(call, monkeypatch):
 def test_help_needs_no_extra():
     calls = [(*SCRIPTS[command].split(":"), *words, "--help") for command, *words in CALLS]
     program = WITHOUT_EXTRAS.replace("EXTRAS", repr(EXTRAS)).replace("CALLS", repr(calls))
-    begun = time.monotonic()
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, done.stderr
-    assert time.monotonic() - begun < 60
+    assert float(done.stdout.splitlines()[-1]) < 60  # s of the processor

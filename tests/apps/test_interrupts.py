@@ -7,6 +7,8 @@ import sys
 import pytest
 from pose_apps.support.interrupts import Interrupts
 
+pytestmark = pytest.mark.usefixtures("usual_signals")
+
 
 def interrupt(times: int = 1) -> None:
     for _ in range(times):
@@ -46,7 +48,7 @@ def test_afterwards_ctrl_c_does_what_it_did_before():
 
 
 def run(code: str) -> tuple[int, str, str]:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200, check=False)
     return done.returncode, done.stdout, done.stderr
 
 

@@ -3,12 +3,7 @@
 import json
 import os
 import re
-import resource
-import shlex
 import signal
-import subprocess
-import time
-from contextlib import suppress
 from pathlib import Path
 
 import av
@@ -21,6 +16,7 @@ from pose_apps.support.outputs import default_folder
 from pose.files import WRITERS, load_poses
 from pose.files.json import SCHEMA_PATH
 from pose.files.writer import PartFile, WriterContext
+from pose.system.work_folder import alone_in, work_folder
 
 
 @pytest.fixture(autouse=True)
@@ -192,6 +188,19 @@ def test_existing_results_are_kept_unless_asked(dance, tmp_path, tiny_lifter, ca
     assert capsys.readouterr().out == ""
 
 
+def test_a_folder_in_which_another_run_writes_is_left_alone(dance, tmp_path, tiny_lifter, capsys):
+    call = ["--video", dance, "--out", str(tmp_path), "--end", "0.1", "--formats", "json", "--lifter", str(tiny_lifter)]
+    with alone_in(tmp_path), work_folder(tmp_path) as anothers:
+        assert main(call) == 2
+        assert anothers.is_dir()
+    assert (
+        capsys.readouterr().err
+        == f"error: {tmp_path}: another run writes there; wait for it, or name another with --out\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+    assert main(call) == 0
+
+
 def test_an_older_result_goes_only_as_a_whole(dance, tmp_path, tiny_lifter, capsys):
     """No file of one run beside those of another."""
     call = ["--video", dance, "--out", str(tmp_path), "--end", "0.1", "--formats", "json", "--lifter", str(tiny_lifter)]
@@ -217,23 +226,13 @@ def test_an_older_result_stays_until_the_new_one_is_whole(dance, tmp_path, tiny_
     monkeypatch.setattr("pose_apps.run._draw_overlay", interrupted)
     capsys.readouterr()
     assert main([*call, "--start", "0.1"]) == 130
-    kept = f"3 of 3 frames kept, marked incomplete in {tmp_path / 'unfinished'}; the earlier result stays"
+    kept = f"3 of 3 frames kept, without overlay in {tmp_path / 'unfinished'}; the earlier result stays"
     assert capsys.readouterr().err == f"interrupted: {kept}\n"
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == old
-    assert len(load_poses(tmp_path / "unfinished" / "poses.npz")) == 3
+    unfinished = load_poses(tmp_path / "unfinished" / "poses.npz")
+    assert unfinished.complete
+    assert len(unfinished) == 3
     assert sorted(path.name for path in tmp_path.iterdir()) == [*sorted(old), "unfinished"]
-
-
-@pytest.mark.parametrize("closed", ["2>&-", ">&-", ">&- 2>&- <&-"])
-def test_closed_streams_change_nothing_in_the_files(closed, dance, tmp_path, tiny_lifter, weights_dir, command_line):
-    arguments = ("--video", dance, "--end", 0.1, "--lifter", tiny_lifter, "--out")
-    for out, redirected in (("usual", ""), ("closed", closed)):
-        call = f"{shlex.join(command_line('run', *arguments, tmp_path / out))} {redirected}"
-        environment = {**os.environ, "POSE_WEIGHTS_DIR": str(weights_dir)}
-        done = subprocess.run(call, shell=True, env=environment, capture_output=True, timeout=300, check=False)
-        assert (done.returncode, done.stderr) == (0, b"")
-    for name in ("poses.json", "poses.npz", "overlay.mp4"):
-        assert (tmp_path / "usual" / name).read_bytes() == (tmp_path / "closed" / name).read_bytes(), name
 
 
 def test_printed_config_can_be_given_back(tmp_path, capsys):
@@ -265,12 +264,12 @@ def test_options_override_the_config_file_wherever_they_stand(config, first, tmp
     [
         ([], 2, "no video: name a video file"),
         (["none.mp4"], 2, "none.mp4: no such file"),
-        (["dance.mp4", "text.mp4"], 2, "unrecognized arguments: text.mp4"),
+        (["dance.mp4", "text.mp4"], 2, "unrecognized arguments: text.mp4; pose-run takes one video, pose-batch many"),
         (["dance.mp4", "--video", "dance.mp4"], 2, "--video and dance.mp4: name one video"),
         (["--video=text.mp4", "dance.mp4"], 2, "--video and dance.mp4: name one video"),
         (["--config"], 2, "--config: expected one argument"),
         (["--video", "none.mp4"], 2, "none.mp4: no such file"),
-        (["--video", "emptyfolder"], 2, "emptyfolder: the folder has no pictures"),
+        (["--video", "emptyfolder"], 2, "; a folder of videos is for pose-batch"),
         (["--video", "nothing/*.png"], 2, "no picture matches"),
         (["--video", "text.mp4"], 1, "text.mp4: not a video"),
         (["--video", "zero.mp4"], 1, "zero.mp4: the file is empty"),
@@ -377,100 +376,6 @@ def test_truncated_video_gives_what_decodes_and_reports_the_rest(dance, tmp_path
     poses = load_poses(tmp_path / "out" / "poses.npz")
     assert 5 < len(poses) < 58
     assert len(decoded(tmp_path / "out" / "overlay.mp4")) == len(poses)
-
-
-def test_full_disk_is_one_line_and_leaves_nothing(call, dance, tmp_path, tiny_lifter):
-    def limit_files() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
-
-    done = call(
-        "run",
-        "--video",
-        dance,
-        "--out",
-        tmp_path / "out",
-        "--end",
-        0.5,
-        "--lifter",
-        tiny_lifter,
-        preexec_fn=limit_files,
-    )
-    assert done.returncode == 1
-    assert done.stderr.startswith("error: ")
-    assert done.stderr.count("\n") == 1
-    assert str(tmp_path / "out") in done.stderr
-    assert "File too large" in done.stderr
-    assert not (tmp_path / "out").exists()
-
-
-def read_of(process: subprocess.Popen[str], path: str) -> float:
-    """How far a process has read in the file that it has open: the share of its bytes."""
-    places = [0]
-    for link in Path(f"/proc/{process.pid}/fd").iterdir():
-        with suppress(OSError):
-            if os.readlink(link) == str(Path(path).resolve()):
-                places += [int(line.split()[1]) for line in _about(link).splitlines() if line.startswith("pos:")]
-    return max(places) / Path(path).stat().st_size
-
-
-def _about(link: Path) -> str:
-    return (link.parents[1] / "fdinfo" / link.name).read_text()
-
-
-def test_interrupt_keeps_what_is_finished(dance, tmp_path, tiny_lifter, weights_dir, command_line):
-    out = tmp_path / "out"
-    arguments = ("--video", dance, "--out", out, "--lifter", tiny_lifter)
-    process = subprocess.Popen(
-        command_line("run", *arguments),
-        env={**os.environ, "POSE_WEIGHTS_DIR": str(weights_dir)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    deadline = time.monotonic() + 120
-    while read_of(process, dance) < 0.3:
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    printed, errors = process.communicate(timeout=60)
-    assert process.returncode == 130, errors
-    document = json.loads((out / "poses.json").read_text())
-    poses = load_poses(out / "poses.npz")
-    assert not document["complete"]
-    assert not poses.complete
-    assert len(poses) == len(document["frames"]) > 10
-    assert sorted(path.name for path in out.iterdir()) == ["poses.json", "poses.npz"]
-    assert f"{len(poses)} frames" in printed
-    assert errors == f"interrupted: {len(poses)} of 545 frames kept, marked incomplete\n"
-
-
-def seen_on_a_terminal(command: list[str], environment: dict[str, str]) -> str:
-    """What a command that succeeds writes to the terminal that its stderr is."""
-    terminal, stderr = os.openpty()
-    done = subprocess.run(command, env={**os.environ, **environment}, stderr=stderr, timeout=300, check=False)
-    os.write(stderr, b"end")  # reading from an empty terminal would wait
-    os.close(stderr)
-    shown = os.read(terminal, 100_000).decode()
-    os.close(terminal)
-    assert done.returncode == 0, shown
-    return shown.removesuffix("end")
-
-
-def test_a_terminal_shows_progress(dance, tmp_path, tiny_lifter, weights_dir, command_line):
-    arguments = ("--video", dance, "--out", tmp_path, "--end", 0.3, "--formats", "json", "--lifter", tiny_lifter)
-    shown = seen_on_a_terminal(command_line("run", *arguments), {"POSE_WEIGHTS_DIR": str(weights_dir)})
-    assert re.search(r"poses: 100%.* 9/9 \[.*frames/s, people 1\]", shown)
-
-
-@pytest.mark.parametrize("quiet", [False, True])
-def test_quiet_holds_for_the_fetch_of_weights_too(quiet, dance, tmp_path, tiny_lifter, command_line):
-    arguments = ("--video", dance, "--out", tmp_path / "out", "--end", 0.1, "--formats", "json")
-    command = command_line("run", *arguments, "--lifter", tiny_lifter, *["--quiet"] * quiet)
-    shown = seen_on_a_terminal(command, {"POSE_WEIGHTS_DIR": "", "XDG_CACHE_HOME": str(tmp_path)})
-    assert ("fetching mediapipe" in shown) == (not quiet)
-    assert (shown == "") == quiet
-    assert sorted((tmp_path / "pose-run" / "weights").glob("blazepose-*"))
 
 
 @pytest.mark.parametrize(

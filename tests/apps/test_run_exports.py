@@ -25,7 +25,7 @@ def test_exports_lie_beside_the_result_they_are_made_of(arguments, tmp_path, cap
     assert main(arguments) == 0
     assert names(tmp_path / "out") == ["poses-angles.csv", "poses-person1.bvh", "poses-person1.trc", "poses.npz"]
     said = capsys.readouterr().out
-    assert "space: camera frame with y up" in said
+    assert "space: camera frame with y up (x, -y, -z): the picture's up, not gravity's" in said
     line = next(line for line in said.splitlines() if line.startswith(f"{tmp_path / 'out' / 'poses-person1.bvh'}: "))
     assert line.removeprefix(f"{tmp_path / 'out' / 'poses-person1.bvh'}: ").startswith("9 frames at 30")
     lines = (tmp_path / "out" / "poses-person1.bvh").read_text().splitlines()

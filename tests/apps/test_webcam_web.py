@@ -3,15 +3,28 @@
 import os
 import re
 import signal
+import socket
 import subprocess
+import sys
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
-from aiohttp.test_utils import unused_port
+from pose_apps.webcam.command import main
 
 TOKEN = "correct-horse-battery-staple"
+
+
+def free_port() -> int:
+    """One that the system gives to nobody else before the server has it: it takes those for port 0 from above 32767."""
+    for port in range(21_000, 32_000):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with suppress(OSError):
+                probe.bind(("127.0.0.1", port))
+                return port
+    raise AssertionError("every port is taken")
 
 
 @pytest.fixture
@@ -51,13 +64,24 @@ def test_wrong_call_is_one_line(call, arguments, line):
     assert "Traceback" not in done.stderr
 
 
+def test_without_its_library_it_says_so_before_networks_are_loaded(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "aiohttp", None)  # from here on `import aiohttp` is a ModuleNotFoundError
+    monkeypatch.setattr("pose_apps.webcam.extras.load_pipeline", None)
+    assert main(["--web"]) == 1
+    line = 'error: pose-webcam --web needs aiohttp: pip install "pose-run[web]"\n'
+    assert capsys.readouterr() == ("", line)
+
+
+@pytest.mark.usefixtures("usual_signals")
 def test_serves_until_it_is_interrupted_and_leaves_nothing(start, tmp_path):
-    server = start("--port", unused_port())
-    address = re.search(r"open (http://127\.0\.0\.1:\d+/) in a browser", server.stdout.readline())[1]
-    with urllib.request.urlopen(address, timeout=20) as answer:
+    port = free_port()
+    server = start("--port", port)
+    address = f"http://127.0.0.1:{port}/"
+    assert f"open {address} in a browser" in server.stdout.readline()
+    with urllib.request.urlopen(address, timeout=100) as answer:
         assert b"<title>pose-webcam</title>" in answer.read()
     server.send_signal(signal.SIGINT)
-    _, errors = server.communicate(timeout=60)
+    _, errors = server.communicate(timeout=200)
     assert server.returncode == 130
     assert "Traceback" not in errors
     assert list(tmp_path.iterdir()) == []  # a recording's folder is made when somebody records
@@ -68,7 +92,7 @@ def test_token_of_the_environment_opens_the_network_and_is_not_shown(start):
     output = server.stdout.readline()
     assert re.match(r"open http://\S+:\d+/ in a browser", output)
     server.terminate()
-    _, errors = server.communicate(timeout=60)
+    _, errors = server.communicate(timeout=200)
     assert server.returncode == 0
     assert TOKEN not in output + errors
     assert errors.startswith("warning: browsers of other computers give their camera to https pages only")

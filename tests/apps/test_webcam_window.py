@@ -183,7 +183,7 @@ def test_closing_the_window_quits(demo):
 
 
 def wait_for_preset(demo) -> None:
-    end = time.monotonic() + 10
+    end = time.monotonic() + 100
     while demo.window._loading is None or demo.window._loading.is_alive():
         assert time.monotonic() < end
         time.sleep(0.01)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pose.errors import PoseError
+from pose.errors import PoseError, in_brief
 from pose_apps.batch.schedule import Event
 from pose_apps.batch.work import Answer, Job, Task, Worker
 
@@ -130,5 +130,4 @@ def _on_gpu(job: Job) -> bool:
 
 
 def _in_one_line(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}"[:200]
+    return f"{type(error).__name__}: {in_brief(error)}"

@@ -111,8 +111,7 @@ class NetworkBench(Bench):
         for case in self._cases(tables):
             try:
                 _require_weights(case)
-                with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
-                    figures += process.submit(measure, case).result()
+                figures += measure_apart(case)
             except PoseError as error:
                 missing.append(f"not measured: {case.name}{case.table.suffix}: {error}")
         print(as_table(figures), *missing, sep="\n")
@@ -174,6 +173,12 @@ def measure(case: Case) -> list[Figure]:
             )
         )  # fmt: skip
     return figures
+
+
+def measure_apart(case: Case) -> list[Figure]:
+    """`measure` in a process of its own, so that what this one has held before hides nothing."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
+        return process.submit(measure, case).result()
 
 
 class _Memory:

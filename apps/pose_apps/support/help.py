@@ -50,6 +50,10 @@ LAYOUTS: Mapping[str, Layout] = {
         "input": ("config", "data.mocap", "human36m.folder"),
         "output": ("out", "resume", "overwrite", "quiet"),
     },
+    "pose-train pretraining": {
+        "input": ("config", "data.mocap"),
+        "output": ("out", "resume", "overwrite", "quiet"),
+    },
 }
 EXAMPLES: Mapping[str, Sequence[str]] = {
     "pose-run": ("pose-run clip.mp4", "pose-run clip.mp4 --max-people 2 --out result --overwrite"),
@@ -65,6 +69,9 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "pose-prepare": ("pose-prepare mocap --source recordings --out clips.npz",),
     "pose-train": ("pose-train lifter --config configs/train/offline.yaml --data.mocap clips.npz --out run",),
     "pose-train lifter": ("pose-train lifter --config configs/train/offline.yaml --data.mocap clips.npz --out run",),
+    "pose-train pretraining": (
+        "pose-train pretraining --config configs/train/pretraining.yaml --data.mocap clips.npz --out run",
+    ),
     "pose-export": ("pose-export offline --format onnx --out lifter.onnx",),
     "pose-lab": ("pose-lab list", "pose-lab run score-widths", "pose-lab maps offline keypoints.npz"),
     "pose-setup": ("pose-setup mmpose",),

@@ -177,9 +177,10 @@ class ConfigFile(ActionConfigFile):
         option_string: str | None = None,
     ) -> None:
         path = Path(str(values)).expanduser()
+        if not path.is_file():
+            raise argparse.ArgumentError(self, f"{values}: no such file")
         try:
-            if path.is_file():
-                _check_settings(path, parser)
+            _check_settings(path, parser)
             super().__call__(parser, namespace, values, option_string)
         except UnicodeDecodeError as error:
             raise argparse.ArgumentError(self, f"{values}: no text file") from error

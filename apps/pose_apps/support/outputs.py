@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pose.errors import UsageError
+from pose.errors import PoseError, UsageError
 from pose.system.whole_file import WholeFile
 from pose.system.work_folder import alone_in, work_folder
 from pose_apps.support.folders import made_folder
@@ -40,14 +40,20 @@ class Outputs:
         """Makes the folder for the time of the work, and gives what to write: these files in a hidden folder in it.
 
         What is there when the block ends, and was not settled, is taken for not whole. What runs that were killed left
-        is removed. Raises PoseError when the folder cannot be made or written.
+        is removed. Raises PoseError when the folder cannot be made or written, UsageError when another run is at it.
         """
         with made_folder(self.folder), alone_in(self.folder) as alone, work_folder(self.folder) as hidden:
+            if alone is False:
+                raise UsageError(f"{self.folder}: another run writes there; wait for it, or name another with --out")
             if alone:
                 WholeFile.remove_leftovers(self.folder, STEM)
             written = self._beside(hidden.name)
             try:
                 yield written
+            except PoseError as error:
+                if str(hidden) not in str(error):
+                    raise
+                raise PoseError(str(error).replace(str(hidden), str(self.folder))) from error
             finally:
                 self.settle(written, whole=False)
 

@@ -23,7 +23,7 @@ WORTH_SAYING = 0.01  # of all joints
 class Tally:
     """What a run has seen so far. seen: people, once for each frame that they are in. unfollowed: the most people in
     one frame whom nobody followed. joints, guessed: how many there are in all, and how many of them the picture hardly
-    showed. world: what was found of it.
+    showed. complete: whether they are all there are. world: what was found of it.
     """
 
     frames: int = 0
@@ -36,6 +36,7 @@ class Tally:
     unfollowed: int = 0
     joints: int = 0
     guessed: int = 0
+    complete: bool = False
     world: list[str] = field(default_factory=list)
 
     def add(self, result: "FrameResult", skeleton: "Skeleton") -> None:

@@ -53,10 +53,11 @@ def _serve(config: WebcamConfig, pipeline_config: PipelineConfig) -> int:
     with Status("loading the networks"):
         from pose_apps.webcam.extras import load_pipeline
         from pose_apps.webcam.options import check_live_source, read_horizon
-        from pose_apps.webcam.web import serve, web_settings
+        from pose_apps.webcam.web import check_library, serve, web_settings
 
+        check_library()  # what is wrong is said before the networks are loaded
         read_horizon(config, pipeline_config)
-        web_settings(config)  # says what is wrong before the networks are loaded
+        web_settings(config)
         if config.source is not None:
             check_live_source(config)
         pipeline = load_pipeline(pipeline_config, config.intrinsics)

@@ -65,14 +65,15 @@ class Extras:
     def troubles(self) -> dict[str, str]:
         """What is wrong now with each sink and the recording, empty where nothing is."""
         found = {option: sink.problem or sink.trouble for option, sink in self.sinks.items()}
-        if self.recorder is not None:
-            found["the recording"] = self.recorder.problem or ""
+        if (recorder := self.recorder) is not None:  # asked once: another thread may end the recording meanwhile
+            found["the recording"] = recorder.problem or ""
         return found
 
     def lost(self) -> dict[str, int]:
         """How much each sink lost, and of recordings how many frames the disk was too slow for."""
         lost = {option: sink.lost for option, sink in self.sinks.items()}
-        missing = self._missing + (self.recorder.dropped if self.recorder is not None else 0)
+        recorder = self.recorder
+        missing = self._missing + (recorder.dropped if recorder is not None else 0)
         return lost | ({"recording": missing} if missing else {})
 
 

@@ -16,7 +16,7 @@ from pose_apps.webcam.options import WebcamConfig, open_live_source, read_horizo
 if TYPE_CHECKING:
     from pose.pipeline import Pipeline
 
-NO_LIBRARY = 'pose-webcam --web needs aiohttp: python -m pip install -e ".[web]"'
+NO_LIBRARY = 'pose-webcam --web needs aiohttp: pip install "pose-run[web]"'
 
 
 def web_settings(config: WebcamConfig) -> WebSettings:
@@ -31,15 +31,19 @@ def web_settings(config: WebcamConfig) -> WebSettings:
     )
 
 
+def check_library() -> None:
+    """Raises PoseError where what serves pages is not installed: call it before loading networks."""
+    try:
+        import aiohttp  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise PoseError(NO_LIBRARY) from error
+
+
 def serve(config: WebcamConfig, pipeline: "Pipeline") -> int:
     """Serve until Ctrl-C, the end of the source, or `config.seconds`. Raises PoseError where it cannot."""
+    from pose.web.server import WebServer
+
     settings = web_settings(config)
-    try:
-        from pose.web.server import WebServer
-    except ModuleNotFoundError as error:
-        if error.name != "aiohttp":
-            raise
-        raise PoseError(NO_LIBRARY) from error
     source = None if config.source is None else partial(open_live_source, config)
     if source is not None:
         source().close()  # say now what is wrong with it; it is opened again when somebody looks

@@ -128,7 +128,7 @@ def test_shards_write_files_of_their_own_and_know_of_each_other(tmp_path):
 def _hold(folder, ready, done):
     with Manifest(folder, None).writing():
         ready.set()
-        done.wait(60)
+        done.wait(200)
 
 
 def test_two_calls_do_not_write_one_manifest(tmp_path):
@@ -137,14 +137,14 @@ def test_two_calls_do_not_write_one_manifest(tmp_path):
     process = context.Process(target=_hold, args=(tmp_path, ready, done), daemon=True)
     process.start()
     try:
-        assert ready.wait(60)
+        assert ready.wait(200)
         with pytest.raises(PoseError, match="another pose-batch works here"), Manifest(tmp_path, None).writing():
             pass
         with Manifest(tmp_path, (0, 2)).writing():
             pass  # a shard is another file
     finally:
         done.set()
-        process.join(60)
+        process.join(200)
     with Manifest(tmp_path, None).writing():
         pass
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from batch_results import lines_of, results_of
+from short_clips import beginning
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
 CLIPS = 5
@@ -28,18 +29,18 @@ def cluster(monkeypatch):
 
 
 @pytest.fixture
-def clips(videos, short_clip, tmp_path) -> Path:
+def clips(videos, tmp_path) -> Path:
     for number in range(CLIPS):
-        short_clip(videos / "dance.mp4", tmp_path / "in" / f"{number}.mp4", 1.0 + number / 10)
+        beginning(videos / "dance.mp4", tmp_path / "in" / f"{number}.mp4", 1.0 + number / 10)
     return tmp_path / "in"
 
 
 @pytest.fixture
-def batch(command_line, weights_dir, tiny_lifter, clips, tmp_path):
+def batch(command_line, weights_dir, clips, tmp_path):
     """Starts pose-batch with its results in a folder of that name."""
 
     def start(name: str, *arguments: object) -> subprocess.Popen:
-        words = command_line("batch", clips, "--out", tmp_path / name, "--lifter", tiny_lifter, "--formats", "json,npz")
+        words = command_line("batch", clips, "--out", tmp_path / name, "--formats", "json,npz")
         environment = {**os.environ, "POSE_WEIGHTS_DIR": str(weights_dir)}
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         return subprocess.Popen([*words, *map(str, arguments)], env=environment, **pipes)

@@ -1,0 +1,143 @@
+"""`pose-run` as a process: its streams, signals, a full disk and a terminal."""
+
+import json
+import os
+import re
+import resource
+import shlex
+import signal
+import subprocess
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from pose.files import load_poses
+
+
+@pytest.fixture
+def dance(videos) -> str:
+    return str(videos / "dance.mp4")
+
+
+def test_closed_streams_change_nothing_in_the_files(dance, tmp_path, weights_dir, command_line):
+    def results(redirected: str) -> dict[str, bytes]:
+        out = tmp_path / str(len(list(tmp_path.iterdir())))
+        arguments = ("--video", dance, "--end", 0.1, "--out", out)
+        call = f"{shlex.join(command_line('run', *arguments))} {redirected}"
+        environment = {**os.environ, "POSE_WEIGHTS_DIR": str(weights_dir)}
+        done = subprocess.run(call, shell=True, env=environment, capture_output=True, timeout=300, check=False)
+        assert (done.returncode, done.stderr) == (0, b"")
+        return {path.name: path.read_bytes() for path in out.iterdir()}
+
+    usual = results("")
+    assert sorted(usual) == ["overlay.mp4", "poses.json", "poses.npz"]
+    for closed in ("2>&-", ">&-", ">&- 2>&- <&-"):
+        assert results(closed) == usual, closed
+
+
+def test_full_disk_is_one_line_and_leaves_nothing(call, dance, tmp_path):
+    def limit_files() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+
+    done = call(
+        "run",
+        "--video",
+        dance,
+        "--out",
+        tmp_path / "out",
+        "--end",
+        0.5,
+        preexec_fn=limit_files,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+    assert str(tmp_path / "out") in done.stderr
+    assert "File too large" in done.stderr
+    assert "/.new-" not in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def read_of(process: subprocess.Popen[str], path: str) -> float:
+    """How far a process has read in the file that it has open: the share of its bytes."""
+    places = [0]
+    for link in Path(f"/proc/{process.pid}/fd").iterdir():
+        with suppress(OSError):
+            if os.readlink(link) == str(Path(path).resolve()):
+                places += [int(line.split()[1]) for line in _about(link).splitlines() if line.startswith("pos:")]
+    return max(places) / Path(path).stat().st_size
+
+
+def _about(link: Path) -> str:
+    return (link.parents[1] / "fdinfo" / link.name).read_text()
+
+
+@pytest.mark.usefixtures("usual_signals")
+def test_interrupt_keeps_what_is_finished(dance, tmp_path, weights_dir, command_line):
+    out = tmp_path / "out"
+    arguments = ("--video", dance, "--out", out)
+    process = subprocess.Popen(
+        command_line("run", *arguments),
+        env={**os.environ, "POSE_WEIGHTS_DIR": str(weights_dir)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 300
+    while read_of(process, dance) < 0.3:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    printed, errors = process.communicate(timeout=200)
+    assert process.returncode == 130, errors
+    document = json.loads((out / "poses.json").read_text())
+    poses = load_poses(out / "poses.npz")
+    assert not document["complete"]
+    assert not poses.complete
+    assert len(poses) == len(document["frames"]) > 10
+    assert sorted(path.name for path in out.iterdir()) == ["poses.json", "poses.npz"]
+    assert f"{len(poses)} frames" in printed
+    assert errors == f"interrupted: {len(poses)} of 545 frames kept, marked incomplete\n"
+
+
+def seen_on_a_terminal(command: list[str], environment: dict[str, str]) -> str:
+    """What a command that succeeds writes to the terminal that its stderr is."""
+    terminal, stderr = os.openpty()
+    written = bytearray()
+
+    def read() -> None:  # meanwhile: a terminal holds 4 kB, and who writes more waits
+        with suppress(OSError):  # how Linux says that the other end is closed
+            while part := os.read(terminal, 4096):
+                written.extend(part)
+
+    reading = threading.Thread(target=read)
+    reading.start()
+    try:
+        done = subprocess.run(command, env={**os.environ, **environment}, stderr=stderr, timeout=300, check=False)
+    finally:
+        os.close(stderr)
+        reading.join()
+        os.close(terminal)
+    shown = written.decode()
+    assert done.returncode == 0, shown
+    return shown
+
+
+def test_a_terminal_shows_progress(dance, tmp_path, weights_dir, command_line):
+    arguments = ("--video", dance, "--out", tmp_path, "--end", 0.3, "--formats", "json")
+    shown = seen_on_a_terminal(command_line("run", *arguments), {"POSE_WEIGHTS_DIR": str(weights_dir)})
+    assert re.search(r"poses: 100%.* 9/9 \[.*frames/s, people 1\]", shown)
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_quiet_holds_for_the_fetch_of_weights_too(quiet, dance, tmp_path, command_line):
+    arguments = ("--video", dance, "--out", tmp_path / "out", "--end", 0.1, "--formats", "json")
+    command = command_line("run", *arguments, *["--quiet"] * quiet)
+    shown = seen_on_a_terminal(command, {"POSE_WEIGHTS_DIR": "", "XDG_CACHE_HOME": str(tmp_path)})
+    assert ("fetching mediapipe" in shown) == (not quiet)
+    assert (shown == "") == quiet
+    assert sorted((tmp_path / "pose-run" / "weights").glob("blazepose-*"))
