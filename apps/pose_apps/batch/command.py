@@ -165,8 +165,8 @@ def _work(
                 engine, tasks, time_limit=config.time_limit, retries=config.retries, frames=progress.frames
             )
             for line in schedule.lines():
+                lines.append(line)  # first: whoever sees its line there may interrupt, and is told how many are
                 manifest.add(line)
-                lines.append(line)
                 progress.finished(line)
     except KeyboardInterrupt:
         done = len(lines) + len(known)

@@ -50,6 +50,7 @@ class Manifest:
         self.folder = folder
         self.path = folder / (f"{NAME}{ENDING}" if shard is None else f"{NAME}-{shard[0]}-of-{shard[1]}{ENDING}")
         self.lines: dict[str, Line] = {}
+        self._own: dict[str, Line] = {}  # of this shard's file, while it is written
         for path in sorted(folder.glob(f"{NAME}*{ENDING}"), key=lambda path: path == self.path):  # its own count last
             self.lines |= _read(path)
 
@@ -63,6 +64,7 @@ class Manifest:
             if alone is False:
                 raise PoseError(f"{self.folder}: another pose-batch works here; wait for it, or take shards (--shard)")
             WholeFile.remove_leftovers(self.folder, f"{self.path.name}.")
+            self._own = _read(self.path)
             self._order()
             try:
                 yield
@@ -70,15 +72,14 @@ class Manifest:
                 self._order()
 
     def add(self, line: Line) -> None:
-        """A clip is finished, and its line on the disk when this returns."""
-        self.lines[line.name] = line
+        """A clip is finished, and its line on the disk when this returns, or `writing` ends: Ctrl-C may come here."""
+        self.lines[line.name] = self._own[line.name] = line
         with file_errors(self.path), self.path.open("ab") as file:
             file.write(f"{json.dumps(asdict(line))}\n".encode())
 
     def _order(self) -> None:
         if self.path.is_file():
-            own = _read(self.path)
-            write_whole(self.path, "".join(f"{json.dumps(asdict(line))}\n" for line in own.values()))
+            write_whole(self.path, "".join(f"{json.dumps(asdict(line))}\n" for line in self._own.values()))
 
 
 def _read(path: Path) -> dict[str, Line]:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pose_apps.batch.clips import Clip, find_clips, read_shard, shard_of
+from pose_apps.batch.command import BatchConfig, _work
 from pose_apps.batch.manifest import Line, Manifest
 from pose_apps.batch.report import table
 from pose_apps.batch.schedule import Event, Schedule, StartError
@@ -116,6 +117,21 @@ def test_half_a_line_and_other_peoples_lines_are_left_out(torn, tmp_path):
     assert list(Manifest(tmp_path, None).lines) == ["a", "b"]
 
 
+def test_an_interrupt_while_a_line_is_written_does_not_lose_it(tmp_path, monkeypatch):
+    manifest = Manifest(tmp_path, None)
+    with manifest.writing():
+        manifest.add(line("a"))
+        monkeypatch.setattr("pose_apps.batch.manifest.asdict", interrupted)  # when the file is open
+        with pytest.raises(KeyboardInterrupt):
+            manifest.add(line("b"))
+        monkeypatch.undo()
+    assert list(Manifest(tmp_path, None).lines) == ["a", "b"]
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+
 def test_shards_write_files_of_their_own_and_know_of_each_other(tmp_path):
     for index in range(2):
         manifest = Manifest(tmp_path, (index, 2))
@@ -153,6 +169,7 @@ class Fake:
     """An engine in which what workers do is written down beforehand. script: name -> what happens each time."""
 
     def __init__(self, workers, script):
+        self.workers = workers
         self.script = {name: list(steps) for name, steps in script.items()}
         self.queue = [Event(worker, "ready") for worker in range(workers)]
         self.given, self.now, self.hanging = [], 0.0, {}
@@ -214,6 +231,17 @@ def test_a_clip_that_takes_too_long_is_ended_and_its_worker_goes_on():
     lines, _ = outcome({"a": ["hang"], "b": ["ok"], "c": ["ok"]}, workers=1)
     assert lines["a"] == ("failed", "took longer than the time limit of 10 s", 1)
     assert lines["c"] == ("ok", None, 1)
+
+
+def test_a_clip_whose_line_is_there_is_counted_when_an_interrupt_comes(tmp_path, monkeypatch):
+    manifest, engine = Manifest(tmp_path, None), Fake(1, {"a": ["ok"], "b": ["ok"]})
+    add = manifest.add
+    monkeypatch.setattr(manifest, "add", lambda line: (add(line), interrupted()))
+    monkeypatch.setattr("pose_apps.batch.command._engine", lambda *_: engine)
+    tasks = [Task(Clip(f"/{name}", name)) for name in engine.script]
+    with pytest.raises(KeyboardInterrupt, match="1 of 2 clips finished and kept"), manifest.writing():
+        _work(BatchConfig(quiet=True), None, tasks, manifest, [])
+    assert list(Manifest(tmp_path, None).lines) == ["a"]
 
 
 def test_workers_that_never_begin_end_the_call():
