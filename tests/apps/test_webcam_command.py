@@ -18,6 +18,7 @@ import pytest
 from pose_apps.webcam.command import main
 from pose_apps.webcam.report import FORMAT, VERSION, write_report
 from pose_apps.webcam.troubles import Troubles
+from short_clips import beginning
 
 from pose.config import PipelineConfig
 from pose.errors import PoseError
@@ -101,7 +102,7 @@ def test_headless_run_reports_what_it_measured(dance, tmp_path, capsys):
     assert (report["format"], report["version"], report["source"]) == (FORMAT, VERSION, dance)
     assert (report["frames_in"], report["processed"], report["dropped"]) == (45, 45, 0)
     assert report["seconds"] >= 44 / 30
-    # seconds are rounded to 0.001, the rate to 0.01: together 0.0155 at most where 45 frames take no less than 44 / 30 s
+    # seconds are rounded to 0.001, the rate to 0.01: together 0.0155 at most where 45 frames take 44 / 30 s or more
     assert report["fps"] == pytest.approx(report["processed"] / report["seconds"], abs=0.016)
     latency = report["latency_ms"]
     assert (
@@ -120,7 +121,17 @@ def test_headless_run_reports_what_it_measured(dance, tmp_path, capsys):
     assert "latency from capture to 3D: median" in said
 
 
-def test_a_headless_run_ends_when_its_time_is_over(dance, tmp_path):
+def test_a_headless_run_ends_when_its_time_is_over(dance, tmp_path, monkeypatch):
+    """Its time begins when its loop has, and that here with a first frame, which a busy machine lets wait."""
+    start = LiveLoop.start
+
+    def start_and_wait(loop):
+        start(loop)
+        while loop.running and not loop.status().processed:
+            time.sleep(0.01)
+        return loop
+
+    monkeypatch.setattr(LiveLoop, "start", start_and_wait)
     path = tmp_path / "report.json"
     assert main(["--headless", "--source", dance, "--seconds", "1", "--report", str(path)]) == 0
     report = json.loads(path.read_text())
@@ -172,7 +183,9 @@ def test_ctrl_c_finishes_the_recording_and_the_report(command_line, dance, tmp_p
     assert len(poses) > 5
     assert f"recorded {len(poses)} frames into {folder}" in out
     # The loop may answer a frame before the recording begins, and one while the interrupt closes it.
-    assert 0 <= json.loads((tmp_path / "r").read_text())["processed"] - len(poses) <= 2
+    report = json.loads((tmp_path / "r").read_text())
+    lost = report["lost"].get("recording", 0)  # where the disk was too slow
+    assert 0 <= report["processed"] - len(poses) - lost <= 2
 
 
 def test_a_stream_is_connected_to_when_the_networks_are_loaded(monkeypatch, capsys):
@@ -227,7 +240,7 @@ def test_a_report_that_does_not_fit_in_the_end_is_printed(tmp_path, capsys, room
 @pytest.mark.parametrize("signal_name", ["SIGHUP", "SIGKILL"])
 @pytest.mark.usefixtures("usual_signals")
 def test_a_recording_survives_a_closed_terminal_and_is_finished_after_a_kill(
-    command_line, dance, tmp_path, signal_name, capsys
+    command_line, videos, dance, tmp_path, signal_name, capsys
 ):
     if not hasattr(signal, signal_name):
         pytest.skip("this system has no such signal")
@@ -240,7 +253,8 @@ def test_a_recording_survives_a_closed_terminal_and_is_finished_after_a_kill(
     if signal_name == "SIGHUP":
         assert process.returncode == 130
     else:
-        assert main(["--headless", "--source", dance, "--seconds", "1", "--out", str(tmp_path)]) == 0
+        clip = beginning(videos / "dance.mp4", tmp_path / "clip.mp4", 0.2)
+        assert main(["--headless", "--source", str(clip), "--out", str(tmp_path)]) == 0
         assert f"note: the recording {folder} was cut short; finished with" in capsys.readouterr().err
     assert sorted(path.name for path in folder.iterdir()) == ["poses.json", "poses.npz", "video.mp4"]
     poses = load_poses(folder / "poses.npz")

@@ -17,8 +17,11 @@ TOKEN = "correct-horse-battery-staple"
 
 
 def free_port() -> int:
-    """One that the system gives to nobody else before the server has it: it takes those for port 0 from above 32767."""
-    for port in range(21_000, 32_000):
+    """One that the system gives to nobody else before the server has it: it takes those for port 0 from above 32767.
+
+    Where two suites run at a time, each begins to look elsewhere.
+    """
+    for port in range(21_000 + os.getpid() % 10_000, 32_768):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             with suppress(OSError):
