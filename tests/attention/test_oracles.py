@@ -14,6 +14,7 @@ from pose.attention.local import HeadWindows, attention_by_dilation
 from pose.attention.sparse import sparse_attention
 
 HIDDEN_UNITS = ("multi-dimensional", "key-value", "key-value-predict")  # for each pair of frames
+BY_KEYS = {"sparse": sparse_attention, "blocks": block_attention}
 
 
 @pytest.mark.parametrize("form", FORMS, ids=str)
@@ -72,15 +73,14 @@ def test_global_projections_of_ones_own_that_are_everybodys(causal: bool) -> Non
 
 
 @pytest.mark.parametrize("masked", [False, True], ids=["whole", "gaps"])
-@pytest.mark.parametrize("form", [form for form in FORMS if form.name == "sparse"], ids=str)
+@pytest.mark.parametrize("form", [form for form in FORMS if form.name in BY_KEYS], ids=str)
 @pytest.mark.parametrize("length", [1, 33, 150])
-def test_sparse_from_its_keys_alone_equals_the_mask_of_all_pairs(form: Form, length: int, masked: bool) -> None:
+def test_from_its_keys_alone_equals_the_mask_of_all_pairs(form: Form, length: int, masked: bool) -> None:
     layer, batch = form.build(), make_batch(length=length)
     q, k, v = layer.project(batch.x, batch.context())
     valid = batch.valid if masked else None
     want = layer.summed(q, k, v, layer.window.mask(length, valid, batch.x.device))
-    got = sparse_attention(q, k, v, layer.window, valid)
-    torch.testing.assert_close(got, want, rtol=0, atol=1e-12)
+    torch.testing.assert_close(BY_KEYS[form.name](q, k, v, layer.window, valid), want, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("pattern", ["strided", "fixed"])
@@ -94,17 +94,6 @@ def test_two_sparse_layers_reach_every_earlier_frame(pattern: str) -> None:
     reached = (far @ near > 0) if pattern == "strided" else (near @ far @ near > 0)
     assert reached.tril().equal(torch.ones(40, 40).tril().bool())
     assert not reached.triu(1).any()
-
-
-@pytest.mark.parametrize("masked", [False, True], ids=["whole", "gaps"])
-@pytest.mark.parametrize("form", [form for form in FORMS if form.name == "blocks"], ids=str)
-@pytest.mark.parametrize("length", [1, 33, 150])
-def test_blocks_from_their_keys_alone_equal_the_mask_of_all_pairs(form: Form, length: int, masked: bool) -> None:
-    layer, batch = form.build(), make_batch(length=length)
-    q, k, v = layer.project(batch.x, batch.context())
-    valid = batch.valid if masked else None
-    want = layer.summed(q, k, v, layer.window.mask(length, valid, batch.x.device))
-    torch.testing.assert_close(block_attention(q, k, v, layer.window, valid), want, rtol=0, atol=1e-12)
 
 
 def test_how_far_a_block_sees_depends_on_where_in_it_a_frame_stands() -> None:

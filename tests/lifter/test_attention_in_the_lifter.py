@@ -18,7 +18,7 @@ from pose.training.trainer import Trainer
 
 sys.path += [str(Path(__file__).parents[1] / "training"), str(Path(__file__).parents[1] / "datasets")]
 from motion import waving_clip
-from training_fixtures import source_of, train_config
+from training_fixtures import killed, resumed, source_of, train_config
 
 OFFLINE = [name for name, kind in ATTENTIONS.items() if kind.capabilities.bidirectional]
 SHARED = LifterConfig(dim=16, depth=3, heads=2, attention="linformer", attention_options={"sharing": "layer"})
@@ -95,18 +95,9 @@ def test_random_features_are_drawn_anew_while_training_and_alike_after_a_resume(
     changed = [not after[0].equal(before[0]) for before, after in pairwise(seen)]
     assert changed == [False, True, False, True]
 
-    class Killing:
-        def batch(self, step: int):
-            if step > 3:
-                raise KeyboardInterrupt
-            return source.batch(step)
-
-    with pytest.raises(KeyboardInterrupt):
-        Trainer(config, Killing(), tmp_path / "killed").run()
-    resumed = Trainer(config, source, tmp_path / "killed")
-    resumed.resume()
-    resumed.run()
-    for got, expected in zip(features(resumed), features(whole), strict=True):
+    killed(config, source, tmp_path / "killed", last=3)
+    again = resumed(config, source, tmp_path / "killed")
+    for got, expected in zip(features(again), features(whole), strict=True):
         assert got.equal(expected)
     saved = load_checkpoint(tmp_path / "killed" / "last.safetensors")
     for name, tensor in load_checkpoint(tmp_path / "whole" / "last.safetensors").state_dict().items():
@@ -149,17 +140,8 @@ def test_hard_attention_trains_and_goes_on_after_a_resume_as_if_never_stopped(di
     whole.run(lambda step, figures: parts.append(set(figures)))
     assert all(("choices" in names) == (distribution == "hard") for names in parts)
 
-    class Killing:
-        def batch(self, step: int):
-            if step > 3:
-                raise KeyboardInterrupt
-            return source.batch(step)
-
-    with pytest.raises(KeyboardInterrupt):
-        Trainer(config, Killing(), tmp_path / "killed").run()
-    resumed = Trainer(config, source, tmp_path / "killed")
-    resumed.resume()
-    resumed.run()
+    killed(config, source, tmp_path / "killed", last=3)
+    resumed(config, source, tmp_path / "killed")
     saved = load_checkpoint(tmp_path / "killed" / "last.safetensors")
     for name, tensor in load_checkpoint(tmp_path / "whole" / "last.safetensors").state_dict().items():
         assert saved.state_dict()[name].equal(tensor), name

@@ -22,7 +22,7 @@ from pose.training.schedules import ScheduleConfig
 from pose.training.trainer import Trainer, batch_loss
 
 sys.path.append(str(Path(__file__).parent))
-from training_fixtures import source_of, train_config
+from training_fixtures import killed, source_of, train_config
 
 TIMING = "data_share"  # the one figure of a run that is not a pure function of its configuration
 
@@ -35,22 +35,6 @@ def source(tmp_path_factory, shared):
         points, times = decimate(points, np.arange(len(points)) / fps)
         clips.append(Clip(subject, trial, points.astype(np.float32), times))
     return source_of(clips, tmp_path_factory.mktemp("mocap"))
-
-
-class KilledError(Exception):
-    """What happens to a run in the middle of it."""
-
-
-class KillingSource:
-    """Gives the batches of another source until it is asked for one too many."""
-
-    def __init__(self, source, last: int) -> None:
-        self.source, self.last = source, last
-
-    def batch(self, step: int):
-        if step > self.last:
-            raise KilledError
-        return self.source.batch(step)
 
 
 def rows(folder: Path) -> list[dict[str, str]]:
@@ -67,19 +51,18 @@ def same_weights(got: LifterNetwork, expected: LifterNetwork) -> None:
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(source, tmp_path, optimizer):
     model = LifterConfig(dim=16, depth=1, heads=2, attention="performer")
     config = train_config(model=model, lookaheads=(0,), optimizer=OptimizerConfig(name=optimizer))
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    whole, stopped = tmp_path / "whole", tmp_path / "killed"
     uninterrupted = Trainer(config, source, whole)
     uninterrupted.run()
-    with pytest.raises(KilledError):
-        Trainer(config, KillingSource(source, last=4), killed).run()
-    assert [row["step"] for row in rows(killed)] == ["1", "2", "3", "4", "5"]
-    resumed = Trainer(config, source, killed)
+    killed(config, source, stopped, last=4)
+    assert [row["step"] for row in rows(stopped)] == ["1", "2", "3", "4", "5"]
+    resumed = Trainer(config, source, stopped)
     resumed.resume()
     assert resumed.step == 4
     resumed.run()
-    assert rows(killed) == rows(whole)
+    assert rows(stopped) == rows(whole)
     same_weights(resumed.bare_network, uninterrupted.bare_network)
-    same_weights(load_checkpoint(killed / "last.safetensors"), load_checkpoint(whole / "last.safetensors"))
+    same_weights(load_checkpoint(stopped / "last.safetensors"), load_checkpoint(whole / "last.safetensors"))
 
 
 def test_a_run_of_other_configuration_is_not_resumed(source, tmp_path):

@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
+import pytest
 from pose_datasets.mocap import Clip, save_clips
 from pose_datasets.training import MocapConfig, MocapSource
 
 from pose.lifter.config import LifterConfig
 from pose.training.config import OptimizerConfig, TrainConfig
 from pose.training.schedules import ScheduleConfig
+from pose.training.trainer import Trainer
 
 BATCH, FRAMES = 4, 12
 
@@ -33,3 +35,33 @@ def source_of(clips: list[Clip], folder: Path, **changes) -> MocapSource:
     save_clips(clips, path)
     config = {"mocap": str(path), "frames": (FRAMES,), "batch_frames": BATCH * FRAMES}
     return MocapSource(MocapConfig(**(config | changes)), seed=0)
+
+
+class KilledError(Exception):
+    """What happens to a run in the middle of it."""
+
+
+class KillingSource:
+    """Gives the batches of another source until it is asked for one too many."""
+
+    def __init__(self, source, last: int) -> None:
+        self.source, self.last = source, last
+
+    def batch(self, step: int):
+        if step > self.last:
+            raise KilledError
+        return self.source.batch(step)
+
+
+def killed(config: TrainConfig, source, folder: Path, last: int) -> None:
+    """A run that was killed after its batch `last`."""
+    with pytest.raises(KilledError):
+        Trainer(config, KillingSource(source, last), folder).run()
+
+
+def resumed(config: TrainConfig, source, folder: Path) -> Trainer:
+    """The run of `folder`, gone on to its end."""
+    trainer = Trainer(config, source, folder)
+    trainer.resume()
+    trainer.run()
+    return trainer
