@@ -193,6 +193,15 @@ def test_loss_of_a_uniform_guesser_is_the_logarithm_of_the_vocabulary():
     assert loss == pytest.approx(math.log(len(task.vocabulary)))
 
 
+def learn_by_heart(network: torch.nn.Module, batch: Batch) -> None:
+    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-2)
+    for _ in range(100):
+        loss = answer_loss(network, batch)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
 @pytest.mark.parametrize(
     "model",
     [{"dim": 32, "depth": 2, "heads": 2, "expansion": 2}, {"model": "gru", "dim": 32, "depth": 1}],
@@ -202,12 +211,7 @@ def test_a_model_learns_32_answers_by_heart(model):
     task, examples = TASKS["answer"], some("answer", 32)
     torch.manual_seed(0)
     network = TokenModel(LifterConfig(**model, streaming=True), len(task.vocabulary), task.length, "learned")
-    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-2)
-    for _ in range(100):
-        loss = answer_loss(network, Batch.of(examples, task.length))
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+    learn_by_heart(network, Batch.of(examples, task.length))
     assert answers_right(network, examples, task).all()
     assert not answers_right(network, some("answer", 32, seed=4), task).all()
 
@@ -250,12 +254,7 @@ def test_an_encoder_and_decoder_learn_32_answers_by_heart():
     task, examples = settings.drawn(), some("answer", 32)
     torch.manual_seed(0)
     network = settings.network()
-    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-2)
-    for _ in range(100):
-        loss = answer_loss(network, Batch.of(examples, task.length))
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+    learn_by_heart(network, Batch.of(examples, task.length))
     assert answers_right(network, examples, task).all()
 
 
