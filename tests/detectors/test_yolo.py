@@ -16,8 +16,12 @@ from pose.networks.yolo_findings import OVERLAP_THRESHOLD, SCORE_THRESHOLD
 from pose.networks.yolo_onnx import YoloOnnx
 from pose.types import Boxes
 
-REFERENCE = json.loads(Path(__file__).with_name("ultralytics.json").read_text(encoding="utf-8"))["pictures"]
-FRAMES = [name for name in REFERENCE if "#" in name]
+# Two CPUs: where sums of 8-bit products saturate (x86 without VNNI), the network itself says other things.
+REFERENCES = [
+    json.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))["pictures"]
+    for name in ("ultralytics.json", "ultralytics_without_vnni.json")
+]
+FRAMES = [name for name in REFERENCES[0] if "#" in name]
 ONE_THREAD = StageOptions(threads=1)
 
 
@@ -29,6 +33,18 @@ def detector(weights_dir):
 @pytest.fixture(scope="module")
 def pose(weights_dir):
     return YoloPose(model=weights_dir / "yolo26n-pose-256-int8.onnx", options=ONE_THREAD)
+
+
+@pytest.fixture(scope="module")
+def reference(detector, clip_frame):
+    """Of the CPU whose arithmetic is this one's, told by one picture; the others must be its, too."""
+    clip, index = FRAMES[0].split("#")
+    found = detector.detect([clip_frame(clip, int(index))])[0].xyxy
+
+    def distance(pictures):
+        return np.abs(found - np.array(pictures[FRAMES[0]]["detect"])[:, :4]).max()
+
+    return min(REFERENCES, key=distance)
 
 
 def check_boxes(found, rows):
@@ -46,25 +62,26 @@ def check_joints(keypoints, rows):
 
 
 @pytest.mark.parametrize("name", FRAMES)
-def test_boxes_are_those_of_ultralytics(name, detector, clip_frame):
+def test_boxes_are_those_of_ultralytics(name, detector, clip_frame, reference):
     clip, index = name.split("#")
     found = detector.detect([clip_frame(clip, int(index))])[0]
-    assert len(found) == len(REFERENCE[name]["detect"])
-    check_boxes(found, REFERENCE[name]["detect"])
+    assert len(found) == len(reference[name]["detect"])
+    check_boxes(found, reference[name]["detect"])
 
 
 @pytest.mark.parametrize("name", FRAMES)
-def test_joints_are_those_of_ultralytics(name, pose, clip_frame):
+def test_joints_are_those_of_ultralytics(name, pose, clip_frame, reference):
     clip, index = name.split("#")
     boxes, keypoints = pose.find([clip_frame(clip, int(index))])[0]
-    assert len(boxes) == len(REFERENCE[name]["pose"])
-    check_boxes(boxes, REFERENCE[name]["pose"])
-    check_joints(keypoints, REFERENCE[name]["pose"])
+    assert len(boxes) == len(reference[name]["pose"])
+    check_boxes(boxes, reference[name]["pose"])
+    check_joints(keypoints, reference[name]["pose"])
 
 
-def test_the_reference_shows_people():
-    assert sum(len(REFERENCE[name]["detect"]) for name in FRAMES) >= 20
-    assert sum(len(REFERENCE[name]["pose"]) for name in FRAMES) >= 15
+@pytest.mark.parametrize("pictures", REFERENCES, ids=["vnni", "without vnni"])
+def test_the_references_show_people(pictures):
+    assert sum(len(pictures[name]["detect"]) for name in FRAMES) >= 20
+    assert sum(len(pictures[name]["pose"]) for name in FRAMES) >= 15
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ultralytics") is None, reason="needs ultralytics (AGPL-3.0), an extra")
