@@ -87,7 +87,7 @@ def test_interrupt_keeps_what_is_finished(dance, tmp_path, weights_dir, command_
         text=True,
     )
     deadline = time.monotonic() + 300
-    while read_of(process, dance) < 0.3:
+    while not 0.3 < read_of(process, dance) < 0.9:  # in the frames: when it is opened, its index at the end is read
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -130,7 +130,7 @@ def seen_on_a_terminal(command: list[str], environment: dict[str, str]) -> str:
 def test_a_terminal_shows_progress(dance, tmp_path, weights_dir, command_line):
     arguments = ("--video", dance, "--out", tmp_path, "--end", 0.3, "--formats", "json")
     shown = seen_on_a_terminal(command_line("run", *arguments), {"POSE_WEIGHTS_DIR": str(weights_dir)})
-    assert re.search(r"poses: 100%.* 9/9 \[.*frames/s, people 1\]", shown)
+    assert re.search(r"poses: 100%.* 9/9 \[.*(frames/s|s/ frames), people 1\]", shown)  # the latter on a busy machine
 
 
 @pytest.mark.parametrize("quiet", [False, True])
