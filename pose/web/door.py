@@ -102,14 +102,18 @@ class Visitor(web.RequestHandler):
         return response
 
     def log_exception(self, *args: Any, **kwargs: Any) -> None:
-        self._door.tally.count(_mistake(kwargs.get("exc_info")))
+        error = kwargs.get("exc_info")
+        if self._door.is_shut and isinstance(error, asyncio.InvalidStateError):
+            return  # aiohttp's own: an answer was whole at the very end of the time that it had when the server ended
+        self._door.tally.count(_mistake(error))
 
 
 class Door:
-    """Accepts connections for a server of aiohttp, `MOST_CONNECTIONS` at a time."""
+    """Accepts connections for a server of aiohttp, `MOST_CONNECTIONS` at a time, until it `is_shut`."""
 
     def __init__(self, server: web.Server, tls: ssl.SSLContext | None) -> None:
         self.tally = Tally()
+        self.is_shut = False
         self._server = server
         self._tls = tls
         self._most = _places()
@@ -139,6 +143,7 @@ class Door:
 
     async def shut(self) -> None:
         """Accept nobody any more; those who are in stay."""
+        self.is_shut = True
         for task in self._work:
             task.cancel()
         await asyncio.gather(*self._work, return_exceptions=True)

@@ -6,8 +6,9 @@ import os
 import tempfile
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
+from aiohttp import ClientError, web
 from web_fakes import PATIENCE, Clip, FakePipeline, receive, run, serving, until
 
 from pose.errors import PoseError
@@ -17,6 +18,7 @@ from pose.system import work_folder
 from pose.web import shared
 from pose.web.feed import Feed
 from pose.web.recording import Recordings
+from pose.web.server import WebServer
 
 
 class EndsBehind(Mailbox):
@@ -84,6 +86,36 @@ def test_everybody_is_told_of_the_end_at_once(monkeypatch):
                 await guest.close()
 
     run(test)
+
+
+def test_an_answer_in_the_moment_in_which_a_servers_time_to_end_is_over_is_no_mistake(monkeypatch, caplog):
+    """Where the machine stands still meanwhile, aiohttp gives up the answer and has it in one turn of the loop."""
+    monkeypatch.setattr("pose.web.server.SHUTDOWN_SECONDS", 0.5)
+    asked, may_answer = asyncio.Event(), asyncio.Event()
+
+    async def late(self, request):
+        asked.set()
+        await may_answer.wait()
+        return web.Response(status=204)
+
+    monkeypatch.setattr(WebServer, "_session", late)
+
+    async def test():
+        async with serving() as browser, asyncio.TaskGroup() as tasks:
+            tasks.create_task(ended(browser.get("/session")))
+            await asked.wait()
+            browser.running.cancel()
+            await asyncio.sleep(0.1)  # the server waits for its answer, 0.4 s from here
+            asyncio.get_running_loop().call_later(0.1, may_answer.set)
+            time.sleep(1.0)
+
+    async def ended(asking):
+        with suppress(ClientError):
+            async with asking:
+                pass
+
+    run(test)
+    assert [record.getMessage() for record in caplog.records] == []
 
 
 def test_the_first_result_is_not_missed_however_soon_it_comes(monkeypatch):
