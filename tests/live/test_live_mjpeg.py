@@ -2,6 +2,7 @@
 
 import threading
 import time
+from functools import partial
 from itertools import count, islice
 
 import numpy as np
@@ -95,19 +96,20 @@ def test_the_message_about_the_size_goes_away(monkeypatch):
     assert "48x96" in said[-1]
 
 
-def endless(_connection):
-    yield from (Shot(number % 250) for number in count())
+def endless(_connection, wait=0.04):
+    yield from (Shot(number % 250, wait) for number in count())
 
 
 @pytest.mark.parametrize(("stale", "connections"), [(60.0, 1), (1.0, 2)])
 def test_what_waited_before_anybody_read_is_left_out(stale, connections, monkeypatch):
     """Say while networks were loaded: short of STALE the pictures that lie in buffers, later the whole connection."""
     monkeypatch.setattr(module, "STALE", stale)
-    monkeypatch.setattr(arrival, "LONGEST_DROP", 60.0)  # on a busy machine it takes longer to read what waited
-    with mjpeg_camera(endless) as camera:
+    monkeypatch.setattr(arrival, "LONGEST_DROP", 60.0)  # on a busy machine it takes longer to read what waited,
+    monkeypatch.setattr(arrival, "FRESH_SECONDS", 0.1)  # and a thread may not get its turn for a while
+    with mjpeg_camera(partial(endless, wait=0.2)) as camera:
         source = open_live(camera.address)
         time.sleep(1.5)
-        captured = read(source, count=10)
+        captured = read(source, count=6)
         begun = [item.at for item in captured]
         sent = camera.sent[:]
     assert camera.connections == connections

@@ -145,6 +145,7 @@ def connections(monkeypatch):
 
     monkeypatch.setattr(module, "open_source", opened)
     monkeypatch.setattr(module, "FIRST_WAIT", 0.02)
+    monkeypatch.setattr(module, "STALE", 3600.0)  # a loop that is made may load a forecaster before it reads
     return given
 
 
