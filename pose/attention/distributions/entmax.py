@@ -48,8 +48,9 @@ class Entmax(Distribution):
         unrolled = torch.compiler.is_compiling() or torch.jit.is_tracing()
         for _ in range(self.STEPS):
             rise = _rise(*self.sums(z - tau, alpha))
+            rise = rise.where(rise > 8 * torch.finfo(z.dtype).eps, 0)  # who is there stays, however long others take
             tau = tau + rise
-            if not unrolled and rise.max() <= 8 * torch.finfo(z.dtype).eps:
+            if not unrolled and not rise.any():
                 break
         return tau
 
