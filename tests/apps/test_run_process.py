@@ -131,7 +131,8 @@ def seen_on_a_terminal(command: list[str], environment: dict[str, str]) -> str:
 
 def test_a_terminal_shows_progress(dance, tmp_path, weights_dir, command_line):
     arguments = ("--video", dance, "--out", tmp_path, "--end", 0.3, "--formats", "json")
-    shown = seen_on_a_terminal(command_line("run", *arguments), {"POSE_WEIGHTS_DIR": str(weights_dir)})
+    environment = {"POSE_WEIGHTS_DIR": str(weights_dir), "COLUMNS": "80"}
+    shown = seen_on_a_terminal(command_line("run", *arguments), environment)
     assert re.search(r"poses: 100%.* 9/9 \[.*(frames/s|s/ frames), people 1\]", shown)  # the latter on a busy machine
 
 
