@@ -13,6 +13,7 @@ from pose_detectors.blazepose import BlazePoseDetector
 from pose_detectors.rtmdet import RTMDetDetector
 
 from pose.estimators.blazepose import BlazePose
+from pose.people.association.assignment import best_pairs
 from pose.people.follow import PeopleTracker
 from pose.skeletons import BLAZEPOSE33
 from pose.video import open_source
@@ -32,12 +33,18 @@ def trunks(view, frames):
     return ends
 
 
-def whose(pose, ends):
-    """The name of the person whose body a pose (33, 2) shows, or None. ends: name -> (2, 2) px."""
-    trunk = np.stack([pose[SHOULDERS].mean(axis=0), pose[HIPS].mean(axis=0)])
-    far = {name: np.linalg.norm(trunk - e, axis=1).mean() / np.linalg.norm(e[0] - e[1]) for name, e in ends.items()}
-    nearest = min(far, key=far.get)
-    return nearest if far[nearest] < NEAR else None
+def whose(poses, ends):
+    """For each pose (33, 2) the name of the person whose body it shows, or None; nobody's body is shown twice, so one
+    that lies between the two belongs to whom no other shows. ends: name -> (2, 2) px."""
+    names = list(ends)
+    far = np.empty((len(poses), len(names)))
+    for row, pose in enumerate(poses):
+        trunk = np.stack([pose[SHOULDERS].mean(axis=0), pose[HIPS].mean(axis=0)])
+        far[row] = [np.linalg.norm(trunk - e, axis=1).mean() / np.linalg.norm(e[0] - e[1]) for e in ends.values()]
+    shown = [None] * len(poses)
+    for row, column in best_pairs(-far, at_least=-NEAR):
+        shown[row] = names[column]
+    return shown
 
 
 @pytest.mark.parametrize("view", ["view-a", "view-b"])
@@ -52,10 +59,7 @@ def test_two_people_who_touch_stay_two_people(detector, weights, view, videos, w
         results = [stage.step(frame.image, frame.index, frame.time) for frame in source]
     ends = trunks(view, np.arange(len(results)))
     shown = [
-        {
-            person: whose(pose, {name: e[i] for name, e in ends.items()})
-            for person, pose in zip(people.ids.tolist(), people.keypoints, strict=True)
-        }
+        dict(zip(people.ids.tolist(), whose(people.keypoints, {name: e[i] for name, e in ends.items()}), strict=True))
         for i, people in enumerate(results)
     ]
     assert max(map(len, shown)) == 2
