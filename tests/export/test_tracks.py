@@ -1,25 +1,17 @@
 """Which frames are exported, at which times, and what is missing in them."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
-from pose_apps.support.memory import peak_megabytes
+from memory_grown import megabytes_grown, needs_proc
 
 from pose.errors import PoseError, UsageError
 from pose.export.tracks import open_recording
 from pose.files import load_poses
 
+IMPORTS = "from pathlib import Path; from pose.export.tracks import open_recording"
 READ_ALL = """
-import sys
-from pathlib import Path
-from pose_apps.support.memory import forget_peak, peak_megabytes, resident_megabytes
-from pose.export.tracks import open_recording
-forget_peak()
-before = resident_megabytes()
 recording = open_recording(Path(sys.argv[1]))
-print(sum(len(span.times) for span in recording.track(1, recording.uniform).spans()), peak_megabytes() - before)
+print(sum(len(span.times) for span in recording.track(1, recording.uniform).spans()))
 """
 
 
@@ -149,18 +141,15 @@ def test_mapped_arrays_are_the_arrays(save, rng):
         np.testing.assert_array_equal(getattr(mapped, name), getattr(read, name))
 
 
+@needs_proc
 def test_reading_an_hour_does_not_take_an_hours_memory(tmp_path):
-    if peak_megabytes() is None:
-        pytest.skip("needs Linux's /proc to measure memory")
     frames = 108_000
     path = tmp_path / "hour.npz"
     np.savez(
         path, timestamps=np.arange(frames) / 30, joints3d=np.zeros((frames, 17, 3), np.float32),
         root=np.ones((frames, 3), np.float32), sigma=np.ones((frames, 17), np.float32),
     )  # fmt: skip
-    # In a process of its own: what others left in this one's heap would count too.
-    done = subprocess.run([sys.executable, "-c", READ_ALL, str(path)], capture_output=True, text=True, check=True)
-    read, taken = map(float, done.stdout.split())
-    assert read == frames
+    taken, read = megabytes_grown(IMPORTS, READ_ALL, path)
+    assert int(read) == frames
     # The arrays hold 31 MB, and as float64 twice that. What stays is a few numbers a frame.
     assert taken < 25

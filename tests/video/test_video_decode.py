@@ -1,15 +1,13 @@
 """Reading video files: order, time, orientation, colour."""
 
 import itertools
-import subprocess
-import sys
 from fractions import Fraction
 
 import cv2
 import numpy as np
 import pytest
+from memory_grown import megabytes_grown, needs_proc
 from picture_codes import corners, number_of, numbered, quadrants
-from pose_apps.support.memory import resident_megabytes
 
 from pose.errors import PoseError, UsageError
 from pose.video import open_source
@@ -327,9 +325,7 @@ def test_timeline_continues_after_a_clock_reset():
     assert timeline.repaired == 1
 
 
-READ_FOUR_TIMES = """
-import sys
-from pose_apps.support.memory import forget_peak, peak_megabytes, resident_megabytes
+READ = """
 from pose.video import open_source
 
 def read():
@@ -337,17 +333,11 @@ def read():
         assert sum(1 for _ in source) == 120
 
 read()
-forget_peak()
-before = resident_megabytes()
-for _ in range(3):
-    read()
-print(peak_megabytes() - before)
 """
 
 
-@pytest.mark.skipif(resident_megabytes() is None, reason="needs Linux's /proc to measure memory")
+@needs_proc
 def test_memory_stays_flat(make_video):
-    """In a process of its own: what others left in this one's heap would count too."""
-    path = str(make_video(numbered(120, 640, 480), fps=60, options={"preset": "ultrafast"}))
-    done = subprocess.run([sys.executable, "-c", READ_FOUR_TIMES, path], capture_output=True, text=True, check=True)
-    assert float(done.stdout) < 150  # MB; the 360 frames together are 316 MB
+    path = make_video(numbered(120, 640, 480), fps=60, options={"preset": "ultrafast"})
+    grown, _ = megabytes_grown(READ, "for _ in range(3): read()", path)
+    assert grown < 150  # MB; the 360 frames together are 316 MB

@@ -1,15 +1,13 @@
 """Folders and globs of pictures."""
 
 import struct
-import subprocess
-import sys
 import zlib
 
 import cv2
 import numpy as np
 import pytest
+from memory_grown import megabytes_grown, needs_proc
 from picture_codes import corners, number_of, numbered, quadrants
-from pose_apps.support.memory import resident_megabytes
 
 from pose.errors import PoseError, UsageError
 from pose.video import open_source
@@ -174,35 +172,26 @@ def jpeg_of(width: int, height: int) -> bytes:
 
 
 READ_ALL = """
-import sys
-from pose_apps.support.memory import forget_peak, peak_megabytes, resident_megabytes
-from pose.errors import PoseError
-from pose.video import open_source
-
-forget_peak()
-before = resident_megabytes()
 try:
     with open_source(sys.argv[1]) as source:
         list(source)
 except PoseError as error:
-    print(peak_megabytes() - before, error)
+    print(error)
 """
 
 
-@pytest.mark.skipif(resident_megabytes() is None, reason="needs Linux's /proc to measure memory")
+@needs_proc
 @pytest.mark.parametrize("data", [png_of(65_535, 65_535), png_of(20_000, 20_000), jpeg_of(30_000, 30_000)])
 @pytest.mark.parametrize("alone", [True, False])
 def test_a_picture_of_too_many_pixels_is_one_line_before_it_takes_memory(tmp_path, data, alone):
-    """In a process of its own: what others left in this one's heap would count too."""
     path = tmp_path / "b.png"  # what it is called does not matter
     path.write_bytes(data)
     if not alone:
         cv2.imwrite(str(tmp_path / "a.png"), np.zeros((8, 8, 3), np.uint8))
-    words = [sys.executable, "-c", READ_ALL, str(path if alone else tmp_path)]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
-    taken, said = done.stdout.rstrip("\n").split(" ", 1)
+    imports = "from pose.errors import PoseError; from pose.video import open_source"
+    taken, said = megabytes_grown(imports, READ_ALL, path if alone else tmp_path)
     assert said == f"{path} has more than 100000000 pixels; make it smaller"
-    assert float(taken) < 200  # the smallest of them is 400 MB
+    assert taken < 200  # the smallest of them is 400 MB
 
 
 def test_a_file_larger_than_any_picture_is_not_read(tmp_path):
