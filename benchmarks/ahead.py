@@ -1,6 +1,7 @@
-"""What a person sees of a live picture that is late, and of one that is predicted: the tables of docs/ahead.md.
+"""What a person sees of a live picture that is late, and of one that is predicted: the tables of docs/studies/ahead.md.
 
-    python benchmarks/ahead.py --mocap cmu.npz,ui-prmd.npz --out docs/ahead.md [--every 4] [--forecasters NAME,NAME]
+    python benchmarks/ahead.py --mocap cmu.npz,ui-prmd.npz --out docs/studies/ahead.md [--every 4] \
+        [--forecasters NAME,NAME]
 
 The test subjects, clips of at least 3 s in pieces of at most 30 s, 30 frames a second, each before a camera on a
 tripod, through a detector's skeleton with its errors (`pose_datasets.fixed_views`). They are played through the

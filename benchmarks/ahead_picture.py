@@ -1,6 +1,6 @@
-"""The scale from `--ahead` to `--lookahead` as a picture of docs/ahead.md.
+"""The scale from `--ahead` to `--lookahead` as a picture of docs/studies/ahead.md.
 
-    python benchmarks/ahead_picture.py --out docs/images/ahead.png
+    python benchmarks/ahead_picture.py --out docs/studies/images/ahead.png
 
 A hand that swings, a camera at 30 frames a second, and a screen that shows a picture 66 ms after it was taken: where
 the hand is, and where each end of the scale shows it. What is drawn are the definitions and not a measurement: the pose

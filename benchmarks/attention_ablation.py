@@ -5,7 +5,7 @@
 
 The budget is processor time of one thread, so that other work on the machine does not matter. Offline lifters see the
 whole window, streaming ones (look-ahead 0) the past. Errors are those of the validation subjects. Prints the table of
-docs/lifter.md and writes docs/attention-ablation.json.
+docs/studies/lifter.md and writes docs/studies/attention-ablation.json.
 """
 
 import argparse
@@ -128,7 +128,7 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=81)
     parser.add_argument("--batch", type=int, default=12)
     parser.add_argument("--workers", type=int, default=2, help="processes of one thread each")
-    parser.add_argument("--docs", type=Path, default=Path("docs"), help="where the figures go")
+    parser.add_argument("--docs", type=Path, default=Path("docs/studies"), help="where the figures go")
     options = parser.parse_args()
     tasks = [(name, False, options) for name, kind in ATTENTIONS.items() if kind.capabilities.bidirectional]
     tasks += [(name, True, options) for name, kind in ATTENTIONS.items() if kind.capabilities.streaming]

@@ -1,6 +1,7 @@
-"""The table of `docs/attention.md`: time and memory of every attention mechanism over the length of the sequence.
+"""The table of `docs/studies/attention.md`: time and memory of every attention mechanism over the length of the
+sequence.
 
-    python benchmarks/attention_scaling.py --json attention_scaling.json --write docs/attention.md
+    python benchmarks/attention_scaling.py --json attention_scaling.json --write docs/studies/attention.md
 
 `apps/pose_apps/bench/attention_costs.py` says how it is measured; `pose-bench lifter` prints the same table beside the
 lifter's speed.

@@ -1,6 +1,6 @@
 """What real detectors get wrong on real clips: the figures behind `pose_datasets.errors.ErrorConfig`.
 
-    python benchmarks/detector_errors.py --shared ../shared --out docs/detector-errors.md
+    python benchmarks/detector_errors.py --shared ../shared --out docs/studies/detector-errors.md
 
 Four networks look at the same person of every frame: BlazePose full and lite, YOLO26n-pose and MoveNet. There is no
 ground truth, so each is measured against the median of the other three, joint by joint in Human3.6M-17 of

@@ -1,4 +1,4 @@
-"""Write the card of the shipped forecaster, and the tables, plots and pictures of docs/forecast.md.
+"""Write the card of the shipped forecaster, and the tables, plots and pictures of docs/studies/forecast.md.
 
     pose-prepare forecast --source cmu.npz,ui-prmd.npz --out motions.npz --sequences 6144
     pose-train forecaster --config configs/train/forecaster.yaml --data.motions motions.npz --out runs/forecaster
@@ -119,7 +119,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--made", default="", help="how the parts that the run began with were trained, for the card")
     parser.add_argument("--motions", type=Path, help="what pose-prepare forecast wrote, for the pictures")
     parser.add_argument("--models", type=Path, default=ROOT / "pose" / "models")
-    parser.add_argument("--docs", type=Path, default=ROOT / "docs")
+    parser.add_argument("--docs", type=Path, default=ROOT / "docs" / "studies")
     options = parser.parse_args(argv)
     if options.ship:
         ship(options.ship, options.models)

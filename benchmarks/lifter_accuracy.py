@@ -9,7 +9,8 @@ picture 1000 px wide. `noisy`: with a detector's errors instead. `detector`: a d
 `hard`: exact 2D of the test people in strongly changed poses. The MLP sees one frame through the same features, is
 trained on the same batches with the same loss, and answers through the same geometry: what it lacks is time.
 
-`benchmarks/model_cards.py` makes the model cards, the tables of docs/lifter.md and their picture from the result.
+`benchmarks/model_cards.py` makes the model cards, the tables of docs/studies/lifter.md and their picture from the
+result.
 """
 
 import argparse

@@ -1,6 +1,7 @@
-"""How accuracy grows with the frames a stream may look ahead: a picture and the tables of docs/lifter.md.
+"""How accuracy grows with the frames a stream may look ahead: a picture and the tables of docs/studies/lifter.md.
 
-    python benchmarks/lookahead_curve.py --accuracy docs/lifter-accuracy.json --out docs/images/lookahead.png
+    python benchmarks/lookahead_curve.py --accuracy docs/studies/lifter-accuracy.json \
+        --out docs/studies/images/lookahead.png
 
 reads what `benchmarks/lifter_accuracy.py` wrote, draws the errors of the streaming lifter over its look-ahead with the
 offline lifter as a line beside them, and prints the tables.
@@ -76,7 +77,7 @@ def angle_table(figures: Figures, condition: str) -> str:
 
 
 def accuracy_section(figures: Figures) -> str:
-    """What docs/lifter.md says about accuracy, between its markers."""
+    """What docs/studies/lifter.md says about accuracy, between its markers."""
     headings = {
         "ui-prmd gt": "Another laboratory (UI-PRMD s09, s10), exact 2D; people unknown, laboratory and exercises known",
         "ui-prmd detector": "The same people through a detector's skeleton with its errors",

@@ -3,11 +3,12 @@
     pose-train lifter --config configs/train/offline.yaml --data.mocap cmu.npz,ui-prmd.npz --out runs/offline
     cp runs/offline/final.safetensors pose/models/offline.safetensors                         # and the same for stream
     pose-export offline --format onnx --out pose/models/offline.onnx --overwrite
-    python benchmarks/lifter_accuracy.py --mocap cmu.npz,ui-prmd.npz --out docs/lifter-accuracy.json
-    python benchmarks/model_cards.py --accuracy docs/lifter-accuracy.json --runs runs
+    python benchmarks/lifter_accuracy.py --mocap cmu.npz,ui-prmd.npz --out docs/studies/lifter-accuracy.json
+    python benchmarks/model_cards.py --accuracy docs/studies/lifter-accuracy.json --runs runs
 
-Writes pose/models/offline.json, stream.json and README.md, docs/images/lookahead.png, and what stands between the
-"accuracy" markers of docs/lifter.md. Everything is checked before anything is written: the weights in pose/models must
+Writes pose/models/offline.json, stream.json and README.md, docs/studies/images/lookahead.png, and what stands between
+the "accuracy" markers of docs/studies/lifter.md. Everything is checked before anything is written: the weights in
+pose/models must
 be those that were measured, those of the run, and those that the ONNX files were exported from.
 """
 
@@ -47,7 +48,7 @@ DATA = {
     "with funding from NSF EIA-0196217. UI-PRMD: Vakanski, Jun, Paul, Baker, A Data Set of Human Body Movements for "
     "Physical Rehabilitation Exercises, Data 3(1):2, 2018.",
 }
-MEASURED_BY = "python benchmarks/lifter_accuracy.py --mocap cmu.npz,ui-prmd.npz --out docs/lifter-accuracy.json"
+MEASURED_BY = "python benchmarks/lifter_accuracy.py --mocap cmu.npz,ui-prmd.npz --out docs/studies/lifter-accuracy.json"
 BASELINES = ("mean pose", "single-frame MLP")  # on every card, for comparison
 START = "train.start_from"
 VERSION_0_1 = "10fac57"  # whose model cards say how the first weights were made
@@ -158,7 +159,8 @@ def document(cards: list[dict[str, Any]]) -> str:
     lines = [
         "# Lifters",
         "",
-        "2D keypoints of one person over time in, 3D joints in metres with their uncertainty out; see docs/lifter.md.",
+        "2D keypoints of one person over time in, 3D joints in metres with their uncertainty out; see "
+        "docs/studies/lifter.md.",
         "The weights are licensed under Apache-2.0, like the program. Each card is also there as `NAME.json`.",
         "",
         "## Data",
@@ -208,7 +210,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--accuracy", type=Path, required=True, help="what benchmarks/lifter_accuracy.py wrote")
     parser.add_argument("--runs", type=Path, required=True, help="folder of the training runs offline and stream")
     parser.add_argument("--models", type=Path, default=ROOT / "pose" / "models")
-    parser.add_argument("--docs", type=Path, default=ROOT / "docs")
+    parser.add_argument("--docs", type=Path, default=ROOT / "docs" / "studies")
     options = parser.parse_args(argv)
     results = json.loads(options.accuracy.read_text(encoding="utf-8"))
     try:

@@ -1,6 +1,6 @@
-"""What repair undoes, what it breaks, and what that does to the lifted 3D: the tables of docs/repair.md.
+"""What repair undoes, what it breaks, and what that does to the lifted 3D: the tables of docs/studies/repair.md.
 
-    python benchmarks/repair.py --mocap clips.npz --shared ../shared --out docs/repair.md
+    python benchmarks/repair.py --mocap clips.npz --shared ../shared --out docs/studies/repair.md
 
 Swaps are injected into real sequences in bursts of 0.12 s in the mean, for about 5 % of the time each in the legs, in
 the arms and in both together. Every exchanged frame counts, also where left and right are in one place. There are two

@@ -5,7 +5,8 @@
 
 Every method trains the same network on the same batches with Adam at each of several learning rates; its best one (by
 the mean error of the last steps, every batch being new) is plotted, all are in the table. Writes
-docs/images/tfixup-loss.png and tfixup-updates.png and docs/tfixup-study.json, and prints the table of docs/lifter.md.
+docs/studies/images/tfixup-loss.png and tfixup-updates.png and docs/studies/tfixup-study.json, and prints the table of
+docs/studies/lifter.md.
 """
 
 import argparse
@@ -181,7 +182,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--dim", type=int, default=64)
     parser.add_argument("--workers", type=int, default=2, help="processes of one thread each")
-    parser.add_argument("--docs", type=Path, default=Path("docs"), help="where images/ and the figures go")
+    parser.add_argument("--docs", type=Path, default=Path("docs/studies"), help="where images/ and the figures go")
     options = parser.parse_args()
     began = time.perf_counter()
     runs = [Run(method, depth, rate) for depth in reversed(DEPTHS) for method in METHODS for rate in RATES]

@@ -1,6 +1,7 @@
-"""People in the world, before and after every step, on motion capture seen by fixed virtual cameras: docs/world.md.
+"""People in the world, before and after every step, on motion capture seen by fixed virtual cameras:
+docs/studies/world.md.
 
-    python benchmarks/world.py --mocap cmu.npz --out docs/world.md [--every 4] [--part train]
+    python benchmarks/world.py --mocap cmu.npz --out docs/studies/world.md [--every 4] [--part train]
 
 The test subjects (or those of `--part`), clips of at least 3 s in pieces of at most 30 s, 30 frames a second, one known
 camera on a tripod for each piece, at heights and tilts that tripods have (`pose_datasets.fixed_views`). `exact`: the

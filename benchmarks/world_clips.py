@@ -1,6 +1,6 @@
-"""What the world does to real clips, where nobody knows the truth: docs/world.md.
+"""What the world does to real clips, where nobody knows the truth: docs/studies/world.md.
 
-    python benchmarks/world_clips.py [--videos ../shared/videos] [--cache FOLDER] [--out docs/world.md]
+    python benchmarks/world_clips.py [--videos ../shared/videos] [--cache FOLDER] [--out docs/studies/world.md]
 
 Each clip goes through `pose-run`'s usual pipeline once. "As lifted" is what `--no-world` writes, set on the vertical
 and the lowest feet as version 0.2 drew it; "in the world" is what is written now. Both over the same people and

@@ -1,6 +1,7 @@
-"""People put into their world while they are seen, on motion capture seen by fixed virtual cameras: docs/world.md.
+"""People put into their world while they are seen, on motion capture seen by fixed virtual cameras:
+docs/studies/world.md.
 
-    python benchmarks/world_live.py --mocap cmu.npz --out docs/world.md [--every 4] [--part train]
+    python benchmarks/world_live.py --mocap cmu.npz --out docs/studies/world.md [--every 4] [--part train]
 
 Pieces, cameras and measures are those of `benchmarks/world.py`. The streaming lifter answers every frame at once, as
 live (`StreamLifter`, with its repair), and each answer is placed before the next frame is seen. Rows: what was lifted,

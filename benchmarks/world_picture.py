@@ -1,7 +1,8 @@
-"""The pictures of docs/world.md: one walk of a test subject as it was lifted, and in its world, seen from the side.
+"""The pictures of docs/studies/world.md: one walk of a test subject as it was lifted, and in its world, seen from the
+side.
 
-python benchmarks/world_picture.py --mocap cmu.npz --clip 35_29 --out docs/images/world.png
-python benchmarks/world_picture.py --mocap cmu.npz --clip 35_29 --live --out docs/images/world-live.png
+python benchmarks/world_picture.py --mocap cmu.npz --clip 35_29 --out docs/studies/images/world.png
+python benchmarks/world_picture.py --mocap cmu.npz --clip 35_29 --live --out docs/studies/images/world-live.png
 """
 
 import argparse

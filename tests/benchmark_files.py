@@ -1,7 +1,7 @@
 """Small files in the exact layouts of the benchmarks, of a body whose geometry is known.
 
-The real data is licensed. What it looks like is written down in docs/data.md; what is in these files is a stick figure
-that walks on the spot at a known place, so every reader has a known answer.
+The real data is licensed. What it looks like is written down in docs/guides/data.md; what is in these files is a stick
+figure that walks on the spot at a known place, so every reader has a known answer.
 """
 
 import json
@@ -43,7 +43,7 @@ def raw_32(points):
 
 
 def slow_pixel(point_world, subject, index):
-    """One world point (m) in one camera, by the formulas of docs/evaluation.md, number by number."""
+    """One world point (m) in one camera, by the formulas of docs/guides/evaluation.md, number by number."""
     lens, place = CAMERA_DATA["intrinsics"][index], CAMERA_DATA["extrinsics"][subject][index]
     x, y, z = slow_camera_point(point_world, place)
     a, b = max(-1.0, min(1.0, x / z)), max(-1.0, min(1.0, y / z))

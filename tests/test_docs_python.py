@@ -14,8 +14,8 @@ import pytest
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 BLOCKS = [
-    (page.stem, block)
-    for page in sorted(DOCS.glob("*.md"))
+    (page.relative_to(DOCS).as_posix(), block)
+    for page in sorted(DOCS.rglob("*.md"))
     for block in re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 ]
 POSES = "import numpy as np\npred = true = poses = np.random.default_rng(0).normal(size=(9, 17, 3))\n"
@@ -76,7 +76,7 @@ PREPARED: dict[str, tuple[str, dict[str, str]]] = {
 @pytest.mark.parametrize(("page", "block"), BLOCKS, ids=[f"{page}-{place}" for place, (page, _) in enumerate(BLOCKS)])
 def test_a_block_runs(page, block, shared, weights_dir, tmp_path):
     known = [entry for line, entry in PREPARED.items() if line in block]
-    assert len(known) == 1, f"docs/{page}.md has a Python block that PREPARED does not know"
+    assert len(known) == 1, f"docs/{page} has a Python block that PREPARED does not know"
     before, replaced = known[0]
     for written, run in replaced.items():
         assert written in block

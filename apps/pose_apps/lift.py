@@ -34,7 +34,7 @@ class LiftConfig(WorldConfig):
     image_size: str | None = option(None, "width x height px, for JSON keypoints that do not say, such as 1920x1080")
     repair: bool = option(True, "undo left/right swaps and drop outliers first")
     constant_bones: bool = option(True, "one body for each person (offline): bones keep their length")
-    world: bool = option(False, "for a fixed camera: put everybody of a file into one world; docs/world.md")
+    world: bool = option(False, "for a fixed camera: put everybody of a file into one world; docs/studies/world.md")
     device: str = option("auto", "where the network runs; auto: cuda where there is one", choices=DEVICES)
     overwrite: bool = option(False, "replace answers that are there already")
     quiet: bool = option(False, "print nothing but errors")
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Entry point of `pose-lift`."""
     parser = ArgumentParser(
         prog="pose-lift",
-        description="Lift 2D keypoints to 3D, a file for each person. docs/outputs.md describes what goes in and out.",
+        description="Lift 2D keypoints to 3D, one file per person. File formats: docs/reference/outputs.md.",
         exit_on_error=False,
     )
     add_config_option(parser)

@@ -190,7 +190,7 @@ DATA_SETS: dict[str, type[DataSet]] = {
 
 def _parser() -> ArgumentParser:
     parser = command_parser(
-        "pose-prepare", "Prepare data for training and evaluation. docs/data.md says where each comes from."
+        "pose-prepare", "Prepare data for training and evaluation. docs/guides/data.md says where each comes from."
     )
     commands = parser.add_subcommands(required=True, dest="command")
     for name, data in DATA_SETS.items():

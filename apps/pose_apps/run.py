@@ -49,7 +49,8 @@ class RunConfig(WorldConfig):
     video: str | None = option(None, f"{VIDEO}; also without --video")
     out: str | None = option(None, "folder for the results; by default beside the video, named after it")
     formats: str = option(
-        ",".join(USUAL), "what to write, separated by commas; also bvh, csv and others: docs/exports.md lists them"
+        ",".join(USUAL),
+        "what to write, separated by commas; also bvh, csv and others: docs/guides/exports.md lists them",
     )
     overlay: bool = option(True, "draw the overlay video")
     stills: bool = option(False, "take each picture by itself")

@@ -29,7 +29,7 @@ _LIMBS = ((2, 3), (5, 6), (12, 13), (15, 16))  # what is behind a table, a wall 
 class ErrorConfig:
     """Magnitudes; lengths are shares of the person's size in the picture.
 
-    The figures are measured on four networks and three clips: docs/detector-errors.md.
+    The figures are measured on four networks and three clips: docs/studies/detector-errors.md.
     """
 
     jitter: float = 0.006  # standard deviation of what changes from frame to frame, of a joint at rest

@@ -86,7 +86,7 @@ def load_sequences(keypoints: Path, truth: Path) -> list[LabelledSequence]:
 def _arrays(path: Path) -> dict[str, Array]:
     if not path.is_file():
         raise UsageError(
-            f"{path}: no such file; ground truth is an .npz with joints3d (T, 17, 3), see docs/evaluation.md"
+            f"{path}: no such file; ground truth is an .npz with joints3d (T, 17, 3), see docs/guides/evaluation.md"
         )
     with open_arrays(path) as arrays:
         return dict(arrays)

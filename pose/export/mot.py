@@ -1,7 +1,7 @@
 """MOT: the generalised coordinates of a skeleton over time, as OpenSim's models name them.
 
 Body axes as OpenSim has them (x forward, y up, z right), turns in the order z, x, y. Columns and
-signs: docs/exports.md. Left and right have the same sign for the same movement.
+signs: docs/guides/exports.md. Left and right have the same sign for the same movement.
 """
 
 from pathlib import Path

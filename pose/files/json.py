@@ -1,4 +1,4 @@
-"""`poses.json`: the results of a run as text. The schema lies beside this file; docs/outputs.md explains it.
+"""`poses.json`: the results of a run as text. The schema lies beside this file; docs/reference/outputs.md explains it.
 
 The file is streamed: the head, one line a frame, the tail. Numbers go through one prepared %-format a person, several
 times faster than `json.dumps` and with fixed decimals: px 0.01, score 0.001, metres 0.0001, millimetres 0.1.

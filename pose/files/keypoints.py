@@ -1,4 +1,6 @@
-"""2D keypoints of one person from anywhere, as an .npz file: what `pose-lift` takes. docs/outputs.md lists the keys."""
+"""2D keypoints of one person from anywhere, as an .npz file: what `pose-lift` takes. docs/reference/outputs.md lists
+the keys.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,5 @@
-"""`poses.npz`: the results of a run as arrays, one row for each person and frame. docs/outputs.md lists the keys.
+"""`poses.npz`: the results of a run as arrays, one row for each person and frame. docs/reference/outputs.md lists the
+keys.
 
 While the run lasts every array grows in a temporary file of its own, so memory stays flat: in a nameless one beside
 the target, of which nothing is left if the process dies, or in a named one, of which the rest can be made later.

@@ -2,7 +2,7 @@
 
 Some networks are less sure of eyes and nose where they see the back of a head, and no less sure of the ears; others
 are sure of a face from everywhere, and then this says nothing. Toes below heels, growing and shrinking in the picture
-and the lifter's sigma were measured too (docs/repair.md).
+and the lifter's sigma were measured too (docs/studies/repair.md).
 """
 
 import functools

@@ -1,7 +1,7 @@
 """The catalogue: every weight file the project knows, with its licence, size, SHA-256 and where it comes from.
 
-Sizes and hashes are those of the weight file itself, whatever archive it travels in. `docs/weights.md` says where each
-is published.
+Sizes and hashes are those of the weight file itself, whatever archive it travels in. `docs/guides/weights.md` says
+where each is published.
 """
 
 from collections.abc import Iterator

@@ -7,7 +7,8 @@ that says nothing. Both are put together, each with the uncertainty that it had 
 says how far the answer can be trusted.
 
 The lines from feet to head of people at different places meet in the vanishing point of the vertical. Weighing the
-bodies' directions so that these lines count more than the lifter's depth did not measure better (see docs/world.md).
+bodies' directions so that these lines count more than the lifter's depth did not measure better (see
+docs/studies/world.md).
 """
 
 from collections.abc import Iterable

@@ -1,5 +1,6 @@
 """Every threshold of the steps from a lifted track to a person who stands in the world; `pose.world.clean` has their
-order. All were chosen on the training subjects of the motion capture (docs/world.md says how), none on the test's.
+order. All were chosen on the training subjects of the motion capture (docs/studies/world.md says how), none on the
+test's.
 """
 
 from dataclasses import dataclass, field

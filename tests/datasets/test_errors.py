@@ -153,7 +153,7 @@ def test_smooth_noise_is_slow_and_of_unit_size(rng):
 
 
 def test_the_usual_errors_are_those_measured_on_real_clips(rng):
-    """The figures of docs/detector-errors.md, by the same statistics, at 30 frames a second."""
+    """The figures of docs/studies/detector-errors.md, by the same statistics, at 30 frames a second."""
     pixels, times, size, depth = scene(400, 120)
     keypoints, scores = errors.add_errors(rng, pixels, times, size, depth, errors.ErrorConfig())
     error = (keypoints - pixels) / errors.person_size(pixels)[..., None]

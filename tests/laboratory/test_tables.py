@@ -106,12 +106,12 @@ def test_every_kind_is_used():
 
 
 def test_the_page_is_what_its_log_says(tmp_path):
-    """If this fails: pose-lab table --log docs/laboratory --write docs/laboratory.md"""
-    page = ROOT / "docs" / "laboratory.md"
+    """If this fails: pose-lab table --log docs/studies/laboratory --write docs/studies/laboratory.md"""
+    page = ROOT / "docs" / "studies" / "laboratory.md"
     copy = tmp_path / "laboratory.md"
     copy.write_text(page.read_text(encoding="utf-8"), encoding="utf-8")
     every = experiments(ROOT / "configs" / "lab")
-    assert set(fill(copy, every, ROOT / "docs" / "laboratory")) == set(every)
+    assert set(fill(copy, every, ROOT / "docs" / "studies" / "laboratory")) == set(every)
     assert copy.read_text(encoding="utf-8") == page.read_text(encoding="utf-8")
 
 

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 WITHOUT = frozenset({"video", "out", "overwrite", "quiet", "profile", "cache"})  # of pose-run's own options
 CACHE = ".cache"  # in the folder of the results
-WORKER_MEGABYTES = 1255  # what a worker held at most over a video of 3840 x 2160, and a quarter more (docs/batch.md)
+# what a worker held at most over a video of 3840 x 2160, and a quarter more (docs/guides/batch.md)
+WORKER_MEGABYTES = 1255
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -116,7 +116,7 @@ def _lookaheads(text: str | None) -> list[int]:
 def _parser() -> ArgumentParser:
     parser = command_parser(
         "pose-eval",
-        "Evaluate lifters, pipelines and predictions. docs/evaluation.md has protocols and file formats.",
+        "Evaluate lifters, pipelines and predictions. docs/guides/evaluation.md has protocols and file formats.",
     )
     commands = parser.add_subcommands(required=True, dest="command")
     for name, benchmark in BENCHMARKS.items():

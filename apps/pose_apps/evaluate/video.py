@@ -27,7 +27,7 @@ class VideoOptions(Options):
     """What the pipeline is run on, and what is known of it."""
 
     video: str = option(REQUIRED, "the video file")
-    gt: str = option(REQUIRED, "its ground truth: an .npz, see docs/evaluation.md")
+    gt: str = option(REQUIRED, "its ground truth: an .npz, see docs/guides/evaluation.md")
     name: str | None = option(None, "what the table calls this pipeline")
     start: float = option(0.0, "evaluate from this second of the video on")
     end: float = option(math.inf, "evaluate up to this second of the video")

@@ -111,7 +111,9 @@ def _folder() -> Path:
 
 
 def _parser() -> ArgumentParser:
-    parser = command_parser("pose-lab", "Small experiments on attention, recurrence and training: docs/laboratory.md.")
+    parser = command_parser(
+        "pose-lab", "Small experiments on attention, recurrence and training: docs/studies/laboratory.md."
+    )
     commands = parser.add_subcommands(required=True, dest="command")
     for name, command in COMMANDS.items():
         add_subcommand(commands, name, command.purpose, command)

@@ -31,7 +31,7 @@ export class Downloads {
     this.add(URL.createObjectURL(video), `pose-${stamp()}.${ending}`, `video, ${size(video.size)}`);
   }
 
-  // What the server recorded: see "recorded" in docs/web.md.
+  // What the server recorded: see "recorded" in docs/guides/web.md.
   addFiles({ files, frames, seconds, problem }) {
     const what = `${frames} frames, ${seconds.toFixed(1)} s${problem ? `, ${problem}` : ""}`;
     files.forEach(({ url, name, bytes }) => this.add(url, name, `poses, ${what}, ${size(bytes)}`));
