@@ -5,6 +5,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 import av
+import numpy as np
 from av.video.reformatter import ColorRange
 
 from pose.types import U8
@@ -78,13 +79,9 @@ class PictureStream:
 
         Or its planes: packed, of the even size, and in the colours of the file. Raises ValueError for others.
         """
-        packed = self._planes(image).packed
-        assert packed is not None, "an encoder takes packed pictures"
+        frame = _frame(self._planes(image), shared=self.is_h264)  # x264 copies pictures, the other encoder keeps them
         if self._first is None:
             self._first = time
-        if not self.is_h264:
-            packed = packed.copy()  # that encoder keeps pictures; x264 has its own copies
-        frame = av.VideoFrame.from_numpy_buffer(packed, format="yuv420p")
         self._last = max(round((time - self._first) / self._tick), self._last + 1)
         frame.pts = self._last
         frame.time_base = self._tick
@@ -103,6 +100,23 @@ class PictureStream:
         if image.size != (context.width, context.height) or image.colours != self._colours:
             raise ValueError(f"expected a picture of {context.width, context.height} in {self._colours}")
         return image
+
+
+def _frame(planes: Planes, *, shared: bool) -> av.VideoFrame:
+    """The frame of packed planes. shared: in their memory where PyAV can, else always a copy.
+
+    PyAV's `from_numpy_buffer` takes an array of H rows for a picture of H // 6 * 4 rows, so it misplaces the planes of
+    every height that is no multiple of 4.
+    """
+    assert planes.packed is not None, "an encoder takes packed pictures"
+    width, height = planes.size
+    if shared and height % 4 == 0:
+        return av.VideoFrame.from_numpy_buffer(planes.packed, format="yuv420p")
+    frame = av.VideoFrame(width, height, "yuv420p")
+    for plane, samples in zip(frame.planes, (planes.y, planes.u, planes.v), strict=True):
+        rows = np.frombuffer(memoryview(plane), np.uint8).reshape(-1, plane.line_size)
+        rows[: plane.height, : plane.width] = samples
+    return frame
 
 
 def check_size(image: U8, size: tuple[int, int]) -> None:
