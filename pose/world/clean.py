@@ -138,7 +138,7 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
     lengths = lengths_of(person.joints, person.sigma)
     if steps.bones:
         person = replace(person, joints=assembled(person.joints, lengths))
-    height, sigma = stature(lengths, rules.size), rules.size.error
+    height, sigma = stature(lengths, rules.size), rules.size.scale_sigma_share
     wanted = steps.heights.get(number, steps.heights.get(None))
     if wanted is not None:
         factor = scale_to(wanted, height, rules.size)
@@ -150,7 +150,9 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
         seen = depths.sight(person, rules.depth)
         z, left = depths.smooth_depths(seen.depth, seen.variance, person.times, rules.depth)
         person = replace(person, root=seen.place(z))
-        spread = np.hypot(np.sqrt(left), np.hypot(sigma, 0.0 if steps.camera_known else rules.depth.lens) * z)
+        spread = np.hypot(
+            np.sqrt(left), np.hypot(sigma, 0.0 if steps.camera_known else rules.depth.unknown_lens_share) * z
+        )
     filled = np.zeros(len(person), bool)
     if steps.fill and frames is not None:
         before = person.times
@@ -160,12 +162,12 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
     if steps.smooth:
         joints, root = person.joints.copy(), person.root.copy()
         for part in stretches(person.times, rules.gaps):
-            joints[part] = zero_phase(joints[part], person.times[part], rules.smooth.hertz)
-            root[part] = zero_phase(root[part], person.times[part], rules.smooth.hertz)
+            joints[part] = zero_phase(joints[part], person.times[part], rules.smooth.cutoff_hz)
+            root[part] = zero_phase(root[part], person.times[part], rules.smooth.cutoff_hz)
         person = replace(person, joints=assembled(joints, lengths) if steps.bones else joints, root=root)
     return Work(
-        person.times, person.joints, person.root, person.sigma, lifted, person.scores[:, ANKLES] > rules.floor.seen,
-        filled, 1000 * spread, height, height * sigma,
+        person.times, person.joints, person.root, person.sigma, lifted,
+        person.scores[:, ANKLES] > rules.floor.seen_score, filled, 1000 * spread, height, height * sigma,
     )  # fmt: skip
 
 
@@ -173,7 +175,7 @@ def put_on_floor(work: Work, world: World, own: float | None, steps: Steps, rule
     """Steps 6 to 8: one person on the common floor, with their feet. own: m, the height of their own floor."""
     placed = world.place(work.joints + work.root[:, None])
     raised = 0.0
-    if own is not None and abs(own - world.floor) <= rules.floor.apart:
+    if own is not None and abs(own - world.floor) <= rules.floor.max_step_m:
         raised = world.floor - own
         placed[..., 1] += raised
     stands, contacts = np.zeros((len(placed), 2), bool), np.zeros((len(placed), 2))

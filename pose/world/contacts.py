@@ -28,11 +28,13 @@ def find_contacts(ankles: NDArray[np.floating], times: F64, rules: ContactRules 
     """Whether left and right foot stand (T, 2), and with what probability (T, 2), of ankles (T, 2, 3) m on floor 0."""
     speed = ankle_speeds(ankles, times)
     height = ankles[..., 1] - ANKLE_HEIGHT
-    middle = (rules.on + rules.off) / 2
-    slow = 1 / (1 + np.exp(np.clip((speed - middle) / rules.soft, -30, 30)))
-    near = 1 / (1 + np.exp(np.clip((height - rules.low) / rules.soft_height, -30, 30)))
+    middle = (rules.contact_on_speed_mps + rules.contact_off_speed_mps) / 2
+    slow = 1 / (1 + np.exp(np.clip((speed - middle) / rules.speed_width_mps, -30, 30)))
+    near = 1 / (1 + np.exp(np.clip((height - rules.contact_height_m) / rules.height_width_m, -30, 30)))
     probability = slow * near
-    stands = np.stack([_held(speed[:, i], height[:, i] < rules.low, times, rules) for i in range(2)], axis=1)
+    stands = np.stack(
+        [_held(speed[:, i], height[:, i] < rules.contact_height_m, times, rules) for i in range(2)], axis=1
+    )
     return stands, probability
 
 
@@ -40,12 +42,12 @@ def ground_below(joints: F64, times: F64, rules: ContactRules = RULES.contacts) 
     """(T,) m above the floor of what the person (T, 17, 3) m in the world stands on: a step, a stool, a treadmill; 0
     where it is the floor.
 
-    It is where the lower foot has been at its lowest within `rules.aloft` s around, since nobody flies for longer; not
-    where another joint was lower than the feet.
+    It is where the lower foot has been at its lowest within `rules.max_flight_s` s around, since nobody flies for
+    longer; not where another joint was lower than the feet.
     """
     feet = joints[:, ANKLES, 1].min(axis=1)
     standing = np.where(feet <= joints[..., 1].min(axis=1) + _LOWEST, feet - ANKLE_HEIGHT, 0.0)
-    first, last = (np.searchsorted(times, times + side * (rules.aloft + 1e-9)) for side in (-1, 1))
+    first, last = (np.searchsorted(times, times + side * (rules.max_flight_s + 1e-9)) for side in (-1, 1))
     return np.maximum([standing[a:b].min() for a, b in zip(first, last, strict=True)], 0.0)
 
 
@@ -54,13 +56,13 @@ def _held(speed: F64, low: Mask, times: F64, rules: ContactRules) -> Mask:
     stands = np.zeros(len(times), bool)
     begun = False
     for t, (fast, near) in enumerate(zip(speed.tolist(), low.tolist(), strict=True)):
-        begun = near and fast < (rules.off if begun else rules.on)
+        begun = near and fast < (rules.contact_off_speed_mps if begun else rules.contact_on_speed_mps)
         stands[t] = begun
     for value in (False, True):
         for first, last in runs(stands == value):
             inner = first > 0 and last < len(times)
             long = times[min(last, len(times) - 1)] - times[first]
-            if long < rules.shortest - 1e-6 and (inner or value):
+            if long < rules.min_contact_s - 1e-6 and (inner or value):
                 stands[first:last] = not value
     return stands
 

@@ -38,10 +38,10 @@ class Sighting:
 def sight(person: Person, rules: DepthRules = RULES.depth) -> Sighting:
     """Where the body of one size fits what each frame shows.
 
-    Some of the depth is the lifter's, the rest (`rules.fitted`) is where the body fits what is seen best: each seen
-    joint j says twice (across and down) that x + x_j = ray_j (z + z_j), which is least squares in x, y, z, weighted by
-    the uncertainty of the joint and of the picture. Its normal equations give the variance. Where nothing is seen the
-    pelvis is on the lifter's ray.
+    Some of the depth is the lifter's, the rest (`rules.fitted_share`) is where the body fits what is seen best: each
+    seen joint j says twice (across and down) that x + x_j = ray_j (z + z_j), which is least squares in x, y, z,
+    weighted by the uncertainty of the joint and of the picture. Its normal equations give the variance. Where nothing
+    is seen the pelvis is on the lifter's ray.
     """
     weight, offset = _weights(person, rules)
     total = weight.sum(axis=1)
@@ -53,8 +53,8 @@ def sight(person: Person, rules: DepthRules = RULES.depth) -> Sighting:
     spread = np.maximum(information, 1e-9)
     said = person.root[:, 2]
     fitted = -(lever * rest).sum(axis=(1, 2)) / spread
-    depth = rules.fitted * fitted + (1 - rules.fitted) * said
-    variance = rules.doubt / spread + ((fitted - said) / 2) ** 2
+    depth = rules.fitted_share * fitted + (1 - rules.fitted_share) * said
+    variance = rules.variance_factor / spread + ((fitted - said) / 2) ** 2
     if information.min(initial=1.0) > 1e-9 and depth.min(initial=1.0) > 0:
         return Sighting(depth, variance, middle_ray, middle)
     known = (information > 1e-9) & (depth > 0)
@@ -76,8 +76,8 @@ def _weights(person: Person, rules: DepthRules) -> tuple[F64, F64]:
     offset = person.rays * joints[..., 2:] - joints[..., :2]
     square = (joints * joints).sum(axis=(1, 2))[:, None] / joints.shape[1]
     off = person.rays * root[:, None, 2:] + offset - root[:, None, :2]
-    doubt = 1 + (off * off).sum(axis=-1) / (rules.outlier**2 * np.maximum(square, 1e-9))
-    variance = (person.sigma / 1000) ** 2 + rules.picture**2 * square + 1e-9
+    doubt = 1 + (off * off).sum(axis=-1) / (rules.outlier_share**2 * np.maximum(square, 1e-9))
+    variance = (person.sigma / 1000) ** 2 + rules.pixel_sigma_share**2 * square + 1e-9
     return person.scores / (variance * doubt), offset
 
 
@@ -88,7 +88,7 @@ def smooth_depths(measured: F64, variance: F64, times: F64, rules: DepthRules = 
     The state is depth and speed; the speed forgets itself within `settle` s and is driven by `agility` m/s^1.5. Before
     anything is seen the depth is the median of what was measured, within a few metres.
     """
-    agility, settle = rules.agility, rules.settle
+    agility, settle = rules.agility_mps15, rules.speed_memory_s
     usable = np.isfinite(variance)
     if not usable.any():
         return measured.copy(), variance.copy()

@@ -30,8 +30,8 @@ def standing(ankles: F64, contacts: Mask, times: F64, rules: FootRules = RULES.f
     for side in range(2):
         for first, last in runs(contacts[:, side]):
             at = times[first:last]
-            after = np.minimum(np.searchsorted(at, at + rules.within), len(at) - 1)
-            place = ankles[first:last, side] / rules.slide
+            after = np.minimum(np.searchsorted(at, at + rules.slide_window_s), len(at) - 1)
+            place = ankles[first:last, side] / rules.max_slide_m
             gone = np.linalg.norm(place[after] - place, axis=-1).max()
             if max(gone, np.linalg.norm(place[-1] - place[0]) / 3) > 1:
                 stands[first:last, side] = False
@@ -42,8 +42,8 @@ def path_correction(ankles: F64, stands: Mask, times: F64, rules: FootRules = RU
     """(T, 3) m to add to the whole body so that standing feet (T, 2) of ankles (T, 2, 3) m stay where they are.
 
     Minimises, for each axis by itself, sum (c_t / path)^2 + sum ((c_t+1 - c_t) / shake)^2 + sum over standing feet
-    ((c_t+1 - c_t + its step) / step)^2: a tridiagonal system. The terms are those of `rules.rate` frames a second; at
-    another rate each counts for the time it stands for.
+    ((c_t+1 - c_t + its step) / step)^2: a tridiagonal system. The terms are those of `rules.rate_fps` frames a second;
+    at another rate each counts for the time it stands for.
     """
     both = (stands[1:] & stands[:-1]).astype(np.float64)
     steps = (np.diff(ankles, axis=0) * both[..., None]).sum(axis=1)
@@ -51,13 +51,13 @@ def path_correction(ankles: F64, stands: Mask, times: F64, rules: FootRules = RU
     correction = np.zeros((len(ankles), 3))
     if not feet.any():
         return correction
-    span = np.diff(times) * rules.rate  # of each step, in frames of that rate
-    shake, step = rules.shake**2 * span, rules.step**2 * span
+    span = np.diff(times) * rules.rate_fps  # of each step, in frames of that rate
+    shake, step = rules.step_sigma_m**2 * span, rules.contact_step_sigma_m**2 * span
     link = 1 / shake + feet / step
-    frames = np.clip(np.gradient(times) * rules.rate, 0, 10)
+    frames = np.clip(np.gradient(times) * rules.rate_fps, 0, 10)
     for axis in range(3):
         pull = -steps[:, axis] / step
-        diagonal = frames / rules.path[axis] ** 2
+        diagonal = frames / rules.path_sigma_m[axis] ** 2
         diagonal[:-1] += link
         diagonal[1:] += link
         right = np.zeros(len(ankles))
@@ -68,11 +68,11 @@ def path_correction(ankles: F64, stands: Mask, times: F64, rules: FootRules = RU
 
 
 def hold_feet(joints: F64, stands: Mask, times: F64, rules: FootRules = RULES.feet) -> F64:
-    """(T, 17, 3) m in the world with standing feet in one place each: the legs turn, and bend a little (`rules.bend`);
-    the rest stays as it was.
+    """(T, 17, 3) m in the world with standing feet in one place each: the legs turn, and bend a little
+    (`rules.bend_share`); the rest stays as it was.
 
-    A foot is held where it was on average while it stood. Nothing moves by more than `rules.most`, and the correction
-    comes and goes over `rules.fade` seconds. Lengths of thigh and shank stay.
+    A foot is held where it was on average while it stood. Nothing moves by more than `rules.max_foot_shift_m`, and the
+    correction comes and goes over `rules.fade_s` seconds. Lengths of thigh and shank stay.
     """
     held = joints.copy()
     for side, leg in enumerate(_LEGS):
@@ -85,7 +85,7 @@ def hold_feet(joints: F64, stands: Mask, times: F64, rules: FootRules = RULES.fe
         straight = part[:, 2] - part[:, 0]
         turned = straight + offset[moved]
         apart, wanted = (np.linalg.norm(limb, axis=-1, keepdims=True) for limb in (straight, turned))
-        part[:, 2] = part[:, 0] + turned * (apart + rules.bend * (wanted - apart)) / np.maximum(wanted, 1e-9)
+        part[:, 2] = part[:, 0] + turned * (apart + rules.bend_share * (wanted - apart)) / np.maximum(wanted, 1e-9)
         place_middle(part, (0, 1, 2), (near, far))
         held[np.ix_(moved, np.array(leg))] = part
     return held
@@ -97,10 +97,10 @@ def _offsets(ankle: F64, stands: Mask, times: F64, rules: FootRules) -> F64:
     for first, last in runs(stands):
         offset = ankle[first:last].mean(axis=0) - ankle[first:last]
         size = np.linalg.norm(offset, axis=1, keepdims=True)
-        offset *= rules.most * np.tanh(size / rules.most) / np.maximum(size, 1e-9)
-        start, end = np.searchsorted(times, [times[first] - rules.fade, times[last - 1] + rules.fade + 1e-9])
+        offset *= rules.max_foot_shift_m * np.tanh(size / rules.max_foot_shift_m) / np.maximum(size, 1e-9)
+        start, end = np.searchsorted(times, [times[first] - rules.fade_s, times[last - 1] + rules.fade_s + 1e-9])
         around = np.arange(max(start, 0), min(end, len(times)))
-        away = np.maximum(np.maximum(times[first] - times[around], times[around] - times[last - 1]), 0) / rules.fade
+        away = np.maximum(np.maximum(times[first] - times[around], times[around] - times[last - 1]), 0) / rules.fade_s
         share = (1 + np.cos(np.pi * np.minimum(away, 1))) / 2
         share[(away > 0) & stands[around]] = 0  # where the foot stands already elsewhere
         total[around] += share[:, None] * offset[np.clip(around - first, 0, last - first - 1)]

@@ -24,12 +24,12 @@ def own_floor(
     if len(ankles) < 3:
         return None
     speed = np.linalg.norm(np.gradient(ankles, times, axis=0), axis=-1)
-    slow = speed < rules.slow
+    slow = speed < rules.standing_speed_mps
     shown = slow & seen if seen is not None else slow
     heights = ankles[..., 1][shown if shown.sum() >= _FEW else slow]
     if len(heights) < _FEW:
         heights = ankles[..., 1].min(axis=1)
-    return float(np.percentile(heights, rules.low)) - ANKLE_HEIGHT
+    return float(np.percentile(heights, rules.lowest_percentile)) - ANKLE_HEIGHT
 
 
 def common_floor(floors: list[float], seconds: list[float]) -> float:

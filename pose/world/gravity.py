@@ -67,7 +67,7 @@ def find_gravity(people: Iterable[Standing], rules: GravityRules = RULES.gravity
         return _unknown()
     up = _unit(total)
     tangent = np.linalg.svd(up[None])[2][1:].T  # (3, 2): the two directions in which it may err
-    believed = np.eye(2) / (rules.body**2 + rules.changing**2 / max(seconds, 1e-3))
+    believed = np.eye(2) / (rules.body_sigma_rad**2 + rules.posture_sigma_rad**2 / max(seconds, 1e-3))
     information = believed
     body, found = up, up
     for turn in range(_ROUNDS):
@@ -76,13 +76,15 @@ def find_gravity(people: Iterable[Standing], rules: GravityRules = RULES.gravity
         found = _unit(body - tangent @ np.linalg.solve(information, tangent.T @ plane @ body))
     left = np.linalg.inv(information)
     sigma = float(np.degrees(np.sqrt(np.trace(left) / 2)))
-    if sigma > rules.trusted:
+    if sigma > rules.trusted_degrees:
         return _unknown()
     by_feet = float(np.trace(left)) < 0.5 * float(np.trace(np.linalg.inv(believed)))
     return World(rotation_of(found), 0.0, FEET if by_feet else BODIES, sigma, floor_known=False)
 
 
-def body_directions(joints: NDArray[np.floating], feet_ahead: float = RULES.gravity.feet_ahead) -> tuple[F64, F64]:
+def body_directions(
+    joints: NDArray[np.floating], feet_ahead: float = RULES.gravity.feet_ahead_share
+) -> tuple[F64, F64]:
     """(T, 3) unit vectors from the middle of the feet to the centre of mass of bodies (T, 17, 3), and its height (T,) m
     above them.
     """
@@ -100,11 +102,11 @@ def _body(person: Standing, rules: GravityRules) -> tuple[F64, float]:
     """
     if len(person.times) < 2:
         return np.zeros(3), 0.0
-    axes, heights = body_directions(person.joints, rules.feet_ahead)
-    upright = axes @ LEVEL_UP > np.cos(np.radians(rules.most_tilt))
+    axes, heights = body_directions(person.joints, rules.feet_ahead_share)
+    upright = axes @ LEVEL_UP > np.cos(np.radians(rules.max_tilt_degrees))
     if not upright.any():
         return np.zeros(3), 0.0
-    stands = upright & (heights > rules.stretched * np.percentile(heights[upright], 95))
+    stands = upright & (heights > rules.upright_share * np.percentile(heights[upright], 95))
     step = float(np.median(np.diff(person.times)))
     return step * axes[stands].sum(axis=0), step * int(stands.sum())
 
@@ -115,30 +117,32 @@ def _standing_feet(person: Standing, rules: GravityRules) -> tuple[F64, float]:
         return np.zeros((0, 3)), 1.0
     ankles = (person.joints + person.root[:, None])[:, ANKLES]
     speed = np.linalg.norm(np.gradient(ankles, person.times, axis=0), axis=-1)
-    return ankles[speed < rules.still], max(1.0, rules.lasting / float(np.median(np.diff(person.times))))
+    return ankles[speed < rules.standing_speed_mps], max(
+        1.0, rules.correlation_s / float(np.median(np.diff(person.times)))
+    )
 
 
 def _plane_information(feet: tuple[F64, float], up: F64, rules: GravityRules, turn: int) -> F64:
     """(3, 3) M such that u M u is how badly a plane of normal u fits one person's feet, in standard deviations squared.
 
     Every person has a plane of its own, all parallel: who is taken for too large is also put too far away and too low.
-    Along the floor the spread counts that is more than errors make, `rules.spread` in each direction.
+    Along the floor the spread counts that is more than errors make, `rules.foot_spread_m` in each direction.
     """
     points, together = feet
     if len(points) < _FEW:
         return np.zeros((3, 3))
     height = points @ up
     low = float(np.percentile(height, 10))
-    on = np.abs(height - low) < rules.band if turn else height < low + 3 * rules.band
+    on = np.abs(height - low) < rules.plane_distance_m if turn else height < low + 3 * rules.plane_distance_m
     if not on.any():  # it may lie between them
         return np.zeros((3, 3))
     spread = points[on] - points[on].mean(axis=0)
     square = spread.T @ spread / max(len(spread), 1)
     flat = np.eye(3) - np.outer(up, up)
     variances, axes = np.linalg.eigh(flat @ square @ flat)
-    kept = np.sqrt(np.maximum(variances - rules.spread**2, 0) / np.maximum(variances, 1e-12))
+    kept = np.sqrt(np.maximum(variances - rules.foot_spread_m**2, 0) / np.maximum(variances, 1e-12))
     true = axes @ (kept[:, None] * axes.T) + np.outer(up, up)
-    return np.asarray(len(spread) * true @ square @ true / (rules.height**2 * together))
+    return np.asarray(len(spread) * true @ square @ true / (rules.foot_height_sigma_m**2 * together))
 
 
 def _unknown() -> World:

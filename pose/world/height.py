@@ -17,7 +17,7 @@ def stature(bones: NDArray[np.floating], rules: SizeRules = RULES.size) -> float
     """m from the sole to the crown of a body with bones (16,) m (`H36M17.edges`), straightened: shank, thigh, trunk,
     neck and head in one line, and what lies above the head joint and below the ankle.
     """
-    return float(sum(bones[_STRAIGHT].tolist())) + rules.ankle + rules.crown
+    return float(sum(bones[_STRAIGHT].tolist())) + rules.ankle_height_m + rules.crown_height_m
 
 
 def scale_to(height: float, own: float, rules: SizeRules = RULES.size) -> float:
@@ -25,5 +25,5 @@ def scale_to(height: float, own: float, rules: SizeRules = RULES.size) -> float:
 
     The head's crown and the foot's sole have a fixed length in `stature`, so the factor is that of the rest.
     """
-    fixed = rules.ankle + rules.crown
+    fixed = rules.ankle_height_m + rules.crown_height_m
     return (height - fixed) / (own - fixed) if own > fixed else 1.0  # without bones there is nothing to scale

@@ -78,21 +78,21 @@ def _fleeting(track: _Track, scenes: Sequence[float], end: float, rules: JoinRul
     """Whether a track lasts a moment only; who comes in or goes as a scene ends or begins may do so."""
     lasts = track.end - track.begin
     away = (min(abs(track.begin - at), abs(track.end - at)) for at in [*scenes, end])
-    return lasts < rules.fleeting and all(apart > rules.fleeting for apart in away)
+    return lasts < rules.min_track_s and all(apart > rules.min_track_s for apart in away)
 
 
 def _cost(one: _Track, other: _Track, scenes: Sequence[float], rules: JoinRules) -> float:
     """Below 1 where the second track may go on with the person of the first."""
     gap = other.begin - one.end
-    if not 0 < gap <= rules.longest or any(one.end < at <= other.begin for at in scenes):
+    if not 0 < gap <= rules.longest_gap_s or any(one.end < at <= other.begin for at in scenes):
         return np.inf
     off = np.abs(other.came - one.went - one.speed * min(gap, 1.0))
-    across = float(np.hypot(off[0], off[1])) / (rules.across + rules.speed * gap)
-    along = float(off[2]) / (rules.along + rules.speed * gap)
+    across = float(np.hypot(off[0], off[1])) / (rules.across_m + rules.growth_mps * gap)
+    along = float(off[2]) / (rules.along_m + rules.growth_mps * gap)
     pose = float(np.linalg.norm(one.last - other.first, axis=-1).mean())
-    costs = [across, along, pose / (rules.pose + rules.turning * gap)]
+    costs = [across, along, pose / (rules.pose_m + rules.pose_growth_mps * gap)]
     if one.size is not None and other.size is not None:
-        costs.append(abs(np.log(other.size / one.size)) / rules.size)
+        costs.append(abs(np.log(other.size / one.size)) / rules.bone_share)
     return max(costs)
 
 

@@ -59,8 +59,8 @@ class LiveWorld:
         self._ground = LiveGround(self._steps.up, rules)
         smooth, pelvis = rules.smooth, np.arange(17)[:, None] == 0
         self._cut_offs = (
-            np.where(pelvis, smooth.root_hertz, smooth.live_hertz),
-            np.where(pelvis, smooth.root_slope, smooth.live_slope),
+            np.where(pelvis, smooth.live_root_cutoff_hz, smooth.live_cutoff_hz),
+            np.where(pelvis, smooth.live_root_cutoff_hz_per_mps, smooth.live_cutoff_hz_per_mps),
         )
         self._people: dict[int, _Live] = {}
         self.heights: dict[int, tuple[float, float]] = {}
@@ -72,7 +72,8 @@ class LiveWorld:
     def place(self, result: FrameResult, skeleton: Skeleton) -> FrameResult:
         """The same frame, cleaned and placed. skeleton: of its keypoints. Times must increase."""
         time = result.time
-        self._people = {n: one for n, one in self._people.items() if time - (one.last or time) < self._rules.live.away}
+        forget_s = self._rules.live.forget_s
+        self._people = {n: one for n, one in self._people.items() if time - (one.last or time) < forget_s}
         rows = _whole(result.poses)
         ids = result.people.ids[rows].tolist()
         lives, elapsed = self._known(ids, time)
@@ -137,8 +138,8 @@ class LiveWorld:
             wanted = heights.get(number, heights.get(None))
             one.height = own if wanted is None else wanted
             factors.append(1.0 if wanted is None else scale_to(wanted, own, rules.size))
-            unsettled = rules.live.unsettled / math.sqrt(1 + one.bones.seconds)
-            one.height_sigma = own * math.hypot(rules.size.error, unsettled) if wanted is None else 0.0
+            unsettled = rules.live.unsettled_share / math.sqrt(1 + one.bones.seconds)
+            one.height_sigma = own * math.hypot(rules.size.scale_sigma_share, unsettled) if wanted is None else 0.0
         if heights:
             factor = np.array(factors)[:, None]
             joints, root, lengths = joints * factor[..., None], root * factor, lengths * factor
@@ -147,11 +148,11 @@ class LiveWorld:
     def _at_depth(self, person: Person, lives: list[_Live], elapsed: list[float]) -> tuple[F64, F64]:
         """Step 2: roots (P, 3) m, and the standard deviation (P,) mm of the distance, with doubts of size and lens."""
         seen, rules = sight(person, self._rules.depth), self._rules
-        lens = 0.0 if self._camera.known else rules.depth.lens
+        lens = 0.0 if self._camera.known else rules.depth.unknown_lens_share
         depth, spread = np.empty(len(lives)), np.empty(len(lives))
         for row, one in enumerate(lives):
             one.depth.see(float(seen.depth[row]), float(seen.variance[row]), elapsed[row])
-            depth[row] = max(one.depth.depth, rules.live.nearest)
+            depth[row] = max(one.depth.depth, rules.live.min_depth_m)
             size = math.hypot(one.height_sigma / one.height, lens)
             spread[row] = 1000 * math.hypot(math.sqrt(max(one.depth.variance, 0.0)), size * depth[row])
         return seen.place(depth), spread
@@ -161,8 +162,8 @@ class LiveWorld:
         both = joints.copy()
         both[:, 0] = root
         for row, one in enumerate(lives):
-            if one.smooth is None or (one.last is not None and time - one.last > self._rules.gaps.longest):
-                one.smooth = OneEuro(*self._cut_offs, self._rules.smooth.live_speed_hertz)
+            if one.smooth is None or (one.last is not None and time - one.last > self._rules.gaps.longest_gap_s):
+                one.smooth = OneEuro(*self._cut_offs, self._rules.smooth.live_speed_cutoff_hz)
             both[row] = one.smooth(both[row], time)
         root = both[:, 0].copy()
         both[:, 0] = 0

@@ -65,9 +65,9 @@ class LiveGround:
             self._begun = time
         for row, number in enumerate(ids):
             one = self._people.setdefault(number, _Seen())
-            if not one.poses or time - one.poses[-1][0] >= rules.every - 1e-6:
+            if not one.poses or time - one.poses[-1][0] >= rules.remember_every_s - 1e-6:
                 one.poses.append((time, joints[row].copy(), root[row].copy()))
-                while one.poses[0][0] < time - rules.memory:
+                while one.poses[0][0] < time - rules.memory_s:
                     one.poses.popleft()
             one.last = time
         new = any(not self._people[number].begun for number in ids)
@@ -82,11 +82,11 @@ class LiveGround:
         rules = self._rules.live
         self._forget(time)
         assert self._begun is not None
-        self._due = time + min(max(time - self._begun, rules.look_first), rules.look)
+        self._due = time + min(max(time - self._begun, rules.first_update_s), rules.update_s)
         people = {number: _standing(one) for number, one in self._people.items() if one.poses}
         if not self._given:
             found = find_gravity(list(people.values()), self._rules.gravity)
-            before = self._found.sigma_degrees * (1 + (time - self._found_at) / rules.memory)
+            before = self._found.sigma_degrees * (1 + (time - self._found_at) / rules.memory_s)
             if found.found_by != UNKNOWN and (self._found.found_by == UNKNOWN or found.sigma_degrees <= before):
                 self._found, self._found_at = found, time
         floors = [self._floor(one) for one in people.values()]
@@ -98,11 +98,11 @@ class LiveGround:
     def _level(self, ids: list[int], time: float) -> None:
         """By how much each of these people is to be raised: to stand, with the feet of lately, on the common floor."""
         rules = self._rules
-        self._level_due = time + rules.live.level
+        self._level_due = time + rules.live.floor_update_s
         for number in ids:
             one = self._people[number]
-            off = self._common - self._floor(_standing(one, time - rules.live.recent))
-            one.wanted = off if abs(off) <= rules.floor.apart else 0.0
+            off = self._common - self._floor(_standing(one, time - rules.live.floor_window_s))
+            one.wanted = off if abs(off) <= rules.floor.max_step_m else 0.0
             if not one.begun:
                 one.begun, one.raised = True, one.wanted
 
@@ -116,7 +116,7 @@ class LiveGround:
         """Show a little more of what was found; m by which each of these people is raised."""
         rules = self._rules.live
         if self._goal is not None:
-            share = -math.expm1(-elapsed / rules.blend)
+            share = -math.expm1(-elapsed / rules.blend_s)
             if self._feet is None:
                 self._feet = self._goal
             self._feet = self._feet + share * (self._goal - self._feet)
@@ -140,11 +140,11 @@ class LiveGround:
     def _forget(self, time: float) -> None:
         """Leave out what is too long ago, and most people who are gone."""
         rules = self._rules.live
-        kept = {n: one for n, one in self._people.items() if one.last >= time - rules.memory}
+        kept = {n: one for n, one in self._people.items() if one.last >= time - rules.memory_s}
         for one in kept.values():
-            while one.poses and one.poses[0][0] < time - rules.memory:
+            while one.poses and one.poses[0][0] < time - rules.memory_s:
                 one.poses.popleft()
-        latest = sorted(kept, key=lambda n: kept[n].last)[-rules.most_people :]
+        latest = sorted(kept, key=lambda n: kept[n].last)[-rules.max_people :]
         self._people = {n: kept[n] for n in latest}
 
 

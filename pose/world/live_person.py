@@ -27,8 +27,8 @@ _MIRRORED = _mirrored_edges()
 class LiveBones:
     """One length for each bone, equal left and right: means weighted by 1/sigma^2, which settle and then stay.
 
-    A bone is settled once it was seen for `rules.settle` s as well as `rules.clear` says; what was seen worse counts
-    for less time. lengths: (16,) m. seconds: for how long they were seen, in the mean.
+    A bone is settled once it was seen for `rules.bone_settle_s` s as well as `rules.clear_sigma_mm` says; what was seen
+    worse counts for less time. lengths: (16,) m. seconds: for how long they were seen, in the mean.
     """
 
     def __init__(self, rules: LiveRules) -> None:
@@ -39,23 +39,23 @@ class LiveBones:
 
     def wants(self, elapsed: float) -> bool:
         """Whether to `see` the next frame, `elapsed` s after the last one: neighbours err alike, a few are enough."""
-        self._since += min(elapsed, self._rules.every)
-        return not self.settled and (self._since >= self._rules.every - 1e-6 or not self.seconds)
+        self._since += min(elapsed, self._rules.remember_every_s)
+        return not self.settled and (self._since >= self._rules.remember_every_s - 1e-6 or not self.seconds)
 
     def see(self, joints: F64, sigma: F64) -> None:
         """A frame: joints (17, 3) m with sigma (17,) mm."""
         rules = self._rules
         bones, doubt = joints[_CHILDREN] - joints[_PARENTS], sigma * sigma
         lengths = np.sqrt((bones * bones).sum(axis=-1))
-        worth = np.minimum(2 * rules.clear**2 / np.maximum(doubt[_PARENTS] + doubt[_CHILDREN], 1e-6), 1)
-        worth *= (self._since if self.seconds else rules.every) * (self._known < rules.settle)
+        worth = np.minimum(2 * rules.clear_sigma_mm**2 / np.maximum(doubt[_PARENTS] + doubt[_CHILDREN], 1e-6), 1)
+        worth *= (self._since if self.seconds else rules.remember_every_s) * (self._known < rules.bone_settle_s)
         self._since = 0.0
         other = worth[_MIRRORED]
         total = np.maximum(worth + other, 1e-12)
         mean = (worth * lengths + other * lengths[_MIRRORED]) / total
         self._known = self._known + total / 2
         self.lengths = self.lengths + total / 2 / self._known * (mean - self.lengths)
-        self.settled, self.seconds = bool(self._known.min() >= rules.settle), float(self._known.mean())
+        self.settled, self.seconds = bool(self._known.min() >= rules.bone_settle_s), float(self._known.mean())
 
 
 class LiveDepth:
@@ -66,18 +66,18 @@ class LiveDepth:
 
     def __init__(self, depth_rules: DepthRules, rules: LiveRules) -> None:
         self._rules = depth_rules
-        self.depth, self._speed = rules.room, 0.0
-        self.variance, self._both, self._speeds = rules.room_sigma**2, 0.0, 1.0
+        self.depth, self._speed = rules.start_depth_m, 0.0
+        self.variance, self._both, self._speeds = rules.start_depth_sigma_m**2, 0.0, 1.0
 
     def see(self, depth: float, variance: float, elapsed: float) -> None:
         """What the next frame says, `elapsed` s after the last one; an infinite variance says nothing."""
         rules = self._rules
         if elapsed > 0:
-            keep = math.exp(-elapsed / rules.settle)
-            reach = rules.settle * (1 - keep)
+            keep = math.exp(-elapsed / rules.speed_memory_s)
+            reach = rules.speed_memory_s * (1 - keep)
             a, b, c = self.variance, self._both, self._speeds
             self.depth, self._speed = self.depth + reach * self._speed, keep * self._speed
-            drive = rules.agility**2
+            drive = rules.agility_mps15**2
             self.variance = a + 2 * reach * b + reach * reach * c + drive * elapsed**3 / 3
             self._both = keep * (b + reach * c) + drive * elapsed**2 / 2
             self._speeds = keep * keep * c + drive * elapsed
@@ -105,7 +105,7 @@ class LiveContacts:
         """
         rules, live, now = self._rules, self._live, ankles.tolist()
         probability = []
-        while len(self._past) > 1 and self._past[1][0] <= time - live.speed_over:
+        while len(self._past) > 1 and self._past[1][0] <= time - live.speed_window_s:
             self._past.popleft()
         for side in range(2):
             if self._past:
@@ -113,13 +113,13 @@ class LiveContacts:
                 (x, y, z), (px, py, pz) = now[side], places[side]
                 speed = ((x - px) ** 2 + (y - py) ** 2 + (z - pz) ** 2) ** 0.5 / (time - before)
             else:
-                speed = live.off  # nothing is known
-            low = heights[side] < rules.low
-            stands = low and speed < (live.off if self._standing[side] else live.on)
-            if stands != self._standing[side] and time - self._since[side] >= rules.shortest:
+                speed = live.contact_off_speed_mps  # nothing is known
+            low = heights[side] < rules.contact_height_m
+            stands = low and speed < (live.contact_off_speed_mps if self._standing[side] else live.contact_on_speed_mps)
+            if stands != self._standing[side] and time - self._since[side] >= rules.min_contact_s:
                 self._standing[side], self._since[side] = stands, time
-            slow = (speed - (live.on + live.off) / 2) / rules.soft
-            near = (heights[side] - rules.low) / rules.soft_height
+            slow = (speed - (live.contact_on_speed_mps + live.contact_off_speed_mps) / 2) / rules.speed_width_mps
+            near = (heights[side] - rules.contact_height_m) / rules.height_width_m
             probability.append(_sigmoid(-slow) * _sigmoid(-near))
         self._past.append((time, now))
         return list(self._standing), probability

@@ -1,6 +1,7 @@
-"""Every threshold of the steps from a lifted track to a person who stands in the world; `pose.world.clean` has their
-order. All were chosen on the training subjects of the motion capture (docs/studies/world.md says how), none on the
-test's.
+"""Thresholds of the world steps; `pose.world.clean` has their order.
+
+All were chosen on training subjects of the motion capture (docs/studies/world.md), none on test subjects. A name says
+what it bounds and in which unit: `_m`, `_s`, `_mps` (m/s), `_hz`, `_mm`, `_share` (a ratio), `_degrees`, `_rad`.
 """
 
 from dataclasses import dataclass, field
@@ -8,178 +9,185 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DepthRules:
-    """fitted: share of what fits the picture in a frame's depth; the rest is the lifter's. picture: standard deviation
-    of a seen joint across the view, as a share of the body's spread. doubt: by how much the variance of one frame's
-    depth is multiplied, since errors of neighbouring frames are alike. outlier: share of the body's spread by which a
-    joint may be off where the lifter puts it, and still count half. agility: m/s^1.5, what drives the speed towards and
-    away from the camera. settle: s within which such a speed is forgotten. lens: share by which
-    distances err where the field of view is assumed: lenses that people use span 35 to 90 degrees.
+    """fitted_share: weight of the least-squares fit to the 2D in the distance of a frame; the rest is the lifter's own.
+    pixel_sigma_share: standard deviation of a 2D joint, as a share of the body's extent. variance_factor: factor on the
+    variance of one frame's distance, because errors of neighbouring frames are correlated. outlier_share: share of the
+    body's extent by which a joint may be off before its weight falls to half. agility_mps15: m/s^1.5, process noise of
+    the speed along the viewing direction. speed_memory_s: time constant with which that speed decays.
+    unknown_lens_share: relative standard deviation of distances when the field of view is assumed; lenses in use span
+    35 to 90 degrees.
     """
 
-    fitted: float = 0.25
-    picture: float = 0.01
-    doubt: float = 10.0
-    outlier: float = 0.25
-    agility: float = 1.0
-    settle: float = 1.0
-    lens: float = 0.35
+    fitted_share: float = 0.25
+    pixel_sigma_share: float = 0.01
+    variance_factor: float = 10.0
+    outlier_share: float = 0.25
+    agility_mps15: float = 1.0
+    speed_memory_s: float = 1.0
+    unknown_lens_share: float = 0.35
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapRules:
-    """longest: s of a gap that is filled; across a longer one nothing is filled and nothing smoothed."""
+    """longest_gap_s: longest gap that is filled. Nothing is filled or smoothed across a longer one."""
 
-    longest: float = 0.5
+    longest_gap_s: float = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmoothRules:
-    """hertz: cut-off of the zero-phase filter. live_hertz, live_slope: of One-Euro, live: its cut-off at rest, and what
-    is added to it for each m/s; root_hertz, root_slope: the same for the pelvis. live_speed_hertz: cut-off of the speed
-    itself.
+    """cutoff_hz: cut-off of the zero-phase filter. live_cutoff_hz, live_cutoff_hz_per_mps: cut-off of the One-Euro
+    filter at rest, and its increase per m/s; live_root_...: the same for the pelvis. live_speed_cutoff_hz: cut-off of
+    the speed that One-Euro uses.
     """
 
-    hertz: float = 6.0
-    live_hertz: float = 8.0
-    live_slope: float = 40.0
-    root_hertz: float = 1.5
-    root_slope: float = 6.0
-    live_speed_hertz: float = 6.0
+    cutoff_hz: float = 6.0
+    live_cutoff_hz: float = 8.0
+    live_cutoff_hz_per_mps: float = 40.0
+    live_root_cutoff_hz: float = 1.5
+    live_root_cutoff_hz_per_mps: float = 6.0
+    live_speed_cutoff_hz: float = 6.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GravityRules:
-    """feet_ahead: the middle of the feet lies so far ahead of the ankles, as a share of the height of the body's
-    centre above them. stretched: frames count in which that height is above this share of its greatest. most_tilt:
-    degrees from the camera's vertical beyond which a body says nothing. body: the direction's error, radians, of one
-    person in one posture. changing: more of it, radians, for who was seen for a second only, falling with the root of
-    the seconds. still: m/s, slower feet may stand. height: m, how far standing feet are off their plane. spread: m, how
-    far they are spread over the floor by errors alone. band: m from the plane beyond which feet do not stand on it.
-    lasting: s for which that error stays the same. trusted: degrees of the answer's own uncertainty beyond which it is
-    unknown.
+    """feet_ahead_share: the middle of the feet lies ahead of the ankles by this share of the height of the centre of
+    mass above them. upright_share: only frames count in which that height exceeds this share of its maximum.
+    max_tilt_degrees: bodies that lean more from the camera's vertical are ignored. body_sigma_rad: error of the
+    direction from one person in one posture. posture_sigma_rad: additional error for a person seen for one second; it
+    falls with the square root of the duration. standing_speed_mps: slower feet may stand. foot_height_sigma_m: distance
+    of standing feet from their plane. foot_spread_m: spread over the floor that depth errors alone cause.
+    plane_distance_m: feet farther from the plane do not stand on it. correlation_s: time for which foot errors stay the
+    same. trusted_degrees: with a larger uncertainty the vertical is reported as unknown.
     """
 
-    feet_ahead: float = 0.09
-    stretched: float = 0.95
-    most_tilt: float = 50.0
-    body: float = 0.04
-    changing: float = 0.07
-    still: float = 0.4
-    height: float = 0.04
-    spread: float = 0.2
-    band: float = 0.06
-    lasting: float = 0.5
-    trusted: float = 12.0
+    feet_ahead_share: float = 0.09
+    upright_share: float = 0.95
+    max_tilt_degrees: float = 50.0
+    body_sigma_rad: float = 0.04
+    posture_sigma_rad: float = 0.07
+    standing_speed_mps: float = 0.4
+    foot_height_sigma_m: float = 0.04
+    foot_spread_m: float = 0.2
+    plane_distance_m: float = 0.06
+    correlation_s: float = 0.5
+    trusted_degrees: float = 12.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FloorRules:
-    """slow: m/s, slower feet stand. low: per cent of them that may be lower: some err. apart: m between the common
-    floor and a person's own up to which the person is brought to the common one; beyond, they stand on something.
-    seen: score of an ankle above which the picture shows it.
+    """standing_speed_mps: slower feet stand. lowest_percentile: per cent of standing feet that may be lower than the
+    floor because of errors. max_step_m: a person whose own floor is this close to the common floor is moved onto it;
+    one farther away stands on something else. seen_score: minimum 2D score of an ankle.
     """
 
-    slow: float = 0.5
-    low: float = 20.0
-    apart: float = 0.3
-    seen: float = 0.3
+    standing_speed_mps: float = 0.5
+    lowest_percentile: float = 20.0
+    max_step_m: float = 0.3
+    seen_score: float = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContactRules:
-    """on, off: m/s of the ankle below which contact begins, and above which it ends. low: m of the ankle above
-    where it is when standing. aloft: s that nobody flies before or after the lowest moment of a jump. shortest: s
-    of a contact, and of the pause between two. soft: m/s, and soft_height: m, over which the probability changes.
+    """contact_on_speed_mps, contact_off_speed_mps: hysteresis thresholds of the ankle's speed. contact_height_m:
+    maximum height of the ankle above its standing height. max_flight_s: nobody is off the ground for longer before or
+    after the lowest moment of a jump. min_contact_s: shortest contact, and shortest pause between two. speed_width_mps,
+    height_width_m: widths of the logistic functions that give the probability.
     """
 
-    on: float = 0.5
-    off: float = 0.7
-    low: float = 0.16
-    aloft: float = 0.6
-    shortest: float = 0.1
-    soft: float = 0.15
-    soft_height: float = 0.02
+    contact_on_speed_mps: float = 0.5
+    contact_off_speed_mps: float = 0.7
+    contact_height_m: float = 0.16
+    max_flight_s: float = 0.6
+    min_contact_s: float = 0.1
+    speed_width_mps: float = 0.15
+    height_width_m: float = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FootRules:
-    """slide: m (x, y, z of the world) that a foot may go within `within` s and still stand; in a whole stance thrice
-    as far. z is the direction of the view, in which depth drifts. step: m, how exactly standing feet stay, from frame
-    to frame at `rate` a second. path: m (x, y, z), how exactly the body's path is known. shake: m, of its steps where
-    no foot says anything. most: m that a foot may be moved to where it is held. bend: share of that way towards the hip
-    or away from it which the leg takes by bending; the rest of it turns the leg only, since a leg that is nearly
-    straight moves its knee far for a little less length. fade: s over which that comes and goes.
+    """max_slide_m: distance (x, y, z of the world) that a foot may move within slide_window_s and still count as
+    standing; in a whole stance three times as far. z is the viewing direction, in which depth drifts.
+    contact_step_sigma_m: standard deviation of a standing foot's motion between frames at rate_fps. path_sigma_m:
+    standard deviation of the body's path (x, y, z). step_sigma_m: of the change of its correction between frames.
+    max_foot_shift_m: limit of the correction of a foot. bend_share: share of that correction along the leg that bending
+    takes; the rest turns the leg only, because a nearly straight leg moves its knee far for a small change of length.
+    fade_s: duration over which a correction begins and ends.
     """
 
-    slide: tuple[float, float, float] = (0.2, 0.2, 0.4)
-    within: float = 1.0
-    step: float = 0.004
-    rate: float = 30.0
-    path: tuple[float, float, float] = (0.03, 0.05, 0.2)
-    shake: float = 0.006
-    most: float = 0.05
-    bend: float = 0.2
-    fade: float = 0.15
+    max_slide_m: tuple[float, float, float] = (0.2, 0.2, 0.4)
+    slide_window_s: float = 1.0
+    contact_step_sigma_m: float = 0.004
+    rate_fps: float = 30.0
+    path_sigma_m: tuple[float, float, float] = (0.03, 0.05, 0.2)
+    step_sigma_m: float = 0.006
+    max_foot_shift_m: float = 0.05
+    bend_share: float = 0.2
+    fade_s: float = 0.15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeRules:
-    """ankle, crown: m of a body above the head joint and below the ankle. error: the lifter's size, as a share: one
-    standard deviation of heights and distances, over the training and validation subjects of both data sets.
+    """ankle_height_m, crown_height_m: extent of the body below the ankle and above the head joint. scale_sigma_share:
+    relative standard deviation of the lifter's body size on adults, over the training and validation subjects of both
+    data sets.
     """
 
-    ankle: float = 0.08
-    crown: float = 0.10
-    error: float = 0.035
+    ankle_height_m: float = 0.08
+    crown_height_m: float = 0.10
+    scale_sigma_share: float = 0.035
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveRules:
-    """What is different without a future (`pose.world.live`). settle: s of clear view after which a bone keeps its
-    length. clear: mm, sigma of joints that are clearly seen. unsettled: share by which a height errs, besides the
-    lifter's own error, in the first second. room, room_sigma: m, where somebody may be of whom nothing is known.
-    nearest: m. on, off: m/s as in `ContactRules`, of speeds that are taken over the last `speed_over` s. every: s
-    between poses that are remembered for the world, for `memory` s, of at most `most_people`. look: s between two looks
-    at them, look_first: in the beginning. level: s between two looks at the last `recent` s for the floor under each
-    person. blend: s within which what is shown goes to what was found. away: s after which somebody is forgotten.
+    """What is different without a future (`pose.world.live`). bone_settle_s: seconds of clear view after which a bone
+    keeps its length. clear_sigma_mm: sigma of clearly seen joints. unsettled_share: additional relative error of the
+    height in the first second. start_depth_m, start_depth_sigma_m: distance assumed before a person is measured.
+    min_depth_m: lower bound of distances. contact_on_speed_mps, contact_off_speed_mps: as in `ContactRules`, for speeds
+    over the last speed_window_s. remember_every_s: interval between poses kept for the world, for memory_s, of at most
+    max_people. update_s, first_update_s: interval between two estimates of the world, and the first one.
+    floor_update_s: interval between two estimates of the floor under each person, from the last floor_window_s.
+    blend_s: time constant with which the shown world follows the estimate. forget_s: a person unseen for this long is
+    forgotten.
     """
 
-    settle: float = 10.0
-    clear: float = 30.0
-    unsettled: float = 0.05
-    room: float = 4.0
-    room_sigma: float = 10.0
-    nearest: float = 0.2
-    on: float = 0.7
-    off: float = 0.9
-    speed_over: float = 0.2
-    every: float = 0.1
-    memory: float = 60.0
-    most_people: int = 16
-    look: float = 3.0
-    look_first: float = 0.25
-    level: float = 0.5
-    recent: float = 5.0
-    blend: float = 1.0
-    away: float = 2.0
+    bone_settle_s: float = 10.0
+    clear_sigma_mm: float = 30.0
+    unsettled_share: float = 0.05
+    start_depth_m: float = 4.0
+    start_depth_sigma_m: float = 10.0
+    min_depth_m: float = 0.2
+    contact_on_speed_mps: float = 0.7
+    contact_off_speed_mps: float = 0.9
+    speed_window_s: float = 0.2
+    remember_every_s: float = 0.1
+    memory_s: float = 60.0
+    max_people: int = 16
+    update_s: float = 3.0
+    first_update_s: float = 0.25
+    floor_update_s: float = 0.5
+    floor_window_s: float = 5.0
+    blend_s: float = 1.0
+    forget_s: float = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinRules:
-    """longest: s between two tracks of one person. across, along: m that the second may begin from where the first
-    would be, across the view and in its direction, and speed: m/s that either grows by. size: share by which bones may
-    differ. pose: m, in the mean over joints, and turning: m/s that it grows by. fleeting: s; a track that is shorter,
-    and does not touch the ends of its scene, shows nobody.
+    """longest_gap_s: longest gap between two tracks of one person. across_m, along_m: maximum distance of the second
+    track's start from where the first would be, across the view and along it; growth_mps: increase of both per second.
+    bone_share: maximum relative difference of bone lengths. pose_m: maximum mean distance of joints, and
+    pose_growth_mps: its increase per second. min_track_s: a shorter track that does not touch the ends of its scene is
+    dropped.
     """
 
-    longest: float = 3.0
-    across: float = 0.3
-    along: float = 0.6
-    speed: float = 0.5
-    size: float = 0.1
-    pose: float = 0.15
-    turning: float = 0.15
-    fleeting: float = 0.25
+    longest_gap_s: float = 3.0
+    across_m: float = 0.3
+    along_m: float = 0.6
+    growth_mps: float = 0.5
+    bone_share: float = 0.1
+    pose_m: float = 0.15
+    pose_growth_mps: float = 0.15
+    min_track_s: float = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
