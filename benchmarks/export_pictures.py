@@ -2,7 +2,7 @@
 
     python benchmarks/export_pictures.py poses.glb OUT 30 60 120     # frames, at 30 a second
 
-Everybody of the file on a floor at y = 0, which `--space level` gives; one PNG a frame.
+Everybody of the file on a floor at y = 0, which `--space world` gives; one PNG a frame.
 """
 
 import sys

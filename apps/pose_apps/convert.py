@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from pose.errors import PoseError, UsageError
 from pose.export import FORMATS
-from pose.export.space import LEVEL_FLOOR, SPACES
 from pose.options import REQUIRED, Options, argument, option
+from pose.spaces import CAMERA, LEVEL, SPACES
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import command_parser, config_of
 from pose_apps.support.status import Status
-from pose_apps.support.world import read_heights, read_up
+from pose_apps.support.world import SPACE_HELP, read_heights, read_up
 
 if TYPE_CHECKING:
     from pose.export import Recording
@@ -30,18 +30,12 @@ class ConvertOptions(Options):
     fps: float | None = option(None, "resample the motion to this rate")
     start: float = option(0.0, "from this second of the video on")
     end: float = option(math.inf, "up to this second")
-    space: str = option(
-        SPACES[0],
-        "camera: the camera's frame; level: on a floor, with the vertical that the people show",
-        choices=SPACES,
-    )
+    space: str | None = option(None, SPACE_HELP, choices=(*SPACES, LEVEL), metavar="|".join(SPACES))
     pitch: float | None = option(
-        None, "--space level: degrees that the camera looked above the horizon, below 0 for down", least=-90, most=90
+        None, "elevation of the camera's view above the horizon, degrees, negative for down", least=-90, most=90
     )
-    roll: float | None = option(
-        None, "--space level: degrees that the camera was turned clockwise", least=-180, most=180
-    )
-    height: str | None = option(None, "how tall people are, m: 1.82 for everybody, or by id: 1:1.82,2:1.65")
+    roll: float | None = option(None, "clockwise rotation of the camera about its view, degrees", least=-180, most=180)
+    height: str | None = option(None, "body height, m: 1.82 for everybody, or by id: 1:1.82,2:1.65")
     video: str | None = option(None, "the video, for formats that hold pictures (rrd, html)", metavar="FILE")
     overwrite: bool = option(False, "replace files that are there already")
     quiet: bool = option(False, "print nothing but errors")
@@ -56,8 +50,8 @@ class ConvertOptions(Options):
             )
         read_heights(self.height)
         for name in ("pitch", "roll"):
-            if getattr(self, name) is not None and self.space != LEVEL_FLOOR:
-                raise UsageError(f"{name}: means nothing in the camera's own frame; give --space {LEVEL_FLOOR}")
+            if getattr(self, name) is not None and self.space == CAMERA:
+                raise UsageError(f"{name}: has no effect on the camera frame; omit --space {CAMERA}")
         if self.video is not None and not Path(self.video).is_file():
             raise UsageError(f"--video {self.video}: no such file")
 

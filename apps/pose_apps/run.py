@@ -18,6 +18,7 @@ from jsonargparse import ArgumentParser
 from pose.config import PipelineConfig
 from pose.errors import PoseError, UsageError
 from pose.options import option
+from pose.spaces import CAMERA, SPACES, WORLD
 from pose.system.progress import hidden_progress, progress_bar
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.host import Done, Host
@@ -26,7 +27,7 @@ from pose_apps.support.options import add_config_option, add_options, config_fir
 from pose_apps.support.outputs import USUAL, Outputs, plan_outputs
 from pose_apps.support.status import Status
 from pose_apps.support.summary import Tally, counted, report, report_stills, say
-from pose_apps.support.world import WorldConfig, joins_line, steps_of, unknown_heights, world_line
+from pose_apps.support.world import SPACE_HELP, WorldConfig, joins_line, steps_of, unknown_heights, world_line
 
 if TYPE_CHECKING:
     from pose.cache import Cache, Found
@@ -53,6 +54,7 @@ class RunConfig(WorldConfig):
         "what to write, separated by commas; also bvh, csv and others: docs/guides/exports.md lists them",
     )
     overlay: bool = option(True, "draw the overlay video")
+    space: str | None = option(None, SPACE_HELP, choices=SPACES)
     stills: bool = option(False, "take each picture by itself")
     start: float = option(0.0, "process from this second of the video on", least=0.0)
     end: float = option(math.inf, "stop at this second of the video", least=0.0)
@@ -71,6 +73,8 @@ class RunConfig(WorldConfig):
 
     def __post_init__(self) -> None:
         WorldConfig.__post_init__(self)
+        if self.space == WORLD and not self.world:
+            raise UsageError(f"space: --no-world leaves no world to export; give --space {CAMERA}")
 
 
 @run_command
@@ -223,7 +227,7 @@ def run_clip(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) 
         files, notes = [path for path in results.files.values() if path.exists()], list[str]()
         if outputs.exports and whole and tally.frames:
             with pipeline.times.measure("exports"):
-                exported, notes = write_exports(list(outputs.exports), results.folder, config.video)
+                exported, notes = write_exports(list(outputs.exports), results.folder, config.video, config.space)
                 files += exported
     interruption = None if finished else _interruption(tally, source, results, outputs)
     return Done(tally, source, pipeline, files, notes, known, interruption)

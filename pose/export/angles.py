@@ -7,8 +7,8 @@ import numpy as np
 from pose.export.digits import joined, number, row, text
 from pose.export.format import Notes, SceneFormat
 from pose.export.joint_angles import columns, joint_angles
-from pose.export.space import CAMERA
 from pose.export.tracks import Recording
+from pose.spaces import CAMERA
 from pose.system.whole_file import whole_file
 
 
@@ -27,7 +27,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
                 frames = number(index if track.resampled else recording.frames[index])
                 times = number(span.times[at], 6, prefix=",")
                 file.write(text(joined(frames, times, f",{person}", row(cells), "\n")))
-    vertical = "the picture's own" if recording.space.name == CAMERA else "that of the people"
+    vertical = "the image's own" if recording.space.name == CAMERA else "that of the world"
     return [f"degrees; the vertical that the trunk's lean refers to is {vertical}", "no ankles: 3D has no feet"]
 
 

@@ -35,7 +35,7 @@ _SPEED_SECONDS = 0.2  # over which the pelvis' way is measured
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
-    timeline, space = _thinned(recording.timeline), recording.level
+    timeline, space = _thinned(recording.timeline), recording.world
     tracks = [track for person in people if (track := recording.track(person, timeline)) is not None]
     video = _video(recording, target)
     with whole_file(target) as hidden, hidden.open("w", encoding="utf-8", newline="\n") as file:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.export.space import CAMERA
 from pose.export.tracks import Recording, Track
 from pose.skeletons import H36M17
+from pose.spaces import CAMERA
 
 COLUMNS = ("video", "frame", "time", "person", "joint", "x", "y", "z", "sigma_mm", "score", "filled", "space")
 

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from pose.errors import PoseError, UsageError
 from pose.export.skeleton import Solved
-from pose.export.space import CAMERA_SPACE, LEVEL_FLOOR, Space, level_space, where_from, world_space
+from pose.export.space import CAMERA_SPACE, Space, level_space, where_from, world_space
 from pose.files import PoseTable, load_poses
 from pose.refine import lengths_of
 from pose.skeletons import to_h36m17
+from pose.spaces import CAMERA, LEVEL, WORLD
 from pose.types import F32, I64
 from pose.world.height import scale_to, stature
 
@@ -65,12 +66,13 @@ class Recording:
         fps: float | None = None,
         start: float = 0.0,
         end: float = math.inf,
-        space: str = CAMERA_SPACE.name,
+        space: str | None = None,
         video: Path | None = None,
         up: F64 | None = None,
         heights: Mapping[int | None, float] | None = None,
     ) -> None:
-        """name: of the source. fps: resample everything to it. start, end: s of the video. video: its pictures. up: the
+        """name: of the source. fps: resample everything to it. start, end: s of the video. space: 'world' or 'camera';
+        None is the world where the result has one or `up` is given, else the camera. video: its pictures. up: the
         vertical (3,) in the camera's axes, where it is known better than by the result. heights: m, as in
         `pose.world.clean.Steps`: people, and their distances, are scaled to them.
 
@@ -90,7 +92,9 @@ class Recording:
         )
         self._ids = np.asarray(table.id[self._rows])
         self._positions = np.searchsorted(self.frames, table.frame_index[self._rows])
-        self._space_name = space
+        if space is None:
+            space = CAMERA if table.world_info is None and up is None else WORLD
+        self._space_name = WORLD if space == LEVEL else space
         # What one format has solved and the next one needs, by person, whether resampled, first frame, frames.
         self.solved: dict[tuple[int, bool, int, int], Solved] = {}
 
@@ -101,11 +105,11 @@ class Recording:
 
     @cached_property
     def space(self) -> Space:
-        return self.level if self._space_name == LEVEL_FLOOR else CAMERA_SPACE
+        return self.world if self._space_name == WORLD else CAMERA_SPACE
 
     @cached_property
-    def level(self) -> Space:
-        """On the floor of the result's world, else on the people's own, whatever space was asked for."""
+    def world(self) -> Space:
+        """The result's world, else one estimated from its people, whatever space was asked for."""
         up, said, info = self._up, "was given", self.table.world_info
         if info is not None and up is None:
             if not self._scale:
@@ -255,7 +259,7 @@ def open_recording(
     fps: float | None = None,
     start: float = 0.0,
     end: float = math.inf,
-    space: str = CAMERA_SPACE.name,
+    space: str | None = None,
     video: Path | None = None,
     up: F64 | None = None,
     heights: Mapping[int | None, float] | None = None,

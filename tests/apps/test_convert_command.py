@@ -47,9 +47,9 @@ def test_person_time_and_rate_are_chosen(poses, tmp_path, capsys):
         (["--to", "bvh", "--fps", "0"], "error: --fps 0: must be above 0"),
         (["--to", "bvh", "--start", "3", "--end", "2"], "error: --start 3 --end 2: the start must be"),
         (["--to", "bvh", "--start", "30"], "error: no frame from 30 s on; the result has 0 to 1.96 s"),
-        (["--to", "bvh", "--space", "moon"], "error: --space: expected one of camera, level, got"),
-        (["--to", "bvh", "--pitch", "-5"], "error: pitch: means nothing in the camera's own frame; give --space level"),
-        (["--to", "bvh", "--space", "level", "--roll", "999"], "error: roll: 999.0 is out of range; allowed: -180"),
+        (["--to", "bvh", "--space", "moon"], "error: --space: expected one of world, camera, level, got"),
+        (["--to", "bvh", "--space", "camera", "--pitch", "-5"], "error: pitch: has no effect on the camera"),
+        (["--to", "bvh", "--roll", "999"], "error: roll: 999.0 is out of range; allowed: -180"),
         (["--to", "bvh", "--height", "tall"], "error: height: expected metres, such as 1.82 or 1:1.82,2:1.65, got"),
         (["--to", "bvh", "--height", "1:1.8,7:1.9"], "error: height: nobody in the result has the id 7; it has 1, 2"),
         (["--to", "bvh", "--video", "none.mp4"], "error: --video none.mp4: no such file"),
@@ -102,10 +102,10 @@ def trc_points(path):
 
 def test_a_result_without_a_world_is_exported_upright_by_pitch_and_roll(poses, tmp_path, capsys):
     """A camera that looks 30 degrees down: what is straight ahead of it lies lower the farther it is."""
-    level = ["--to", "trc", "--space", "level", "--person", "1", "--out"]
-    assert main([str(poses), *level, str(tmp_path / "a"), "--pitch", "0"]) == 0
+    words = ["--to", "trc", "--person", "1", "--out"]
+    assert main([str(poses), *words, str(tmp_path / "a"), "--pitch", "0"]) == 0
     assert "0 degrees off the camera's, was given" in capsys.readouterr().out
-    assert main([str(poses), *level, str(tmp_path / "b"), "--pitch", "-30", "--roll", "10"]) == 0
+    assert main([str(poses), *words, str(tmp_path / "b"), "--pitch", "-30", "--roll", "10"]) == 0
     assert "degrees off the camera's, was given" in capsys.readouterr().out
     straight, tilted = (trc_points(tmp_path / name / "poses-person1.trc") for name in "ab")
     turn = rotation_of(up_of(-30, 10)) @ rotation_of(up_of(0, 0)).T

@@ -25,11 +25,18 @@ def test_exports_lie_beside_the_result_they_are_made_of(arguments, tmp_path, cap
     assert main(arguments) == 0
     assert names(tmp_path / "out") == ["poses-angles.csv", "poses-person1.bvh", "poses-person1.trc", "poses.npz"]
     said = capsys.readouterr().out
-    assert "space: camera frame with y up (x, -y, -z): the picture's up, not gravity's" in said
+    assert "space: world frame with y up, floor at 0" in said
     line = next(line for line in said.splitlines() if line.startswith(f"{tmp_path / 'out' / 'poses-person1.bvh'}: "))
     assert line.removeprefix(f"{tmp_path / 'out' / 'poses-person1.bvh'}: ").startswith("9 frames at 30")
     lines = (tmp_path / "out" / "poses-person1.bvh").read_text().splitlines()
     assert "Frames: 9" in lines
+
+
+def test_the_space_of_the_files_can_be_chosen(arguments, tmp_path, capsys):
+    assert main([*arguments, "--space", "camera"]) == 0
+    assert "space: camera frame with y up (x, -y, -z): the image's up, not gravity's" in capsys.readouterr().out
+    assert main([*arguments, "--space", "world", "--no-world", "--overwrite"]) == 2
+    assert capsys.readouterr().err == "error: space: --no-world leaves no world to export; give --space camera\n"
 
 
 def test_an_earlier_export_stays_unless_it_may_go_and_then_goes_as_a_whole(arguments, tmp_path, capsys):

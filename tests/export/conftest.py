@@ -1,5 +1,6 @@
 """Results with known motion: a body of known bones, turned by known rotations."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,10 @@ from pose_fakes import run_info
 
 from pose.export.skeleton import NAMES, Body, place
 from pose.export.tracks import open_recording
-from pose.files import NpzWriter
+from pose.files import NpzWriter, WorldInfo
 from pose.skeletons import H36M17
-from pose.types import FrameResult, People, Poses3D
+from pose.types import FrameResult, People, Placed, Poses3D
+from pose.world.frame import World
 
 TURN = np.diag([1.0, -1.0, -1.0])  # between file axes and the camera's
 
@@ -32,17 +34,27 @@ def body() -> Body:
     return Body(offsets, np.zeros((17, 3)))
 
 
+def placed_in(world: World, joints: np.ndarray) -> Placed:
+    """People with joints (P, 17, 3) m in the camera frame, nothing else being known of them."""
+    n = len(joints)
+    unknown = np.full(n, np.nan, np.float32)
+    return Placed(
+        world.place(joints).astype(np.float32), unknown, np.zeros((n, 2), np.float32), np.zeros(n, bool), unknown
+    )
+
+
 @pytest.fixture
 def save(tmp_path):
     """save(places, times, ...) -> the poses.npz of people whose joints are (P, T, 17, 3) m in file axes."""
 
-    def write(places, times=None, *, name="poses", present=None, sigma=30.0) -> Path:
+    def write(places, times=None, *, name="poses", present=None, sigma=30.0, world=None) -> Path:
         people, frames = places.shape[:2]
         times = np.arange(frames) / 30 if times is None else times
         present = np.ones((people, frames), bool) if present is None else present
         path = tmp_path / f"{name}.npz"
         camera = (places @ TURN).astype(np.float32)
-        with NpzWriter(path, run_info(H36M17)) as writer:
+        info = replace(run_info(H36M17), world=None if world is None else WorldInfo(world))
+        with NpzWriter(path, info) as writer:
             for frame, time in enumerate(times):
                 here = np.flatnonzero(present[:, frame])
                 n, joints = len(here), camera[here, frame]
@@ -51,7 +63,7 @@ def save(tmp_path):
                     np.full((n, 17, 2), 50, np.float32), np.full((n, 17), 0.9, np.float32),
                 )  # fmt: skip
                 poses = Poses3D(joints - joints[:, :1], joints[:, 0], np.full((n, 17), sigma, np.float32))
-                writer.write(FrameResult(seen, poses))
+                writer.write(FrameResult(seen, poses, None if world is None else placed_in(world, joints)))
         return path
 
     return write

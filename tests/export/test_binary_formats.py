@@ -197,7 +197,7 @@ def test_parquet_is_the_csv_with_types(recorded, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     import csv
 
-    recording, _ = recorded(60, 2, present=GAPS, space="level")
+    recording, _ = recorded(60, 2, present=GAPS, space="world")
     write(recording, "csv", tmp_path)
     table = parquet.read_table(write(recording, "parquet", tmp_path).path)
     with (tmp_path / "poses.csv").open(encoding="utf-8", newline="") as file:

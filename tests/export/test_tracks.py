@@ -2,11 +2,14 @@
 
 import numpy as np
 import pytest
+from export_fakes import wave
 from memory_grown import megabytes_grown, needs_proc
 
 from pose.errors import PoseError, UsageError
+from pose.export.skeleton import place
 from pose.export.tracks import open_recording
 from pose.files import load_poses
+from pose.world.frame import FEET, World, rotation_of, up_of
 
 IMPORTS = "from pathlib import Path; from pose.export.tracks import open_recording"
 READ_ALL = """
@@ -110,27 +113,43 @@ def test_a_part_of_the_video(recorded):
         recorded(60, start=7)
 
 
+@pytest.mark.parametrize("space", [None, "world", "level"])
+def test_points_are_exported_in_the_world_of_the_result(save, body, rng, space):
+    world = World(rotation_of(up_of(-25, 5)), -1.6, FEET, 2.0)
+    path = save(place(body, wave(60, rng))[None], world=world)
+    recording = open_recording(path, space=space)
+    assert (recording.space.name, recording.space.note[:11]) == ("world", "world frame")
+    points = recording.space.to_file(all_places(recording.track(1, recording.timeline)))
+    placed = load_poses(path).placed
+    assert placed is not None
+    np.testing.assert_allclose(points, placed.joints, atol=1e-5)
+
+
+def test_a_given_vertical_asks_for_a_world(save, rng):
+    path = save(rng.normal(size=(1, 40, 17, 3)))
+    assert open_recording(path).space.name == "camera"
+    assert open_recording(path, up=up_of(-10, 0)).space.name == "world"
+    assert open_recording(path, space="camera").space.name == "camera"
+
+
 def test_a_result_without_frames_says_so(save):
     with pytest.raises(PoseError, match=r"poses.npz: holds no frame"):
         open_recording(save(np.zeros((1, 0, 17, 3))))
 
 
-def test_the_level_frame_stands_people_on_a_floor(save, body, rng):
-    from export_fakes import wave
+def test_the_world_frame_stands_people_on_a_floor(save, body, rng):
     from pose_datasets.rotations import about_axis
-
-    from pose.export.skeleton import place
 
     motion = wave(200, rng, size=0.2)
     places = place(body, motion)[None]
     tilted = places @ about_axis("x", np.radians(-20)).T + np.array([0, 0.3, 0])
-    recording = open_recording(save(tilted), space="level")
+    recording = open_recording(save(tilted), space="world")
     placed = recording.space.to_file(all_places(recording.track(1, recording.timeline)))
     straight = placed[:, 8] - placed[:, [3, 6]].mean(axis=1)
     straight /= np.linalg.norm(straight, axis=1, keepdims=True)
     assert np.degrees(np.arccos(straight.mean(axis=0)[1])) < 8
     assert np.percentile(placed[:, [3, 6], 1], 2) == pytest.approx(0.08, abs=0.02), "ankles above the floor"
-    assert "level" in recording.space.note
+    assert "world" in recording.space.note
 
 
 def test_mapped_arrays_are_the_arrays(save, rng):

@@ -16,13 +16,15 @@ def check_exports(names: list[str], folder: Path, *, overwrite: bool) -> None:
         raise UsageError(f"{there[0]} exists; give --overwrite to replace what is there, or another folder with --out")
 
 
-def write_exports(names: list[str], folder: Path, video: str) -> tuple[list[Path], list[str]]:
+def write_exports(names: list[str], folder: Path, video: str, space: str | None = None) -> tuple[list[Path], list[str]]:
     """Write every format from the folder's poses.npz, in place of earlier ones. Raises PoseError.
+
+    space: as of `pose.export.Recording`.
 
     Returns the files, and the lines that say what to know of each.
     """
     source = Path(video)
-    recording = open_recording(folder / f"{STEM}.npz", video=source if source.is_file() else None)
+    recording = open_recording(folder / f"{STEM}.npz", video=source if source.is_file() else None, space=space)
     old = set(_earlier(names, folder))
     made = list(export(recording, names, folder, STEM))
     files = [written.path for written in made]

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from pose.types import F64
     from pose.world.clean import Steps
 
+SPACE_HELP = "frame of the exported files; by default the world where the result has one, else the camera's"
+
 TALLEST, SHORTEST = 2.75, 0.4  # m that a person may be
 
 
