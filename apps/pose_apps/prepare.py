@@ -125,6 +125,20 @@ class UiPrmd(DataSet):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Snu(DataSet):
+    purpose = "Basketball, table tennis, boxing and walks of a laboratory in Seoul (BVH) as clips."
+
+    source: str = option(REQUIRED, "the folder with vsports.zip, woody.zip, woody-walks.zip and cmu-69.zip, or some")
+    out: str = option(REQUIRED, _CLIPS)
+    calibrate: bool = option(True, "give arms and legs the lengths at which people who stand are straight")
+
+    def prepare(self, say: Say) -> None:
+        from pose_datasets.snu import prepare_snu
+
+        say(prepare_snu(Path(self.source), Path(self.out), self.calibrate))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Markers(DataSet):
     purpose = "Optical markers (full-body Plug-in-Gait set) as clips."
 
@@ -182,6 +196,7 @@ DATA_SETS: dict[str, type[DataSet]] = {
     "mpi-inf-3dhp": MpiInf3dhp,
     "mocap": Mocap,
     "ui-prmd": UiPrmd,
+    "snu": Snu,
     "markers": Markers,
     "forecast": ToForecast,
     "sequence": OnePerson,

@@ -60,7 +60,7 @@ def asf_points(skeleton: asf_amc.AsfSkeleton, motion: dict[str, F64], source: st
     for side in _SIDES:
         points |= {f"{side}_{joint}": end(side[0] + bone) for joint, bone in _ASF_LIMBS.items()}
     size = float(np.linalg.norm(skeleton.offsets[index("head")])) / HEAD_BONE
-    return _assemble(points, end("upperneck"), turns[:, index("head")], size)
+    return assemble_points(points, end("upperneck"), turns[:, index("head")], size)
 
 
 _ASF_LIMBS = {
@@ -91,7 +91,7 @@ def bvh_points(motion: bvh.BvhMotion, source: str) -> F64:
     points["thorax"] = (at("left_collar") + at("right_collar") + 2 * at("neck")) / 4
     # Skeletons of the CMU kind split the neck and head into three bones of one length; the Daz figure is an adult.
     size = float(np.linalg.norm(motion.offsets[index["head"]])) * metres / HEAD_BONE if share == 0.2 else 1.0
-    return _assemble(points, at("head"), turns[:, index["head"]], size)
+    return assemble_points(points, at("head"), turns[:, index["head"]], size)
 
 
 def _style(limbs: dict[str, str], middle: dict[str, str], sides: tuple[str, str]) -> dict[str, str]:
@@ -165,7 +165,8 @@ def _finder(names: tuple[str, ...], source: str) -> Callable[[str], int]:
     return find
 
 
-def _assemble(points: dict[str, F64], skull: F64, head_turn: F64, head_size: float) -> F64:
+def assemble_points(points: dict[str, F64], skull: F64, head_turn: F64, head_size: float) -> F64:
+    """(T, 19, 3): `points` by name, with the pelvis between the hips and the head's points on the base of the skull."""
     points = points | {name: skull + head_turn @ (np.array(place) * head_size) for name, place in HEAD_POINTS.items()}
     points["pelvis"] = (points["left_hip"] + points["right_hip"]) / 2
     return np.stack([points[name] for name in POINTS], axis=1)

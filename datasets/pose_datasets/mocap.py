@@ -20,7 +20,7 @@ from pose_datasets.mapping import POINTS, asf_points, bvh_points
 
 F64 = NDArray[np.float64]
 
-TEST_SUBJECTS = ("08", "12", "16", "35", "60", "uiprmd-s09", "uiprmd-s10")
+TEST_SUBJECTS = ("08", "12", "16", "35", "60", "uiprmd-s09", "uiprmd-s10", "snu-vsports-s008", "snu-woody-tennis")
 VALIDATION_SUBJECTS = ("07", "39", "uiprmd-s07")
 
 FPS = 60.0  # of the clips; motion has next to nothing above 30 Hz that is not marker noise
@@ -100,7 +100,7 @@ def read_trials(source: Path) -> Iterator[tuple[str, str, F64, float]]:
 
 def read_subject(folder: Path) -> Iterator[tuple[str, str, F64, float]]:
     """The trials of one subject's folder or ZIP file, as `read_trials` gives them."""
-    with closing(_Files(folder)) as files:
+    with closing(MotionFiles(folder)) as files:
         skeletons = {PurePosixPath(name).stem: name for name in files.names if name.lower().endswith(".asf")}
         for name in files.names:
             trial, kind = PurePosixPath(name).stem, PurePosixPath(name).suffix.lower()
@@ -119,7 +119,7 @@ def read_subject(folder: Path) -> Iterator[tuple[str, str, F64, float]]:
                 yield subject, trial, bvh_points(figure, source)[1:], figure.fps
 
 
-class _Files:
+class MotionFiles:
     """The files of a folder or ZIP, by name. A ZIP is read in memory: nothing is unpacked."""
 
     def __init__(self, path: Path) -> None:

@@ -1,0 +1,150 @@
+"""Motion of the Movement Research Lab of Seoul National University, as it lies in public repositories: sport, walks.
+
+Four groups, each a ZIP file or folder of BVH files at 30 Hz; points and world frame are those of
+`pose_datasets.mapping`. The first frame of a file, often a T-pose, is dropped.
+
+| group | what | skeleton |
+|---|---|---|
+| `vsports` | basketball; `s_SESSION_SCENE_PERSON.bvh`, the people of a scene in one world at the same time | A |
+| `cmu-69` | walks of CMU subject 69 on the body of `vsports` | A |
+| `woody` | one actor: table tennis, boxing, pushes, jumps, walks | B, in inches or cm |
+| `woody-walks` | the same actor: walks with turns, on slopes | B |
+
+| point | A | B |
+|---|---|---|
+| hips, knees, ankles | UpLeg, Leg, Foot | same |
+| shoulders, elbows, wrists | Arm, ForeArm, Hand | same |
+| pelvis | middle of the hips | same |
+| spine | Spine1 | Spine |
+| thorax | middle of the collar bones' roots | Spine1, 3 cm towards Spine |
+| base of the skull | 3 cm above Head, along the head | same |
+| neck / nose, head, nose, ears | in the frame of the head, as in `mapping` | same |
+
+Thorax and skull lie where they do in the CMU skeletons against mid-shoulders and the top of the head.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.errors import PoseError
+from pose_datasets import bvh, rotations
+from pose_datasets.mapping import assemble_points
+from pose_datasets.mocap import Clip, MotionFiles, calibrate_limbs, prepare_clips, trial_clips
+from pose_datasets.vectors import norm
+
+F64 = NDArray[np.float64]
+
+_LIMBS = {
+    "hip": "upleg", "knee": "leg", "ankle": "foot", "shoulder": "arm", "elbow": "forearm", "wrist": "hand",
+}  # fmt: skip
+_SIDES = ("left", "right")
+_LONGEST_LEG_IN_INCHES = 60.0
+_INCH = 0.0254
+_SKULL = 0.03  # m above the head joint
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """subject: of its clips. head: axes of the head bone that point left, up and forward in somebody who looks ahead,
+    as columns; with the pitch (degrees, up) that such people lack."""
+
+    subject: str
+    head: tuple[tuple[int, int, int], tuple[int, int, int], tuple[int, int, int]]
+    pitch: float = 0.0
+
+
+_ALONG_X = ((0, 1, 0), (0, 0, 1), (1, 0, 0))  # skeleton A: x along the bone, z to the left
+_UPRIGHT = ((1, 0, 0), (0, 1, 0), (0, 0, 1))  # skeleton B: the axes of the world in a T-pose
+
+GROUPS = {
+    "vsports": _Group("snu-vsports", _ALONG_X),
+    "cmu-69": _Group("snu-cmu69", _ALONG_X, pitch=20.0),
+    "woody": _Group("snu-woody", _UPRIGHT),
+    "woody-walks": _Group("snu-woody", _UPRIGHT),
+}
+
+# What is held out (`pose_datasets.mocap.TEST_SUBJECTS`), and the two files of somebody else, by their names.
+_OTHER_SUBJECTS = (
+    (re.compile(r"s_008_"), "snu-vsports-s008"),
+    (re.compile(r"wd2_tt_"), "snu-woody-tennis"),
+    (re.compile(r"boxing_round_round_girl"), "snu-girl"),
+)
+
+
+def prepare_snu(source: Path, out: Path, calibrated: bool = True) -> str:
+    """Make the file of clips `out` from the groups in `source`; returns a line that says what is in it."""
+    return prepare_clips(load_snu(source, calibrated), out)
+
+
+def load_snu(source: Path, calibrated: bool = True) -> list[Clip]:
+    """All groups in a folder, `NAME.zip` or folders `NAME`, as clips.
+
+    calibrated: with limbs that reach what people reach (`pose_datasets.limbs`). Raises PoseError when no group is
+    there, or for a broken file.
+    """
+    clips: list[Clip] = []
+    for name, group in GROUPS.items():
+        for folder in (source / f"{name}.zip", source / name):
+            if folder.exists():
+                clips += [clip for trial in read_group(folder, group) for clip in trial_clips(*trial)]
+                break
+    if not clips:
+        raise PoseError(f"{source}: none of {', '.join(f'{name}.zip' for name in GROUPS)}, nor folders of these names")
+    return calibrate_limbs(clips) if calibrated else clips
+
+
+def read_group(folder: Path, group: _Group) -> Iterator[tuple[str, str, F64, float]]:
+    """The trials of one group's ZIP file or folder: subject, trial, points (T, 19, 3) m, frames a second."""
+    with closing(MotionFiles(folder)) as files:
+        for name in files.names:
+            path = PurePosixPath(name)
+            if path.suffix.lower() != ".bvh":
+                continue
+            source = f"{folder}/{name}"
+            motion = bvh.parse_bvh(files.read(name), source)
+            subject = next((other for pattern, other in _OTHER_SUBJECTS if pattern.match(path.name)), group.subject)
+            yield subject, f"{subject}/{path.parent.name}/{path.stem}", snu_points(motion, group, source), motion.fps
+
+
+def snu_points(motion: bvh.BvhMotion, group: _Group, source: str) -> F64:
+    """(T, 19, 3) m of a motion without its first frame. Raises PoseError for another skeleton."""
+    positions, turns = bvh.forward_kinematics(motion)
+    names = [name.lower() for name in motion.names]
+
+    def index(name: str) -> int:
+        if name not in names:
+            raise PoseError(f"{source}: the skeleton has no {name!r}; expected one of the groups {', '.join(GROUPS)}")
+        return names.index(name)
+
+    metres = _unit(motion, index("leftleg"), index("leftfoot"))
+    positions, turns = positions[1:] * metres, turns[1:]
+
+    def at(name: str) -> F64:
+        return positions[:, index(name)]
+
+    points = {f"{side}_{role}": at(f"{side}{bone}") for side in _SIDES for role, bone in _LIMBS.items()}
+    if "spine2" in names:
+        points["spine"], points["thorax"] = at("spine1"), (at("leftshoulder") + at("rightshoulder")) / 2
+    else:
+        points["spine"], points["thorax"] = at("spine"), _towards(at("spine1"), at("spine"), 0.03)
+    level = np.array(group.head, float) @ rotations.about_axis("x", np.radians(-group.pitch))
+    head = turns[:, index("head")] @ level
+    return assemble_points(points, at("head") + _SKULL * head[..., 1], head, 1.0)
+
+
+def _unit(motion: bvh.BvhMotion, knee: int, ankle: int) -> float:
+    """Metres of one unit: legs of about 80 are centimetres, of about 34 inches."""
+    leg = sum(float(np.linalg.norm(motion.offsets[joint])) for joint in (knee, ankle))
+    return 0.01 if leg > _LONGEST_LEG_IN_INCHES else _INCH
+
+
+def _towards(start: F64, end: F64, metres: float) -> F64:
+    """The point (T, 3) that many metres from `start` in the direction of `end`."""
+    way = end - start
+    return start + metres * way / norm(way)[:, None]
