@@ -1,7 +1,7 @@
 """Small files in the exact layouts of the benchmarks, of a body whose geometry is known.
 
-The real data is licensed. What it looks like is written down in docs/guides/data.md; what is in these files is a stick
-figure that walks on the spot at a known place, so every reader has a known answer.
+The real data is licensed. docs/reference/benchmark-data.md describes its layout. These files hold a stick figure
+that walks on the spot at a known place, so every reader has a known answer.
 """
 
 import json

@@ -68,6 +68,9 @@ PREPARED: dict[str, tuple[str, dict[str, str]]] = {
     "from pose.live import LiveLoop": (SHORT_CLIP, {'open_live("0")': 'open_live("short.mp4")'}),
     "VideoWriter(Path": ("", {"walk-by.mp4": "squats.mp4"}),
     'load_poses("poses.npz")': (RESULT, {}),
+    'np.load("poses.npz")': (RESULT, {}),
+    "pelvis at {result.poses.root[row]} m": (SHORT_CLIP, {"../shared/videos/squats.mp4": "short.mp4"}),
+    "session.push(Frame(image": ("", {}),
     "from pose.repair.person import repair": (SEQUENCE, {}),
     "from pose.forecast import forecast": ("", {}),
 }

@@ -94,7 +94,7 @@ def _mocap() -> tuple[type, Callable[..., TrainingData]]:
 
 
 DATA_SETS = {  # the first whose files are named is trained on
-    "human36m": DataSet("folder", "DIR", "Human3.6M instead, as docs/guides/data.md prepares it", _human36m),
+    "human36m": DataSet("folder", "DIR", "Human3.6M instead (docs/reference/benchmark-data.md)", _human36m),
     "data": DataSet("mocap", "FILE", "motion capture, as `pose-prepare mocap` writes it", _mocap),
 }
 

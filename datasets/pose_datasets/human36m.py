@@ -298,4 +298,4 @@ def _existing(folder: Path, name: str) -> Path:
         if name == FILES_2D["cpn"]
         else f"make it with: pose-prepare human36m --source RELEASE --out {folder}"
     )
-    raise UsageError(f"{path} is missing: {how} (see docs/guides/data.md)")
+    raise UsageError(f"{path} is missing: {how} (see docs/reference/benchmark-data.md)")

@@ -109,7 +109,7 @@ def _read(folder: Path, part: str, more: tuple[str, ...]) -> Table:
     """One half of the pickle as arrays of one length, with joint counts, cameras and finiteness checked."""
     path = folder / PREPARED if (folder / PREPARED).is_file() else folder / FILE
     if not path.is_file():
-        raise UsageError(f"{path} is missing: MotionBERT publishes it; put it there (see docs/guides/data.md)")
+        raise UsageError(f"{path} is missing: MotionBERT publishes it; put it there (docs/reference/benchmark-data.md)")
     return _checked_half(_half(path, part), (*COLUMNS, *more), f"{path}, {part}")
 
 

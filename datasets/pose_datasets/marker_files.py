@@ -157,7 +157,7 @@ def _people(recording: Recording, path: Path) -> Iterator[tuple[str, F64]]:
         best = max(places.values(), key=len, default={})
         missing = [name for name in needed if name not in best]
         shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
-        raise PoseError(f"{path}: no marker {shown}; the full-body Plug-in-Gait set is needed (docs/guides/data.md)")
+        raise PoseError(f"{path}: no marker {shown}; the full-body Plug-in-Gait set is needed (docs/guides/markers.md)")
     for prefix, found in complete.items():
         markers = np.full((len(recording.positions), len(MARKERS), 3), np.nan)
         markers[:, [MARKERS.index(name) for name in found]] = recording.positions[:, list(found.values())]

@@ -43,7 +43,7 @@ def load_sequences(folder: Path, truth: str = "univ_annot3", fps: float = DEFAUL
     if not paths:
         raise UsageError(
             f"{folder / 'TS1' / FILE} is missing, and so are TS2 to TS6: take them out of the test set with "
-            f"pose-prepare mpi-inf-3dhp --source TEST_SET --out {folder} (see docs/guides/data.md)"
+            f"pose-prepare mpi-inf-3dhp --source TEST_SET --out {folder} (see docs/reference/benchmark-data.md)"
         )
     return [_sequence(path, truth, fps) for path in paths]
 
@@ -55,7 +55,7 @@ def prepare(source: Path, out: Path) -> list[Path]:
     """
     files = _in_zip(source) if source.is_file() else _in_folder(source)
     if not files:
-        raise UsageError(f"{source}: no TS1/{FILE} or the like in it (see docs/guides/data.md)")
+        raise UsageError(f"{source}: no TS1/{FILE} or the like in it (see docs/reference/benchmark-data.md)")
     written = []
     for name, content in sorted(files.items()):
         target = out / name / FILE

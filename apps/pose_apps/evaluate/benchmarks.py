@@ -52,7 +52,7 @@ class Human36m(Labelled):
     input_2d: str | None = option(
         None, "protocol V: gt or cpn (default); protocol M has one 2D, its own", metavar="2D", name="2d"
     )
-    data: str = option(REQUIRED, "folder with the prepared files, see docs/guides/data.md", metavar="DIR")
+    data: str = option(REQUIRED, "folder with the prepared files, see docs/reference/benchmark-data.md", metavar="DIR")
     subjects: str | None = option(None, "protocol V: test subjects, by default S9,S11")
     actions: str | None = option(None, "protocol V: some of the 15 actions, separated by commas")
 
@@ -82,7 +82,7 @@ class MpiInf3dhp(Labelled):
 
     purpose = "The MPI-INF-3DHP test set."
 
-    data: str = option(REQUIRED, "folder with TS1 ... TS6, see docs/guides/data.md", metavar="DIR")
+    data: str = option(REQUIRED, "folder with TS1 ... TS6, see docs/reference/benchmark-data.md", metavar="DIR")
     truth: str = option(mpi.TRUTHS[0], "people of one height, or of their own", choices=mpi.TRUTHS)
     fps: float = option(mpi.DEFAULT_FPS, "frames a second; the files do not say")
 

@@ -1,0 +1,32 @@
+"""The documentation site: pages stay short, and what is generated is up to date. `.ci/run` builds it with --strict."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+MOST_WORDS = 2000  # of a page that is not a study
+TO_BE_SPLIT = {"guides/exports.md", "guides/live.md"}
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.relative_to(DOCS).as_posix())
+def test_a_page_outside_studies_is_short(page):
+    if page.parent.name != "studies" and page.relative_to(DOCS).as_posix() not in TO_BE_SPLIT:
+        words = re.findall(r"\S*\w\S*", page.read_text(encoding="utf-8"))
+        assert len(words) <= MOST_WORDS
+
+
+def test_every_page_is_in_the_navigation():
+    navigation = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
+    named = set(re.findall(r": ([\w/-]+\.md)$", navigation, re.MULTILINE))
+    written = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
+    assert named - {"reference/options.md"} == written
+
+
+def test_the_diagram_is_what_its_source_draws():
+    spec = importlib.util.spec_from_file_location("architecture_diagram", DOCS / "architecture_diagram.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.TARGET.read_text(encoding="utf-8") == module.diagram()
