@@ -48,47 +48,49 @@ class PipelineConfig:
 
     detector: str = option(
         AUTO_DETECTOR,
-        "what finds people; auto: rtmdet, or blazepose where its weights cannot be had",
+        "person detector; auto: rtmdet, or blazepose if the weights of rtmdet are not available",
         choices=(AUTO_DETECTOR, *DETECTORS),
     )
     estimator: str = option(
         AUTO_ESTIMATOR,
-        "what finds the joints of a person; auto: blazepose, or offline on CUDA the networks of the preset accurate",
+        "2D keypoint network; auto: blazepose, or the network of the preset accurate (offline on CUDA)",
         choices=(AUTO_ESTIMATOR, *ESTIMATORS),
     )
-    detector_model: str | None = option(None, "weights of the detector: a file, or a name; by default the usual ones")
-    estimator_model: str | None = option(None, "weights of the estimator: a file, or a name; by default the usual ones")
-    tracker: str = option("ocsort", "what recognises people who come back", choices=tuple(TRACKERS))
+    detector_model: str | None = option(None, "weights of the detector: a file or a name of pose-weights list")
+    estimator_model: str | None = option(None, "weights of the estimator: a file or a name of pose-weights list")
+    tracker: str = option("ocsort", "re-identification of people who come back into view", choices=tuple(TRACKERS))
     lifter: str = option(
-        AUTO_LIFTER, "what lifts 2D to 3D: offline, stream or a checkpoint file; auto: stream live, else offline"
+        AUTO_LIFTER, "2D to 3D network: offline, stream or a checkpoint file; auto: stream if live, else offline"
     )
-    lookahead: int = option(0, "frames later that a streaming lifter answers, and so knows better", least=0, most=600)
-    repair: bool = option(True, "undo left/right swaps and drop outliers before lifting; files keep what was seen")
-    constant_bones: bool = option(
-        True, "one body for each person: bones keep their length (live they settle), legs can be straight (not live)"
+    lookahead: int = option(
+        0, "delay of the streaming lifter in frames; more look-ahead is more accurate", least=0, most=600
     )
-    device: str = option("auto", "where networks run; auto: cuda where there is one", choices=DEVICES)
-    precision: str = option("auto", "what networks compute in; auto: the file's, or half on cuda", choices=PRECISIONS)
-    threads: int = option(2, "CPU threads of each network", least=1, most=256)
-    max_people: int = option(10, "follow at most this many people at a time", least=1, most=1000)
+    repair: bool = option(True, "undo left-right swaps and remove outliers before lifting; files keep the observed 2D")
+    constant_bones: bool = option(True, "keep bone lengths constant over time for each person")
+    device: str = option("auto", "device of the networks; auto: cuda if available", choices=DEVICES)
+    precision: str = option(
+        "auto", "arithmetic of the networks; auto: that of the file, or half on cuda", choices=PRECISIONS
+    )
+    threads: int = option(2, "CPU threads per network", least=1, most=256)
+    max_people: int = option(10, "maximum number of people tracked at a time", least=1, most=1000)
     detect_every: float = option(
         0.3,
-        "seconds between looks for newcomers while people are in view, if the picture has changed; 0: every frame",
+        "detection interval while people are in view, if the image changes; 0: every frame",
         least=0.0,
     )
     detection_score: float | None = option(
-        None, "least score of a detection; by default the detector's own", least=0.0, most=1.0
+        None, "minimum score of a detection; default: that of the detector", least=0.0, most=1.0
     )
     detector_size: int | None = option(
-        None, "side of the detector's input, px; by default the file's own", least=32, most=2560
+        None, "side of the detector's input, px; default: that of the file", least=32, most=2560
     )
     presence_score: float | None = option(
         None,
-        "below this certainty of a person in its crop a track ends; by default the estimator's own",
+        "a track ends below this confidence that its crop shows a person; default: that of the estimator",
         least=0,
         most=1,
     )
-    seed: int = option(0, "of what a network may draw at random", least=0, most=2**63 - 1)
+    seed: int = option(0, "random seed", least=0, most=2**63 - 1)
 
     def __post_init__(self) -> None:
         check_options(self)

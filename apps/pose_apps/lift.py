@@ -27,16 +27,16 @@ class LiftConfig(WorldConfig):
     """How `pose-lift` lifts. Raises UsageError for a value that is not allowed."""
 
     keypoints: list[str] = argument([], ".npz, COCO or AlphaPose JSON files, or OpenPose folders")
-    out: str | None = option(None, "the .npz file for the answer; a folder when there are several inputs")
+    out: str | None = option(None, "the .npz file to write; a folder if there are several inputs")
     lifter: str = option("offline", "offline, stream, or a checkpoint file")
-    lookahead: int = option(0, "frames that a streaming lifter may wait for", least=0)
-    fps: float | None = option(None, "frames a second, for JSON keypoints, which do not say", least=0.001, most=1000.0)
-    image_size: str | None = option(None, "width x height px, for JSON keypoints that do not say, such as 1920x1080")
-    repair: bool = option(True, "undo left/right swaps and drop outliers first")
-    constant_bones: bool = option(True, "one body for each person (offline): bones keep their length")
+    lookahead: int = option(0, "delay of the streaming lifter in frames; more look-ahead is more accurate", least=0)
+    fps: float | None = option(None, "frame rate, required for JSON keypoints", least=0.001, most=1000.0)
+    image_size: str | None = option(None, "image size in px, such as 1920x1080, for JSON keypoints without it")
+    repair: bool = option(True, "undo left-right swaps and remove outliers before lifting")
+    constant_bones: bool = option(True, "keep bone lengths constant over time for each person (offline)")
     world: bool = option(False, "for a fixed camera: put everybody of a file into one world; docs/studies/world.md")
-    device: str = option("auto", "where the network runs; auto: cuda where there is one", choices=DEVICES)
-    overwrite: bool = option(False, "replace answers that are there already")
+    device: str = option("auto", "device of the network; auto: cuda if available", choices=DEVICES)
+    overwrite: bool = option(False, "replace existing results")
     quiet: bool = option(False, "print nothing but errors")
 
     def __post_init__(self) -> None:

@@ -28,8 +28,8 @@ class DataSet(Options):
 
     purpose: ClassVar[str]
 
-    source: str = option(REQUIRED, "the data as its owners give it")
-    out: str = option(REQUIRED, "what is written")
+    source: str = option(REQUIRED, "the data as published")
+    out: str = option(REQUIRED, "the file to write")
     quiet: bool = option(False, "print nothing but errors")
 
     @property
@@ -102,7 +102,7 @@ class Mocap(DataSet):
     source: str = option(REQUIRED, "a folder with a sub-folder or .zip of ASF/AMC or BVH files for each subject")
     out: str = option(REQUIRED, _CLIPS)
     calibrate: bool = option(
-        True, "give arms and legs the lengths at which people who stand are straight; else as recorded"
+        True, "correct limb lengths so that limbs of standing people are straight; else as recorded"
     )
 
     def prepare(self, say: Say) -> None:
@@ -130,7 +130,7 @@ class Snu(DataSet):
 
     source: str = option(REQUIRED, "the folder with vsports.zip, woody.zip, woody-walks.zip and cmu-69.zip, or some")
     out: str = option(REQUIRED, _CLIPS)
-    calibrate: bool = option(True, "give arms and legs the lengths at which people who stand are straight")
+    calibrate: bool = option(True, "correct limb lengths so that limbs of standing people are straight")
 
     def prepare(self, say: Say) -> None:
         from pose_datasets.snu import prepare_snu
@@ -157,9 +157,9 @@ class ToForecast(DataSet):
 
     source: str = option(REQUIRED, "the file of prepared clips, or several, separated by commas")
     out: str = option(REQUIRED, "the file of motions")
-    sequences: int = option(3072, "how many to make for training, of 3.2 s", least=1)
-    lifter: str = option("stream", "a streaming lifter, to learn from its errors")
-    seed: int = option(0, "of everything that is drawn", least=0)
+    sequences: int = option(3072, "number of training motions of 3.2 s", least=1)
+    lifter: str = option("stream", "streaming lifter whose errors the forecaster is trained on")
+    seed: int = option(0, "random seed", least=0)
 
     @property
     def sources(self) -> list[Path]:

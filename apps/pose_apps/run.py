@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pose.world.run import PlacedRun
 
 
-VIDEO = "a video file, a folder or glob of pictures, an http(s) or RTSP address, or a camera number"
+VIDEO = "a video file, a folder or glob of images, an http(s) or RTSP URL, or a camera number"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,28 +48,30 @@ class RunConfig(WorldConfig):
     """What one run reads and writes. Raises UsageError for a value that is not allowed."""
 
     video: str | None = option(None, f"{VIDEO}; also without --video")
-    out: str | None = option(None, "folder for the results; by default beside the video, named after it")
+    out: str | None = option(None, "folder for the results; default: beside the video, with its name")
     formats: str = option(
         ",".join(USUAL),
-        "what to write, separated by commas; also bvh, csv and others: docs/guides/exports.md lists them",
+        "output formats, separated by commas; others: docs/guides/exports.md",
     )
     overlay: bool = option(True, "draw the overlay video")
     space: str | None = option(None, SPACE_HELP, choices=SPACES)
-    stills: bool = option(False, "take each picture by itself")
-    start: float = option(0.0, "process from this second of the video on", least=0.0)
+    stills: bool = option(False, "process each image on its own")
+    start: float = option(0.0, "start at this second of the video", least=0.0)
     end: float = option(math.inf, "stop at this second of the video", least=0.0)
-    image_fps: float = option(30.0, "pictures a second, for a folder or glob of pictures", least=0.001, most=1000.0)
+    image_fps: float = option(30.0, "frame rate of a folder or glob of images", least=0.001, most=1000.0)
     intrinsics: str | None = option(
-        None, "the camera: fx,fy,cx,cy in px, or a file with its 3x3 matrix; by default a field of view is assumed"
+        None, "camera intrinsics: fx,fy,cx,cy in px, or a file with a 3x3 matrix; default: assumed field of view"
     )
     cache: str = option(
         "off",
-        "folder that remembers 2D and 3D; off: none",
+        "folder for cached 2D and 3D results; off: no cache",
     )
-    cache_size: float = option(2.0, "GB that the cache may take; what was not used for longest goes first", least=0.0)
-    overwrite: bool = option(False, "replace results that are there already")
+    cache_size: float = option(
+        2.0, "maximum size of the cache in GB; least recently used entries are deleted first", least=0.0
+    )
+    overwrite: bool = option(False, "replace existing results")
     quiet: bool = option(False, "print nothing but warnings and errors")
-    profile: bool = option(False, "print the time that each stage took, and what processors worked in it")
+    profile: bool = option(False, "print wall-clock and processor time of each stage")
 
     def __post_init__(self) -> None:
         WorldConfig.__post_init__(self)

@@ -46,9 +46,9 @@ class TrainOptions(Options):
     """Where a training run is kept, and whether it goes on."""
 
     out: str = option(REQUIRED, "folder for checkpoints and logs", metavar="DIR")
-    resume: bool = option(False, "go on where the run in --out was stopped")
+    resume: bool = option(False, "continue the run in --out")
     overwrite: bool = option(False, "replace the run in --out")
-    quiet: bool = option(False, "no progress bar")
+    quiet: bool = option(False, "show no progress bar")
 
 
 @dataclass(frozen=True, slots=True)

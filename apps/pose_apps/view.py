@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 class ViewOptions(Options):
     """What is shown, and the video of it. Raises UsageError for a value that is not allowed."""
 
-    poses: str = argument(REQUIRED, "what pose-run or pose-lift wrote", metavar="POSES.npz")
+    poses: str = argument(REQUIRED, "a poses.npz of pose-run or pose-lift", metavar="POSES.npz")
     save: str | None = option(None, "render into this video instead of opening a window", metavar="CLIP.mp4")
-    size: str | None = option(None, "of the video, px; default: 1280x720", metavar="WxH")
-    fps: float | None = option(None, "of the video; default: the time stamps of the result")
-    speed: float | None = option(None, "2 lets the video play twice as fast")
+    size: str | None = option(None, "size of the video in px; default: 1280x720", metavar="WxH")
+    fps: float | None = option(None, "frame rate of the video; default: time stamps of the result")
+    speed: float | None = option(None, "playback speed of the video; 2 is twice as fast")
     overwrite: bool = option(False, "replace an existing video")
 
     def __post_init__(self) -> None:

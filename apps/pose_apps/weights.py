@@ -62,9 +62,9 @@ UNVERIFIED = "also weights whose hash nobody published, on your own trust"
 class Fetch(Command):
     purpose = "Bring weights into the cache folder."
 
-    names: list[str] = argument([], "weights, by the names that `list` shows")
-    all_default: bool = option(False, "all that the default path needs")
-    from_bundle: str | None = option(None, "take them out of an archive made by `bundle`", metavar="FILE")
+    names: list[str] = argument([], "names of weights, as in pose-weights list")
+    all_default: bool = option(False, "all weights of the default networks")
+    from_bundle: str | None = option(None, "read them from an archive made by bundle", metavar="FILE")
     allow_unverified: bool = option(False, UNVERIFIED)
 
     def run(self, store: Store) -> int:
@@ -88,7 +88,7 @@ class Fetch(Command):
 class Verify(Command):
     purpose = "Check the hashes of the weights on this machine."
 
-    names: list[str] = argument([], "weights that must be here; default: those that are")
+    names: list[str] = argument([], "weights to check; default: all that are present")
 
     def run(self, store: Store) -> int:
         statuses = [store.status(name) for name in self.names or store.catalogue]
@@ -105,7 +105,7 @@ class Verify(Command):
 class Bundle(Command):
     purpose = "Write one archive of weights for a machine without network."
 
-    names: list[str] = argument([], "weights; default: all that the default path needs")
+    names: list[str] = argument([], "weights; default: those of the default networks")
     out: str = option(REQUIRED, "the archive to write (.zip)", metavar="FILE")
     overwrite: bool = option(False, "replace an existing file")
     allow_unverified: bool = option(False, UNVERIFIED)

@@ -34,18 +34,18 @@ WORKER_MEGABYTES = 1255
 class BatchConfig(Options):
     """What a call of `pose-batch` does. Raises UsageError for a value that is not allowed."""
 
-    inputs: list[str] = argument(
-        [], "files, folders, globs, addresses, or lists of them in a .txt file", metavar="INPUT"
+    inputs: list[str] = argument([], "files, folders, globs, URLs, or .txt files that list them", metavar="INPUT")
+    out: str | None = option(None, "folder for the results, with one folder per clip")
+    workers: int | None = option(
+        None, "clips processed at a time; default: as cores and memory allow", least=1, most=1024
     )
-    out: str | None = option(None, "folder for the results, one folder in it for each clip")
-    workers: int | None = option(None, "clips at a time; by default what cores and memory allow", least=1, most=1024)
-    time_limit: float = option(math.inf, "seconds that a clip may take before it is given up", least=0.1)
-    retries: int = option(1, "further attempts at a clip whose worker died", least=0, most=100)
-    resume: bool = option(True, "do only what is missing or changed, where results are there already")
-    shard: str | None = option(None, "i/n: only this part of the clips, i from 0 on; n such calls do all")
-    cache: str | None = option(None, "folder that remembers 2D and 3D; by default .cache in --out; or off")
-    engine: str = option("local", "what runs the workers", choices=("local", "ray"))
-    address: str | None = option(None, "of a Ray cluster; by default this machine")
+    time_limit: float = option(math.inf, "maximum processing time of a clip in seconds", least=0.1)
+    retries: int = option(1, "further attempts for a clip whose worker died", least=0, most=100)
+    resume: bool = option(True, "process only clips whose results are missing or outdated")
+    shard: str | None = option(None, "i/n: process only shard i of n, i from 0")
+    cache: str | None = option(None, "folder for cached 2D and 3D; default: .cache in --out; or off")
+    engine: str = option("local", "how workers run", choices=("local", "ray"))
+    address: str | None = option(None, "address of a Ray cluster; default: this machine")
     quiet: bool = option(False, "print nothing but warnings and errors")
 
 

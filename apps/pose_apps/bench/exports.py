@@ -21,8 +21,8 @@ FPS = 30.0
 class ExportBench(Bench):
     purpose = "CPU time of the writers of other programs' formats, for each frame and person, beside the lifters."
 
-    frames: int = option(3000, "of one person, at 30 frames a second")
-    formats: str | None = option(None, "only these, separated by commas")
+    frames: int = option(3000, "length of the result: one person, 30 frames/s")
+    formats: str | None = option(None, "only these formats, separated by commas")
 
     def run(self) -> None:
         from pose.export import FORMATS, check_formats, export, open_recording

@@ -30,9 +30,9 @@ class LifterBench(Bench):
 
     offline: str = option("offline", "the offline lifter: a shipped name or a checkpoint")
     stream: str = option("stream", "the streaming lifter: a shipped name or a checkpoint")
-    lookahead: int = option(0, "of the streaming lifter, frames")
-    skeleton: str = option("blazepose33", "of the keypoints that are streamed")
-    seconds: float = option(3.0, "of measuring, for each figure")
+    lookahead: int = option(0, "look-ahead of the streaming lifter in frames")
+    skeleton: str = option("blazepose33", "frame rate of the streamed keypoints")
+    seconds: float = option(3.0, "measuring time per figure")
     attention: bool = option(True, "also measure every attention mechanism")
 
     def run(self) -> None:

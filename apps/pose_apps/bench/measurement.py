@@ -13,7 +13,7 @@ class Bench(Options):
 
     purpose: ClassVar[str]
 
-    json: str | None = option(None, "also write the figures here", metavar="FILE")
+    json: str | None = option(None, "also write the figures to this JSON file", metavar="FILE")
 
     @abstractmethod
     def run(self) -> None:

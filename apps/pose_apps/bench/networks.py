@@ -94,13 +94,13 @@ class Figure:
 class NetworkBench(Bench):
     """The options of a subcommand that measures networks."""
 
-    names: list[str] = option([], "measure only these; by default all")
-    models: list[str] = option([], "weights of your own, as for --detector-model", metavar="NAME=FILE")
-    video: str | None = option(None, "tile the first picture of this clip; by default noise is looked at")
-    device: str = option("auto", "where networks run", choices=DEVICES)
-    precision: str = option("auto", "what networks compute in", choices=PRECISIONS)
-    threads: int = option(2, "CPU threads of each network", least=1, most=256)
-    seconds: float = option(1.0, "of measuring, for each figure")
+    names: list[str] = option([], "measure only these; default: all")
+    models: list[str] = option([], "weights, as for --detector-model", metavar="NAME=FILE")
+    video: str | None = option(None, "use the first frame of this clip, tiled; default: random noise")
+    device: str = option("auto", "device of the networks", choices=DEVICES)
+    precision: str = option("auto", "arithmetic of the networks", choices=PRECISIONS)
+    threads: int = option(2, "CPU threads per network", least=1, most=256)
+    seconds: float = option(1.0, "measuring time per figure")
 
     def report(self, tables: Sequence[AnyTable]) -> None:
         """Measure, print the table and what could not be measured, write JSON."""

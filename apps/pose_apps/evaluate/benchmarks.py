@@ -50,10 +50,10 @@ class Human36m(Labelled):
 
     protocol: str = option(REQUIRED, "V: metric camera space; M: 2.5D image space", choices=("V", "M"))
     input_2d: str | None = option(
-        None, "protocol V: gt or cpn (default); protocol M has one 2D, its own", metavar="2D", name="2d"
+        None, "protocol V: gt or cpn (default); protocol M has only its own 2D", metavar="2D", name="2d"
     )
     data: str = option(REQUIRED, "folder with the prepared files, see docs/reference/benchmark-data.md", metavar="DIR")
-    subjects: str | None = option(None, "protocol V: test subjects, by default S9,S11")
+    subjects: str | None = option(None, "protocol V: test subjects; default: S9,S11")
     actions: str | None = option(None, "protocol V: some of the 15 actions, separated by commas")
 
     def task(self) -> Task:
@@ -83,8 +83,10 @@ class MpiInf3dhp(Labelled):
     purpose = "The MPI-INF-3DHP test set."
 
     data: str = option(REQUIRED, "folder with TS1 ... TS6, see docs/reference/benchmark-data.md", metavar="DIR")
-    truth: str = option(mpi.TRUTHS[0], "people of one height, or of their own", choices=mpi.TRUTHS)
-    fps: float = option(mpi.DEFAULT_FPS, "frames a second; the files do not say")
+    truth: str = option(
+        mpi.TRUTHS[0], "ground truth scaled to one body height (universal), or unscaled", choices=mpi.TRUTHS
+    )
+    fps: float = option(mpi.DEFAULT_FPS, "frame rate; the files do not contain it")
 
     def task(self) -> Task:
         if not self.fps > 0:

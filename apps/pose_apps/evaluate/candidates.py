@@ -28,7 +28,7 @@ class OutputOptions(Options):
 
     out: str | None = option(None, "folder for results.json, predictions.npz and report.html")
     report: bool = option(True, "write report.html (which needs matplotlib)")
-    overwrite: bool = option(False, "replace results that are there already")
+    overwrite: bool = option(False, "replace existing results")
     quiet: bool = option(False, "print nothing but errors")
 
 

@@ -30,14 +30,12 @@ from pose_apps.support.status import Status
 class CandidateOptions(Options):
     """What is evaluated on a benchmark, and how."""
 
-    lifter: str | None = option(None, "offline, stream, or a checkpoint file; offline where nothing else is named")
-    predictions: str | None = option(None, "an .npz of predictions from anywhere instead of a lifter", metavar="FILE")
-    compare: list[str] = option([], "more lifters or predictions, in the same table", metavar="WHAT")
-    lookahead: str | None = option(
-        None, "measure accuracy against latency, for these frames of look-ahead", metavar="0,4,13"
-    )
-    flip: bool = option(True, "flip test-time augmentation (the convention)")
-    device: str = option("auto", "where networks run", choices=DEVICES)
+    lifter: str | None = option(None, "offline, stream or a checkpoint file; default: offline")
+    predictions: str | None = option(None, "evaluate the predictions in this .npz instead of a lifter", metavar="FILE")
+    compare: list[str] = option([], "further lifters or predictions for the same table", metavar="WHAT")
+    lookahead: str | None = option(None, "measure accuracy for these numbers of look-ahead frames", metavar="0,4,13")
+    flip: bool = option(True, "use flip test-time augmentation, as is conventional")
+    device: str = option("auto", "device of the networks", choices=DEVICES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,11 +31,12 @@ class ForecastOptions(Options):
 
     motions: str = option(REQUIRED, "the file that `pose-prepare forecast` wrote", metavar="FILE")
     forecasters: list[str] = option(
-        ["forecaster", "zero-velocity", "damped-velocity"], "names and checkpoints, in the order of the table"
+        ["forecaster", "zero-velocity", "damped-velocity"],
+        "shipped forecasters and checkpoints, in the order of the table",
     )
-    part: str = option("test", "whose motions", choices=PARTS)
+    part: str = option("test", "test split", choices=PARTS)
     out: str = option("pose-eval-forecast", "folder for the results", metavar="DIR")
-    overwrite: bool = option(False, "replace earlier results")
+    overwrite: bool = option(False, "replace existing results")
     quiet: bool = option(False, "no progress bar")
 
 

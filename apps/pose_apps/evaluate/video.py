@@ -28,8 +28,8 @@ class VideoOptions(Options):
 
     video: str = option(REQUIRED, "the video file")
     gt: str = option(REQUIRED, "its ground truth: an .npz, see docs/guides/evaluation.md")
-    name: str | None = option(None, "what the table calls this pipeline")
-    start: float = option(0.0, "evaluate from this second of the video on")
+    name: str | None = option(None, "name of this pipeline in the table")
+    start: float = option(0.0, "start at this second of the video")
     end: float = option(math.inf, "evaluate up to this second of the video")
 
 

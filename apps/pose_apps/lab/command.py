@@ -62,8 +62,8 @@ class Run(RunOptions, Command):
 class Table(LogOptions, Command):
     purpose = "Print the tables of what the log holds, as Markdown."
 
-    names: list[str] = argument([], "experiments; default: all that were run")
-    write: str | None = option(None, "fill in a page between its marks, with plots", metavar="PAGE")
+    names: list[str] = argument([], "experiments; default: all with results")
+    write: str | None = option(None, "fill in the tables and plots of this page", metavar="PAGE")
 
     def run(self) -> None:
         from pose.laboratory.experiment import experiments, find_experiment
@@ -90,8 +90,8 @@ class Maps(Command):
     checkpoint: str = argument(REQUIRED, "offline, stream, or a checkpoint file")
     clip: str = argument(REQUIRED, "2D keypoints, an .npz file as pose-lift takes it")
     start: int = option(0, "the first frame")
-    frames: int = option(81, "how many of the clip's frames")
-    out: str = option("maps.png", "the picture", metavar="FILE")
+    frames: int = option(81, "number of frames")
+    out: str = option("maps.png", "the image file to write", metavar="FILE")
     overwrite: bool = option(False, "replace an existing file")
 
     def run(self) -> None:

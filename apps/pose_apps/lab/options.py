@@ -10,7 +10,7 @@ from pose.options import Options, argument, option
 class LogOptions(Options):
     """Where the log is."""
 
-    log: str = option("lab", "folder of what trials found", metavar="DIR")
+    log: str = option("lab", "folder with the results of trials", metavar="DIR")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,10 +18,10 @@ class RunOptions(LogOptions):
     """What is run, and how long."""
 
     names: list[str] = argument([], "experiments, or YAML files of your own; default: all")
-    seeds: int = option(3, "trials of each condition", least=1)
-    budget: float | None = option(None, "of processor time, after which it stops", metavar="SECONDS")
-    mocap: str | None = option(None, "of `pose-prepare mocap`, separated by commas", metavar="FILES")
-    threads: int = option(1, "of the processor, for networks", least=1)
+    seeds: int = option(3, "trials per condition", least=1)
+    budget: float | None = option(None, "stop after this processor time", metavar="SECONDS")
+    mocap: str | None = option(None, "files of pose-prepare mocap, separated by commas", metavar="FILES")
+    threads: int = option(1, "CPU threads per network", least=1)
     quiet: bool = option(False, "print nothing but errors")
 
     def __post_init__(self) -> None:

@@ -22,14 +22,17 @@ TALLEST, SHORTEST = 2.75, 0.4  # m that a person may be
 class LiveWorldConfig:
     """How people are put into a world without a future. Raises UsageError for a value that is not allowed."""
 
-    world: bool = option(True, "for a fixed camera: find gravity and floor, hold depth and motion together")
+    world: bool = option(True, "estimate gravity and floor, and write world coordinates")
     pitch: float | None = option(
-        None, "degrees that the camera looks above the horizon, below 0 for down; by default found", least=-90, most=90
+        None,
+        "elevation of the camera's view above the horizon, degrees, negative for down; default: estimated",
+        least=-90,
+        most=90,
     )
     roll: float | None = option(
-        None, "degrees that the camera is turned clockwise; by default found", least=-180, most=180
+        None, "clockwise rotation of the camera about its view, degrees; default: estimated", least=-180, most=180
     )
-    height: str | None = option(None, "how tall people are, m: 1.82 for everybody, or by id: 1:1.82,2:1.65")
+    height: str | None = option(None, "body height, m: 1.82 for everybody, or by id: 1:1.82,2:1.65")
     smooth: bool = option(True, "smooth the motion")
 
     def __post_init__(self) -> None:
@@ -45,11 +48,9 @@ class LiveWorldConfig:
 class WorldConfig(LiveWorldConfig):
     """The same for a whole run."""
 
-    fill_gaps: bool = option(True, "fill gaps of up to half a second, and mark them")
-    join_tracks: bool = option(
-        True, "join tracks of one person where place, pose and size agree, and drop those of a moment"
-    )
-    foot_lock: bool = option(True, "hold feet that stand in one place")
+    fill_gaps: bool = option(True, "fill gaps of up to 0.5 s, and mark them")
+    join_tracks: bool = option(True, "join broken tracks of one person, and drop tracks that are too short")
+    foot_lock: bool = option(True, "prevent sliding of standing feet")
 
 
 def read_heights(text: str | None) -> dict[int | None, float]:
