@@ -227,7 +227,8 @@ class Placed:
     joints: (P, 17, 3) m, x to the camera's right, y up, z towards it, the floor at 0. root_sigma: (P,) mm, of the
     pelvis' distance from the camera, NaN where it is not known. contacts: (P, 2) probability that left and right foot
     stand. filled: (P,) whether the person was missing here and is put between the frames before and after. moved: (P,)
-    mm, by how much the clean-up moved the joints in the mean; NaN where there was nothing to move.
+    mm, by how much the clean-up moved the joints in the mean; NaN where there was nothing to move. doubtful: (P,)
+    whether the track may show nobody (`pose.world.tracks`).
     """
 
     joints: F32
@@ -235,9 +236,13 @@ class Placed:
     contacts: F32
     filled: Flags
     moved: F32
+    doubtful: Flags = field(default_factory=lambda: np.zeros(0, bool))
 
     def __post_init__(self) -> None:
         n = len(self.joints)
+        if not len(self.doubtful):
+            object.__setattr__(self, "doubtful", np.zeros(n, bool))
+        check_shape(self, "doubtful", (n,))
         check_shape(self, "joints", (n, 17, 3))
         check_shape(self, "root_sigma", (n,))
         check_shape(self, "contacts", (n, 2))

@@ -27,7 +27,15 @@ from pose_apps.support.options import add_config_option, add_options, config_fir
 from pose_apps.support.outputs import USUAL, Outputs, plan_outputs
 from pose_apps.support.status import Status
 from pose_apps.support.summary import Tally, counted, report, report_stills, say
-from pose_apps.support.world import SPACE_HELP, WorldConfig, joins_line, steps_of, unknown_heights, world_line
+from pose_apps.support.world import (
+    SPACE_HELP,
+    WorldConfig,
+    doubtful_line,
+    joins_line,
+    steps_of,
+    unknown_heights,
+    world_line,
+)
 
 if TYPE_CHECKING:
     from pose.cache import Cache, Found
@@ -295,9 +303,15 @@ def _into_world(
 
     steps = steps_of(config, pipeline.config.constant_bones, info.camera.known)
     run = PlacedRun(spool, pipeline.skeleton, info.camera, steps, join=config.join_tracks, folder=folder)
-    world = WorldInfo(run.world, run.heights, tuple(sorted(run.joined.items())), tuple(sorted(run.dropped)))
+    world = WorldInfo(
+        run.world,
+        run.heights,
+        tuple(sorted(run.joined.items())),
+        tuple(sorted(run.dropped)),
+        tuple(sorted(run.doubtful)),
+    )
     if run.heights:
-        said = joins_line(run.joined, run.dropped), unknown_heights(config, run.heights)
+        said = joins_line(run.joined, run.dropped), doubtful_line(run.doubtful), unknown_heights(config, run.heights)
         tally.world = [world_line(world, run.filled), *said]
     tally.ids = set(run.heights)
     return run, replace(info, world=world)

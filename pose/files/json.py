@@ -171,9 +171,10 @@ def _placed(placed: Placed) -> list[str]:
     rows = np.concatenate(values, axis=1)
     rows[~np.isfinite(rows)] = np.nan
     filled = ("true" if one else "false" for one in placed.filled.tolist())
+    flags = (',"doubtful":true' if one else "" for one in placed.doubtful.tolist())
     return [
-        (_PLACED % tuple(row)).replace("nan", "null") + f'"filled":{one}}}'
-        for row, one in zip(rows.tolist(), filled, strict=True)
+        (_PLACED % tuple(row)).replace("nan", "null") + f'"filled":{one}{flag}}}'
+        for row, one, flag in zip(rows.tolist(), filled, flags, strict=True)
     ]
 
 

@@ -40,6 +40,7 @@ _PLACED: dict[str, tuple[str, tuple[int, ...]]] = {
     "contacts": ("<f4", (2,)),
     "filled": ("|b1", ()),
     "moved": ("<f4", ()),
+    "doubtful": ("|b1", ()),
 }
 
 

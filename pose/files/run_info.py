@@ -32,14 +32,15 @@ class WorldInfo:
     """The world of a run, and what is known of its people.
 
     world: where the floor is. heights: by id, a person's height and its standard deviation, m; 0 where the height was
-    given. joined: (id, the id it became) of tracks that turned out to be one person's. dropped: ids of tracks of a
-    moment, which showed nobody.
+    given. joined: (id, the id it became) of tracks that turned out to be one person's. dropped: ids of tracks that
+    were left out, because they were hardly seen. doubtful: ids of tracks that may show nobody.
     """
 
     world: World
     heights: Mapping[int, tuple[float, float]] = field(default_factory=dict)
     joined: tuple[tuple[int, int], ...] = ()
     dropped: tuple[int, ...] = ()
+    doubtful: tuple[int, ...] = ()
 
     def to_dict(self) -> dict[str, Json]:
         """Plain values; a number that is not known is None."""
@@ -57,6 +58,7 @@ class WorldInfo:
             ],
             "joined": [list(pair) for pair in self.joined],
             "dropped": list(self.dropped),
+            "doubtful": list(self.doubtful),
         }
 
     @classmethod
@@ -78,8 +80,11 @@ class WorldInfo:
             for one in items(member(said, "people"))
         }
         pairs = ([int(number(person)) for person in items(pair)] for pair in items(member(said, "joined")))
-        dropped = tuple(int(number(person)) for person in items(member(said, "dropped")))
-        return cls(world, people, tuple((one, other) for one, other in pairs), dropped)
+        dropped, doubtful = (
+            tuple(int(number(person)) for person in items(listed))
+            for listed in (member(said, "dropped"), said.get("doubtful", []) if isinstance(said, Mapping) else [])
+        )
+        return cls(world, people, tuple((one, other) for one, other in pairs), dropped, doubtful)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,6 +53,16 @@ def strokes(canvas: Canvas, segments: NDArray[np.number], colour: RGB, width: fl
         cv2.polylines(canvas.pixels, lines, False, canvas.code(colour), _pixels(width), cv2.LINE_AA, _SHIFT)
 
 
+def dashes(segments: NDArray[np.floating], length: float) -> NDArray[np.float64]:
+    """(M, 2, 2) px: segments (N, 2, 2) px cut into dashes and pauses of about `length` px; a dash at either end."""
+    parts = [np.zeros((0, 2, 2))]
+    for begin, end in segments.astype(np.float64):
+        count = max(1, round((float(np.hypot(*(end - begin))) / length + 1) / 2))
+        at = np.arange(count)[:, None] * 2 + [0, 1]
+        parts.append(begin + (at / (2 * count - 1))[..., None] * (end - begin))
+    return np.concatenate(parts)
+
+
 def discs(canvas: Canvas, centres: NDArray[np.floating], radius: float, colour: RGB) -> None:
     """Filled circles. centres: (N, 2) px."""
     if len(centres) == 0:

@@ -37,6 +37,7 @@ _FACE = ("nose", "eye", "ear", "mouth")
 _HAND = ("pinky", "index", "thumb")
 # Of a limb's thickness: joints of the face and the hand, and the many points that trace a face or fingers.
 _FINE, _FINEST = 0.55, 0.25
+_DASH = 3.0  # length of the dashes of a doubtful person, in thicknesses of a limb
 _TRACED = frozenset((*FACE, *HANDS))
 
 
@@ -151,14 +152,16 @@ class Overlay:
         if self._last is None or self._last[0] is not result:  # who asks for the areas that change draws on them next
             keypoints, scores = with_lifted_sides(result, self._skeleton)
             people = replace(result.people, keypoints=keypoints, scores=scores)
-            self._last = result, people, [self._badge(people, row) for row in range(len(people))]
+            badges = [self._badge(people, row) for row in range(len(people))]
+            badges = [b._replace(words=f"{b.words}?") if _is_doubtful(result, i) else b for i, b in enumerate(badges)]
+            self._last = result, people, badges
         return self._last[1:]
 
     def _draw_people(self, canvas: Canvas, result: FrameResult) -> None:
         people, badges = self._prepared(result)
         rows = np.argsort(people.boxes[:, 3], kind="stable").tolist()  # who stands lower is nearer: drawn last
         for row in rows:
-            self._draw_skeleton(canvas, people, row)
+            self._draw_skeleton(canvas, people, row, dashed=_is_doubtful(result, row))
         for row in rows:
             words, place, height = badges[row]
             draw.label(canvas, words, place, height, person_colour(int(people.ids[row])))
@@ -177,7 +180,7 @@ class Overlay:
         """How thick a limb of a person is drawn, px."""
         return max(1.2, min(3.6 * self._unit, 0.016 * float(people.boxes[row, 3] - people.boxes[row, 1])))
 
-    def _draw_skeleton(self, canvas: Canvas, people: People, row: int) -> None:
+    def _draw_skeleton(self, canvas: Canvas, people: People, row: int, dashed: bool) -> None:
         """In layers of equal opacity, the faint ones first: what overlaps inside a layer does not add up."""
         keypoints, scores = people.keypoints[row], people.scores[row]
         rim = rim_colour(int(people.ids[row]))
@@ -194,17 +197,22 @@ class Overlay:
                 continue
             area = np.concatenate([points[joints], points[self._edges[limbs]].reshape(-1, 2)])
             with draw.layer(canvas, area, 2 * width + 2, level / _LEVELS) as (layer, corner):
-                self._draw_limbs(layer, points - corner, limbs, width, rim)
+                self._draw_limbs(layer, points - corner, limbs, width, rim, dashed)
                 self._draw_joints(layer, points - corner, joints, width, rim)
 
-    def _draw_limbs(self, canvas: Canvas, points: F32, chosen: NDArray[np.bool_], width: float, rim: RGB) -> None:
-        segments = points[self._edges]
+    def _draw_limbs(
+        self, canvas: Canvas, points: F32, chosen: NDArray[np.bool_], width: float, rim: RGB, dashed: bool
+    ) -> None:
+        def lines(rows: NDArray[np.bool_]) -> NDArray[np.floating]:
+            segments = points[self._edges[rows]]
+            return draw.dashes(segments, _DASH * width) if dashed else segments
+
         groups = _groups(chosen, self._edge_shares)
         for rows, share in groups:
-            draw.strokes(canvas, segments[rows], rim, share * width + 2 * _rim(width, share))
+            draw.strokes(canvas, lines(rows), rim, share * width + 2 * _rim(width, share))
         for rows, share in groups:
             for side, colour in SIDE_COLOURS.items():
-                draw.strokes(canvas, segments[rows & (self._edge_sides == side)], colour, share * width)
+                draw.strokes(canvas, lines(rows & (self._edge_sides == side)), colour, share * width)
 
     def _draw_joints(self, canvas: Canvas, points: F32, chosen: NDArray[np.bool_], width: float, rim: RGB) -> None:
         groups = _groups(chosen, self._shares)
@@ -213,6 +221,10 @@ class Overlay:
         for rows, share in groups:
             for side, colour in SIDE_COLOURS.items():
                 draw.discs(canvas, points[rows & (self._sides == side)], share * width, mix(colour, PAPER, 0.35))
+
+
+def _is_doubtful(result: FrameResult, row: int) -> bool:
+    return result.placed is not None and bool(result.placed.doubtful[row])
 
 
 def _groups(chosen: NDArray[np.bool_], shares: NDArray[np.float64]) -> list[tuple[NDArray[np.bool_], float]]:

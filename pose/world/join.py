@@ -20,20 +20,16 @@ _NEAR_END = 0.5  # s at the ends of a track that say where and how fast somebody
 _ENOUGH = 10  # frames that say how large somebody is
 
 
-def find_joins(
-    people: Mapping[int, Person], scenes: Sequence[float], end: float, rules: JoinRules = RULES.joins
-) -> tuple[dict[int, int], set[int]]:
-    """What track, by its id, is which earlier person's, and which tracks show nobody.
+def find_joins(people: Mapping[int, Person], scenes: Sequence[float], rules: JoinRules = RULES.joins) -> dict[int, int]:
+    """What track, by its id, is which earlier person's.
 
-    scenes: s, when each scene begins, the first included. end: s, of the last frame.
+    scenes: s, when each scene begins, the first included.
     """
     tracks = {number: _track(person) for number, person in people.items()}
-    dropped = {number for number, track in tracks.items() if _fleeting(track, scenes, end, rules)}
-    left = {number: track for number, track in tracks.items() if number not in dropped}
     costs = {
         (one, other): cost
-        for one, before in left.items()
-        for other, after in left.items()
+        for one, before in tracks.items()
+        for other, after in tracks.items()
         if one != other and (cost := _cost(before, after, scenes, rules)) < 1
     }
     following: dict[int, int] = {}
@@ -47,7 +43,7 @@ def find_joins(
         while first in preceding:
             first = preceding[first]
         joined[number] = first
-    return joined, dropped
+    return joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +68,6 @@ def _track(person: Person) -> _Track:
     size = float(lengths_of(person.joints, person.sigma).sum()) if len(person) >= _ENOUGH else None
     begin, end = float(person.times[0]), float(person.times[-1])
     return _Track(begin, end, came, went, speed, person.joints[0].copy(), person.joints[-1].copy(), size)
-
-
-def _fleeting(track: _Track, scenes: Sequence[float], end: float, rules: JoinRules) -> bool:
-    """Whether a track lasts a moment only; who comes in or goes as a scene ends or begins may do so."""
-    lasts = track.end - track.begin
-    away = (min(abs(track.begin - at), abs(track.end - at)) for at in [*scenes, end])
-    return lasts < rules.min_track_s and all(apart > rules.min_track_s for apart in away)
 
 
 def _cost(one: _Track, other: _Track, scenes: Sequence[float], rules: JoinRules) -> float:

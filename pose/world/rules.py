@@ -176,8 +176,7 @@ class JoinRules:
     """longest_gap_s: longest gap between two tracks of one person. across_m, along_m: maximum distance of the second
     track's start from where the first would be, across the view and along it; growth_mps: increase of both per second.
     bone_share: maximum relative difference of bone lengths. pose_m: maximum mean distance of joints, and
-    pose_growth_mps: its increase per second. min_track_s: a shorter track that does not touch the ends of its scene is
-    dropped.
+    pose_growth_mps: its increase per second.
     """
 
     longest_gap_s: float = 3.0
@@ -187,7 +186,23 @@ class JoinRules:
     bone_share: float = 0.1
     pose_m: float = 0.15
     pose_growth_mps: float = 0.15
-    min_track_s: float = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrackRules:
+    """seen_score: minimum 2D score of a joint that counts as seen. max_pause_s: longest pause within a piece of a
+    track, at least two frames. min_seen_s: a piece seen for less is left out where less than min_seen_share of the time
+    within around_s of it is seen. doubtful_seen_s, doubtful_joint_share: a track is doubtful if it is seen for less, or
+    with a smaller share of its joints in the mean.
+    """
+
+    seen_score: float = 0.3
+    max_pause_s: float = 0.12
+    min_seen_s: float = 0.25
+    around_s: float = 0.5
+    min_seen_share: float = 0.33
+    doubtful_seen_s: float = 0.5
+    doubtful_joint_share: float = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,6 +217,7 @@ class Rules:
     contacts: ContactRules = field(default_factory=ContactRules)
     feet: FootRules = field(default_factory=FootRules)
     size: SizeRules = field(default_factory=SizeRules)
+    tracks: TrackRules = field(default_factory=TrackRules)
     joins: JoinRules = field(default_factory=JoinRules)
     live: LiveRules = field(default_factory=LiveRules)
 

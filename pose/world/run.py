@@ -18,6 +18,7 @@ from pose.world.clean import Steps, find_world, prepare, put_on_floor
 from pose.world.join import find_joins
 from pose.world.rules import RULES, Rules
 from pose.world.store import SeenPeople, Works, rows_of
+from pose.world.tracks import Scenes, is_doubtful, shown_frames
 
 _J = len(H36M17)
 _PLACED: "np.dtype[Any]" = np.dtype(
@@ -34,9 +35,10 @@ class PlacedRun:
     """The results of a run in their world. Iterate over it as often as wanted; close it in the end.
 
     results: can be iterated twice or more, like a spool or a list; frames in order. skeleton: of their keypoints.
-    join: tracks of one person become one, and tracks of a moment go. folder: for nameless temporary files. joined: by
-    the id that a track had, the one that it became. dropped: ids that are gone. world: where the floor is. heights: of
-    everybody, by id, m, with its sigma. filled: how many frames of people were filled in.
+    join: join tracks of one person, and leave out what shows nobody (`pose.world.tracks`). folder: for nameless
+    temporary files. joined: by the id that a track had, the one that it became. dropped: ids of tracks that were left
+    out. doubtful: ids of tracks that may show nobody. world: where the floor is. heights: of everybody, by id, m, with
+    its sigma. filled: number of filled frames of people. left_out: number of their frames that show nobody.
     """
 
     def __init__(
@@ -52,6 +54,8 @@ class PlacedRun:
         self._results = results
         self.joined: dict[int, int] = {}
         self.dropped: set[int] = set()
+        self.doubtful: set[int] = set()
+        self._left_out: dict[int, set[float]] = {}  # by track, s
         self.heights: dict[int, tuple[float, float]] = {}
         self.filled = 0
         self._begins: list[tuple[float, int]] = []  # s and id of everybody
@@ -59,14 +63,29 @@ class PlacedRun:
         try:
             with SeenPeople(skeleton, camera, folder) as people:
                 people.gather(results)
-                if join and len(people.frames):
-                    scenes = [float(people.frames[0]), *people.cuts]
-                    self.joined, self.dropped = find_joins(people, scenes, float(people.frames[-1]), rules.joins)
-                    people.join(self.joined, self.dropped)
+                if len(people.frames):
+                    self._judge(people, rules, join)
                 self._place(people, steps or Steps(), rules, folder)
         except BaseException:
             self.close()
             raise
+
+    @property
+    def left_out(self) -> int:
+        return sum(map(len, self._left_out.values()))
+
+    def _judge(self, people: SeenPeople, rules: Rules, join: bool) -> None:
+        scenes = Scenes.of(people.frames, people.cuts)
+        if join:
+            for number, person in list(people.items()):
+                shown = shown_frames(person, scenes, rules.tracks)
+                if not shown.all():
+                    self._left_out[number] = set(person.times[~shown].tolist())
+                    people.leave_out(number, self._left_out[number])
+            self.dropped = self._left_out.keys() - people.keys()
+            self.joined = find_joins(people, scenes.begins, rules.joins)
+            people.join(self.joined)
+        self.doubtful = {number for number, person in people.items() if is_doubtful(person, scenes, rules.tracks)}
 
     def _place(self, people: SeenPeople, steps: Steps, rules: Rules, folder: Path | None) -> None:
         with Works(folder) as works:
@@ -101,11 +120,11 @@ class PlacedRun:
             yield self._placed(self._renamed(result), here)
 
     def _renamed(self, result: FrameResult) -> FrameResult:
-        """With the ids of joined tracks, and without those that are gone."""
+        """With the ids of joined tracks, and without what was left out."""
         ids = result.people.ids.tolist()
-        if not (self.dropped or self.joined) or not {*ids} & (self.dropped | self.joined.keys()):
+        if not {*ids} & (self._left_out.keys() | self.joined.keys()):
             return result
-        rows = [row for row, number in enumerate(ids) if number not in self.dropped]
+        rows = [row for row, number in enumerate(ids) if result.time not in self._left_out.get(number, ())]
         people, poses = result.people, result.poses
         named = np.array([self.joined.get(ids[row], ids[row]) for row in rows], np.int64)
         parts = {name: getattr(people, name)[rows] for name in ("boxes", "box_scores", "keypoints", "scores")}
@@ -133,7 +152,8 @@ class PlacedRun:
         exchanged = np.concatenate([result.poses.exchanged, np.zeros((len(missing), 2), bool)])
         part = {name: np.ascontiguousarray(rows[name]) for name in _PLACED.names or ()}
         poses = Poses3D(part["joints"], part["root"], part["sigma"], exchanged)
-        placed = Placed(part["placed"], part["root_sigma"], part["contacts"], part["filled"], part["moved"])
+        doubtful = np.array([number in self.doubtful for number in order], bool)
+        placed = Placed(part["placed"], part["root_sigma"], part["contacts"], part["filled"], part["moved"], doubtful)
         return FrameResult(people, poses, placed)
 
 

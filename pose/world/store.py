@@ -45,6 +45,7 @@ class SeenPeople(Mapping[int, Person]):
         self._rows = RowFile(_PERSON, folder)
         self._begins: dict[int, float] = {}  # s, of each track
         self._tracks: dict[int, list[int]] = {}  # of each person, in their order
+        self._left_out: dict[int, set[float]] = {}  # s of the frames of each track that show nobody
         self.frames, self.cuts = np.zeros(0), list[float]()
 
     def __enter__(self) -> "SeenPeople":
@@ -74,13 +75,21 @@ class SeenPeople(Mapping[int, Person]):
     def __len__(self) -> int:
         return len(self._tracks)
 
-    def join(self, joined: Mapping[int, int], dropped: set[int]) -> None:
-        """Make tracks of one person (`find_joins`) one, and leave those out that show nobody."""
-        tracks: dict[int, list[int]] = {}
+    def leave_out(self, track: int, times: set[float]) -> None:
+        """Forget the frames of a track at these times, s; the track itself where they are all of its frames."""
+        rows = self._rows.read(track)["times"]
+        left = [time for time in rows.tolist() if time not in times]
+        self._left_out[track] = times
+        if left:
+            self._begins[track] = left[0]
+        else:
+            del self._begins[track], self._tracks[track]
+
+    def join(self, joined: Mapping[int, int]) -> None:
+        """Make tracks of one person (`find_joins`) one."""
+        self._tracks = {}
         for track in sorted(self._begins, key=self._begins.__getitem__):
-            if track not in dropped:
-                tracks.setdefault(joined.get(track, track), []).append(track)
-        self._tracks = tracks
+            self._tracks.setdefault(joined.get(track, track), []).append(track)
 
     def boxes(self, number: int, times: F64) -> F32:
         """(T, 4) px around a person at times (T,) s, between those of the frames around where there is none."""
@@ -89,8 +98,14 @@ class SeenPeople(Mapping[int, Person]):
         return np.stack(sides, axis=1).astype(np.float32)
 
     def _read(self, number: int) -> Rows:
-        tracks = [self._rows.read(track) for track in self._tracks[number]]
+        tracks = [self._read_track(track) for track in self._tracks[number]]
         return tracks[0] if len(tracks) == 1 else np.concatenate(tracks)
+
+    def _read_track(self, track: int) -> Rows:
+        rows = self._rows.read(track)
+        if track not in self._left_out:
+            return rows
+        return rows[~np.isin(rows["times"], list(self._left_out[track]))]
 
     def gather(self, results: Iterable[FrameResult]) -> None:
         """Take all results of the run, in their order; every track is a person."""

@@ -15,7 +15,7 @@ from pose.types import Placed
 from pose.world.frame import World, rotation_of, up_of
 
 WORLD = World(rotation_of(up_of(-12, 3)), -1.4, "feet", 2.5)
-HERE = replace(run_info(), world=WorldInfo(WORLD, {7: (1.75, 0.09), 8: (1.82, 0.0)}, ((9, 7),), (4, 12)))
+HERE = replace(run_info(), world=WorldInfo(WORLD, {7: (1.75, 0.09), 8: (1.82, 0.0)}, ((9, 7),), (4, 12), (8,)))
 
 
 def placed_result(rng, index, people):
@@ -23,6 +23,7 @@ def placed_result(rng, index, people):
     placed = Placed(
         rng.normal(size=(people, 17, 3)).astype(np.float32), rng.uniform(10, 300, people).astype(np.float32),
         rng.random((people, 2), np.float32), rng.random(people) < 0.5, rng.uniform(0, 90, people).astype(np.float32),
+        rng.random(people) < 0.5,
     )  # fmt: skip
     if people:
         placed.moved[0] = np.nan
@@ -53,6 +54,7 @@ def test_npz_comes_back(tmp_path, results):
     assert info.heights == HERE.world.heights
     assert info.joined == ((9, 7),)
     assert info.dropped == (4, 12)
+    assert info.doubtful == (8,)
 
 
 def test_json_fits_its_schema_and_says_the_same(tmp_path, results):

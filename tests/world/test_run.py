@@ -167,3 +167,29 @@ def test_memory_does_not_grow_with_the_number_of_people(placed, monkeypatch):
 
     placed(results)  # what is made once
     assert peak(9) < 1.3 * peak(3)
+
+
+def test_frames_that_show_nobody_are_left_out_and_the_rest_of_the_track_stays(placed):
+    walk = filmed(walking(6.0), pitch=-8, turn=30, distance=8)[:2]
+    ghost = filmed(standing(6.0) + np.array([1.0, 0, 0]), pitch=-8, distance=8)[:2]
+    run = placed(
+        results_of({1: (*walk, set(range(180))), 2: (*ghost, {30, 60, 61, *range(120, 170)}), 3: (*ghost, {75})})
+    )
+    again = list(run)
+    there = {t for t, result in enumerate(again) if 2 in result.people.ids}
+    assert there == set(range(120, 170))
+    assert run.dropped == {3}
+    assert run.left_out == 4
+    assert run.doubtful == set()
+    for result in again:
+        assert len(result.people) == len(result.poses) == len(result.placed.filled)
+        assert 3 not in result.people.ids
+
+
+def test_doubtful_tracks_are_marked_in_every_frame(placed):
+    walk = filmed(walking(3.0), pitch=-8, turn=30, distance=8)[:2]
+    brief = filmed(standing(3.0) + np.array([1.0, 0, 0]), pitch=-8, distance=8)[:2]
+    run = placed(results_of({1: (*walk, set(range(90))), 2: (*brief, set(range(40, 52)))}))
+    assert run.doubtful == {2}
+    for result in run:
+        np.testing.assert_array_equal(result.placed.doubtful, result.people.ids == 2)

@@ -49,7 +49,7 @@ class WorldConfig(LiveWorldConfig):
     """The same for a whole run."""
 
     fill_gaps: bool = option(True, "fill gaps of up to 0.5 s, and mark them")
-    join_tracks: bool = option(True, "join broken tracks of one person, and drop tracks that are too short")
+    join_tracks: bool = option(True, "join broken tracks of one person, and drop tracks that are hardly seen")
     foot_lock: bool = option(True, "prevent sliding of standing feet")
 
 
@@ -105,8 +105,15 @@ def joins_line(joined: dict[int, int], dropped: set[int]) -> str:
     text = f"joined tracks: {', '.join(parts)}" if parts else ""
     if dropped:
         gone = ", ".join(map(str, sorted(dropped)))
-        text += f"{'; ' if text else ''}dropped tracks of a moment: {gone}"
+        text += f"{'; ' if text else ''}dropped tracks that were hardly seen: {gone}"
     return f"{text} (--no-join-tracks keeps them)" if text else ""
+
+
+def doubtful_line(doubtful: "Collection[int]") -> str:
+    """Which tracks may show nobody, for people; empty where none."""
+    if not doubtful:
+        return ""
+    return f"doubtful: {', '.join(map(str, sorted(doubtful)))} (hardly seen, may be nobody; drawn dashed)"
 
 
 def world_line(info: "WorldInfo", filled: int = 0) -> str:

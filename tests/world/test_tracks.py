@@ -1,0 +1,90 @@
+"""Which frames of a track show a person, and which tracks are doubtful."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from walker import seen_person, walking
+
+from pose.world.tracks import Scenes, is_doubtful, shown_frames
+
+WALK = seen_person(walking(8.0), turn=90, distance=8)
+SCENES = Scenes.of(WALK.times)
+
+
+def part(*frames, person=WALK, shown=1.0):
+    """The person in some ranges of frames, with this share of the joints seen."""
+    rows = np.concatenate([np.arange(first, after) for first, after in frames])
+    one = replace(person, **{name: getattr(person, name)[rows] for name in person.__slots__})
+    scores = one.scores.copy()
+    scores[:, round(17 * shown) :] = 0
+    return replace(one, scores=scores)
+
+
+@pytest.mark.parametrize("shown", [0.5, 1.0])
+def test_a_detection_a_long_pause_and_a_few_frames_show_nobody(shown):
+    ghost = part((60, 61), (80, 86), shown=shown)
+    assert not shown_frames(ghost, SCENES).any()
+
+
+@pytest.mark.parametrize("frames", [[(60, 62)], [(60, 61), (64, 65), (90, 91), (110, 112)]])
+def test_frames_that_are_far_apart_show_nobody(frames):
+    assert not shown_frames(part(*frames), SCENES).any()
+
+
+def test_only_the_part_that_shows_nobody_goes():
+    track = part((60, 61), (80, 82), (120, 200))
+    np.testing.assert_array_equal(shown_frames(track, SCENES), track.times >= WALK.times[120])
+
+
+def test_who_is_seen_between_two_occlusions_stays():
+    track = part((40, 90), (98, 103), (111, 160))
+    assert shown_frames(track, SCENES).all()
+
+
+def test_who_flickers_stays():
+    track = part(*[(first, first + 2) for first in range(40, 160, 4)])
+    assert shown_frames(track, SCENES).all()
+
+
+@pytest.mark.parametrize("frames", [(0, 4), (236, 240)])
+def test_who_enters_or_leaves_at_the_ends_stays_but_is_doubtful(frames):
+    track = part(frames)
+    assert shown_frames(track, SCENES).all()
+    assert is_doubtful(track, SCENES)
+
+
+def test_who_enters_at_a_cut_stays():
+    scenes = Scenes.of(WALK.times, [float(WALK.times[100])])
+    assert shown_frames(part((100, 104)), scenes).all()
+    assert shown_frames(part((96, 100)), scenes).all()
+    assert not shown_frames(part((60, 64)), scenes).any()
+
+
+def test_the_frame_rate_changes_nothing():
+    times = WALK.times
+    for every in (1, 3, 6):  # down to 5 frames a second
+        scenes = Scenes.of(times[::every])
+        rows = np.zeros(len(times), bool)
+        rows[60:210] = True
+        rows[24:28] = True
+        rows &= np.arange(len(times)) % every == 0
+        track = replace(WALK, **{name: getattr(WALK, name)[rows] for name in WALK.__slots__})
+        np.testing.assert_array_equal(shown_frames(track, scenes), track.times >= times[60])
+
+
+def test_who_is_clearly_seen_is_not_doubtful():
+    assert not is_doubtful(WALK, SCENES)
+    assert not is_doubtful(part((60, 90)), SCENES)
+    assert not is_doubtful(part((40, 100), shown=0.6), SCENES)
+
+
+def test_few_joints_or_few_frames_make_a_track_doubtful():
+    assert is_doubtful(part((40, 100), shown=0.4), SCENES)
+    assert is_doubtful(part((20, 40), (200, 220)), SCENES)
+    assert is_doubtful(part((60, 70)), SCENES)
+
+
+def test_a_short_clip_alone_makes_nobody_doubtful():
+    short = part((0, 8))
+    assert not is_doubtful(short, Scenes.of(short.times))
