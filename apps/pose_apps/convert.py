@@ -16,7 +16,7 @@ from pose_apps.support.status import Status
 from pose_apps.support.world import SPACE_HELP, read_heights, read_up
 
 if TYPE_CHECKING:
-    from pose.export import Recording
+    from pose.export import Recording, Written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _convert(options: ConvertOptions, names: list[str], say: Callable[[str], None]) -> int:
-    from pose.export import check_formats, export, open_recording, targets
+    from pose.export import check_formats, open_recording
+    from pose_apps.support.exports import check_targets, export_all
     from pose_apps.support.folders import made_folder
 
     check_formats(names, "--to")
@@ -87,17 +88,21 @@ def _convert(options: ConvertOptions, names: list[str], say: Callable[[str], Non
     people = _people(options.person, recording)
     folder = poses.parent if options.out is None else Path(options.out)
     if not options.overwrite:
-        for target in targets(recording, names, people, folder, poses.stem):
-            if target.exists():
-                raise UsageError(f"{target} exists; give --overwrite to replace it, or another folder with --out")
+        check_targets(recording, names, people, folder, poses.stem)
+    made = 0
+
+    def done(written: "Written") -> None:
+        nonlocal made
+        made += 1
+        if not options.quiet:
+            say(str(written))
+
     with made_folder(folder):
-        made = 0
         if not options.quiet:
             say(f"space: {recording.space.note}")
-        for written in export(recording, names, folder, poses.stem, people):
-            made += 1
-            if not options.quiet:
-                say(str(written))
+        problems = export_all(recording, names, people, folder, poses.stem, done)
+    if problems:
+        raise PoseError("; ".join(problems))
     if not made:
         raise PoseError(f"{poses}: nobody is in it; nothing was written")
     return 0

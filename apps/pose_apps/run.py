@@ -157,8 +157,8 @@ def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[],
             say(note)
     if config.profile:
         _print_times(done.pipeline.times, done.tally.frames)
-    if done.source.cut_short:
-        raise PoseError(f"{done.source.cut_short}; the results hold what comes before")
+    if done.problems:
+        raise PoseError("; ".join(done.problems))
     if done.interruption:
         raise done.interruption
     return 0
@@ -206,6 +206,7 @@ def run_clip(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) 
 
     assert config.video is not None
     outputs = plan_outputs(config.video, config.out, config.formats, config.overlay)
+    outputs = replace(outputs, warn=lambda message: host.warn([message]))
     if not config.overwrite:
         outputs.check_free()
     if outputs.exports:
@@ -229,18 +230,18 @@ def run_clip(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) 
         except KeyboardInterrupt:
             raise _interruption(tally, source, outputs.settle(written, whole=False), outputs) from None
         except SizesDifferError:
-            for path in written.folder.iterdir():  # of pictures that are no video nothing is kept
-                path.unlink()
+            written.discard()  # of pictures that are no video nothing is kept
             raise
         whole = finished or source.info.is_live
         results = outputs.settle(written, whole=whole)
         files, notes = [path for path in results.files.values() if path.exists()], list[str]()
+        problems = [f"{source.cut_short}; the results hold what comes before"] if source.cut_short else []
         if outputs.exports and whole and tally.frames:
             with pipeline.times.measure("exports"):
-                exported, notes = write_exports(list(outputs.exports), results.folder, config.video, config.space)
-                files += exported
+                exported, notes, failed = write_exports(outputs, results.folder, config.video, config.space)
+            files, problems = files + exported, problems + failed
     interruption = None if finished else _interruption(tally, source, results, outputs)
-    return Done(tally, source, pipeline, files, notes, known, interruption)
+    return Done(tally, source, pipeline, files, notes, known, interruption, problems)
 
 
 def _interruption(tally: Tally, source: "Source", results: Outputs, wanted: Outputs) -> KeyboardInterrupt:

@@ -4,6 +4,7 @@ Every picture has result files of its own, NAME.json and NAME.npz, as a clip of 
 people. Ids count within a picture, for nobody is followed from one to the next.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -46,7 +47,7 @@ def run_stills(request: Request, networks: "Callable[[], Pipeline]", host: Host)
 
     wanted = _formats(request)
     folder = default_folder(request.pictures) if request.out is None else Path(request.out)
-    outputs = Outputs(folder, {})
+    outputs = Outputs(folder, {}, warn=lambda message: host.warn([message]))
     with open_source(request.pictures) as source, Interrupts(host.heard) as interrupts:
         if not isinstance(source, ImageSource):
             raise UsageError(f"--stills: {request.pictures} is no picture and no folder or glob of pictures")
@@ -60,8 +61,6 @@ def run_stills(request: Request, networks: "Callable[[], Pipeline]", host: Host)
                 tally.add(result, pipeline.skeleton)
             host.warn(source.problems)
             names = sorted(path.name for path in written.folder.iterdir() if not path.name.startswith("."))
-            for old in folder.glob(GALLERY.format("*")):
-                old.unlink()
             outputs.settle(written, whole=True)
     left = f"{tally.frames} pictures finished and kept"
     interruption = KeyboardInterrupt(left) if interrupts.stop.is_set() else None
@@ -82,7 +81,7 @@ def _formats(request: Request) -> set[str]:
 def _check_free(source: "ImageSource", folder: Path) -> None:
     there = [folder / f"{path.name}{ending}" for path in source.paths for ending in (".json", ".npz")]
     for path in [*there, folder / GALLERY.format(1)]:
-        if path.exists():
+        if os.path.lexists(path):
             raise UsageError(f"{path} exists; give --overwrite to replace what is there, or another folder with --out")
 
 

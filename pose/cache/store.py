@@ -8,6 +8,8 @@ of them can be killed at any moment. Nothing in it is run.
 import hashlib
 import json
 import os
+import re
+import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -23,6 +25,7 @@ ENDING = ".entry"
 _HASH = hashlib.sha256().digest_size
 _LENGTH = 8  # bytes of the number before the hash
 _CHUNK = 1 << 20
+_NAME = re.compile(r"[0-9a-f]+\.entry")
 
 
 class Cache:
@@ -98,6 +101,8 @@ class Cache:
         entries = []
         for path in self.folder.glob(f"*{ENDING}"):
             with suppress(OSError):  # another process removed it
+                if not _is_entry(path):
+                    continue
                 status = path.stat()
                 entries.append((status.st_mtime_ns, path.name, status.st_size, path))
         left = sum(size for _, _, size, _ in entries)
@@ -107,6 +112,14 @@ class Cache:
             with suppress(OSError):
                 path.unlink()
             left -= size
+
+
+def _is_entry(path: Path) -> bool:
+    """Whether a cache wrote it, by its name and beginning. Raises OSError."""
+    if not _NAME.fullmatch(path.name) or not stat.S_ISREG(path.lstat().st_mode):
+        return False
+    with path.open("rb") as file:
+        return file.read(len(MARK)) == MARK
 
 
 class NewEntry:

@@ -22,7 +22,6 @@ def list_filled(track: Track, target: Path) -> list[str]:
     """
     listed = target.with_name(f"{target.name}.filled.csv")
     if not track.gaps:
-        listed.unlink(missing_ok=True)  # of an earlier file of that name
         return []
     rows = [f"{a + 1},{b + 1},{track.times[a]:.6f},{track.times[b]:.6f}" for a, b in track.gaps]
     write_whole(listed, "\n".join([FILLED, *rows, ""]))

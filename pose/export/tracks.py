@@ -21,6 +21,7 @@ from pose.files import PoseTable, load_poses
 from pose.refine import lengths_of
 from pose.skeletons import to_h36m17
 from pose.spaces import CAMERA, LEVEL, WORLD
+from pose.system.filling import GAP_SECONDS, check_filled
 from pose.types import F32, I64
 from pose.world.height import scale_to, stature
 
@@ -28,7 +29,8 @@ F64 = NDArray[np.float64]
 
 CHUNK = 2048  # frames that are in memory at a time
 EVEN = 0.1  # of a frame: how far time stamps may lie from one rate and still count as even (containers round them)
-LONGEST_STEP = 0.25  # s between two frames that are interpolated; more is a gap
+KEEP_TIMES = "a format that keeps time stamps (csv, parquet, angles, glb, html)"
+MOST_RATE = 1000.0  # frames/s that time stamps are resampled to
 _SAMPLE = 4096  # rows that stand for a whole result where a median is asked for
 
 
@@ -124,22 +126,39 @@ class Recording:
     @cached_property
     def timeline(self) -> Timeline:
         """The result's time stamps, or those of --fps."""
-        return self.uniform if self._fps else Timeline(self.times, self.uniform.rate, False)
+        return self.uniform if self._fps else Timeline(self.times, self._rate, False)
 
     @cached_property
     def uniform(self) -> Timeline:
-        """One rate: that of --fps, else the result's own where its time stamps are even, else the usual step's."""
-        times = self.times
-        if len(times) == 1:
-            return Timeline(times, self._fps or 30.0, False)
-        mean = (len(times) - 1) / (times[-1] - times[0])
-        grid = times[0] + np.arange(len(times)) / mean
-        even = bool((np.abs(grid - times) * mean < EVEN).all())
-        if even and (self._fps is None or math.isclose(self._fps, mean, rel_tol=1e-3)):
-            return Timeline(times, mean, False)
-        rate = self._fps or float(f"{1 / np.median(np.diff(times)):.4g}")
+        """One rate: that of --fps, else the result's own where its time stamps are even, else the usual step's.
+
+        Raises PoseError where too much would be filled (`pose.system.filling`).
+        """
+        times, rate = self.times, self._rate
+        if len(times) == 1 or (self._is_even and (self._fps is None or math.isclose(rate, self._mean, rel_tol=1e-3))):
+            return Timeline(times, rate, False)
+        check_filled(times, rate, f"choose a part with --start and --end, a lower --fps, or {KEEP_TIMES}")
         count = math.floor((times[-1] - times[0]) * rate + 1e-6) + 1
         return Timeline(times[0] + np.arange(count) / rate, rate, True)
+
+    @cached_property
+    def _mean(self) -> float:
+        """Frames a second from the first to the last of at least two."""
+        return float((len(self.times) - 1) / (self.times[-1] - self.times[0]))
+
+    @cached_property
+    def _is_even(self) -> bool:
+        grid = self.times[0] + np.arange(len(self.times)) / self._mean
+        return bool((np.abs(grid - self.times) * self._mean < EVEN).all())
+
+    @cached_property
+    def _rate(self) -> float:
+        """Of `uniform`, frames a second."""
+        if len(self.times) == 1:
+            return self._fps or 30.0
+        if self._is_even and (self._fps is None or math.isclose(self._fps, self._mean, rel_tol=1e-3)):
+            return self._mean
+        return self._fps or min(MOST_RATE, float(f"{1 / np.median(np.diff(self.times)):.4g}"))
 
     def bodies(self, rows: I64) -> tuple[F32, F32]:
         """Joints (N, 17, 3) m and root (N, 3) m of some rows of the table, in the camera frame, of the wanted sizes."""
@@ -315,7 +334,7 @@ def _between_frames(frames: F64, positions: I64, times: F64) -> tuple[I64, F64, 
     step = np.maximum(own[later] - own[at], 1e-9)
     share = np.clip((times - own[at]) / step, 0, 1)
     exact = (earlier >= 0) & (np.abs(times - own[at]) < 1e-6)
-    joined = (earlier >= 0) & (positions[later] - positions[at] == 1) & (step <= LONGEST_STEP)
+    joined = (earlier >= 0) & (positions[later] - positions[at] == 1) & (step <= GAP_SECONDS)
     share[exact | ~joined] = 0
     return earlier, share, exact | joined
 

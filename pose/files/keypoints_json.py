@@ -18,6 +18,7 @@ from pose.camera import Camera
 from pose.errors import PoseError, UsageError
 from pose.sequences import Sequence2D
 from pose.skeletons import COCO_NAMES
+from pose.system.filling import MOST_FILLED
 from pose.types import F32
 
 EXPECTED = (
@@ -40,7 +41,6 @@ LAYOUTS: dict[int, tuple[str, list[int]]] = {
     133: ("wholebody133", list(range(133))),
     136: ("halpe26", list(range(26))),  # Halpe with face and hands
 }
-_MOST_FRAMES = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +162,7 @@ def _triples(values: Any) -> NDArray[np.float64]:
 def _by_person(path: Path, seen: list[_Seen]) -> dict[int, list[_Seen]]:
     people: dict[int, list[_Seen]] = {}
     known = all(one.person is not None for one in seen)
+    filled = 0
     for one in seen:
         people.setdefault(one.person if known and one.person is not None else 1, []).append(one)
     for person, part in people.items():
@@ -174,8 +175,12 @@ def _by_person(path: Path, seen: list[_Seen]) -> dict[int, list[_Seen]]:
         if twice is not None:
             who = f"person {person}" if known else "several people without ids"
             raise PoseError(f"{path}: {who} in frame {twice}; one person needs one id (track_id, idx or person_id)")
-        if max(frames) - min(frames) > _MOST_FRAMES:
-            raise PoseError(f"{path}: frames {min(frames)} to {max(frames)} are too many; image ids must count frames")
+        filled += max(frames) - min(frames) + 1 - len(frames)
+        if filled > MOST_FILLED:
+            raise PoseError(
+                f"{path}: frames {min(frames)} to {max(frames)} are too many for the {len(frames)} that are there; "
+                f"gaps of at most {MOST_FILLED} frames are filled, and image ids must count frames"
+            )
     return dict(sorted(people.items()))
 
 

@@ -7,6 +7,7 @@ altogether; of NumPy arrays plain numbers and texts, no objects. Everything else
 import io
 import lzma
 import math
+import mmap
 import struct
 import warnings
 import zipfile
@@ -152,6 +153,14 @@ def open_arrays(path: Path) -> Iterator[Arrays]:
         raise PoseError(f"{path}: not a readable .npz file")
     with open_archive(path) as archive:
         yield Arrays(path, archive)
+
+
+def release(*arrays: Array) -> None:
+    """Let go of the pages of mapped arrays that have been read; they are read again where they are needed."""
+    for array in arrays:
+        mapped = getattr(array, "_mmap", None)
+        if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+            mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def some_names(names: Iterable[str]) -> str:

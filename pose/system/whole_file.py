@@ -1,14 +1,16 @@
 """Files that appear under their name only when they are whole: written beside it under a hidden name, then renamed."""
 
+import re
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from pose.errors import PoseError
 
 _SHOWN = 50  # characters of the name that the hidden one repeats; a name may have 255 bytes
+_PART = re.compile(r"\.(.+)\.[0-9a-f]{8}\.part", re.DOTALL)
 
 
 @contextmanager
@@ -28,13 +30,16 @@ class WholeFile:
         self.path = target.with_name(f".{target.name[:_SHOWN]}.{uuid.uuid4().hex[:8]}.part")
 
     @staticmethod
-    def remove_leftovers(folder: Path, stem: str) -> None:
-        """Remove what processes that were killed left of files whose names begin with `stem`.
+    def remove_leftovers(folder: Path, is_target: Callable[[str], bool]) -> None:
+        """Remove what processes that were killed left of files in `folder` whose names `is_target` says are ours.
 
         Only for who knows that nobody is writing one now.
         """
-        for path in folder.glob(f".{stem}*.part"):
-            if path.is_dir():
+        for path in folder.iterdir():
+            found = _PART.fullmatch(path.name)
+            if found is None or not is_target(found[1]):
+                continue
+            if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)

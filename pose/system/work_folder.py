@@ -5,7 +5,9 @@ Where folders cannot be locked, on Windows and on some network disks, what is ol
 """
 
 import os
+import re
 import shutil
+import stat
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -20,6 +22,8 @@ except ImportError:  # Windows
 from pose.system.whole_file import file_errors
 
 PREFIX = ".new-"
+NAME = re.compile(r"\.new-[0-9a-f]{8}")
+MARK = ".pose-run-work"  # file in a work folder, which holds the folder's name: without it a folder is not ours
 DAY = 86_400.0
 
 
@@ -69,9 +73,9 @@ def alone_in(folder: Path) -> Iterator[bool | None]:
 
 
 def remove_leftovers(parent: Path) -> None:
-    """Remove the work folders in `parent` that nobody works in any more."""
+    """Remove the work folders in `parent` that no process works in any more; only those that `work_folder` made."""
     for folder in parent.glob(f"{PREFIX}*"):
-        if folder.is_symlink() or not folder.is_dir():
+        if folder.is_symlink() or not folder.is_dir() or not _is_ours(folder):
             continue
         with suppress(OSError):  # somebody works in it, was quicker, or it is not ours to remove
             lock = _lock(folder)
@@ -85,7 +89,26 @@ def remove_leftovers(parent: Path) -> None:
 def _new_folder(parent: Path) -> Path:
     folder = parent / f"{PREFIX}{uuid.uuid4().hex[:8]}"
     folder.mkdir()
+    with suppress(FileNotFoundError):  # somebody who cleans up came between; `_made` sees it
+        (folder / MARK).write_text(folder.name, encoding="ascii")
     return folder
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether `work_folder` made it: it holds its own name, or nothing, where its maker was killed before the mark.
+
+    Folders that were copied or renamed do not count.
+    """
+    mark = folder / MARK
+    try:
+        if NAME.fullmatch(folder.name) is None:
+            return False
+        if all(path.name == MARK for path in folder.iterdir()):
+            return True
+        state = mark.lstat()
+        return stat.S_ISREG(state.st_mode) and state.st_size < 64 and mark.read_bytes() == folder.name.encode()
+    except OSError:
+        return False
 
 
 def _made(make: Callable[[], Path]) -> tuple[Path, int | None]:

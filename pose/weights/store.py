@@ -6,6 +6,7 @@ A file counts only with the catalogue's name and the catalogue's hash, which is 
 import difflib
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -23,6 +24,8 @@ from pose.weights.catalogue import WEIGHTS, ByHand, Download, InPackage, SourceE
 from pose.weights.packaged import MODELS, packaged_weights
 
 _DAY = 86_400.0
+_SCRATCH = ".pose-run-fetch-"
+_LEFTOVER = re.compile(rf"{re.escape(_SCRATCH)}\w+|\..+-[0-9a-f]{{8}}\.part-[0-9a-f]{{32}}", re.DOTALL)
 
 
 class CorruptWeightError(PoseError):
@@ -157,7 +160,7 @@ class Store:
     @contextmanager
     def scratch(self) -> Iterator[Path]:
         """A private folder in the cache, gone afterwards."""
-        with tempfile.TemporaryDirectory(prefix=".fetch-", dir=self.cache) as folder:
+        with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=self.cache) as folder:
             yield Path(folder)
 
     def _places(self, weight: Weight) -> tuple[Path, ...]:
@@ -286,8 +289,8 @@ def _recorded_hash(path: Path) -> str | None:
 
 
 def _remove_leftovers(cache: Path) -> None:
-    """Delete what a killed process left behind; a day old, so that nothing in use is touched."""
-    for left in [*cache.glob(".fetch-*"), *cache.glob(".*.part-*")]:
+    """Delete what a killed process of ours left behind; a day old, so that nothing in use is touched."""
+    for left in (path for path in cache.iterdir() if _LEFTOVER.fullmatch(path.name)):
         with suppress(FileNotFoundError):  # another process was faster
             if time.time() - left.stat().st_mtime <= _DAY:
                 continue

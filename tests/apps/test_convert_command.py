@@ -7,6 +7,7 @@ from pose_fakes import run_info, seen_result
 
 from pose.files import NpzWriter
 from pose.skeletons import H36M17
+from pose.system.written_files import RECORD
 from pose.world.frame import rotation_of, up_of
 
 
@@ -25,7 +26,7 @@ def test_files_appear_where_they_were_asked_for(poses, tmp_path, capsys):
     out = tmp_path / "deep" / "out"
     assert main([str(poses), "--to", "bvh,trc, csv", "--out", str(out)]) == 0
     assert sorted(path.name for path in out.iterdir()) == [
-        "poses-person1.bvh", "poses-person1.trc", "poses-person2.bvh", "poses-person2.trc", "poses.csv",
+        RECORD, "poses-person1.bvh", "poses-person1.trc", "poses-person2.bvh", "poses-person2.trc", "poses.csv",
     ]  # fmt: skip
     said = capsys.readouterr().out
     assert "space: camera frame" in said
@@ -121,3 +122,49 @@ def test_people_are_exported_as_tall_as_they_are(poses, tmp_path, capsys):
     np.testing.assert_allclose(large, small * (2.6 - 0.18) / (1.4 - 0.18), atol=2e-3)
     same = [trc_points(tmp_path / name / "poses-person2.trc") for name in "ab"]
     np.testing.assert_array_equal(*same)
+
+
+def test_overwrite_renames_what_it_did_not_write(poses, tmp_path, capsys):
+    frames = tmp_path / "poses-openpose"
+    call = [str(poses), "--to", "openpose,bvh", "--overwrite", "--quiet"]
+    assert main(call) == 0
+    assert main(call) == 0, "its own files are replaced without a word"
+    (frames / "notes.txt").write_text("mine")
+    (tmp_path / "poses-person2.bvh").write_text("mine")
+    (tmp_path / "poses-person2.bvh.filled.csv").write_text("mine")
+    assert main(call) == 0
+    assert capsys.readouterr().err.count("kept as") == 3
+    for name in ("poses-openpose.kept/notes.txt", "poses-person2.bvh.kept", "poses-person2.bvh.filled.csv.kept"):
+        assert (tmp_path / name).read_text() == "mine"
+    assert len(list(frames.iterdir())) == 50
+
+
+@pytest.mark.parametrize("target", ["elsewhere", "nowhere"])
+def test_links_in_the_way_are_renamed_and_their_targets_safe(poses, tmp_path, target):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "thesis.txt").write_text("mine")
+    (tmp_path / "poses-openpose").symlink_to(tmp_path / target)
+    call = [str(poses), "--to", "openpose", "--quiet"]
+    assert main(call) == 2
+    assert main([*call, "--overwrite"]) == 0
+    assert (tmp_path / "elsewhere" / "thesis.txt").read_text() == "mine"
+    assert (tmp_path / "poses-openpose.kept").is_symlink()
+
+
+@pytest.mark.parametrize(("pause", "step"), [(365 * 86_400.0, 1 / 25), (28 * 3600.0, 0.001), (86_400.0, 1 / 30)])
+def test_time_without_frames_is_filled_up_to_a_bound(tmp_path, capsys, pause, step):
+    path = tmp_path / "poses.npz"
+    with NpzWriter(path, run_info(H36M17)) as writer:
+        for frame in range(20):
+            writer.write(seen_result([(0, 0, 4)], index=frame, time=frame * step + (pause if frame > 9 else 0)))
+    assert main([str(path), "--to", "bvh,trc,csv,glb,angles,html", "--quiet"]) == 1
+    said = capsys.readouterr().err
+    assert said.count("would be filled with more than 108000 frames") == 2
+    assert "from 0.3" in said or "from 0.009" in said
+    made = {name.suffix for name in tmp_path.iterdir() if name.suffix != ".npz"}
+    assert made == {".csv", ".glb", ".html", ".json"}, "formats that keep time stamps are written"
+    assert main([str(path), "--to", "bvh", "--quiet", "--end", "1"]) == 0
+
+
+def test_the_bound_holds_for_a_rate_that_is_asked_for(poses, capsys):
+    assert main([str(poses), "--to", "csv", "--fps", "1000", "--quiet"]) == 0

@@ -17,6 +17,7 @@ from pose.files import WRITERS, load_poses
 from pose.files.json import SCHEMA_PATH
 from pose.files.writer import PartFile, WriterContext
 from pose.system.work_folder import alone_in, work_folder
+from pose.system.written_files import RECORD
 
 
 @pytest.fixture(autouse=True)
@@ -75,7 +76,7 @@ def test_same_input_twice_gives_the_same_files(dance, tmp_path, tiny_lifter, cap
             main(["--video", dance, "--out", str(tmp_path / name), "--end", "0.5", "--lifter", str(tiny_lifter)]) == 0
         )
     files = sorted(path.name for path in (tmp_path / "a").iterdir())
-    assert files == ["overlay.mp4", "poses.json", "poses.npz"]
+    assert files == [RECORD, "overlay.mp4", "poses.json", "poses.npz"]
     for name in files:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
 
@@ -85,7 +86,7 @@ def test_part_of_a_clip_keeps_the_clips_times(dance, tmp_path, tiny_lifter, caps
     assert main([*common, "--out", str(tmp_path), "--start", "1", "--end", "1.2"]) == 0
     times = load_poses(tmp_path / "poses.npz").timestamps
     np.testing.assert_allclose(times, 1 + np.arange(6) / 30, atol=1e-6)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["poses.npz"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [RECORD, "poses.npz"]
 
 
 def test_clip_without_people_succeeds_and_says_so(empty_clip, tmp_path, tiny_lifter, capsys):
@@ -205,20 +206,40 @@ def test_a_folder_in_which_another_run_writes_is_left_alone(dance, tmp_path, tin
 def test_an_older_result_goes_only_as_a_whole(dance, tmp_path, tiny_lifter, capsys):
     """No file of one run beside those of another."""
     call = ["--video", dance, "--out", str(tmp_path), "--end", "0.1", "--formats", "json", "--lifter", str(tiny_lifter)]
-    (tmp_path / "overlay.mp4").write_text("of an older run")
+    assert main([*call, "--formats", "npz,overlay"]) == 0
     (tmp_path / "notes.txt").write_text("mine")
+    capsys.readouterr()
     assert main(call) == 2
-    assert f"{tmp_path / 'overlay.mp4'} exists; give --overwrite" in capsys.readouterr().err
+    assert f"{tmp_path / 'poses.npz'} exists; give --overwrite" in capsys.readouterr().err
     assert main([*call, "--overwrite"]) == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.txt", "poses.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [RECORD, "notes.txt", "poses.json"]
     assert f"results: {tmp_path / 'poses.json'}\n" in capsys.readouterr().out
+
+
+def test_files_that_no_run_wrote_stay_under_their_names_or_beside_them(dance, tmp_path, tiny_lifter, capsys):
+    call = ["--video", dance, "--out", str(tmp_path), "--end", "0.1", "--formats", "json", "--lifter", str(tiny_lifter)]
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "overlay.mp4").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "poses.npz").write_text("mine")
+    (tmp_path / "poses.json").mkdir()
+    (tmp_path / ".new-work").mkdir()
+    (tmp_path / ".new-work" / "thesis.txt").write_text("mine")
+    assert main([*call, "--overwrite"]) == 0
+    said = f"{tmp_path / 'poses.json'} was not written by pose-run; it is kept as poses.json.kept"
+    assert capsys.readouterr().err == f"warning: {said}\n"
+    assert (tmp_path / "poses.npz").read_text() == "mine"
+    assert (tmp_path / "overlay.mp4").is_symlink()
+    assert (tmp_path / "poses.json.kept").is_dir()
+    assert (tmp_path / ".new-work" / "thesis.txt").read_text() == "mine"
+    assert main([*call, "--overwrite"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_an_older_result_stays_until_the_new_one_is_whole(dance, tmp_path, tiny_lifter, monkeypatch, capsys):
     call = ["--video", dance, "--out", str(tmp_path), "--end", "0.2", "--lifter", str(tiny_lifter), "--overwrite"]
     assert main(call) == 0
     old = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    assert sorted(old) == ["overlay.mp4", "poses.json", "poses.npz"]
+    assert sorted(old) == [RECORD, "overlay.mp4", "poses.json", "poses.npz"]
 
     def interrupted(*arguments: object) -> None:
         assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == old

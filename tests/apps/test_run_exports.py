@@ -4,6 +4,7 @@ import pytest
 from pose_apps.run import main
 
 from pose.export import FORMATS
+from pose.system.written_files import RECORD, WrittenFiles
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +24,13 @@ def names(folder):
 
 def test_exports_lie_beside_the_result_they_are_made_of(arguments, tmp_path, capsys):
     assert main(arguments) == 0
-    assert names(tmp_path / "out") == ["poses-angles.csv", "poses-person1.bvh", "poses-person1.trc", "poses.npz"]
+    assert names(tmp_path / "out") == [
+        RECORD,
+        "poses-angles.csv",
+        "poses-person1.bvh",
+        "poses-person1.trc",
+        "poses.npz",
+    ]
     said = capsys.readouterr().out
     assert "space: world frame with y up, floor at 0" in said
     line = next(line for line in said.splitlines() if line.startswith(f"{tmp_path / 'out' / 'poses-person1.bvh'}: "))
@@ -43,10 +50,30 @@ def test_an_earlier_export_stays_unless_it_may_go_and_then_goes_as_a_whole(argum
     old = tmp_path / "out" / "poses-person7.bvh"
     old.parent.mkdir()
     old.write_text("of another run")
+    record = WrittenFiles(old.parent)
+    record.add(old)
+    record.save()
     assert main(arguments) == 2
     assert "poses-person7.bvh exists; give --overwrite" in capsys.readouterr().err
     assert main([*arguments, "--overwrite", "--quiet"]) == 0
     assert not old.exists(), "files of two runs side by side belong to neither"
+
+
+def test_files_of_the_user_survive_overwrite(arguments, tmp_path, capsys):
+    out = tmp_path / "out"
+    assert main([*arguments, "--quiet"]) == 0
+    mine = {name: f"mine: {name}" for name in ("poses-person1-cleaned-by-hand.bvh", "poses-person7.bvh", ".new-x")}
+    for name, text in mine.items():
+        (out / name).write_text(text)
+    (out / "poses-person1.bvh").write_text("cleaned by hand under its own name")
+    (out / "overlay.mp4").symlink_to(tmp_path)
+    assert main([*arguments, "--overwrite", "--quiet"]) == 0
+    said = capsys.readouterr().err
+    assert said.splitlines()[-1].startswith(f"warning: {out / 'poses-person1.bvh'} has changed since pose-run wrote it")
+    assert {name: (out / name).read_text() for name in mine} == mine
+    assert (out / "poses-person1.bvh.kept").read_text() == "cleaned by hand under its own name"
+    assert (out / "poses-person1.bvh").read_text().startswith("HIERARCHY")
+    assert (out / "overlay.mp4").is_symlink()
 
 
 def test_an_unknown_format_is_told_before_any_work(arguments, tmp_path, capsys):

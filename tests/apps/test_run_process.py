@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from pose.files import load_poses
+from pose.system.written_files import RECORD
 
 RTMDET = "rtmdet-nano-person-320.onnx"
 
@@ -35,7 +36,7 @@ def test_closed_streams_change_nothing_in_the_files(dance, tmp_path, weights_dir
         return {path.name: path.read_bytes() for path in out.iterdir()}
 
     usual = results("")
-    assert sorted(usual) == ["overlay.mp4", "poses.json", "poses.npz"]
+    assert sorted(usual) == [RECORD, "overlay.mp4", "poses.json", "poses.npz"]
     for closed in ("2>&-", ">&-", ">&- 2>&- <&-"):
         assert results(closed) == usual, closed
 
@@ -101,7 +102,7 @@ def test_interrupt_keeps_what_is_finished(dance, tmp_path, weights_dir, command_
     assert not document["complete"]
     assert not poses.complete
     assert len(poses) == len(document["frames"]) > 10
-    assert sorted(path.name for path in out.iterdir()) == ["poses.json", "poses.npz"]
+    assert sorted(path.name for path in out.iterdir()) == [RECORD, "poses.json", "poses.npz"]
     assert f"{len(poses)} frames" in printed
     assert errors == f"interrupted: {len(poses)} of 545 frames kept, marked incomplete\n"
 

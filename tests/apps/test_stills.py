@@ -11,6 +11,7 @@ from pose_apps.run import main
 from pose_apps.stills import SIGMA_FACTOR
 
 from pose.files import load_poses
+from pose.system.written_files import RECORD
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +53,7 @@ def test_pictures_of_different_sizes_are_taken_one_by_one(photos, run, tmp_path,
         f"warning: {photos / 'broken.jpg'}: cannot be read as a picture, left out",
     ]
     files = [f"{name}.png.{kind}" for name in ("a", "b", "wall") for kind in ("json", "npz")]
-    assert names(out) == sorted(["gallery-1.jpg", *files])
+    assert names(out) == sorted([RECORD, "gallery-1.jpg", *files])
     large, small, wall = (load_poses(out / f"{name}.png.npz") for name in ("a", "b", "wall"))
     assert [len(poses) for poses in (large, small, wall)] == [1, 1, 1]
     assert [len(poses.id) for poses in (large, small, wall)] == [1, 1, 0]
@@ -72,7 +73,7 @@ def test_pictures_of_different_sizes_are_taken_one_by_one(photos, run, tmp_path,
 def test_a_picture_gives_the_same_alone_and_among_others(photos, run, tmp_path, capsys):
     assert run(photos, "--stills", "--formats", "npz", "--out", tmp_path / "all") == 0
     assert run(photos / "b.png", "--formats", "npz", "--out", tmp_path / "one") == 0
-    assert names(tmp_path / "one") == ["b.png.npz"]
+    assert names(tmp_path / "one") == [RECORD, "b.png.npz"]
     assert (tmp_path / "one" / "b.png.npz").read_bytes() == (tmp_path / "all" / "b.png.npz").read_bytes()
 
 

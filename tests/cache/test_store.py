@@ -105,6 +105,17 @@ def test_what_was_not_used_for_longest_goes_first(tmp_path):
         assert not list(tmp_path.glob("*.entry"))
 
 
+def test_only_entries_are_removed_for_room(tmp_path):
+    """Whatever else lies in the folder belongs to somebody else, whatever its name."""
+    others = ["notes.entry", f"{OTHER}.entry", "thesis.entry"]
+    for name in others:
+        (tmp_path / name).write_bytes(bytes(2000))
+    with Cache(tmp_path, most_bytes=1500) as cache:
+        keep(cache, KEY, bytes(1000))
+        keep(cache, "ef" * 32, bytes(1000))
+    assert {path.name for path in tmp_path.iterdir()} == {*others, f"{'ef' * 32}.entry"}
+
+
 def test_a_full_disk_is_no_error_and_leaves_nothing(tmp_path, room_for):
     with Cache(tmp_path) as cache:
         with room_for(10_000):

@@ -260,6 +260,21 @@ def test_an_old_beginning_is_in_use_once_it_is_taken_up(tmp_path, server):
     assert partial.exists()
 
 
+def test_only_what_this_program_left_is_removed(tmp_path, server):
+    store = a_store(tmp_path, a_weight(Download(server.url)))
+    store.cache.mkdir(parents=True)
+    ours = f".model.bin-{'0a' * 4}.part-{'0f' * 16}"
+    for name in (ours, ".thesis.part-1", ".fetch-notes", ".model.bin.part-old"):
+        (store.cache / name).write_text("x")
+        os.utime(store.cache / name, (0, 0))
+    remove_leftovers(store.cache)
+    assert sorted(path.name for path in store.cache.iterdir()) == [
+        ".fetch-notes",
+        ".model.bin.part-old",
+        ".thesis.part-1",
+    ]
+
+
 @pytest.mark.parametrize("left", [b"something else", CONTENT + b"more"], ids=["other bytes", "too long"])
 def test_a_wrong_beginning_is_fetched_anew(tmp_path, server, left):
     server.cuts = [1000, 0]

@@ -63,7 +63,7 @@ class Manifest:
         with alone_in(lock) as alone:
             if alone is False:
                 raise PoseError(f"{self.folder}: another pose-batch works here; wait for it, or take shards (--shard)")
-            WholeFile.remove_leftovers(self.folder, f"{self.path.name}.")
+            WholeFile.remove_leftovers(self.folder, self.path.name.__eq__)
             self._own = _read(self.path)
             self._order()
             try:

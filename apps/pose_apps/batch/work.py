@@ -103,12 +103,12 @@ class Worker:
         return self._line(done, base)
 
     def _line(self, done: Done, base: Line) -> Line:
-        cut_short = done.source.cut_short
+        error = "; ".join(done.problems)
         return replace(
             base,
             key=self._key(done.source),
-            status="ok" if cut_short is None else "failed",
-            error=None if cut_short is None else _one_line(f"{cut_short}; the results hold what comes before"),
+            status="failed" if error else "ok",
+            error=_one_line(error) if error else None,
             frames=done.tally.frames,
             people=done.tally.seen if done.stills else len(done.tally.ids),
             outputs=[path.relative_to(self._job.out).as_posix() for path in done.files],

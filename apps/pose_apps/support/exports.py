@@ -1,40 +1,93 @@
-"""What `pose-run` writes beyond its own files: the formats of `pose.export`, once poses.npz is whole."""
+"""Other programs' formats of a result, in a folder that may hold files of earlier calls and of the user."""
 
+import os
+import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pose.errors import UsageError
-from pose.export import FORMATS, check_formats, export, open_recording
+from pose.errors import PoseError, UsageError
+from pose.export import FORMATS, check_formats, export, open_recording, targets
+from pose.system.written_files import WrittenFiles, say_warning
+from pose_apps.support.outputs import STEM, Outputs
 
-STEM = "poses"
+if TYPE_CHECKING:
+    from pose.export import Recording, Written
+
+FILLED = ".filled.csv"  # the list of filled frames, beside a file that cannot say which they are
 
 
 def check_exports(names: list[str], folder: Path, *, overwrite: bool) -> None:
     """Raises UsageError where files of such formats are there already, PoseError where a library is missing."""
     check_formats(names, "--formats")
-    there = _earlier(names, folder)
+    there = sorted(path for path in folder.iterdir() if is_export(path.name, names)) if folder.is_dir() else []
     if there and not overwrite:
         raise UsageError(f"{there[0]} exists; give --overwrite to replace what is there, or another folder with --out")
 
 
-def write_exports(names: list[str], folder: Path, video: str, space: str | None = None) -> tuple[list[Path], list[str]]:
-    """Write every format from the folder's poses.npz, in place of earlier ones. Raises PoseError.
+def check_targets(recording: "Recording", names: list[str], people: list[int], folder: Path, stem: str) -> None:
+    """Raises UsageError where a file that `export_all` would write is there already."""
+    for path in targets(recording, names, people, folder, stem):
+        if os.path.lexists(path):
+            raise UsageError(f"{path} exists; give --overwrite to replace it, or another folder with --out")
+
+
+def write_exports(
+    outputs: Outputs, folder: Path, video: str, space: str | None = None
+) -> tuple[list[Path], list[str], list[str]]:
+    """Write every format from the folder's poses.npz, in place of earlier ones.
 
     space: as of `pose.export.Recording`.
 
-    Returns the files, and the lines that say what to know of each.
+    Returns the files, the lines that say what to know of each, and the problems of formats that could not be written.
     """
-    source = Path(video)
+    source, names = Path(video), list(outputs.exports)
     recording = open_recording(folder / f"{STEM}.npz", video=source if source.is_file() else None, space=space)
-    old = set(_earlier(names, folder))
-    made = list(export(recording, names, folder, STEM))
+    made: list[Written] = []
+    problems = export_all(recording, names, recording.people, folder, STEM, made.append, outputs.warn)
     files = [written.path for written in made]
-    for path in old - set(files):  # of people whom this run does not have
-        if path.is_file():
-            path.unlink()
-    return files, [f"space: {recording.space.note}", *map(str, made)]
+    record = WrittenFiles(folder)
+    new = {name for path in files for name in (path.name, f"{path.name}{FILLED}")}
+    for name in record.names:  # of people whom this run does not have
+        if is_export(name, names) and name not in new:
+            record.remove(folder / name)
+    record.save()
+    return files, [f"space: {recording.space.note}", *map(str, made)], problems
 
 
-def _earlier(names: list[str], folder: Path) -> list[Path]:
-    endings = [FORMATS[name].ending for name in names]
-    patterns = [f"{STEM}{ending}" for ending in endings] + [f"{STEM}-person*{ending}" for ending in endings]
-    return sorted(path for pattern in patterns for path in folder.glob(pattern)) if folder.is_dir() else []
+def export_all(
+    recording: "Recording",
+    names: list[str],
+    people: list[int],
+    folder: Path,
+    stem: str,
+    done: "Callable[[Written], None]",
+    warn: Callable[[str], None] = say_warning,
+) -> list[str]:
+    """Write every format for `people`. done: called with each file that is whole. warn: as of `WrittenFiles`.
+
+    A file of the user that is in the way is renamed (`WrittenFiles`). A format that cannot be written does not keep the
+    others from being written: returns what each such format had to say, one line each.
+    """
+    record, problems = WrittenFiles(folder, warn), []
+    for name in names:
+        for target in targets(recording, [name], people, folder, stem):
+            record.make_way(target)
+            record.make_way(target.with_name(f"{target.name}{FILLED}"))
+            record.remove(target.with_name(f"{target.name}{FILLED}"))
+        try:
+            for written in export(recording, [name], folder, stem, people):
+                for path in (written.path, written.path.with_name(f"{written.path.name}{FILLED}")):
+                    if os.path.lexists(path):
+                        record.add(path)
+                record.save()
+                done(written)
+        except PoseError as error:
+            problems.append(f"{name}: {error}")
+    return problems
+
+
+def is_export(name: str, formats: list[str]) -> bool:
+    """Whether it is the name of a file that `write_exports` may write in these formats."""
+    endings = "|".join(re.escape(FORMATS[one].ending) for one in formats)
+    return re.fullmatch(rf"{STEM}(-person-?\d+)?({endings})({re.escape(FILLED)})?", name) is not None

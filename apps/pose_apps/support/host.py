@@ -1,7 +1,7 @@
 """What a command that has clips processed and the processing know of each other."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,8 +28,11 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A clip that was processed. files: what was written. notes: lines on those of other programs' formats. known: what
-    of it the cache knew. interruption: it was ended early by Ctrl-C. stills: it was a set of single pictures.
+    """A clip that was processed.
+
+    files: what was written. notes: lines on those of other programs' formats. known: what of it the cache knew.
+    interruption: it was ended early by Ctrl-C. problems: why the results are not all that was asked for; they keep what
+    there is. stills: it was a set of single pictures.
     """
 
     tally: Tally
@@ -39,4 +42,5 @@ class Done:
     notes: list[str]
     known: "Found"
     interruption: KeyboardInterrupt | None
+    problems: list[str] = field(default_factory=list)
     stills: bool = False

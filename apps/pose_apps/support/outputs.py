@@ -1,30 +1,37 @@
 """Where `pose-run` puts its files, checked before any work starts."""
 
-import shutil
-from collections.abc import Iterator
+import os
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from pose.errors import PoseError, UsageError
 from pose.system.whole_file import WholeFile
 from pose.system.work_folder import alone_in, work_folder
+from pose.system.written_files import RECORD, WrittenFiles, say_warning
 from pose_apps.support.folders import made_folder
 
 USUAL = ("json", "npz", "overlay")  # formats that a run writes if it is not told which
 STEM = "poses"  # of every file that is made of poses.npz
 UNFINISHED = "unfinished"  # the folder for what an interrupted run leaves beside an older result
+GALLERIES = r"gallery-\d+\.jpg"  # of single pictures
 GLOB_CHARACTERS = frozenset("*?[")
 
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """The files of one run: format -> path, all in one folder. exports: formats of `pose.export` to write from them."""
+    """The files of one run: format -> path, all in one folder.
+
+    exports: formats of `pose.export` to write from them. warn: told in a line which file of the user was renamed.
+    """
 
     folder: Path
     files: dict[str, Path]
     exports: tuple[str, ...] = ()
+    warn: Callable[[str], None] = say_warning
 
     @property
     def overlay(self) -> Path | None:
@@ -46,7 +53,7 @@ class Outputs:
             if alone is False:
                 raise UsageError(f"{self.folder}: another run writes there; wait for it, or name another with --out")
             if alone:
-                WholeFile.remove_leftovers(self.folder, STEM)
+                WholeFile.remove_leftovers(self.folder, _is_result)
             written = self._beside(hidden.name)
             try:
                 yield written
@@ -60,31 +67,48 @@ class Outputs:
     def settle(self, written: "Outputs", *, whole: bool) -> "Outputs":
         """Put what was written in its place; what is not whole beside an older result that is there. Returns where.
 
-        A second call does nothing.
+        A file of the user that is in the way is renamed (`WrittenFiles`). A second call does nothing.
         """
-        new = [path for path in written.folder.iterdir() if not path.name.startswith(".")]
+        new = sorted(path for path in written.folder.iterdir() if not path.name.startswith("."))
         old = self._there()
         target = self if whole or not old else self._beside(UNFINISHED)
         if not new:
             return target
+        if target is not self and not (target.folder.is_dir() and not target.folder.is_symlink()):
+            WrittenFiles(self.folder, self.warn).make_way(target.folder)
         target.folder.mkdir(exist_ok=True)
+        record = WrittenFiles(target.folder, self.warn)
         for path in new:
-            place = target.folder / path.name
-            if place.is_dir():
-                shutil.rmtree(place)
-            path.replace(place)
-        for place in set(target._there()) - {target.folder / path.name for path in new}:
-            place.unlink(missing_ok=True)
+            record.make_way(target.folder / path.name)
+            record.expect(path, path.name)
+        record.save_expected()  # so that a run that is killed now owns what it leaves
+        for path in new:
+            path.replace(target.folder / path.name)
+            record.settled(path.name)
+        names = {path.name for path in new}
+        for name in record.names:
+            if self._is_stale(name, names):
+                record.remove(target.folder / name)
+        record.save()
         return target
 
+    def discard(self) -> None:
+        """Delete what was written into the hidden folder of `ready_folder`, so that nothing of it is settled."""
+        for path in self.folder.iterdir():
+            if not path.name.startswith("."):
+                path.unlink()
+
+    def _is_stale(self, name: str, new: set[str]) -> bool:
+        """Whether a file of an earlier run would belong to no run, beside files of the names `new`."""
+        return name not in new and (name in known_files().values() or re.fullmatch(GALLERIES, name) is not None)
+
     def _beside(self, folder: str) -> "Outputs":
-        return Outputs(
-            self.folder / folder, {name: self.folder / folder / path.name for name, path in self.files.items()}
-        )
+        files = {name: self.folder / folder / path.name for name, path in self.files.items()}
+        return replace(self, folder=self.folder / folder, files=files, exports=())
 
     def _there(self) -> list[Path]:
         """What lies in the folder of the files that a run may write."""
-        return [path for file in known_files().values() if (path := self.folder / file).exists()]
+        return [path for file in known_files().values() if os.path.lexists(path := self.folder / file)]
 
 
 def known_files() -> dict[str, str]:
@@ -92,6 +116,14 @@ def known_files() -> dict[str, str]:
     from pose.files import WRITERS
 
     return {name: f"{STEM}.{name}" for name in WRITERS} | {"overlay": "overlay.mp4"}
+
+
+def _is_result(name: str) -> bool:
+    """Whether a run may write a file of that name, in whatever formats it is asked for."""
+    from pose.export import FORMATS
+    from pose_apps.support.exports import is_export
+
+    return name in known_files().values() or is_export(name, list(FORMATS)) or name == RECORD
 
 
 def plan_outputs(video: str, out: str | None, formats: str, overlay: bool) -> Outputs:

@@ -15,6 +15,7 @@ from pose_apps.run import main as run_main
 from short_clips import beginning
 
 from pose.config import PipelineConfig
+from pose.system.written_files import RECORD
 
 pytestmark = pytest.mark.usefixtures("at_hand")
 QUICK = ("--formats", "json,npz", "--workers", "1")
@@ -167,7 +168,8 @@ def test_a_worker_that_is_killed_costs_one_attempt(videos, started, tmp_path):
     assert (process.returncode, errors) == (0, "")
     line = lines_of(tmp_path / "out")["dance"]
     assert (line["status"], line["attempts"], line["frames"]) == ("ok", 2, 90)
-    assert sorted(path.name for path in (tmp_path / "out" / "dance").iterdir()) == ["poses.json", "poses.npz"]
+    made = sorted(path.name for path in (tmp_path / "out" / "dance").iterdir())
+    assert made == [RECORD, "poses.json", "poses.npz"]
 
 
 @pytest.mark.usefixtures("usual_signals")

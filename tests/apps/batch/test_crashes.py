@@ -16,6 +16,8 @@ from pose_apps.batch.command import main as batch_main
 from pose_apps.run import main as run_main
 from short_clips import beginning
 
+from pose.system.written_files import RECORD
+
 pytestmark = pytest.mark.usefixtures("at_hand")
 MANY = int(os.environ.get("POSE_CRASHES", "25"))
 
@@ -86,7 +88,7 @@ def crash_runs(count: int, seed: int, command_line, videos, weights_dir, tmp_pat
     crashes = Crashes(command_line("run", *call), weights_dir)
     seconds = crashes.whole()
     whole = results_of(out)
-    assert sorted(whole) == ["overlay.mp4", "poses.json", "poses.npz"]
+    assert sorted(whole) == [RECORD, "overlay.mp4", "poses.json", "poses.npz"]
     rng, killed = np.random.default_rng(seed), 0
     for turn in range(count):
         if turn % 3 == 0:  # from nothing; over a cache; over a result and a cache
@@ -112,7 +114,7 @@ def crash_batches(count: int, seed: int, command_line, videos, weights_dir, tmp_
     crashes = Crashes(command_line("batch", *call, "--out", tmp_path / "whole"), weights_dir)
     seconds = crashes.whole()
     whole = results_of(tmp_path / "whole")
-    assert len(whole) == 6
+    assert len(whole) == 9  # three clips: two files and the record of them
     rng, killed = np.random.default_rng(seed), 0
     for turn in range(count):
         out = tmp_path / f"out{turn}"

@@ -1,0 +1,34 @@
+"""How many frames may be made where none were recorded: the one bound for everything that fills gaps in time."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.errors import PoseError
+
+F64 = NDArray[np.float64]
+
+MOST_FILLED = 108_000  # frames in gaps: an hour at 30 frames/s
+MOST_FRAMES = 5_000_000  # in all: 23 hours at 60 frames/s
+GAP_SECONDS = 0.25  # between two frames that are interpolated; more is a gap
+
+
+def check_filled(times: F64, rate: float, advice: str) -> None:
+    """Raises PoseError where frames at `rate` frames/s between `times` (T,) s, which increase, would be too many.
+
+    A step is a gap where it is longer than `GAP_SECONDS` and than one and a half times the usual step. advice: what the
+    user can do.
+    """
+    if len(times) < 2:
+        return
+    steps = np.diff(times)
+    usual = max(GAP_SECONDS, 1.5 * float(np.median(steps)))
+    filled = float(steps[steps > usual].sum())
+    if not filled * rate < MOST_FILLED:
+        at = int(steps.argmax())
+        raise PoseError(
+            f"gaps of {filled:.6g} s in all, one of {steps[at]:.6g} s from {times[at]:.6g} s on, would be filled with "
+            f"more than {MOST_FILLED} frames: {advice}"
+        )
+    seconds = float(times[-1] - times[0])
+    if not seconds * rate < MOST_FRAMES:
+        raise PoseError(f"{seconds:.6g} s at {rate:.6g} frames/s are more than {MOST_FRAMES} frames: {advice}")

@@ -1,0 +1,139 @@
+"""Which files of a folder this program wrote: the only ones that a command deletes or replaces.
+
+A hidden file in the folder records their names and the SHA-256 of their contents. Whatever is not recorded, or has
+changed since, belongs to the user: where a new file needs its name, it is renamed, never deleted.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from pose.errors import PoseError
+from pose.system.whole_file import file_errors, write_whole
+
+RECORD = ".pose-run-files.json"
+KEPT = ".kept"  # follows the name of a file that is renamed
+MOST_BYTES = 64 << 20  # of a record
+
+
+def say_warning(message: str) -> None:
+    print(f"warning: {message}", file=sys.stderr)
+
+
+class WrittenFiles:
+    """The record of one folder, read when it is made. A record that is missing or damaged says that nothing is ours."""
+
+    def __init__(self, folder: Path, warn: Callable[[str], None] = say_warning) -> None:
+        """warn: told what was renamed, in a line each."""
+        self._folder, self._warn = folder, warn
+        self._hashes: dict[str, list[str]] = _read(folder / RECORD)
+
+    @property
+    def names(self) -> list[str]:
+        """What lies directly in the folder and was written by this program, changed since or not."""
+        return [name for name in self._hashes if name == Path(name).name and os.path.lexists(self._folder / name)]
+
+    def owns(self, path: Path) -> bool:
+        """Whether a file of this folder, or a folder in it with all it holds, is as this program wrote it."""
+        try:
+            return _sha256(path) in self._hashes.get(path.name, ())
+        except OSError:
+            return False
+
+    def expect(self, path: Path, name: str) -> None:
+        """`path` will be renamed to `name`: from now on both this content and the one there now are ours."""
+        with file_errors(path):
+            sha256 = _sha256(path)
+        self._hashes[name] = [one for one in self._hashes.get(name, []) if one != sha256] + [sha256]
+
+    def settled(self, name: str) -> None:
+        """What was expected under `name` is there now."""
+        self._hashes[name] = self._hashes[name][-1:]
+
+    def add(self, path: Path) -> None:
+        """`path` is now as this program wrote it. It is on the disk when `save` returns."""
+        with file_errors(path):
+            self._hashes[path.name] = [_sha256(path)]
+
+    def make_way(self, path: Path) -> None:
+        """Rename what is at `path` and not ours, so that a new file can have the name."""
+        if not os.path.lexists(path) or self.owns(path):
+            return
+        kept = _free_name(path)
+        with file_errors(path):
+            path.rename(kept)
+        reason = "has changed since pose-run wrote it" if path.name in self._hashes else "was not written by pose-run"
+        self._warn(f"{path} {reason}; it is kept as {kept.name}")
+
+    def remove(self, path: Path) -> None:
+        """Delete a file or folder that is ours and unchanged; anything else stays."""
+        if not self.owns(path):
+            return
+        with suppress(OSError):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            self._hashes.pop(path.name, None)
+
+    def save(self) -> None:
+        """Write the record, without the names of files that are gone.
+
+        Where the disk cannot take it, what is not in the record counts as the user's, and stays.
+        """
+        there = {name: hashes for name, hashes in self._hashes.items() if os.path.lexists(self._folder / name)}
+        self._write(there)
+
+    def save_expected(self) -> None:
+        """Write the record, with the names that `expect` was told; else as `save`."""
+        self._write(self._hashes)
+
+    def _write(self, hashes: dict[str, list[str]]) -> None:
+        text = json.dumps(
+            {"about": "files written by pose-run: name, SHA-256", "files": hashes}, indent=0, sort_keys=True
+        )
+        with suppress(PoseError):
+            write_whole(self._folder / RECORD, text + "\n")
+
+
+def _read(path: Path) -> dict[str, list[str]]:
+    try:
+        state = path.lstat()
+        if not stat.S_ISREG(state.st_mode) or state.st_size > MOST_BYTES:
+            return {}
+        files = json.loads(path.read_bytes())["files"]
+        return {str(name): [str(one) for one in hashes] for name, hashes in files.items() if isinstance(hashes, list)}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+def _free_name(path: Path) -> Path:
+    names = (path.with_name(f"{path.name}{KEPT}{suffix}") for suffix in ("", *(f"-{n}" for n in range(2, 10_000))))
+    for name in names:
+        if not os.path.lexists(name):
+            return name
+    raise PoseError(f"{path}: in the way, and every name to keep it under is taken; move it away")
+
+
+def _sha256(path: Path) -> str:
+    """Of a regular file's content; of a folder's names and contents. Raises OSError for a link or anything else."""
+    digest = hashlib.sha256()
+    for part in _parts(path):
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def _parts(path: Path) -> Iterator[bytes]:
+    mode = path.lstat().st_mode
+    if stat.S_ISREG(mode):
+        with path.open("rb") as file:
+            yield b"file" + hashlib.file_digest(file, "sha256").digest()
+    elif stat.S_ISDIR(mode):
+        for entry in sorted(path.iterdir()):
+            yield b"name" + os.fsencode(entry.name) + b"\0"
+            yield from _parts(entry)
+    else:
+        raise OSError("neither a file nor a folder")
