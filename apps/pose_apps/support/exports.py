@@ -1,20 +1,17 @@
 """Other programs' formats of a result, in a folder that may hold files of earlier calls and of the user."""
 
 import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pose.errors import PoseError, UsageError
-from pose.export import FORMATS, check_formats, export, open_recording, targets
+from pose.export import check_formats, export, open_recording, targets
 from pose.system.written_files import WrittenFiles, say_warning
-from pose_apps.support.outputs import STEM, Outputs
+from pose_apps.support.outputs import FILLED, STEM, Outputs, is_export
 
 if TYPE_CHECKING:
     from pose.export import Recording, Written
-
-FILLED = ".filled.csv"  # the list of filled frames, beside a file that cannot say which they are
 
 
 def check_exports(names: list[str], folder: Path, *, overwrite: bool) -> None:
@@ -85,9 +82,3 @@ def export_all(
         except PoseError as error:
             problems.append(f"{name}: {error}")
     return problems
-
-
-def is_export(name: str, formats: list[str]) -> bool:
-    """Whether it is the name of a file that `write_exports` may write in these formats."""
-    endings = "|".join(re.escape(FORMATS[one].ending) for one in formats)
-    return re.fullmatch(rf"{STEM}(-person-?\d+)?({endings})({re.escape(FILLED)})?", name) is not None

@@ -16,6 +16,7 @@ from pose_apps.support.folders import made_folder
 
 USUAL = ("json", "npz", "overlay")  # formats that a run writes if it is not told which
 STEM = "poses"  # of every file that is made of poses.npz
+FILLED = ".filled.csv"  # the list of filled frames, beside a file that cannot say which they are
 UNFINISHED = "unfinished"  # the folder for what an interrupted run leaves beside an older result
 GALLERIES = r"gallery-\d+\.jpg"  # of single pictures
 GLOB_CHARACTERS = frozenset("*?[")
@@ -118,10 +119,17 @@ def known_files() -> dict[str, str]:
     return {name: f"{STEM}.{name}" for name in WRITERS} | {"overlay": "overlay.mp4"}
 
 
+def is_export(name: str, formats: list[str]) -> bool:
+    """Whether it is the name of a file that a run may write in these formats of `pose.export`."""
+    from pose.export import FORMATS
+
+    endings = "|".join(re.escape(FORMATS[one].ending) for one in formats)
+    return re.fullmatch(rf"{STEM}(-person-?\d+)?({endings})({re.escape(FILLED)})?", name) is not None
+
+
 def _is_result(name: str) -> bool:
     """Whether a run may write a file of that name, in whatever formats it is asked for."""
     from pose.export import FORMATS
-    from pose_apps.support.exports import is_export
 
     return name in known_files().values() or is_export(name, list(FORMATS)) or name == RECORD
 
