@@ -1,7 +1,9 @@
 """What the attention tests share: the forms of each mechanism to try, and batches of uneven frames."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -105,6 +107,28 @@ CAUSAL = [form for form in FORMS if form.causal]
 STREAMING = [form for form in CAUSAL if form.capabilities.streaming]
 PADDED = [form for form in FORMS if form.capabilities.padding]
 TIMED = [form for form in FORMS if form.capabilities.relative_time]
+
+
+def for_each(forms: Iterable[Form]) -> Callable[[Callable[[Form], None]], Callable[[str], None]]:
+    """Make one test per mechanism out of a check of a form; an error names the form."""
+    by_mechanism: dict[str, list[Form]] = {}
+    for form in forms:
+        by_mechanism.setdefault(form.name, []).append(form)
+
+    def decorate(check: Callable[[Form], None]) -> Callable[[str], None]:
+        @pytest.mark.parametrize("mechanism", by_mechanism)
+        def test(mechanism: str) -> None:
+            for form in by_mechanism[mechanism]:
+                try:
+                    check(form)
+                except Exception as error:
+                    error.add_note(f"form: {form}")
+                    raise
+
+        test.__name__, test.__doc__ = check.__name__, check.__doc__
+        return test
+
+    return decorate
 
 
 @dataclass(frozen=True)

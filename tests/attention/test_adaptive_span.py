@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from attention_forms import DIM, FORMS, HEADS, Form, make_batch
+from attention_forms import DIM, FORMS, HEADS, Form, for_each, make_batch
 
 from pose.attention import build_attention, layer_penalty
 from pose.attention.layouts import Band
@@ -13,28 +13,28 @@ def layer_of(**options):
     return build_attention("adaptive-span", DIM, HEADS, **options).double()
 
 
-@pytest.mark.parametrize("masked", [False, True], ids=["whole", "gaps"])
-@pytest.mark.parametrize("form", [form for form in FORMS if form.name == "adaptive-span" and form.options], ids=str)
-def test_from_the_keys_in_reach_alone(form: Form, masked: bool) -> None:
+@for_each(form for form in FORMS if form.name == "adaptive-span" and form.options)
+def test_from_the_keys_in_reach_alone(form: Form) -> None:
     layer, batch = form.build(), make_batch(length=150)
-    context = batch.context(masked=masked)
-    q, k, v = layer.project(batch.x, context)
-    got = layer.banded(q, k, v, context, Band.of(int(layer.reach), form.causal))
-    torch.testing.assert_close(got, layer.weights(batch.x, context) @ v, rtol=0, atol=1e-12)
-    chosen = layer.out_proj(layer.merge(got))
-    whole = layer.mix(batch.x, context)
-    torch.testing.assert_close(whole, chosen, rtol=0, atol=1e-12)
-    with torch.no_grad():
-        torch.testing.assert_close(layer.mix(batch.x, context), chosen, rtol=0, atol=1e-12)
+    for masked in (False, True):
+        context = batch.context(masked=masked)
+        q, k, v = layer.project(batch.x, context)
+        got = layer.banded(q, k, v, context, Band.of(int(layer.reach), form.causal))
+        torch.testing.assert_close(got, layer.weights(batch.x, context) @ v, rtol=0, atol=1e-12)
+        chosen = layer.out_proj(layer.merge(got))
+        whole = layer.mix(batch.x, context)
+        torch.testing.assert_close(whole, chosen, rtol=0, atol=1e-12)
+        with torch.no_grad():
+            torch.testing.assert_close(layer.mix(batch.x, context), chosen, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("masked", [False, True], ids=["whole", "gaps"])
-@pytest.mark.parametrize("form", [form for form in FORMS if form.name == "adaptive-span"], ids=str)
-def test_the_fused_kernel_answers_alike(form: Form, masked: bool) -> None:
+@for_each(form for form in FORMS if form.name == "adaptive-span")
+def test_the_fused_kernel_answers_alike(form: Form) -> None:
     layer, batch = form.build(), make_batch(length=20)
-    want = layer(batch.x, batch.context(masked=masked))
-    with torch.no_grad():
-        torch.testing.assert_close(layer(batch.x, batch.context(masked=masked)), want, rtol=0, atol=1e-12)
+    for masked in (False, True):
+        want = layer(batch.x, batch.context(masked=masked))
+        with torch.no_grad():
+            torch.testing.assert_close(layer(batch.x, batch.context(masked=masked)), want, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("causal", [False, True], ids=["both ways", "causal"])

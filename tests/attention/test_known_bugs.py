@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import pytest
 import torch
-from attention_forms import CAUSAL, DIM, HEADS, STREAMING, TIMED, Batch, Form, make_batch
+from attention_forms import CAUSAL, DIM, HEADS, STREAMING, TIMED, Batch, Form, for_each, make_batch
 from torch import Tensor
 
 from pose.attention import Context, PerformerAttention, build_attention, rotary_phases
@@ -52,7 +52,7 @@ def test_padding_must_not_stay_in_the_denominator(name: str, causal: bool) -> No
     torch.testing.assert_close(y, batch.valid[..., None].float().expand_as(y))
 
 
-@pytest.mark.parametrize("form", [form for form in CAUSAL if form.name == "performer"], ids=str)
+@for_each(form for form in CAUSAL if form.name == "performer")
 def test_the_maximum_over_keys_must_not_leak_the_future(form: Form) -> None:
     layer, batch = form.build(), make_batch(length=2 * CHUNK + 5)
     later = batch.x.clone()
@@ -145,7 +145,7 @@ def test_the_transform_of_fnet_must_not_grow_with_the_length(length: int) -> Non
     assert (y.std() / x.std()).item() == pytest.approx(0.5**0.5, rel=0.06)
 
 
-@pytest.mark.parametrize("form", STREAMING, ids=str)
+@for_each(STREAMING)
 def test_a_row_that_starts_anew_must_not_see_the_row_before(form: Form) -> None:
     """One row of a running batch starts again, as when one person leaves and another comes."""
     layer, batch = form.build(), make_batch(length=30)
@@ -169,7 +169,7 @@ def test_a_row_that_starts_anew_must_not_see_the_row_before(form: Form) -> None:
     assert bounded or not torch.allclose(y[1], want[1])  # the other row went on
 
 
-@pytest.mark.parametrize("form", [form for form in TIMED if form in STREAMING], ids=str)
+@for_each(form for form in TIMED if form in STREAMING)
 def test_a_stream_after_a_month_must_answer_as_at_its_start(form: Form) -> None:
     layer, batch = form.build(torch.float32), make_batch(length=20, dtype=torch.float32)
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from attention_case import Case
 from attention_definitions import ORACLES
-from attention_forms import DIM, FORMS, HEADS, Form, make_batch
+from attention_forms import DIM, FORMS, HEADS, Form, for_each, make_batch
 
 from pose.attention import build_attentions, scores
 from pose.attention.band import banded_attention
@@ -17,7 +17,7 @@ HIDDEN_UNITS = ("multi-dimensional", "key-value", "key-value-predict")  # for ea
 BY_KEYS = {"sparse": sparse_attention, "blocks": block_attention}
 
 
-@pytest.mark.parametrize("form", FORMS, ids=str)
+@for_each(FORMS)
 def test_equals_its_definition(form: Form) -> None:
     layer, batch = form.build(), make_batch()
     got = layer(batch.x, batch.context()).detach().numpy()
@@ -27,18 +27,17 @@ def test_equals_its_definition(form: Form) -> None:
         np.testing.assert_allclose(got[row], want, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("masked", [False, True], ids=["whole", "gaps"])
-@pytest.mark.parametrize("form", [form for form in FORMS if form.name == "local"], ids=str)
-@pytest.mark.parametrize("length", [1, 33, 300])
-def test_local_in_blocks_equals_the_mask_of_all_pairs(form: Form, length: int, masked: bool) -> None:
-    layer, batch = form.build(), make_batch(length=length)
-    q, k, v = layer.project(batch.x, batch.context())
-    valid = batch.valid if masked else None
-    want = torch.nn.functional.scaled_dot_product_attention(
-        q, k, v, attn_mask=layer.window.mask(length, valid, batch.x.device)
-    )
+@for_each(form for form in FORMS if form.name == "local")
+def test_local_in_blocks_equals_the_mask_of_all_pairs(form: Form) -> None:
+    layer = form.build()
     banded = attention_by_dilation if isinstance(layer.window, HeadWindows) else banded_attention
-    torch.testing.assert_close(banded(q, k, v, layer.window, valid), want, rtol=0, atol=1e-12)
+    for length in (1, 33, 300):
+        batch = make_batch(length=length)
+        q, k, v = layer.project(batch.x, batch.context())
+        for valid in (None, batch.valid):
+            mask = layer.window.mask(length, valid, batch.x.device)
+            want = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+            torch.testing.assert_close(banded(q, k, v, layer.window, valid), want, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("form", [form for form in FORMS if form.name in HIDDEN_UNITS], ids=str)
@@ -72,15 +71,15 @@ def test_global_projections_of_ones_own_that_are_everybodys(causal: bool) -> Non
     torch.testing.assert_close(own(batch.x, batch.context()), shared(batch.x, batch.context()), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("masked", [False, True], ids=["whole", "gaps"])
-@pytest.mark.parametrize("form", [form for form in FORMS if form.name in BY_KEYS], ids=str)
-@pytest.mark.parametrize("length", [1, 33, 150])
-def test_from_its_keys_alone_equals_the_mask_of_all_pairs(form: Form, length: int, masked: bool) -> None:
-    layer, batch = form.build(), make_batch(length=length)
-    q, k, v = layer.project(batch.x, batch.context())
-    valid = batch.valid if masked else None
-    want = layer.summed(q, k, v, layer.window.mask(length, valid, batch.x.device))
-    torch.testing.assert_close(BY_KEYS[form.name](q, k, v, layer.window, valid), want, rtol=0, atol=1e-12)
+@for_each(form for form in FORMS if form.name in BY_KEYS)
+def test_from_its_keys_alone_equals_the_mask_of_all_pairs(form: Form) -> None:
+    layer = form.build()
+    for length in (1, 33, 150):
+        batch = make_batch(length=length)
+        q, k, v = layer.project(batch.x, batch.context())
+        for valid in (None, batch.valid):
+            want = layer.summed(q, k, v, layer.window.mask(length, valid, batch.x.device))
+            torch.testing.assert_close(BY_KEYS[form.name](q, k, v, layer.window, valid), want, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("pattern", ["strided", "fixed"])

@@ -2,25 +2,27 @@
 
 import shutil
 import sysconfig
+from functools import partial
+from itertools import product
 from pathlib import Path
 
 import pytest
 import torch
-from attention_forms import CAUSAL, FORMS, PADDED, STREAMING, TIMED, Batch, Form, make_batch
+from attention_forms import CAUSAL, FORMS, PADDED, STREAMING, TIMED, Batch, Form, for_each, make_batch
 from torch import Tensor
 
 from pose.attention import Attention, Context
 
-every_form = pytest.mark.parametrize("form", FORMS, ids=str)
-padded_forms = pytest.mark.parametrize("form", PADDED, ids=str)
-causal_forms = pytest.mark.parametrize("form", CAUSAL, ids=str)
-streaming_forms = pytest.mark.parametrize("form", STREAMING, ids=str)
-timed_forms = pytest.mark.parametrize("form", TIMED, ids=str)
+every_form = for_each(FORMS)
+causal_forms = for_each(CAUSAL)
+streaming_forms = for_each(STREAMING)
+timed_forms = for_each(TIMED)
+GRAPHS = ("softmax,causal", "local", "composed")  # of the default suite: each graph takes a second or more
 
 
-def plain_by_default(forms: list[Form]) -> pytest.MarkDecorator:
-    """For what takes a second a form: those as they come by default, those with options among the long tests."""
-    marked = [pytest.param(form, marks=[pytest.mark.slow] if form.options else []) for form in forms]
+def a_few_by_default(forms: list[Form]) -> pytest.MarkDecorator:
+    """For what takes a second a form: a few in the default suite, all others among the slow tests."""
+    marked = [pytest.param(form, marks=[] if str(form) in GRAPHS else [pytest.mark.slow]) for form in forms]
     return pytest.mark.parametrize("form", marked, ids=map(str, forms))
 
 
@@ -39,17 +41,17 @@ def stream(layer: Attention, batch: Batch, *, masked: bool) -> Tensor:
 
 
 @every_form
-@pytest.mark.parametrize("garbage", [1e6, float("inf"), float("nan")])
-def test_what_missing_frames_hold_has_no_effect(form: Form, garbage: float) -> None:
+def test_what_missing_frames_hold_has_no_effect(form: Form) -> None:
     layer, batch = form.build(), make_batch()
     want = layer(batch.x, batch.context())
-    got = layer(batch.x.where(batch.valid[..., None], garbage), batch.context())
-    torch.testing.assert_close(got, want, rtol=0, atol=0)
-    assert got[~batch.valid].eq(0).all()
-    assert got[batch.valid].ne(0).all()
+    for garbage in (1e6, float("inf"), float("nan")):
+        got = layer(batch.x.where(batch.valid[..., None], garbage), batch.context())
+        torch.testing.assert_close(got, want, rtol=0, atol=0)
+        assert got[~batch.valid].eq(0).all()
+        assert got[batch.valid].ne(0).all()
 
 
-@padded_forms
+@for_each(PADDED)
 def test_padding_counts_as_absent(form: Form) -> None:
     layer, batch = form.build(), make_batch(rows=1)
     short = batch.frames(slice(0, 9))  # the last three are padding
@@ -82,10 +84,10 @@ def test_a_sequence_of_missing_frames_returns_zeros_and_finite_gradients(form: F
 
 
 @every_form
-@pytest.mark.parametrize("length", [1, 2, 40])
-def test_any_length_works_in_training_and_out_of_it(form: Form, length: int) -> None:
-    layer, batch = form.build(), make_batch(length=length)
-    for masked in (False, True):
+def test_any_length_works_in_training_and_out_of_it(form: Form) -> None:
+    layer = form.build()
+    for length, masked in product((1, 2, 40), (False, True)):
+        batch = make_batch(length=length)
         y = layer.train()(batch.x, batch.context(masked=masked))
         answer = layer.eval()(batch.x, batch.context(masked=masked))
         if not form.capabilities.random:
@@ -105,23 +107,22 @@ def test_rows_of_a_batch_do_not_meet(form: Form) -> None:
 
 
 @causal_forms
-@pytest.mark.parametrize("masked", [False, True], ids=["whole", "gaps"])
-@pytest.mark.parametrize("change", ["noise", "much larger"])
-def test_a_causal_form_does_not_see_the_future(form: Form, masked: bool, change: str) -> None:
+def test_a_causal_form_does_not_see_the_future(form: Form) -> None:
     layer, batch = form.build(), make_batch(length=20)
-    later = batch.x.clone()
-    later[:, 8:] = later[:, 8:] * 30 if change == "much larger" else later[:, 8:].flip(1)
-    want, got = (layer(x, batch.context(masked=masked)) for x in (batch.x, later))
-    torch.testing.assert_close(got[:, :8], want[:, :8], rtol=0, atol=0)
-    assert not torch.allclose(got[:, 8:], want[:, 8:])
+    for masked in (False, True):
+        want = layer(batch.x, batch.context(masked=masked))
+        for change in (batch.x[:, 8:] * 30, batch.x[:, 8:].flip(1)):
+            got = layer(torch.cat([batch.x[:, :8], change], dim=1), batch.context(masked=masked))
+            torch.testing.assert_close(got[:, :8], want[:, :8], rtol=0, atol=0)
+            assert not torch.allclose(got[:, 8:], want[:, 8:])
 
 
 @streaming_forms
-@pytest.mark.parametrize("masked", [False, True], ids=["whole", "gaps"])
-def test_stepping_equals_the_causal_forward(form: Form, masked: bool) -> None:
+def test_stepping_equals_the_causal_forward(form: Form) -> None:
     layer, batch = form.build(), make_batch(length=40)
-    want = layer(batch.x, batch.context(masked=masked))
-    torch.testing.assert_close(stream(layer, batch, masked=masked), want, rtol=0, atol=1e-10)
+    for masked in (False, True):
+        want = layer(batch.x, batch.context(masked=masked))
+        torch.testing.assert_close(stream(layer, batch, masked=masked), want, rtol=0, atol=1e-10)
 
 
 @streaming_forms
@@ -145,11 +146,12 @@ def test_the_cache_does_not_grow_and_is_not_changed_in_place(form: Form) -> None
 
 
 @timed_forms
-@pytest.mark.parametrize("shift", [-1e3, 86_400.0, 2.6e6], ids=["earlier", "a day", "a month"])
-def test_the_origin_of_time_does_not_matter(form: Form, shift: float) -> None:
+def test_the_origin_of_time_does_not_matter(form: Form) -> None:
     layer, batch = form.build(), make_batch()
-    shifted = Batch(batch.x, batch.times + shift, batch.valid)
-    torch.testing.assert_close(layer(batch.x, shifted.context()), layer(batch.x, batch.context()), rtol=0, atol=1e-6)
+    want = layer(batch.x, batch.context())
+    for shift in (-1e3, 86_400.0, 2.6e6):  # earlier, a day, a month
+        shifted = Batch(batch.x, batch.times + shift, batch.valid)
+        torch.testing.assert_close(layer(batch.x, shifted.context()), want, rtol=0, atol=1e-6)
 
 
 @timed_forms
@@ -161,17 +163,17 @@ def test_the_pace_of_time_does_matter(form: Form) -> None:
 
 
 @every_form
-@pytest.mark.parametrize("masked", [False, True], ids=["whole", "gaps"])
-def test_gradients_are_those_of_finite_differences(form: Form, masked: bool) -> None:
+def test_gradients_are_those_of_finite_differences(form: Form) -> None:
     layer, batch = form.build(), make_batch(rows=1, length=5)
     parameters = dict(layer.named_parameters())
 
-    def run(x: Tensor, *values: Tensor) -> Tensor:
+    def run(masked: bool, x: Tensor, *values: Tensor) -> Tensor:
         state = dict(zip(parameters, values, strict=True))
         return torch.func.functional_call(layer, state, (x, batch.context(masked=masked)))
 
     inputs = (batch.x.requires_grad_(), *parameters.values())
-    assert torch.autograd.gradcheck(run, inputs, fast_mode=True)
+    for masked in (False, True):
+        assert torch.autograd.gradcheck(partial(run, masked), inputs, fast_mode=True)
 
 
 @every_form
@@ -229,7 +231,7 @@ def check_compiled(form: Form, backend: str) -> None:
         torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
 
 
-@plain_by_default(FORMS)
+@a_few_by_default(FORMS)
 def test_captured_in_one_graph_equals_eager(form: Form) -> None:
     check_compiled(form, "aot_eager")
 
@@ -248,7 +250,7 @@ def test_compiled_equals_eager(form: Form) -> None:
     check_compiled(form, "inductor")
 
 
-@plain_by_default(STREAMING)
+@a_few_by_default(STREAMING)
 def test_a_step_exports(form: Form) -> None:
     layer, batch = form.build(torch.float32), make_batch(length=1, dtype=torch.float32)
 

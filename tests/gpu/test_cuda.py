@@ -24,7 +24,7 @@ from pose.training.trainer import Trainer
 from pose.types import Regions
 
 sys.path += [str(Path(__file__).parents[1] / folder) for folder in ("attention", "training")]
-from attention_forms import FORMS, STREAMING, make_batch
+from attention_forms import FORMS, STREAMING, for_each, make_batch
 from test_batches import Numbered
 from training_fixtures import train_config
 
@@ -61,7 +61,7 @@ def on_gpu(context: Context) -> Context:
     return Context(context.cos.cuda(), context.sin.cuda(), valid, times)
 
 
-@pytest.mark.parametrize("form", FORMS, ids=str)
+@for_each(FORMS)
 def test_every_mechanism_gives_the_answers_of_a_cpu(form):
     layer, batch = form.build(), make_batch()
     want = layer(batch.x, batch.context())
@@ -69,7 +69,7 @@ def test_every_mechanism_gives_the_answers_of_a_cpu(form):
     torch.testing.assert_close(got.cpu(), want, rtol=1e-8, atol=1e-8)
 
 
-@pytest.mark.parametrize("form", STREAMING, ids=str)
+@for_each(STREAMING)
 def test_every_stream_of_frames_gives_the_answers_of_a_cpu(form):
     layer, batch = form.build().cuda(), make_batch()
     want = form.build()(batch.x, batch.context())
