@@ -84,6 +84,7 @@ def test_python_example_runs_and_tracks_a_person(videos, weights_dir, tmp_path):
     assert all(re.match(r"\d+\.\d\d s: person \d+ at \[.*\] m, right ankle \[.*\] m", line) for line in lines)
 
 
+@pytest.mark.slow
 def test_live_example_draws_on_every_frame_of_its_own(videos, weights_dir, tmp_path):
     _, example = blocks("python")
     short = beginning(videos / "squats.mp4", tmp_path / "squats.mp4", 3)

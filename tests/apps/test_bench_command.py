@@ -69,6 +69,7 @@ def test_attention_is_timed_in_a_process_of_its_own():
     assert 0 <= megabytes < 1000
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of memory from /proc")
 def test_hidden_units_of_all_pairs_are_never_there_at_once():
     _, megabytes = measured_apart("multi-dimensional", 512, 64)

@@ -45,9 +45,9 @@ def test_a_network_is_measured_in_a_process_of_its_own(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("table", "name", "prepare", "model"),
     [
-        (DETECTORS, "mobilenet", detection, None),
+        pytest.param(DETECTORS, "mobilenet", detection, None, marks=pytest.mark.slow),
         (ESTIMATORS, "movenet", estimation, None),
-        (ONE_PASS, "yolo-pose", one_pass, "yolo26n-pose-256-int8.onnx"),
+        pytest.param(ONE_PASS, "yolo-pose", one_pass, "yolo26n-pose-256-int8.onnx", marks=pytest.mark.slow),
     ],
 )
 def test_figures_belong_together(table, name, prepare, model, weights_dir, videos):

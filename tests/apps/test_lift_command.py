@@ -145,10 +145,10 @@ def test_bad_keypoints_are_one_line(changes, words, desk, tiny_lifter, capsys):
     assert not Path("out.npz").exists()
 
 
-def test_frame_numbers_as_times_are_a_warning_of_one_line(desk, tiny_lifter):
+def test_frame_numbers_as_times_are_a_warning_of_one_line(desk):
     np.savez("in.npz", **keypoints(timestamps=np.arange(FRAMES)))
     program = "import sys; from pose_apps.lift import main; sys.exit(main())"
-    call = [sys.executable, "-c", program, "in.npz", "--lifter", str(tiny_lifter)]
+    call = [sys.executable, "-c", program, "in.npz"]
     done = subprocess.run(call, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr == (

@@ -87,14 +87,22 @@ def test_help_loads_nothing_that_takes_long(command_line, name, missing):
         (("run", "nothing.mp4"), "loading the networks"),
         (("lift", "in.npz"), "lifting"),
         (("webcam", "--headless", "--source", "nothing.mp4"), "loading"),
-        (("webcam", "--source", "nothing.mp4"), "loading"),
+        pytest.param(("webcam", "--source", "nothing.mp4"), "loading", marks=pytest.mark.slow),
         (("webcam", "--web", "--source", "nothing.mp4", "--lifter", "nothing"), "loading the networks"),
-        (("train", "lifter", "--out", "runs", "--data.mocap", "nothing.npz"), "loading torch"),
-        (("view", "in.npz", "--save", "clip.mp4"), "loading the viewer"),
-        (("eval", "sequence", "--keypoints", "in.npz", "--gt", "in.npz"), "loading"),
-        (("prepare", "mocap", "--source", ".", "--out", "out.npz"), "preparing"),
-        (("export", "nothing", "--format", "onnx", "--out", "x.onnx"), "exporting"),
-        (("bench", "lifter", "--offline", "nothing", "--stream", "nothing", "--no-attention"), "loading torch"),
+        pytest.param(
+            ("train", "lifter", "--out", "runs", "--data.mocap", "nothing.npz"), "loading torch", marks=pytest.mark.slow
+        ),
+        pytest.param(("view", "in.npz", "--save", "clip.mp4"), "loading the viewer", marks=pytest.mark.slow),
+        pytest.param(
+            ("eval", "sequence", "--keypoints", "in.npz", "--gt", "in.npz"), "loading", marks=pytest.mark.slow
+        ),
+        pytest.param(("prepare", "mocap", "--source", ".", "--out", "out.npz"), "preparing", marks=pytest.mark.slow),
+        pytest.param(("export", "nothing", "--format", "onnx", "--out", "x.onnx"), "exporting", marks=pytest.mark.slow),
+        pytest.param(
+            ("bench", "lifter", "--offline", "nothing", "--stream", "nothing", "--no-attention"),
+            "loading torch",
+            marks=pytest.mark.slow,
+        ),
         (("convert", "in.npz", "--to", "csv"), "converting"),
     ],
     ids=lambda value: "-".join(value[:2]).replace("--", "") if isinstance(value, tuple) else "",

@@ -123,6 +123,7 @@ def test_a_wrong_call_is_one_line(words, said, photos, videos, run, tmp_path, ca
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_folder_of_photos_is_one_clip_of_a_batch(photos, tiny_lifter, tmp_path, capsys):
     call = [str(photos), "--out", str(tmp_path / "out"), "--lifter", str(tiny_lifter), "--formats", "npz"]
     assert batch_main([*call, "--workers", "1"]) == 0

@@ -45,7 +45,9 @@ def losses(out: Path) -> list[str]:
         return [row["loss"] for row in csv.DictReader(file)]
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize(
+    "recipe", [pytest.param(name, marks=[] if name == "forecaster_mlp" else pytest.mark.slow) for name in RECIPES]
+)
 def test_every_recipe_takes_steps_and_predicts(motions, tmp_path, capsys, recipe):
     path = Path(__file__).parents[2] / "configs" / "train" / f"{recipe}.yaml"
     assert train(motions, tmp_path / "run", "--config", str(path), *TINY, "--train.steps=2") == 0

@@ -41,7 +41,10 @@ def error_of(lifter, data, recipe, out):
     return json.loads((out / "results.json").read_text())["results"][0]["variants"]["flip"]["average"]["mpjpe"]
 
 
-@pytest.mark.parametrize("recipe", MEASURED)
+@pytest.mark.parametrize(
+    "recipe",
+    [pytest.param(name, marks=[] if name == "human36m_m" else pytest.mark.slow) for name in MEASURED],
+)
 def test_train_then_evaluate(recipe, data, tmp_path, capsys):
     def trained(steps):
         run = tmp_path / f"{steps}-steps"

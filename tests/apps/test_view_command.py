@@ -45,14 +45,13 @@ def _refusal(capsys, *arguments):
 
 
 @pytest.mark.parametrize(
-    ("error", "advice"),
+    ("error", "advice", "options"),
     [
-        ("ModuleNotFoundError('No module named open3d')", 'pip install "pose-run[view3d]"'),
-        ("ImportError('libusb-1.0.so.0: cannot open shared object file')", "apt-get install libusb-1.0-0"),
-        ("OSError('libGL.so.1: cannot open shared object file')", "apt-get install libusb-1.0-0 libgl1"),
+        ("ModuleNotFoundError('No module named open3d')", 'pip install "pose-run[view3d]"', []),
+        ("ImportError('libusb-1.0.so.0: cannot open shared object file')", "apt-get install libusb-1.0-0", []),
+        ("OSError('libGL.so.1: cannot open shared object file')", "libusb-1.0-0 libgl1", ["--save", "clip.mp4"]),
     ],
 )
-@pytest.mark.parametrize("options", [[], ["--save", "clip.mp4"]])
 def test_without_open3d_one_line_says_what_to_install(poses, tmp_path, error, advice, options):
     done = subprocess.run(
         [sys.executable, "-c", BLOCKER.format(error=error), str(poses), *options],

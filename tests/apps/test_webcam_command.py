@@ -202,6 +202,7 @@ def test_a_stream_is_connected_to_when_the_networks_are_loaded(monkeypatch, caps
     assert capsys.readouterr().err == "error: cannot read http://127.0.0.1:9/video: connection refused\n"
 
 
+@pytest.mark.slow
 def test_a_recording_that_the_disk_cuts_short_is_a_failure_with_all_that_fits(dance, tmp_path, capsys, room_for):
     """Of `ulimit -f`; the run itself goes on to its end. A busy machine records few frames, of 5 kB each."""
     with room_for(40_000):

@@ -105,6 +105,7 @@ def test_every_parameter_can_be_fine_tuned(random_weights):
     assert without == []
 
 
+@pytest.mark.slow
 def test_network_is_one_graph_for_compilers(random_weights):
     network = random_weights.random_network("t", 17, crop=(64, 64))
     samples = torch.randn(1, 3, 64, 64)
@@ -149,6 +150,7 @@ def test_nobody_is_no_work(by_onnx, dance, counts):
     assert [keypoints.xy.shape for keypoints in found] == [(count, 17, 2) for count in counts]
 
 
+@pytest.mark.slow
 def test_half_precision_stays_close_and_is_really_half(checkpoint, by_torch, people):
     half = RTMPose(model=checkpoint, options=StageOptions(device="cpu", precision="float16"))
     images, boxes = people

@@ -208,6 +208,7 @@ def _importable(name):
         pytest.importorskip(module)
 
 
+@pytest.mark.slow
 def test_ten_thousand_frames_in_portions_lose_none(recorded, tmp_path):
     recording, places = recorded(10_000)
     for name in ("bvh", "trc", "mot"):

@@ -40,10 +40,20 @@ def test_folded_it_says_the_same(kind, norm, heads):
     assert all((value == before[name]).all() for name, value in whole.state_dict().items())
 
 
-def test_exported_it_says_the_same_of_any_number(tmp_path):
-    whole, checkpoint = network("blended"), tmp_path / "small.safetensors"
+@pytest.fixture(scope="module")
+def blended(tmp_path_factory):
+    """A network of both parts, and its checkpoint with its ONNX file beside it: an export takes seconds."""
+    whole, checkpoint = (
+        network("blended", depth=1, decoder_depth=1, mlp_depth=1),
+        tmp_path_factory.mktemp("blended") / "small.safetensors",
+    )
     save_forecaster(whole, checkpoint)
     assert export_forecaster(whole, checkpoint.with_suffix(".onnx"), sha256_of(checkpoint)) < 1e-5
+    return whole, checkpoint
+
+
+def test_exported_it_says_the_same_of_any_number(blended):
+    whole, checkpoint = blended
     exported = OnnxForecaster.beside(checkpoint, "small")
     assert exported is not None
     for people, moments in ((1, 1), (2, 7), (11, 1)):
@@ -54,10 +64,8 @@ def test_exported_it_says_the_same_of_any_number(tmp_path):
             assert np.abs(found - true.numpy()).max() < 1e-5
 
 
-def test_a_file_holds_no_folder_of_this_machine(tmp_path):
-    path = tmp_path / "small.onnx"
-    export_forecaster(network("one-shot"), path)
-    written = path.read_bytes()
+def test_a_file_holds_no_folder_of_this_machine(blended):
+    written = blended[1].with_suffix(".onnx").read_bytes()
     assert FORMAT.encode() in written
     assert b".py" not in written
 

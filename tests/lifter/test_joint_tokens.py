@@ -101,23 +101,9 @@ def test_a_stream_answers_what_the_whole_sequence_answers(changes, make_walk):
         np.testing.assert_allclose(stepped[:, :51], whole.joints[: len(stepped)].reshape(-1, 51), atol=2e-4)
 
 
-# An export takes ten seconds and more: by default those in which every new module is once, with one block where that
-# is all there is to see.
-BY_DEFAULT = {
-    ("neighbourhoods", True),
-    ("joints along bones", False),
-    ("adaptive, hierarchical, highway", True),
-}
-
-
-@pytest.mark.parametrize(
-    ("name", "streaming"),
-    [
-        pytest.param(name, streaming, marks=[] if (name, streaming) in BY_DEFAULT else pytest.mark.slow)
-        for name in FORMS
-        for streaming in (False, True)
-    ],
-)
+@pytest.mark.slow  # ten seconds and more each
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("name", FORMS)
 def test_every_form_exports_to_onnx(name, streaming, make_walk, tmp_path):
     network, sequence = randomized(**({"depth": 1} | FORMS[name]), streaming=streaming), make_walk(30)
     assert export_lifter(network, "onnx", tmp_path / "a.onnx") < 1e-4

@@ -47,10 +47,14 @@ def whose(poses, ends):
     return shown
 
 
-@pytest.mark.parametrize("view", ["view-a", "view-b"])
 @pytest.mark.parametrize(
-    ("detector", "weights"),
-    [(RTMDetDetector, "rtmdet-nano-person-320.onnx"), (BlazePoseDetector, "blazepose-detector.tflite")],
+    ("detector", "weights", "view"),
+    [
+        (RTMDetDetector, "rtmdet-nano-person-320.onnx", "view-a"),
+        pytest.param(RTMDetDetector, "rtmdet-nano-person-320.onnx", "view-b", marks=pytest.mark.slow),
+        pytest.param(BlazePoseDetector, "blazepose-detector.tflite", "view-a", marks=pytest.mark.slow),
+        (BlazePoseDetector, "blazepose-detector.tflite", "view-b"),
+    ],
 )
 def test_two_people_who_touch_stay_two_people(detector, weights, view, videos, weights_dir):
     detector = detector(model=weights_dir / weights)

@@ -86,6 +86,7 @@ def test_a_run_from_before_a_field_was_there_is_resumed(source, tmp_path):
         Trainer(replace(config, dialects=True), source, tmp_path).resume()
 
 
+@pytest.mark.slow
 def test_real_motion_is_learnt(source, tmp_path):
     """Four sequences of it, until they are known."""
 

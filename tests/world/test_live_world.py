@@ -209,11 +209,11 @@ def test_frames_with_nobody_have_a_world_too():
 
 
 def test_people_who_are_gone_are_forgotten_but_not_the_world():
-    """Two hundred visitors, one after the other: memory has room for a few."""
+    """Forty visitors, one after the other: memory has room for fewer."""
     lifted, seen, up = filmed(walking(1.0), pitch=-12)
     world = LiveWorld(seen.camera)
     most = 0
-    for visitor in range(200):
+    for visitor in range(40):
         run(world, frames(lifted, seen, number=visitor + 1, start=2.5 * visitor))
         most = max(most, len(world._people), len(world._ground._people))
     assert most <= RULES.live.max_people + 1

@@ -92,6 +92,7 @@ def test_again_does_only_what_is_missing_or_changed(clips, batch, tmp_path, vide
     assert {name: line["cached"] for name, line in lines_of(out).items()} == {"dance": "people", "day/squats": "people"}
 
 
+@pytest.mark.slow
 def test_shards_together_do_everything(clips, batch, tmp_path, capsys):
     (clips / "bad.mp4").unlink()
     for index in range(2):
@@ -160,6 +161,7 @@ def started(command_line, weights_dir, tmp_path):
     return start
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_costs_one_attempt(videos, started, tmp_path):
     process = started(videos / "dance.mp4", *QUICK, "--end", 3)
     worker = waited_for(lambda: list((tmp_path / "out").glob("dance/.new-*")) and children(process.pid))[0]

@@ -5,7 +5,7 @@ import multiprocessing
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pose_apps.batch.clips import Clip, find_clips, read_shard, shard_of
 from pose_apps.batch.command import BatchConfig, _work
@@ -65,6 +65,7 @@ def test_an_input_that_is_not_there_is_one_line(given, tmp_path):
         find_clips([str(tmp_path / given)], tmp_path / "out")
 
 
+@settings(max_examples=30)
 @given(st.sets(st.text(min_size=1, max_size=8), max_size=30), st.integers(1, 9))
 def test_every_clip_is_in_one_shard_whatever_others_there_are(texts, count):
     clips = [Clip(f"/{text}", text) for text in sorted(texts)]
