@@ -1,0 +1,198 @@
+"""People in motion, filmed by several virtual cameras that are neither calibrated nor synchronised, with the truth.
+
+World: metres, y up, floor at y = 0. Each camera has its own place, lens, frame rate, clock offset and drift; what it
+sees goes through the detector errors of `pose_datasets.errors`, and people hide each other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.camera import Camera
+from pose.skeletons import COCO17, H36M17
+from pose.types import F32, People
+from pose_datasets import errors
+from pose_datasets.definitions import observed_joints
+from pose_datasets.errors import ErrorConfig
+from pose_datasets.sampling import interpolate
+
+F64 = NDArray[np.float64]
+_H36M_OF_COCO = np.array(
+    [
+        H36M17.index({"nose": "neck"}.get(name, "head" if "eye" in name or "ear" in name else name))
+        for name in COCO17.names
+    ]
+)
+_BONES = np.array(H36M17.edges)
+_BODY_RADIUS = 0.1  # m, of limbs, behind which others are hidden
+
+
+@dataclass(frozen=True, kw_only=True)
+class VirtualCamera:
+    """rotation, translation: x_camera = rotation @ x_world + translation. matrix: (3, 3) px, the true one.
+
+    start, end: s of world time between which it records. fps: by its own clock. offset: s, the world time at which its
+    clock reads 0. drift: world seconds pass by 1 + drift for each second of its clock.
+    """
+
+    size: tuple[int, int]
+    matrix: F64
+    rotation: F64
+    translation: F64
+    start: float
+    end: float
+    fps: float = 30.0
+    offset: float = 0.0
+    drift: float = 0.0
+    radial: float = 0.0
+
+    @property
+    def times(self) -> F64:
+        """(T,) s of its frames by its own clock; the first is at 0."""
+        count = int((self.end - self.start) / (1 + self.drift) * self.fps) + 1
+        return np.arange(count) / self.fps
+
+    def world_times(self) -> F64:
+        """(T,) s of its frames in the world."""
+        return self.times * (1 + self.drift) + self.offset
+
+    def project(self, points: NDArray[np.floating]) -> F64:
+        """(..., 3) m in the world -> (..., 2) px."""
+        seen = points @ self.rotation.T + self.translation
+        ray = seen[..., :2] / np.maximum(seen[..., 2:], 0.1)
+        ray = ray * (1 + self.radial * (ray * ray).sum(axis=-1, keepdims=True))
+        return ray * self.matrix[[0, 1], [0, 1]] + self.matrix[:2, 2]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SceneConfig:
+    """What cameras are like. azimuths: degrees around the people, one for each camera."""
+
+    azimuths: Sequence[float] = (0.0, 90.0)
+    distance: tuple[float, float] = (3.5, 5.5)
+    height: tuple[float, float] = (0.8, 2.2)
+    fov: tuple[float, float] = (50.0, 70.0)  # degrees of the longer side; a calibration assumes 55
+    sizes: Sequence[tuple[int, int]] = ((1920, 1080), (1080, 1920), (1280, 720))
+    rates: Sequence[float] = (30.0, 25.0, 60.0)
+    offset: float = 3.0  # s, at most
+    drift: float = 100e-6  # at most
+    radial: float = 0.0  # at most, of either sign
+    errors: ErrorConfig | None = field(default_factory=ErrorConfig)
+
+
+def virtual_cameras(
+    rng: np.random.Generator, people: Sequence[F32], seconds: float, config: SceneConfig
+) -> list[VirtualCamera]:
+    """Cameras around people, (T, 19, 3) m each, who are all in view. The first camera's clock is the world's."""
+    points = np.concatenate([one.reshape(-1, 3) for one in people])
+    middle = (points.min(axis=0) + points.max(axis=0)) / 2
+    cameras = []
+    turn = rng.uniform(0, 2 * np.pi)
+    for index, azimuth in enumerate(config.azimuths):
+        size = config.sizes[int(rng.integers(len(config.sizes)))]
+        focal = max(size) / 2 / np.tan(np.radians(rng.uniform(*config.fov)) / 2)
+        matrix = np.array([[focal, 0, (size[0] - 1) / 2], [0, focal, (size[1] - 1) / 2], [0, 0, 1]])
+        angle = np.radians(azimuth) + turn
+        away = np.array([np.sin(angle), 0, np.cos(angle)])
+        distance = rng.uniform(*config.distance)
+        offset = 0.0 if index == 0 else rng.uniform(0, config.offset)
+        drift = 0.0 if index == 0 else rng.uniform(-1, 1) * config.drift
+        height = rng.uniform(*config.height)
+        for _ in range(30):  # step back until everybody is in view
+            place = np.array([middle[0], height, middle[2]]) + away * distance
+            rotation = _look_at(place, middle + rng.normal(0, 0.1, 3))
+            camera = VirtualCamera(
+                size=size, matrix=matrix, rotation=rotation, translation=-rotation @ place, start=offset, end=seconds,
+                fps=config.rates[int(rng.integers(len(config.rates)))], offset=offset, drift=drift,
+                radial=rng.uniform(-1, 1) * config.radial,
+            )  # fmt: skip
+            pixels = camera.project(points)
+            if ((pixels > 0) & (pixels < np.array(size) - 1)).all(axis=-1).mean() > 0.97:
+                break
+            distance *= 1.12
+        cameras.append(camera)
+    return cameras
+
+
+def _look_at(place: F64, aim: F64) -> F64:
+    forward = (aim - place) / np.linalg.norm(aim - place)
+    right = np.cross(forward, [0.0, 1.0, 0.0])
+    right /= np.linalg.norm(right)
+    return np.stack([right, np.cross(forward, right), forward])
+
+
+def truth_at(points: F32, rate: float, times: F64) -> F32:
+    """(T, 19, 3) m at `rate` a second -> at `times` (K,) s from its start; held at its ends."""
+    flat = points.reshape(len(points), -1)
+    found = interpolate(flat, np.zeros(1, np.int64), np.array([len(flat)]), times[None] * rate)[0]
+    return found.reshape(-1, *points.shape[1:])
+
+
+def film_scene(
+    rng: np.random.Generator, people: Sequence[F32], rate: float, camera: VirtualCamera, config: ErrorConfig | None
+) -> list[People]:
+    """What a detector says of every frame of a camera: COCO-17 keypoints, ids 1, 2, ... in the order of `people`.
+
+    people: (T, 19, 3) m each, `rate` frames a second of world time. config: None for exact keypoints.
+    """
+    times = camera.times
+    world = np.stack([truth_at(one, rate, camera.world_times()) for one in people])  # (P, T, 19, 3)
+    joints = observed_joints(world)
+    pixels = camera.project(joints).astype(np.float32)
+    scores = np.ones(pixels.shape[:3], np.float32)
+    if config is not None:
+        depth = (joints @ camera.rotation[2]).astype(np.float32)
+        clocks = np.tile(times, (len(people), 1))
+        sizes = np.tile(np.array(camera.size, np.float32), (len(people), 1))
+        pixels, scores = errors.add_errors(rng, pixels, clocks, sizes, depth - depth[:, :, :1], config)
+        hidden = np.stack([_hidden(joints, row, camera) for row in range(len(people))])
+        scores = np.where(hidden & (rng.random(hidden.shape) < 0.6), 0, np.where(hidden, 0.3 * scores, scores))
+    inside = ((pixels >= 0) & (pixels < np.array(camera.size))).all(axis=-1)
+    scores = np.where(inside, scores, 0).astype(np.float32)
+    coco, sure = pixels[:, :, _H36M_OF_COCO], scores[:, :, _H36M_OF_COCO]
+    frames = []
+    for index, time in enumerate(times.tolist()):
+        rows = np.flatnonzero((sure[:, index] > 0).sum(axis=-1) >= 4)
+        spots = coco[rows, index]
+        boxes = [_box(spots[i][sure[row, index] > 0]) for i, row in enumerate(rows)]
+        frames.append(
+            People(
+                index,
+                time,
+                rows + 1,
+                np.array(boxes, np.float32).reshape(-1, 4),
+                np.ones(len(rows), np.float32),
+                spots.astype(np.float32),
+                sure[rows, index],
+            )
+        )
+    return frames
+
+
+def _box(points: F32) -> list[float]:
+    low, high = points.min(axis=0), points.max(axis=0)
+    return [float(low[0]), float(low[1]), float(high[0]), float(high[1])]
+
+
+def _hidden(joints: F32, row: int, camera: VirtualCamera) -> NDArray[np.bool_]:
+    """(T, 17) which joints of person `row` of (P, T, 17, 3) are behind a limb of somebody else."""
+    seen = joints @ camera.rotation.T + camera.translation
+    mine = seen[row]
+    hidden = np.zeros(mine.shape[:2], bool)
+    for other in range(len(seen)):
+        if other == row:
+            continue
+        start, end = seen[other][:, _BONES[:, 0]], seen[other][:, _BONES[:, 1]]
+        for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+            spot = start + share * (end - start)  # (T, B, 3)
+            scale = mine[:, :, None, 2:] / np.maximum(spot[:, None, :, 2:], 0.1)
+            miss = np.linalg.norm(mine[:, :, None, :2] / scale - spot[:, None, :, :2], axis=-1)
+            hidden |= ((miss < _BODY_RADIUS) & (scale[..., 0] > 1.02)).any(axis=-1)
+    return hidden
+
+
+def told_camera(camera: VirtualCamera, known: bool = False) -> Camera:
+    """What a program is told of a camera: its intrinsics, or only the size of its images."""
+    return Camera.of(camera.size, camera.matrix if known else None)

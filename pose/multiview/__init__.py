@@ -1,0 +1,1 @@
+"""Several uncalibrated, unsynchronised cameras that film the same people: offsets, identities, cameras and joint 3D."""

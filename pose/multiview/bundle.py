@@ -1,0 +1,371 @@
+"""One least-squares solver for joints over time, bone lengths and cameras: calibration, fusion and the fit to the 2D.
+
+Levenberg-Marquardt on the normal equations. Given the cameras and bone lengths, the frames of each person are a chain
+(`chain.Chain`); the few shared unknowns are its border, which the Schur complement solves exactly. B. Triggs et al.,
+"Bundle adjustment - a modern synthesis", 2000.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.multiview import residuals as r
+from pose.multiview.chain import Chain
+from pose.multiview.observations import Observed
+from pose.multiview.residuals import BONE_ENDS, BONE_SIGMA, BONE_STARTS, BONES, Weights
+from pose.multiview.types import POINTS, ViewCamera
+from pose.types import F64, Flags
+
+N = len(POINTS)
+D = 3 * N
+_HIPS = r.hip_weights()
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """One person's unknowns: points (K, N, 3) m in the world at the knots, bones: (B,) m, `residuals.BONES`."""
+
+    points: F64
+    bones: F64
+
+
+@dataclass(frozen=True, slots=True)
+class Freedom:
+    """What of the cameras is unknown. free: (C, PARAMETERS). prior: (C, PARAMETERS) the values that are expected of
+    log focal length, k1, offset and drift (of turn and translation it says nothing), and precision: of the same shape.
+    """
+
+    free: Flags
+    prior: F64
+    precision: F64
+
+    @classmethod
+    def none(cls, cameras: int) -> "Freedom":
+        """Everything is known."""
+        shape = (cameras, r.PARAMETERS)
+        return cls(np.zeros(shape, bool), np.zeros(shape), np.zeros(shape))
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """cameras and bodies; cost: half the sum of squares. deviation: (C, PARAMETERS) of the free parameters, 0
+    elsewhere, as the residuals have it whose noise is independent. covariance: (F, F) of the free ones, in order.
+    """
+
+    cameras: list[ViewCamera]
+    bodies: list[Body]
+    cost: float
+    deviation: F64
+    covariance: F64
+
+
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """One person's normal equations: frames (K, D, D), right (K, D), cross (K, D, M), border (M, M), border_right (M,);
+    M: all cameras' parameters, then this person's bones.
+    """
+
+    frames: F64
+    right: F64
+    cross: F64
+    border: F64
+    border_right: F64
+
+
+class Bundle:
+    """The problem: people as cameras observe them, and how much each kind of residual counts."""
+
+    def __init__(
+        self,
+        people: Sequence[Observed],
+        freedom: Freedom,
+        weights: Weights | None = None,
+        body_scale: float = 1.0,
+        bones_known: bool = False,
+    ) -> None:
+        """body_scale: by which the lifter's bodies are made larger. bones_known: those of the start stay."""
+        self._people, self._freedom, self._weights = people, freedom, weights or Weights()
+        self._scale = body_scale
+        self._free = np.flatnonzero(freedom.free)  # of all cameras' parameters
+        self._bones = 0 if bones_known else len(BONES)  # unknown ones of each person
+
+    def solve(
+        self,
+        cameras: Sequence[ViewCamera],
+        bodies: Sequence[Body],
+        iterations: int = 20,
+        tolerance: float = 1e-4,
+        covariance: bool = False,
+    ) -> Solution:
+        """Iterate from a start. tolerance: relative decrease of the cost at which it ends.
+
+        The lifter's answers are turned into the world by the cameras of the start.
+        """
+        cameras, bodies = list(cameras), list(bodies)
+        priors = [self._priors(one, cameras) for one in self._people]
+        cost = self._cost(cameras, bodies, priors)
+        damping = 1e-4
+        for _ in range(iterations):
+            terms = self._all_terms(bodies, priors, cameras)
+            before = cost
+            for _ in range(6):
+                tried = self._step(terms, cameras, bodies, damping)
+                found = self._cost(*tried, priors)
+                if found < cost:
+                    (cameras, bodies), cost, damping = tried, found, max(damping / 8, 1e-9)
+                    break
+                damping *= 8
+            if not cost < before * (1 - tolerance):
+                break
+        if not covariance:
+            return Solution(cameras, bodies, cost, np.zeros(self._freedom.free.shape), np.zeros((0, 0)))
+        terms = self._all_terms(bodies, priors, cameras)
+        return Solution(cameras, bodies, cost, *self._deviation(terms, cameras))
+
+    def point_variances(self, cameras: Sequence[ViewCamera], body: Body, person: int) -> F64:
+        """(K, N, 3, 3) m^2, of a person's points given the cameras and bone lengths."""
+        one = self._people[person]
+        terms = self._terms(person, body, self._priors(one, list(cameras)), list(cameras))
+        blocks = self._chain(terms, person, 0.0).variances()[: len(body.points)]
+        return np.einsum("knanb->knab", blocks.reshape(-1, N, 3, N, 3))
+
+    def _priors(self, one: Observed, cameras: list[ViewCamera]) -> tuple[F64, F64, F64, F64]:
+        limbs = r.prior_of(one, cameras, self._scale, self._weights)
+        return (*limbs, *r.root_prior(one, cameras, self._scale, self._weights))
+
+    def _cost(self, cameras: list[ViewCamera], bodies: list[Body], priors: list[tuple[F64, F64, F64, F64]]) -> float:
+        cost = self._camera_cost(cameras)
+        for one, body, prior in zip(self._people, bodies, priors, strict=True):
+            for index, camera in enumerate(cameras):
+                square = _squares(camera.project(body.points) - _seen(one, index, camera), one.noise[index])
+                cost += 0.5 * float(self._weights.cauchy**2 * np.log1p(square / self._weights.cauchy**2).sum())
+            stretch = (_lengths(body.points)[0] - body.bones) / BONE_SIGMA
+            bend = np.diff(body.points, n=2, axis=0) / (one.step**2 * self._weights.acceleration)
+            limbs, precision, root, root_precision = prior
+            middle = _HIPS @ body.points
+            off = ((body.points - middle[:, None] - limbs) ** 2).sum(axis=-1) * precision
+            away = ((middle - root) ** 2).sum(axis=-1) * root_precision
+            cost += 0.5 * float((stretch**2).sum() + (bend**2).sum() + off.sum() + away.sum())
+        return cost
+
+    def _all_terms(
+        self, bodies: list[Body], priors: list[tuple[F64, F64, F64, F64]], cameras: list[ViewCamera]
+    ) -> list[_Terms]:
+        return [
+            self._terms(person, body, prior, cameras)
+            for person, (body, prior) in enumerate(zip(bodies, priors, strict=True))
+        ]
+
+    def _terms(self, person: int, body: Body, prior: tuple[F64, F64, F64, F64], cameras: list[ViewCamera]) -> _Terms:
+        one = self._people[person]
+        count, width = len(body.points), len(self._free) + self._bones
+        frames, right = np.zeros((count, N, 3, N, 3)), np.zeros((count, N, 3))
+        cross, border, border_right = np.zeros((count, N, 3, width)), np.zeros((width, width)), np.zeros(width)
+        every = np.arange(N)
+        for index, camera in enumerate(cameras):
+            pixels, by_seen, seen = r.projected(camera, body.points)
+            noise = one.noise[index]
+            off = pixels - _seen(one, index, camera)
+            square = _squares(off, noise)
+            weight = noise**-2.0 / (1 + square / self._weights.cauchy**2)
+            by_point = by_seen @ camera.rotation
+            weighed = np.swapaxes(by_point, -1, -2) * weight[..., None, None]
+            frames[:, every, :, every] += np.swapaxes(weighed @ by_point, 0, 1)
+            right -= (weighed @ off[..., None])[..., 0]
+            free = np.flatnonzero(self._freedom.free[index])
+            if not len(free):
+                continue
+            columns = np.searchsorted(self._free, index * r.PARAMETERS + free)
+            turn = r.by_parameters(camera, seen, pixels, by_seen, one.velocity[index], one.own[index])[..., free]
+            cross[..., columns] += weighed @ turn
+            border[np.ix_(columns, columns)] += np.einsum("knia,kn,knib->ab", turn, weight, turn, optimize=True)
+            border_right[columns] -= np.einsum("knia,kn,kni->a", turn, weight, off, optimize=True)
+        _add_bones(frames, right, body)
+        if self._bones:
+            _add_bone_lengths(cross, border, border_right, body)
+        _add_prior(frames, right, body.points, prior)
+        self._add_bend(right, one, body)
+        return _Terms(
+            frames.reshape(count, D, D), right.reshape(count, D), cross.reshape(count, D, width), border, border_right
+        )
+
+    def _add_bend(self, right: F64, one: Observed, body: Body) -> None:
+        """The gradient of smoothness; its part of the matrix is in `_chain`."""
+        weight = (one.step**2 * self._weights.acceleration) ** -2.0
+        bend = np.diff(body.points, n=2, axis=0) * weight
+        right[:-2] -= bend
+        right[1:-1] += 2 * bend
+        right[2:] -= bend
+
+    def _chain(self, terms: _Terms, person: int, damping: float) -> Chain:
+        count = len(terms.frames)
+        weight = (self._people[person].step ** 2 * self._weights.acceleration) ** -2.0
+        own, one, two = np.zeros(count), np.zeros(count - 1), np.zeros(max(count - 2, 0))
+        if count > 2:
+            own[:-2] += weight
+            own[1:-1] += 4 * weight
+            own[2:] += weight
+            one[:-1] -= 2 * weight
+            one[1:] -= 2 * weight
+            two += weight
+        frames = terms.frames.copy()
+        rows = np.arange(D)
+        frames[:, rows, rows] += own[:, None]
+        frames[:, rows, rows] = frames[:, rows, rows] * (1 + damping) + 1e-6
+        return Chain.factorise(frames, one, two)
+
+    def _reduced(self, terms: list[_Terms], cameras: list[ViewCamera], damping: float) -> tuple[F64, F64, list[F64]]:
+        """The Schur complement over the free parameters and all bones: matrix, right side, each person's solutions."""
+        width = len(self._free)
+        total = width + self._bones * len(terms)
+        matrix, right = np.zeros((total, total)), np.zeros(total)
+        solved = []
+        for person, one in enumerate(terms):
+            columns = self._columns(person)
+            sides = np.concatenate([one.cross, one.right[..., None]], axis=-1)
+            answer = self._chain(one, person, damping).solve(sides)
+            solved.append(answer)
+            matrix[np.ix_(columns, columns)] += one.border - np.einsum(
+                "kda,kdb->ab", one.cross, answer[..., :-1], optimize=True
+            )
+            right[columns] += one.border_right - np.einsum("kda,kd->a", one.cross, answer[..., -1], optimize=True)
+        rows = np.arange(width)
+        precision = self._freedom.precision.ravel()[self._free]
+        matrix[rows, rows] += precision
+        right[rows] -= precision * self._off_prior(cameras).ravel()[self._free]
+        return matrix, right, solved
+
+    def _columns(self, person: int) -> NDArray[np.int64]:
+        """Of the free parameters and of a person's bones in the Schur complement."""
+        width = len(self._free)
+        return np.append(np.arange(width), width + person * self._bones + np.arange(self._bones))
+
+    def _step(
+        self, terms: list[_Terms], cameras: list[ViewCamera], bodies: list[Body], damping: float
+    ) -> tuple[list[ViewCamera], list[Body]]:
+        matrix, right, solved = self._reduced(terms, cameras, damping)
+        rows = np.arange(len(matrix))
+        matrix[rows, rows] = matrix[rows, rows] * (1 + damping) + 1e-9
+        shared = np.linalg.solve(matrix, right)
+        move = np.zeros(self._freedom.free.size)
+        move[self._free] = shared[: len(self._free)]
+        moved = [
+            _moved(camera, part) for camera, part in zip(cameras, move.reshape(self._freedom.free.shape), strict=True)
+        ]
+        changed = []
+        for person, (body, answer) in enumerate(zip(bodies, solved, strict=True)):
+            own = shared[self._columns(person)]
+            points = body.points + (answer[..., -1] - answer[..., :-1] @ own).reshape(body.points.shape)
+            changed.append(Body(points, body.bones + own[len(self._free) :] if self._bones else body.bones))
+        return moved, changed
+
+    def _deviation(self, terms: list[_Terms], cameras: list[ViewCamera]) -> tuple[F64, F64]:
+        matrix, _, _ = self._reduced(terms, cameras, 0.0)
+        rows, count = np.arange(len(matrix)), len(self._free)
+        matrix[rows, rows] += 1e-9
+        covariance = np.asarray(np.linalg.pinv(matrix, hermitian=True)[:count, :count], np.float64)
+        out = np.zeros(self._freedom.free.shape)
+        out[self._freedom.free] = np.sqrt(np.maximum(np.diag(covariance), 0))
+        return out, covariance
+
+    def _camera_cost(self, cameras: list[ViewCamera]) -> float:
+        off = self._off_prior(cameras)
+        return 0.5 * float((off**2 * self._freedom.precision).sum())
+
+    def _off_prior(self, cameras: list[ViewCamera]) -> F64:
+        values = np.zeros(self._freedom.free.shape)
+        for row, camera in zip(values, cameras, strict=True):
+            row[r.FOCAL], row[r.RADIAL] = np.log(camera.focal), camera.radial[0]
+            row[r.OFFSET], row[r.DRIFT] = camera.offset, camera.drift
+        return np.where(self._freedom.precision > 0, values - self._freedom.prior, 0.0)
+
+
+def start_body(points: F64) -> Body:
+    """A start at points (K, N, 3) m, with the bones that they have in the median."""
+    return Body(points, np.median(_lengths(points)[0], axis=0))
+
+
+def _seen(one: Observed, index: int, camera: ViewCamera) -> F64:
+    """(K, N, 2) px that a camera sees at the knots, to first order in what its clock has changed since `observe`."""
+    moved = camera.own_time(one.knots) - one.own[index]
+    seen: F64 = one.pixels[index] + one.velocity[index] * moved[:, None, None]
+    return seen
+
+
+def _squares(off: F64, noise: F64) -> F64:
+    """(K, N) squared distances in standard deviations; 0 where not seen."""
+    return np.where(np.isfinite(noise), (off * off).sum(axis=-1) * noise**-2.0, 0.0)
+
+
+def _lengths(points: F64) -> tuple[F64, F64]:
+    """Bone lengths (K, B) m and directions (K, B, 3)."""
+    along = points[:, BONE_ENDS] - points[:, BONE_STARTS]
+    length = np.sqrt((along * along).sum(axis=-1))
+    return length, along / np.maximum(length, 1e-6)[..., None]
+
+
+def _add_bones(frames: F64, right: F64, body: Body) -> None:
+    """Constant bone lengths: into (K, N, 3, N, 3) and (K, N, 3)."""
+    length, along = _lengths(body.points)
+    precision = BONE_SIGMA**-2.0
+    blocks = precision[:, None, None] * along[..., :, None] * along[..., None, :]
+    pull = (precision * (length - body.bones))[..., None] * along
+    for bone, (a, b) in enumerate(zip(BONE_STARTS, BONE_ENDS, strict=True)):
+        block = blocks[:, bone]
+        frames[:, a, :, a] += block
+        frames[:, b, :, b] += block
+        frames[:, a, :, b] -= block
+        frames[:, b, :, a] -= block
+        right[:, a] += pull[:, bone]
+        right[:, b] -= pull[:, bone]
+
+
+def _add_bone_lengths(cross: F64, border: F64, border_right: F64, body: Body) -> None:
+    """The same for the lengths themselves, the last columns: into (K, N, 3, M), (M, M) and (M,)."""
+    length, along = _lengths(body.points)
+    precision = BONE_SIGMA**-2.0
+    columns = border.shape[0] - len(BONES) + np.arange(len(BONES))
+    for bone, (a, b) in enumerate(zip(BONE_STARTS, BONE_ENDS, strict=True)):
+        cross[:, a, :, columns[bone]] += precision[bone] * along[:, bone]
+        cross[:, b, :, columns[bone]] -= precision[bone] * along[:, bone]
+    border[columns, columns] += precision * len(length)
+    border_right[columns] += precision * (length - body.bones).sum(axis=0)
+
+
+def _add_prior(frames: F64, right: F64, points: F64, prior: tuple[F64, F64, F64, F64]) -> None:
+    """The lifter's answer: into (K, N, 3, N, 3) and (K, N, 3)."""
+    limbs, precision, root, root_precision = prior
+    middle = _HIPS @ points
+    shape = np.eye(N) - _HIPS  # (N, N): a point relative to the hips
+    matrix = np.einsum("na,kn,nb->kab", shape, precision, shape, optimize=True)
+    matrix += root_precision[:, None, None] * np.outer(_HIPS, _HIPS)
+    for axis in range(3):
+        frames[:, :, axis, :, axis] += matrix
+    off = (points - middle[:, None] - limbs) * precision[..., None]
+    right -= np.einsum("na,knc->kac", shape, off)
+    right -= _HIPS[:, None] * ((middle - root) * root_precision[:, None])[:, None]
+
+
+def _moved(camera: ViewCamera, move: F64) -> ViewCamera:
+    return replace(
+        camera,
+        rotation=turn_matrix(move[r.TURN]) @ camera.rotation,
+        translation=camera.translation + move[r.SHIFT],
+        focal=camera.focal * float(np.exp(np.clip(move[r.FOCAL], -0.5, 0.5))),
+        radial=(camera.radial[0] + float(move[r.RADIAL]), camera.radial[1]),
+        offset=camera.offset + float(move[r.OFFSET]),
+        drift=camera.drift + float(move[r.DRIFT]),
+    )
+
+
+def turn_matrix(vector: F64) -> F64:
+    """(3, 3) rotation about `vector` (3,) by its length in radians (Rodrigues)."""
+    angle = float(np.linalg.norm(vector))
+    if angle < 1e-12:
+        return np.eye(3)
+    x, y, z = vector / angle
+    cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    turned: F64 = np.eye(3) + np.sin(angle) * cross + (1 - np.cos(angle)) * cross @ cross
+    return turned

@@ -1,0 +1,150 @@
+"""Cameras from people: a start from each camera's own 3D, then rounds of bundle adjustment that free more and more."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pose.multiview import residuals as r
+from pose.multiview.bundle import Body, Bundle, Freedom, Solution, start_body
+from pose.multiview.initialise import Link
+from pose.multiview.observations import Observed, knots_of, observe
+from pose.multiview.residuals import Weights
+from pose.multiview.types import Track, ViewCamera
+from pose.types import F64
+
+FOCAL_SIGMA = 0.25  # of the logarithm of an assumed focal length
+RADIAL_SIGMA = 0.03  # of k1
+OFFSET_SIGMA = 0.15  # s, of a start
+DRIFT_SIGMA = 100e-6
+DRIFT_SPAN = 20.0  # s; a shorter overlap does not show a drift
+MOST_KNOTS = 240  # of all people together
+FEW_KNOTS = 90  # of them for a rough result
+STAGES = ((0, 5), (1, 15), (2, 15), (3, 15), (3, 15))  # what is free (`freedom`), and iterations
+ROUGH_STAGES = ((0, 4), (1, 12), (2, 10))
+KNOT_RATES = (8.0, 25.0)  # a second, the fewest and the most
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What of the cameras is given and stays: whether intrinsics, poses and clocks."""
+
+    poses: bool = False
+    clocks: bool = False
+
+
+def start_cameras(told: Sequence[ViewCamera], links: Sequence[Link]) -> list[ViewCamera]:
+    """The cameras that links reach, in the frame of the first, with offsets; the others as they were told."""
+    cameras = list(told)
+    for link in links:
+        base = cameras[link.first]
+        cameras[link.second] = replace(
+            cameras[link.second],
+            rotation=link.rotation @ base.rotation,
+            translation=link.rotation @ base.translation + link.translation,
+            offset=link.lag * (1 + base.drift) + base.offset,
+        )
+    return cameras
+
+
+def calibration_grid(
+    people: Sequence[Mapping[int, Track]], cameras: Sequence[ViewCamera], most: int = MOST_KNOTS
+) -> F64:
+    """Even instants over the time in which two cameras or more have the people, few enough to be solved at once."""
+    spans = []
+    for tracks in people:
+        ends = sorted(
+            (float(cameras[c].common_time(track.times[[0]])[0]), float(cameras[c].common_time(track.times[[-1]])[0]))
+            for c, track in tracks.items()
+        )
+        if len(ends) >= 2:
+            # From when the second has come until the second last goes.
+            spans.append((sorted(first for first, _ in ends)[1], sorted(last for _, last in ends)[-2]))
+    begin, end = min(span[0] for span in spans), max(span[1] for span in spans)
+    total = sum(max(last - first, 0.0) for first, last in spans)
+    rate = float(np.clip(most / max(total, 1e-3), *KNOT_RATES))
+    return np.arange(begin, max(end, begin + 2 / rate), 1 / rate)
+
+
+def start_points(observed: Observed, cameras: Sequence[ViewCamera], scale: float = 1.0) -> F64:
+    """Points (K, N, 3) m: the mean of what the cameras' own 3D says, and between those instants a straight line."""
+    places, weight = [], observed.present[..., None, None].astype(float)
+    for index, camera in enumerate(cameras):
+        places.append(camera.to_world(scale * (observed.limbs[index] + observed.root[index][:, None])))
+    total = weight.sum(axis=0)
+    mean = (np.stack(places) * weight).sum(axis=0) / np.maximum(total, 1e-9)
+    seen = np.flatnonzero(total[:, 0, 0])
+    flat = mean.reshape(len(mean), -1)
+    rows = np.arange(len(mean))
+    out = np.stack([np.interp(rows, seen, column[seen]) for column in flat.T], axis=1)
+    return out.reshape(mean.shape)
+
+
+def freedom(cameras: Sequence[ViewCamera], known: Known, stage: int, span: float) -> Freedom:
+    """What is free in a stage: 0 nothing, 1 turn and translation, 2 also focal lengths and offsets, 3 also k1, drift.
+
+    The first camera stands still, and its clock is the common one.
+    """
+    shape = (len(cameras), r.PARAMETERS)
+    free, prior, precision = np.zeros(shape, bool), np.zeros(shape), np.zeros(shape)
+    for index, camera in enumerate(cameras):
+        moves = index > 0 and not known.poses and stage >= 1
+        free[index, r.TURN] = free[index, r.SHIFT] = moves
+        if not camera.known:
+            free[index, r.FOCAL] = stage >= 2
+            free[index, r.RADIAL] = stage >= 3
+        if index > 0 and not known.clocks:
+            free[index, r.OFFSET] = stage >= 2
+            free[index, r.DRIFT] = stage >= 3 and span >= DRIFT_SPAN
+    prior[:, r.FOCAL] = [np.log(camera.focal) for camera in cameras]
+    prior[:, r.OFFSET] = [camera.offset for camera in cameras]
+    precision[:, r.FOCAL], precision[:, r.RADIAL] = FOCAL_SIGMA**-2.0, RADIAL_SIGMA**-2.0
+    precision[:, r.OFFSET], precision[:, r.DRIFT] = OFFSET_SIGMA**-2.0, DRIFT_SIGMA**-2.0
+    return Freedom(free, prior, np.where(free, precision, 0.0))
+
+
+def adjust(
+    people: Sequence[Mapping[int, Track]],
+    cameras: Sequence[ViewCamera],
+    known: Known | None = None,
+    weights: Weights | None = None,
+    rough: bool = False,
+) -> tuple[Solution, list[Observed]]:
+    """Bundle adjustment of people (tracks by camera) from a start, in rounds; the 2D is sampled anew in each.
+
+    rough: with fewer instants and rounds, and no standard deviations.
+    """
+    known = known or Known()
+    told = list(cameras)
+    grid = calibration_grid(people, cameras, FEW_KNOTS if rough else MOST_KNOTS)
+    span = float(grid[-1] - grid[0])
+    bodies: list[Body] | None = None
+    seen: list[Observed] = []
+    solution: Solution | None = None
+    current = list(cameras)
+    stages = ROUGH_STAGES if rough else STAGES
+    for number, (stage, iterations) in enumerate(stages):
+        knots = [knots_of(tracks, current, grid) for tracks in people]
+        if bodies is None or any(len(k) != len(body.points) for k, body in zip(knots, bodies, strict=True)):
+            bodies = None
+        seen = [observe(tracks, current, k, width=0.03) for tracks, k in zip(people, knots, strict=True)]
+        if bodies is None:
+            bodies = [start_body(start_points(one, current)) for one in seen]
+        bundle = Bundle(seen, freedom(told, known, stage, span), weights)
+        last = number == len(stages) - 1 and not rough
+        solution = bundle.solve(current, bodies, iterations, tolerance=1e-3, covariance=last)
+        current, bodies = solution.cameras, solution.bodies
+    assert solution is not None
+    return solution, seen
+
+
+def body_scale(bodies: Sequence[Body], observed: Sequence[Observed]) -> float:
+    """By how much the bodies are larger than the lifters take them for: the median ratio of limb lengths."""
+    ratios = []
+    for body, one in zip(bodies, observed, strict=True):
+        for camera in range(len(one.limbs)):
+            rows = one.present[camera]
+            if rows.any():
+                lifted = start_body(one.limbs[camera][rows]).bones[:8].sum()
+                ratios.append(float(body.bones[:8].sum() / lifted))
+    return float(np.median(ratios)) if ratios else 1.0

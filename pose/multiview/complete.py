@@ -1,0 +1,55 @@
+"""Human3.6M-17 of triangulated points: pelvis, spine, thorax, neck and head follow the trunk as lifters have them."""
+
+import numpy as np
+
+from pose.evaluation.alignment import best_rotation
+from pose.multiview.observations import Observed
+from pose.multiview.types import HIPS, POINTS, SHOULDERS
+from pose.skeletons import H36M17
+from pose.types import F64
+
+_TRUNK = [*HIPS, *SHOULDERS]
+DERIVED = [H36M17.index(name) for name in ("pelvis", "spine", "thorax", "neck", "head")]
+_MEASURED = [row for row, joint in enumerate(POINTS) if joint not in DERIVED]
+
+
+def complete(points: F64, joints: F64, present: np.ndarray, sigma: F64) -> F64:
+    """(K, N, 3) m -> (K, 17, 3) m.
+
+    joints: (C, K, 17, 3) m of each camera's lifting, root-relative in world axes; present: (C, K), whose they are.
+    sigma: (C, K, 17) mm. At knots where no camera has the person the neighbours' shape of the trunk counts.
+    """
+    out = np.zeros((len(points), 17, 3))
+    out[:, POINTS[_MEASURED]] = points[:, _MEASURED]
+    trunk = points[:, _TRUNK]
+    middle = trunk.mean(axis=1)
+    shape, weight = np.zeros((len(points), len(DERIVED), 3)), np.zeros(len(points))
+    for lifted, here, deviation in zip(joints, present, sigma, strict=True):
+        own = lifted[:, POINTS[_TRUNK]]
+        own_middle = own.mean(axis=1, keepdims=True)
+        turn = best_rotation(np.einsum("kjc,kjd->kcd", trunk - middle[:, None], own - own_middle))
+        size = _spread(trunk - middle[:, None]) / np.maximum(_spread(own - own_middle), 1e-3)
+        moved = (lifted[:, DERIVED] - own_middle) @ np.swapaxes(turn, -1, -2)
+        share = here / np.maximum(deviation[:, DERIVED].mean(axis=1), 1.0) ** 2
+        shape += share[:, None, None] * np.clip(size, 0.7, 1.4)[:, None, None] * moved
+        weight += share
+    known = weight > 0
+    shape[known] /= weight[known, None, None]
+    if known.any() and not known.all():
+        nearest = np.flatnonzero(known)[
+            np.abs(np.arange(len(points))[:, None] - np.flatnonzero(known)[None]).argmin(axis=1)
+        ]
+        shape[~known] = shape[nearest[~known]]
+    out[:, DERIVED] = middle[:, None] + shape
+    return out
+
+
+def _spread(points: F64) -> F64:
+    spread: F64 = np.sqrt((points**2).sum(axis=(1, 2)))
+    return spread
+
+
+def residuals_px(observed: Observed, pixels: F64) -> F64:
+    """(C, K, N) px between what cameras see and `pixels` (C, K, N, 2); NaN where not seen."""
+    off = np.linalg.norm(observed.pixels - pixels, axis=-1)
+    return np.where(observed.seen, off, np.nan)

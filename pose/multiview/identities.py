@@ -1,0 +1,145 @@
+"""Who is who across calibrated cameras: tracks whose rays meet and whose motions agree belong to one person.
+
+Clusters grow from the best agreement on. Two tracks of one camera that overlap in time are two people, and so are two
+tracks of two cameras whose rays miss each other: such tracks never share a cluster, whoever else is in it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pose.multiview.sampling import sample
+from pose.multiview.types import LIMB_POINTS, POINTS, Track, ViewCamera
+from pose.types import F64
+
+RATE = 10.0  # instants a second that are compared
+FEWEST = 4  # instants
+NEAR = 0.06  # m between rays of one joint that is usual, as the next
+ALIKE = 0.10  # m between the cameras' own 3D of one joint
+FARTHEST = 0.16  # m between rays (median over joints and time); more says two people
+UNLIKE = 0.24  # m between their own 3D
+MOST_OVERLAP = 0.3  # s by which two tracks of one camera may overlap and yet be one person's
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """cost: 1 is usual for one person; inf: two people. weight: s of overlap."""
+
+    cost: float
+    weight: float
+
+
+def find_people(tracks: Sequence[Track], cameras: Sequence[ViewCamera]) -> list[list[int]]:
+    """Rows of the tracks of each person, those seen longest first."""
+    agreements = _agreements(tracks, cameras)
+    clusters = [[row] for row in range(len(tracks))]
+    while True:
+        best, pair = np.inf, (0, 0)
+        for i, one in enumerate(clusters):
+            for j in range(i):
+                cost = _cost(one, clusters[j], agreements)
+                if cost < best:
+                    best, pair = cost, (j, i)
+        if not np.isfinite(best):
+            break
+        clusters[pair[0]] += clusters.pop(pair[1])
+    return sorted((sorted(one) for one in clusters), key=lambda one: -sum(len(tracks[row]) for row in one))
+
+
+def merge_tracks(tracks: Sequence[Track], rows: Sequence[int]) -> dict[int, Track]:
+    """One track for each camera, of the tracks of one person; where two overlap the longer one counts."""
+    merged: dict[int, Track] = {}
+    for row in sorted(rows, key=lambda row: -len(tracks[row])):
+        track = tracks[row]
+        if track.camera not in merged:
+            merged[track.camera] = track
+            continue
+        base = merged[track.camera]
+        new = track[~np.isin(track.times, base.times)]
+        if len(new):
+            merged[track.camera] = _joined(base, new)
+    return merged
+
+
+def _joined(one: Track, other: Track) -> Track:
+    order = np.argsort(np.concatenate([one.times, other.times]), kind="stable")
+    parts = {
+        name: np.concatenate([getattr(one, name), getattr(other, name)])[order]
+        for name in ("times", "keypoints", "scores", "joints", "root", "sigma")
+    }
+    return Track(one.camera, one.number, **parts)
+
+
+def _agreements(tracks: Sequence[Track], cameras: Sequence[ViewCamera]) -> dict[tuple[int, int], Agreement]:
+    """Of all pairs of rows that are ever seen at once."""
+    found = {}
+    for i, one in enumerate(tracks):
+        for j in range(i):
+            other = tracks[j]
+            if one.camera == other.camera:
+                together = min(one.times[-1], other.times[-1]) - max(one.times[0], other.times[0])
+                if together > MOST_OVERLAP:
+                    found[j, i] = Agreement(np.inf, float(together))
+                continue
+            agreement = agree(one, other, cameras[one.camera], cameras[other.camera])
+            if agreement is not None:
+                found[j, i] = agreement
+    return found
+
+
+def _cost(one: list[int], other: list[int], agreements: dict[tuple[int, int], Agreement]) -> float:
+    """Mean cost over the pairs of two clusters that are seen at once; inf where none is, or one forbids it."""
+    pairs = [agreements[key] for a in one for b in other if (key := (min(a, b), max(a, b))) in agreements]
+    total = sum(pair.weight for pair in pairs)
+    if not total or any(pair.cost == np.inf for pair in pairs):
+        return np.inf
+    return sum(pair.cost * pair.weight for pair in pairs) / total
+
+
+def agree(one: Track, other: Track, first: ViewCamera, second: ViewCamera) -> Agreement | None:
+    """How well two tracks of two cameras agree; None where they are not seen at once."""
+    begin = max(first.common_time(one.times[:1])[0], second.common_time(other.times[:1])[0])
+    end = min(first.common_time(one.times[-1:])[0], second.common_time(other.times[-1:])[0])
+    count = int((end - begin) * RATE) + 1
+    if count < FEWEST:
+        return None
+    instants = begin + np.arange(count) / RATE
+    a, b = sample(one, first.own_time(instants)), sample(other, second.own_time(instants))
+    seen = (a.scores[:, LIMB_POINTS] > 0.1) & (b.scores[:, LIMB_POINTS] > 0.1)
+    if seen.any(axis=1).sum() < FEWEST:
+        return None
+    rays_a = world_rays(a.pixels[:, LIMB_POINTS], first)
+    rays_b = world_rays(b.pixels[:, LIMB_POINTS], second)
+    apart, front = ray_distance(first.place, rays_a, second.place, rays_b)
+    miss = float(np.median(np.where(front, apart, 10.0)[seen]))
+    limbs = POINTS[LIMB_POINTS]
+    both = a.present & b.present
+    lifted = a.joints[both][:, limbs] @ first.rotation - b.joints[both][:, limbs] @ second.rotation
+    unlike = float(np.median(np.linalg.norm(lifted, axis=-1)))
+    cost = (miss / NEAR) ** 2 + (unlike / ALIKE) ** 2
+    return Agreement(np.inf if miss > FARTHEST or unlike > UNLIKE else cost, count / RATE)
+
+
+def world_rays(pixels: F64, camera: ViewCamera) -> F64:
+    """Unit directions (..., 3) in the world of pixels (..., 2); distortion is taken out by fixed-point iteration."""
+    distorted = (pixels - camera.centre) / camera.focal
+    ray = distorted
+    for _ in range(5):
+        square = (ray * ray).sum(axis=-1, keepdims=True)
+        ray = distorted / np.maximum(1 + square * (camera.radial[0] + square * camera.radial[1]), 0.2)
+    whole = np.concatenate([ray, np.ones_like(ray[..., :1])], axis=-1) @ camera.rotation
+    unit: F64 = whole / np.linalg.norm(whole, axis=-1, keepdims=True)
+    return unit
+
+
+def ray_distance(start_a: F64, a: F64, start_b: F64, b: F64) -> tuple[F64, np.ndarray]:
+    """Distance (...) m of rays from two places (3,) with unit directions (..., 3), and whether they meet in front."""
+    between = start_b - start_a
+    cosine = (a * b).sum(axis=-1)
+    along_a, along_b = a @ between, b @ between
+    spread = np.maximum(1 - cosine**2, 1e-6)
+    s = (along_a - cosine * along_b) / spread
+    t = (cosine * along_a - along_b) / spread
+    gap = between + t[..., None] * b - s[..., None] * a
+    return np.linalg.norm(gap, axis=-1), (s > 0) & (t > 0)

@@ -1,0 +1,166 @@
+"""A start for the bundle: clock offsets, rotations and places of cameras, and who is who, from each camera's own 3D.
+
+For a pair of cameras a hypothesis is a lag and a rotation, which one pair of tracks suggests; all other tracks must
+agree with it. The rotation lays one track's root-relative motion over the other's, reweighted against outliers.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pose.evaluation.alignment import best_rotation
+from pose.multiview.sampling import sample
+from pose.multiview.synchronise import Lag, Speeds, lags, speeds_of
+from pose.multiview.types import LIMB_POINTS, POINTS, Track
+from pose.people.association.assignment import best_pairs
+from pose.types import F64
+
+RATE = 10.0  # instants a second at which motions are compared
+FEWEST = 6  # instants
+WORST = 0.16  # m; a median residual above it says that two tracks are two people
+REWEIGHT = 0.1  # m, residual of half the weight
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """How two cameras stand to each other: x_second = rotation @ x_first + translation.
+
+    lag: s to add to the second's clock to get the first's. pairs: rows of matched tracks. quality: total of the pairs,
+    s of overlap weighed by how well they agree. runner_up: that of the best hypothesis with another lag.
+    """
+
+    first: int
+    second: int
+    lag: float
+    rotation: F64
+    translation: F64
+    pairs: tuple[tuple[int, int], ...]
+    quality: float
+    runner_up: float
+
+
+def link_cameras(
+    tracks: Sequence[Track], first: int, second: int, speeds: dict[int, Speeds], offset: float | None = None
+) -> Link | None:
+    """The best link of two cameras; None where no two tracks agree. offset: the lag, where it is known."""
+    mine = [i for i, track in enumerate(tracks) if track.camera == first]
+    theirs = [i for i, track in enumerate(tracks) if track.camera == second]
+    best: Link | None = None
+    runner_up = 0.0
+    for lag in _candidates(mine, theirs, speeds, offset):
+        link = _link_at(tracks, first, second, mine, theirs, lag.seconds)
+        if link is None:
+            continue
+        if best is None or link.quality > best.quality:
+            if best is not None and abs(best.lag - link.lag) > 0.2:
+                runner_up = max(runner_up, best.quality)
+            best = link
+        elif abs(best.lag - link.lag) > 0.2:
+            runner_up = max(runner_up, link.quality)
+    if best is None:
+        return None
+    return replace(best, runner_up=runner_up)
+
+
+def _candidates(mine: list[int], theirs: list[int], speeds: dict[int, Speeds], offset: float | None) -> list[Lag]:
+    if offset is not None:
+        return [Lag(offset, np.inf)]
+    found = [lag for a in mine for b in theirs for lag in lags(speeds[a], speeds[b])]
+    chosen: list[Lag] = []
+    for lag in sorted(found, key=lambda lag: -lag.sure):
+        if all(abs(lag.seconds - known.seconds) > 0.07 for known in chosen):
+            chosen.append(lag)
+    return chosen[:8]
+
+
+def _link_at(
+    tracks: Sequence[Track], first: int, second: int, mine: list[int], theirs: list[int], lag: float
+) -> Link | None:
+    """The best rotation at a lag, by what all pairs of tracks say of it."""
+    motions = {
+        (a, b): motion for a in mine for b in theirs if (motion := _together(tracks[a], tracks[b], lag)) is not None
+    }
+    best: Link | None = None
+    for pair in sorted(motions, key=lambda pair: -len(motions[pair][0]))[:12]:
+        rotation, residual = align(motions[pair][0], motions[pair][1])
+        if residual > WORST:
+            continue
+        worth = np.zeros((len(mine), len(theirs)))
+        for (a, b), motion in motions.items():
+            error = _residual(motion[0], motion[1], rotation)
+            worth[mine.index(a), theirs.index(b)] = max(0.0, 1 - (error / WORST) ** 2) * len(motion[0]) / RATE
+        pairs = best_pairs(worth, at_least=1e-6)
+        quality = float(sum(worth[row, column] for row, column in pairs))
+        if best is None or quality > best.quality:
+            named = tuple((mine[row], theirs[column]) for row, column in pairs)
+            move = _translation([motions[one] for one in named], rotation)
+            best = Link(first, second, lag, rotation, move, named, quality, 0.0)
+    return best
+
+
+def _together(one: Track, other: Track, lag: float) -> tuple[F64, F64, F64, F64] | None:
+    """Root-relative limbs (K, 12, 3) and roots (K, 3) of two tracks at the instants that both have."""
+    begin = max(one.times[0], other.times[0] + lag)
+    end = min(one.times[-1], other.times[-1] + lag)
+    count = int((end - begin) * RATE) + 1
+    if count < FEWEST:
+        return None
+    instants = begin + np.arange(count) / RATE
+    a, b = sample(one, instants), sample(other, instants - lag)
+    both = a.present & b.present
+    if both.sum() < FEWEST:
+        return None
+    limbs = POINTS[LIMB_POINTS]
+    return a.joints[both][:, limbs], b.joints[both][:, limbs], a.root[both], b.root[both]
+
+
+def align(source: F64, target: F64) -> tuple[F64, float]:
+    """The rotation R (3, 3) with target = R source for (K, J, 3) motions, and the median residual, m."""
+    weight = np.ones(source.shape[:2])
+    rotation = np.eye(3)
+    for _ in range(10):
+        rotation = best_rotation(np.einsum("kjc,kj,kjd->cd", source, weight, target)[None])[0].T
+        error = np.linalg.norm(source @ rotation.T - target, axis=-1)
+        weight = 1 / (1 + (error / REWEIGHT) ** 2)
+    return rotation, _residual(source, target, rotation)
+
+
+def _residual(source: F64, target: F64, rotation: F64) -> float:
+    return float(np.median(np.linalg.norm(source @ rotation.T - target, axis=-1)))
+
+
+def _translation(motions: list[tuple[F64, F64, F64, F64]], rotation: F64) -> F64:
+    moves = np.concatenate([theirs - mine @ rotation.T for _, _, mine, theirs in motions])
+    middle: F64 = np.median(moves, axis=0)
+    return middle
+
+
+def all_speeds(tracks: Sequence[Track]) -> dict[int, Speeds]:
+    """By the row of each track."""
+    return {row: speeds_of(track) for row, track in enumerate(tracks)}
+
+
+def spanning_links(links: Sequence[Link], cameras: int) -> list[Link]:
+    """Links that connect all cameras to the first, best ones first, each from a connected camera to a new one.
+
+    Cameras that no link reaches are left out.
+    """
+    reached, chosen = {0}, []
+    while len(reached) < cameras:
+        open_links = [link for link in links if (link.first in reached) != (link.second in reached)]
+        if not open_links:
+            break
+        link = max(open_links, key=lambda link: link.quality)
+        chosen.append(link if link.first in reached else reverse(link))
+        reached.add(chosen[-1].second)
+    return chosen
+
+
+def reverse(link: Link) -> Link:
+    """The same link from the second camera to the first."""
+    rotation = link.rotation.T
+    pairs = tuple((b, a) for a, b in link.pairs)
+    return Link(
+        link.second, link.first, -link.lag, rotation, -rotation @ link.translation, pairs, link.quality, link.runner_up
+    )

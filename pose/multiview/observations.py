@@ -1,0 +1,103 @@
+"""One person as all cameras see them, brought to the knots of a common time line."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pose.multiview.sampling import Samples, sample
+from pose.multiview.types import HIPS, LIMB_POINTS, POINTS, Track, ViewCamera
+from pose.types import F64, Flags
+
+BODY_HEIGHT = 1.7  # m, whose size in the image the noise of keypoints is a share of
+NOISE = 0.015  # of that size, of a point with score 1
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """One person at K knots in C cameras; N points, `types.POINTS`.
+
+    knots: (K,) s, evenly spaced. pixels: (C, K, N, 2) px, velocity: (C, K, N, 2) px/s. noise: (C, K, N) px, the
+    standard deviation of each coordinate, inf where not seen. limbs: (C, K, N, 3) m, the lifter's points relative to
+    the middle of the hips, and limb_sigma: (C, K, N) m, inf where there is none. root: (C, K, 3) m, the middle of the
+    hips in each camera's frame. joints: (C, K, 17, 3) m, the lifter's skeleton relative to its root, and joint_sigma:
+    (C, K, 17) mm. present: (C, K). own: (C, K) s, each camera's clock at the knots.
+    """
+
+    knots: F64
+    pixels: F64
+    velocity: F64
+    noise: F64
+    limbs: F64
+    limb_sigma: F64
+    root: F64
+    joints: F64
+    joint_sigma: F64
+    present: Flags
+    own: F64
+
+    @property
+    def step(self) -> float:
+        """s between knots."""
+        return float(self.knots[1] - self.knots[0])
+
+    @property
+    def seen(self) -> Flags:
+        """(C, K, N)."""
+        return np.isfinite(self.noise)
+
+
+def observe(
+    tracks: Mapping[int, Track], cameras: Sequence[ViewCamera], knots: F64, width: float | None = None
+) -> Observed:
+    """tracks: of one person, by camera. width: s, of the kernel (`sampling.sample`)."""
+    c, k, n = len(cameras), len(knots), len(POINTS)
+    seen = Observed(
+        knots,
+        np.zeros((c, k, n, 2)),
+        np.zeros((c, k, n, 2)),
+        np.full((c, k, n), np.inf),
+        np.zeros((c, k, n, 3)),
+        np.full((c, k, n), np.inf),
+        np.zeros((c, k, 3)),
+        np.zeros((c, k, 17, 3)),
+        np.full((c, k, 17), 1000.0),
+        np.zeros((c, k), bool),
+        np.stack([camera.own_time(knots) for camera in cameras]),
+    )
+    for index, track in tracks.items():
+        found = sample(track, seen.own[index], width)
+        seen.pixels[index], seen.velocity[index] = found.pixels, found.velocity
+        seen.noise[index] = _noise(found, cameras[index])
+        seen.limbs[index], seen.root[index] = _from_hips(found)
+        seen.limb_sigma[index][:, LIMB_POINTS] = found.sigma[:, POINTS[LIMB_POINTS]] / 1000
+        seen.limb_sigma[index][~found.present] = np.inf
+        seen.joints[index], seen.joint_sigma[index] = found.joints, np.maximum(found.sigma, 1.0)
+        seen.present[index] = found.present
+    return seen
+
+
+def _noise(found: Samples, camera: ViewCamera) -> F64:
+    """(K, N) px."""
+    size = camera.focal * BODY_HEIGHT / np.maximum(found.root[:, 2], 0.3)
+    deviation = NOISE * size[:, None] / np.sqrt(np.maximum(found.scores, 1e-6))
+    return np.where(found.scores > 0.05, deviation, np.inf)
+
+
+def _from_hips(found: Samples) -> tuple[F64, F64]:
+    """The lifter's points relative to the middle of the hips (K, N, 3), and that middle (K, 3) in the camera frame."""
+    points = found.joints[:, POINTS]
+    middle = points[:, list(HIPS)].mean(axis=1)
+    return points - middle[:, None], found.root + middle
+
+
+def knots_of(tracks: Mapping[int, Track], cameras: Sequence[ViewCamera], grid: F64) -> F64:
+    """The part of an even grid (K,) s in which any camera has the person; at least two knots, an even number."""
+    first = min(float(cameras[index].common_time(track.times[:1])[0]) for index, track in tracks.items())
+    last = max(float(cameras[index].common_time(track.times[-1:])[0]) for index, track in tracks.items())
+    low, high = np.searchsorted(grid, [first - 1e-9, last + 1e-9])
+    inside = grid[low:high]
+    step = grid[1] - grid[0]
+    if len(inside) < 2:
+        return first + step * np.arange(2)
+    return inside if len(inside) % 2 == 0 else np.append(inside, inside[-1] + step)

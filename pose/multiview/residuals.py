@@ -1,0 +1,112 @@
+"""The residuals of a bundle and their derivatives: reprojection, bone lengths, smoothness, the lifter's answer.
+
+All are divided by their standard deviation. Reprojection is robust: Cauchy's loss of each point's distance.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pose.multiview.observations import Observed
+from pose.multiview.types import HIPS, NEAREST, POINT_NAMES, ViewCamera
+from pose.types import F64
+
+PARAMETERS = 10  # of a camera: turn (3), translation (3), log focal length, k1, offset (s), drift
+TURN, SHIFT, FOCAL, RADIAL, OFFSET, DRIFT = slice(0, 3), slice(3, 6), 6, 7, 8, 9
+
+_BONES = (
+    ("hip", "knee", 0.01), ("knee", "ankle", 0.01), ("shoulder", "elbow", 0.01), ("elbow", "wrist", 0.01),
+    ("hip", "shoulder", 0.03),
+)  # fmt: skip
+_ACROSS = (("left_hip", "right_hip", 0.01), ("left_shoulder", "right_shoulder", 0.02), ("neck", "head", 0.02))
+BONES = [
+    *((f"{side}_{a}", f"{side}_{b}", sigma) for a, b, sigma in _BONES for side in ("left", "right")),
+    *_ACROSS,
+]
+BONE_STARTS = np.array([POINT_NAMES.index(a) for a, _, _ in BONES])
+BONE_ENDS = np.array([POINT_NAMES.index(b) for _, b, _ in BONES])
+BONE_SIGMA = np.array([sigma for _, _, sigma in BONES])  # m, by which a length may differ from frame to frame
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How much the residuals count.
+
+    acceleration: m/s^2, the standard deviation. cauchy: standard deviations of a point's reprojection beyond which it
+    counts as an outlier. limb: factor on the lifter's own sigma. root: of a person whom fewer than two cameras see, the
+    standard deviation of the distance as a share of it.
+    """
+
+    acceleration: float = 15.0
+    cauchy: float = 2.0
+    limb: float = 3.0
+    root: float = 0.15
+
+
+def projected(camera: ViewCamera, points: F64) -> tuple[F64, F64, F64]:
+    """Pixels (K, N, 2), their derivative by points in the camera frame (K, N, 2, 3), and those points (K, N, 3)."""
+    seen = camera.to_camera(points)
+    depth = np.maximum(seen[..., 2], NEAREST)
+    ray = seen[..., :2] / depth[..., None]
+    square = (ray * ray).sum(axis=-1)
+    k1, k2 = camera.radial
+    factor = 1 + square * (k1 + k2 * square)
+    pixels = camera.focal * factor[..., None] * ray + camera.centre
+    growth = 2 * (k1 + 2 * k2 * square)
+    by_ray = camera.focal * (
+        factor[..., None, None] * np.eye(2) + growth[..., None, None] * ray[..., :, None] * ray[..., None, :]
+    )
+    by_seen = np.zeros((*points.shape[:-1], 2, 3))
+    by_seen[..., 0, 0] = by_seen[..., 1, 1] = 1 / depth
+    by_seen[..., 2] = -ray / depth[..., None]
+    return pixels, by_ray @ by_seen, seen
+
+
+def by_parameters(camera: ViewCamera, seen: F64, pixels: F64, by_seen: F64, velocity: F64, own: F64) -> F64:
+    """Derivatives (K, N, 2, PARAMETERS) of a camera's residual, projection - observation, by its parameters.
+
+    A turn w replaces the rotation by exp(w) rotation. own: (K,) s.
+    """
+    out = np.empty((*pixels.shape, PARAMETERS))
+    turned = seen - camera.translation
+    cross = np.zeros((*seen.shape[:-1], 3, 3))
+    cross[..., 0, 1], cross[..., 0, 2], cross[..., 1, 2] = turned[..., 2], -turned[..., 1], turned[..., 0]
+    cross[..., 1, 0], cross[..., 2, 0], cross[..., 2, 1] = -turned[..., 2], turned[..., 1], -turned[..., 0]
+    out[..., TURN] = by_seen @ cross
+    out[..., SHIFT] = by_seen
+    out[..., FOCAL] = pixels - camera.centre
+    ray = seen[..., :2] / np.maximum(seen[..., 2:], NEAREST)
+    out[..., RADIAL] = camera.focal * (ray * ray).sum(axis=-1, keepdims=True) * ray
+    out[..., OFFSET] = velocity
+    out[..., DRIFT] = velocity * own[:, None, None]
+    return out
+
+
+def prior_of(observed: Observed, cameras: list[ViewCamera], scale: float, weights: Weights) -> tuple[F64, F64]:
+    """The lifter's answers of all cameras as one: points (K, N, 3) m about the middle of the hips, in world axes, and
+    their precision (K, N), 1/m^2; 0 where there is none. scale: by which the lifter's bodies are made larger.
+
+    Cameras err alike, so several are not surer than the surest.
+    """
+    precision = np.where(np.isfinite(observed.limb_sigma), observed.limb_sigma, np.inf) ** -2.0
+    turned = np.stack([points @ camera.rotation for points, camera in zip(observed.limbs, cameras, strict=True)])
+    total = precision.sum(axis=0)
+    mean = (precision[..., None] * turned).sum(axis=0) / np.maximum(total, 1e-12)[..., None]
+    return scale * mean, precision.max(axis=0) / weights.limb**2
+
+
+def root_prior(observed: Observed, cameras: list[ViewCamera], scale: float, weights: Weights) -> tuple[F64, F64]:
+    """Where the lifters see the middle of the hips (K, 3) m, and its precision (K,), 0 where two cameras see it."""
+    place = np.stack([camera.to_world(scale * root) for root, camera in zip(observed.root, cameras, strict=True)])
+    far = scale * np.maximum(observed.root[..., 2], NEAREST)
+    alone = observed.present.sum(axis=0) == 1
+    precision = np.where(observed.present & alone, (weights.root * far) ** -2.0, 0.0)
+    total = precision.sum(axis=0)
+    return (precision[..., None] * place).sum(axis=0) / np.maximum(total, 1e-12)[:, None], total
+
+
+def hip_weights() -> F64:
+    """(N,) by which points are averaged to the middle of the hips."""
+    out = np.zeros(len(POINT_NAMES))
+    out[list(HIPS)] = 0.5
+    return out

@@ -1,0 +1,218 @@
+"""Tracks of several cameras in, cameras and people out: the steps in their order, and what may be wrong with them."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from pose.errors import PoseError
+from pose.multiview import residuals as r
+from pose.multiview.bundle import Body, Solution
+from pose.multiview.calibrate import Known, adjust, body_scale, start_cameras
+from pose.multiview.complete import residuals_px
+from pose.multiview.identities import find_people, merge_tracks
+from pose.multiview.initialise import Link, all_speeds, link_cameras, spanning_links
+from pose.multiview.observations import BODY_HEIGHT, Observed
+from pose.multiview.types import Track, ViewCamera
+from pose.types import F64
+
+LARGEST_RESIDUAL = 0.05  # of a body's height in the image: median reprojection errors above it say "not the same scene"
+SAME_PLACE = 0.03  # m of baseline for each m of distance, and degrees of rotation below, for one place
+SAME_TURN = 4.0
+CORRELATED = 3.0  # by which standard deviations grow, as 2D errors last for many frames
+UNSURE_DEGREES, UNSURE_PLACE = 5.0, 0.15  # standard deviations (place: of the distance) above which a set-up is weak
+REMEDY = "let people clap, wave or walk about in view of all cameras, or give the start times with --offsets"
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """Standard deviations of one camera: turn degrees, place m, focal px, radial (k1), offset s, drift. residual: px,
+    the median reprojection error.
+    """
+
+    turn: float
+    place: float
+    focal: float
+    radial: float
+    offset: float
+    drift: float
+    residual: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rig:
+    """cameras: in the frame of the first unless their poses were given. people: of each person one track by camera,
+    and bones: (B,) m of each. accuracy: of each camera. scale: by which the lifter's bodies are made larger. notes:
+    what is weak, one line each.
+    """
+
+    cameras: list[ViewCamera]
+    people: list[dict[int, Track]]
+    bones: list[F64]
+    accuracy: list[Accuracy]
+    scale: float
+    notes: list[str] = field(default_factory=list)
+
+
+def find_rig(
+    tracks: Sequence[Track],
+    told: Sequence[ViewCamera],
+    names: Sequence[str],
+    known: Known | None = None,
+    say: Callable[[str], None] = lambda step: None,
+) -> Rig:
+    """Offsets, identities and cameras. names: of the cameras, for messages. say: called with each step.
+
+    told: intrinsics; poses and clocks where `known` says so. Raises PoseError with one line where it cannot be done.
+    """
+    known = known or Known()
+    for index, name in enumerate(names):
+        if not any(track.camera == index for track in tracks):
+            raise PoseError(f"{name}: nobody is in it; every camera must see a person whom another one sees")
+    cameras = list(told)
+    if not (known.poses and known.clocks):
+        say("time offsets")
+        links = _links(tracks, told, names, known)
+        if known.poses:
+            cameras = [
+                replace(camera, offset=new.offset) for camera, new in zip(told, start_cameras(told, links), strict=True)
+            ]
+        else:
+            cameras = start_cameras(told, links)
+            say("cameras from the best matches")
+            cameras = adjust(_linked_people(tracks, links), cameras, known, rough=True)[0].cameras
+    say("identities")
+    people = [merge_tracks(tracks, rows) for rows in find_people(tracks, cameras)]
+    shared = [one for one in people if len(one) >= 2]
+    if not shared:
+        raise PoseError(f"{', '.join(names)}: no person is seen by two cameras at once; {REMEDY}")
+    say("cameras")
+    solution, seen = adjust(shared, cameras, known)
+    cameras = solution.cameras
+    scale = body_scale(solution.bodies, seen)
+    accuracy = [_accuracy(solution, seen, index) for index in range(len(cameras))]
+    _check(cameras, accuracy, seen, names, known)
+    return Rig(
+        cameras,
+        people,
+        _bones(people, shared, solution.bodies),
+        accuracy,
+        scale,
+        _notes(cameras, accuracy, seen, names),
+    )
+
+
+def _links(tracks: Sequence[Track], told: Sequence[ViewCamera], names: Sequence[str], known: Known) -> list[Link]:
+    """Links that reach all cameras from the first. Raises PoseError where there are none."""
+    speeds = all_speeds(tracks)
+    found = []
+    for second in range(len(told)):
+        for first in range(second):
+            offset = told[second].offset - told[first].offset if known.clocks else None
+            link = link_cameras(tracks, first, second, speeds, offset)
+            if link is not None and link.pairs:
+                found.append(link)
+    chosen = spanning_links(found, len(told))
+    reached = {0} | {link.second for link in chosen}
+    for index, name in enumerate(names):
+        if index not in reached:
+            raise PoseError(
+                f"{name}: its motion matches no other camera's; are these videos of the same moment? {REMEDY}"
+            )
+    return chosen
+
+
+def _linked_people(tracks: Sequence[Track], links: Sequence[Link]) -> list[dict[int, Track]]:
+    """People as links have them: tracks joined through the cameras between them."""
+    owner = list(range(len(tracks)))
+    for link in links:
+        for a, b in link.pairs:
+            old, new = owner[b], owner[a]
+            owner = [new if one == old else one for one in owner]
+    groups = [[row for row in range(len(tracks)) if owner[row] == one] for one in sorted(set(owner))]
+    return [merge_tracks(tracks, rows) for rows in groups if len({tracks[row].camera for row in rows}) >= 2]
+
+
+def _bones(people: Sequence[dict[int, Track]], shared: Sequence[dict[int, Track]], bodies: Sequence[Body]) -> list[F64]:
+    """Of each person; who is seen by one camera only gets the mean body of the others."""
+    mean: F64 = np.mean([body.bones for body in bodies], axis=0)
+    by_person = {id(one): body.bones for one, body in zip(shared, bodies, strict=True)}
+    return [by_person.get(id(one), mean) for one in people]
+
+
+def _accuracy(solution: Solution, seen: Sequence[Observed], index: int) -> Accuracy:
+    camera, deviation = solution.cameras[index], CORRELATED * solution.deviation[index]
+    off = [
+        residuals_px(one, np.stack([each.project(body.points) for each in solution.cameras]))[index]
+        for one, body in zip(seen, solution.bodies, strict=True)
+    ]
+    every = np.concatenate([one[np.isfinite(one)] for one in off])
+    place = float(np.linalg.norm(deviation[r.SHIFT]))
+    return Accuracy(
+        turn=math.degrees(float(np.linalg.norm(deviation[r.TURN]))),
+        place=place,
+        focal=camera.focal * float(deviation[r.FOCAL]),
+        radial=float(deviation[r.RADIAL]),
+        offset=float(deviation[r.OFFSET]),
+        drift=float(deviation[r.DRIFT]),
+        residual=float(np.median(every)) if len(every) else math.nan,
+    )
+
+
+def _distance(camera: ViewCamera, seen: Sequence[Observed], index: int) -> float:
+    """m, the usual distance of people from a camera."""
+    depth = [one.root[index][one.present[index], 2] for one in seen]
+    every = np.concatenate(depth) if depth else np.zeros(0)
+    return float(np.median(every)) if len(every) else 4.0
+
+
+def _check(
+    cameras: Sequence[ViewCamera],
+    accuracy: Sequence[Accuracy],
+    seen: Sequence[Observed],
+    names: Sequence[str],
+    known: Known,
+) -> None:
+    """Raises PoseError for cameras that cannot be right."""
+    for index, (camera, one) in enumerate(zip(cameras, accuracy, strict=True)):
+        body = camera.focal * BODY_HEIGHT / _distance(camera, seen, index)
+        if not math.isfinite(one.residual) or one.residual > LARGEST_RESIDUAL * body:
+            what = "the calibration does not fit" if known.poses else "its motion does not fit the other cameras'"
+            raise PoseError(
+                f"{names[index]}: {what} (reprojection error {one.residual:.0f} px); "
+                f"are these videos of the same moment, and does the camera stand still? {REMEDY}"
+            )
+    for index, camera in enumerate(cameras):
+        for other in range(index):
+            turn = _angle_between(camera, cameras[other])
+            apart = float(np.linalg.norm(camera.place - cameras[other].place))
+            if turn < SAME_TURN and apart < SAME_PLACE * _distance(camera, seen, index):
+                raise PoseError(
+                    f"{names[index]}: it shows the same view as {names[other]}; two cameras at one place, or one video "
+                    "given twice, show no depth"
+                )
+
+
+def _angle_between(one: ViewCamera, other: ViewCamera) -> float:
+    cosine = (np.trace(one.rotation @ other.rotation.T) - 1) / 2
+    return math.degrees(math.acos(float(np.clip(cosine, -1, 1))))
+
+
+def _notes(
+    cameras: Sequence[ViewCamera], accuracy: Sequence[Accuracy], seen: Sequence[Observed], names: Sequence[str]
+) -> list[str]:
+    notes = []
+    for index, (camera, one) in enumerate(zip(cameras, accuracy, strict=True)):
+        place = one.place / _distance(camera, seen, index)
+        if one.turn > UNSURE_DEGREES or place > UNSURE_PLACE:
+            notes.append(
+                f"{names[index]}: its place is uncertain ({one.turn:.0f} degrees, {100 * place:.0f} % of the distance)"
+                "; cameras 60 to 120 degrees apart and people who move about help"
+            )
+    if len(cameras) == 2:
+        turn = _angle_between(*cameras)
+        if turn < 15 or turn > 165:
+            side = "side by side" if turn < 15 else "opposite each other"
+            notes.append(f"the cameras stand {side} ({turn:.0f} degrees): depth is uncertain")
+    return notes

@@ -1,0 +1,98 @@
+"""2D and lifted 3D of a track at given instants: local linear regression over neighbouring frames.
+
+Plain interpolation between two frames has less noise in the middle between them than at either, which would pull a
+camera's refined time offset towards the middle; a kernel wider than a frame does not.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.multiview.types import POINTS, Track
+from pose.types import F64, Flags
+
+LONGEST_GAP = 0.15  # s; a point that was not seen for longer around an instant is not seen at it
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """A track at K instants.
+
+    pixels: (K, N, 2) px and velocity: (K, N, 2) px/s of the points `types.POINTS`. scores: (K, N), 0 where not seen.
+    joints: (K, 17, 3) m, root: (K, 3) m, sigma: (K, 17) mm. present: (K,) whether the track has frames around it.
+    """
+
+    pixels: F64
+    velocity: F64
+    scores: F64
+    joints: F64
+    root: F64
+    sigma: F64
+    present: Flags
+
+
+def bandwidth(track: Track, least: float = 0.02) -> float:
+    """s: a kernel that takes in a frame to each side at the track's own rate."""
+    step = float(np.median(np.diff(track.times))) if len(track) > 1 else 1 / 30
+    return max(least, 0.7 * min(step, LONGEST_GAP))
+
+
+def sample(track: Track, instants: F64, width: float | None = None) -> Samples:
+    """The track at `instants` (K,) s by its own clock. width: s, of the kernel; by default `bandwidth`."""
+    width = bandwidth(track) if width is None else width
+    rows, weight, ahead = _neighbours(track.times, instants, width)
+    near = weight > 0
+    scores = track.scores[rows][..., POINTS].astype(np.float64)
+    seen = weight[..., None] * (scores > 0)
+    values, slopes = _local_line(track.keypoints[rows][:, :, POINTS].astype(np.float64), seen, ahead)
+    distance = np.where(seen > 0, np.abs(ahead)[..., None], np.inf).min(axis=1)
+    total = seen.sum(axis=1)
+    score = np.divide((seen * scores).sum(axis=1), total, out=np.zeros_like(total), where=total > 0)
+    present = near.any(axis=1) & (np.where(near, np.abs(ahead), np.inf).min(axis=1) <= LONGEST_GAP)
+    body = np.concatenate([track.joints.reshape(len(track), 51), track.root, track.sigma], axis=1)
+    share = weight / np.maximum(weight.sum(axis=1, keepdims=True), 1e-300)
+    mean = np.einsum("kn,knd->kd", share, body[rows])
+    return Samples(
+        values,
+        slopes,
+        np.where((distance <= LONGEST_GAP) & present[:, None], score, 0.0),
+        mean[:, :51].reshape(-1, 17, 3),
+        mean[:, 51:54],
+        mean[:, 54:],
+        present,
+    )
+
+
+def _neighbours(times: F64, instants: F64, width: float) -> tuple[NDArray[np.int64], F64, F64]:
+    """For each instant rows (K, n) around it, their Gaussian weights (0: too far) and how far ahead they are, s."""
+    reach = max(3 * width, LONGEST_GAP)
+    first = np.searchsorted(times, instants - reach)
+    last = np.searchsorted(times, instants + reach, side="right")
+    count = max(int((last - first).max(initial=0)), 1)
+    # At very high frame rates a part of the frames is enough.
+    stride = np.maximum(1, -(-(last - first) // 24))
+    rows = first[:, None] + stride[:, None] * np.arange(min(count, 24))
+    inside = rows < last[:, None]
+    rows = np.minimum(rows, len(times) - 1)
+    ahead = times[rows] - instants[:, None]
+    nearest = np.where(inside, np.abs(ahead), np.inf).min(axis=1, keepdims=True, initial=np.inf)
+    nearest = np.where(np.isfinite(nearest), nearest, 0.0)
+    # Relative to the nearest frame: across a gap both ends of it count, and nothing underflows.
+    weight = np.exp(-0.5 * (ahead**2 - nearest**2) / width**2) * inside
+    return rows, weight, ahead
+
+
+def _local_line(values: F64, weight: F64, ahead: F64) -> tuple[F64, F64]:
+    """Value (K, N, 2) and slope at 0 of the weighted straight line through values (K, n, N, 2) at `ahead` (K, n)."""
+    at = ahead[..., None]
+    s0, s1, s2 = weight.sum(axis=1), (weight * at).sum(axis=1), (weight * at * at).sum(axis=1)
+    m0 = np.einsum("knj,knjc->kjc", weight, values)
+    m1 = np.einsum("knj,kn,knjc->kjc", weight, ahead, values)
+    spread = s0 * s2 - s1 * s1
+    line = spread > 1e-9 * np.maximum(s0 * s0, 1e-300)  # else it is one frame, and no line
+    spread = np.where(line, spread, 1.0)[..., None]
+    mean = m0 / np.maximum(s0, 1e-300)[..., None]
+    value = np.where(line[..., None], (s2[..., None] * m0 - s1[..., None] * m1) / spread, mean)
+    slope = np.where(line[..., None], (s0[..., None] * m1 - s1[..., None] * m0) / spread, 0.0)
+    return value, slope

@@ -1,0 +1,98 @@
+"""Time offsets between cameras from motion: joint speeds of each camera's own 3D, correlated over the lag.
+
+Speeds relative to the root do not depend on where a camera stands. The significance of a peak follows from Fisher's
+transform of the correlation and from the length of the overlap at that lag.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pose.multiview.sampling import sample
+from pose.multiview.types import LIMB_POINTS, POINTS, Track
+from pose.types import F64, Flags
+
+RATE = 30.0  # samples a second of the speeds
+LEAST_OVERLAP = 0.8  # s
+INDEPENDENT = 6.0  # independent numbers in a second of twelve joints' speeds
+LEAST_SURE = 3.0  # standard deviations from chance, below which a lag is no candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """seconds: to add to the second camera's clock to get the first's. sure: standard deviations from chance."""
+
+    seconds: float
+    sure: float
+
+
+@dataclass(frozen=True, slots=True)
+class Speeds:
+    """A track's joint speeds, standardised: values (K, 12), seen (K,); first: s of the first by the camera's clock."""
+
+    values: F64
+    seen: Flags
+    first: float
+
+
+def speeds_of(track: Track) -> Speeds:
+    """Root-relative speeds of the limbs' joints at `RATE`."""
+    first = float(track.times[0])
+    count = max(int((track.times[-1] - first) * RATE) + 1, 2)
+    found = sample(track, first + np.arange(count) / RATE, width=0.04)
+    joints = found.joints[:, POINTS[LIMB_POINTS]]
+    moved = np.linalg.norm(np.gradient(joints, axis=0) * RATE, axis=-1)
+    values = np.sqrt(np.minimum(moved, 8.0))  # the root: a few fast moments must not decide alone
+    seen = found.present
+    if seen.sum() >= 2:
+        values = values - values[seen].mean(axis=0)
+        values = values / np.maximum(values[seen].std(axis=0), 0.05)
+    return Speeds(values * seen[:, None], seen, first)
+
+
+def lags(one: Speeds, other: Speeds, most: int = 4) -> list[Lag]:
+    """The likeliest lags between two cameras' tracks of one person, surest first."""
+    correlation, overlap, lag = correlate(one, other)
+    enough = overlap >= LEAST_OVERLAP * RATE
+    fisher = np.arctanh(np.clip(correlation, -0.999, 0.999))
+    free = np.maximum(overlap / RATE * INDEPENDENT - 3, 0.0)
+    sure = np.where(enough, fisher * np.sqrt(free), -np.inf)
+    found: list[Lag] = []
+    for index in np.argsort(-sure):
+        if len(found) == most or sure[index] < LEAST_SURE:
+            break
+        seconds = (lag[index] + _peak(sure, int(index))) / RATE + one.first - other.first
+        if all(abs(seconds - known.seconds) > 0.2 for known in found):
+            found.append(Lag(float(seconds), float(sure[index])))
+    return found
+
+
+def correlate(one: Speeds, other: Speeds) -> tuple[F64, F64, F64]:
+    """Correlation, overlap and lag (L,), both in samples: sample k of `other` is at sample k + lag of `one`."""
+    n, m = len(one.values), len(other.values)
+    size = 1 << (n + m - 1).bit_length()
+
+    def product(a: F64, b: F64) -> F64:
+        spectrum = np.fft.rfft(a, size, axis=0) * np.conj(np.fft.rfft(b, size, axis=0))
+        summed = np.fft.irfft(spectrum.sum(axis=1), size)
+        return np.concatenate([summed[size - m + 1 :], summed[:n]])  # lags -(m - 1) ... n - 1
+
+    seen_a, seen_b = one.seen[:, None].astype(float), other.seen[:, None].astype(float)
+    overlap = product(seen_a, seen_b)
+    together = product(one.values, other.values)
+    energy_a = product((one.values**2).sum(axis=1, keepdims=True), seen_b)
+    energy_b = product(seen_a, (other.values**2).sum(axis=1, keepdims=True))
+    scale = np.sqrt(np.maximum(energy_a, 1e-9) * np.maximum(energy_b, 1e-9))
+    valid = overlap > 0.5
+    return np.where(valid, together / scale, 0.0), overlap, np.arange(-(m - 1), n, dtype=np.float64)
+
+
+def _peak(values: F64, index: int) -> float:
+    """Where between its neighbours the top of a parabola through the peak is, in samples."""
+    if not 0 < index < len(values) - 1:
+        return 0.0
+    before, top, after = values[index - 1 : index + 2]
+    bend = before - 2 * top + after
+    if not np.isfinite(bend) or bend >= 0:
+        return 0.0
+    return float(np.clip(0.5 * (before - after) / bend, -0.5, 0.5))

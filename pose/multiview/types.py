@@ -1,0 +1,128 @@
+"""Tracks of people in several cameras, and the cameras themselves.
+
+Axes: C camera, P person, K knot (instant of the common time line), N point. World: metres, the frame of the first
+camera unless a calibration says otherwise. Pixels and camera frames as in `pose.types`.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.camera import Camera
+from pose.skeletons import H36M17
+from pose.types import F32, F64, check_shape
+
+# The points that cameras triangulate, as rows of Human3.6M-17: everything that a detector observes directly. Pelvis,
+# spine and thorax are means of other joints in a detector's skeleton and would count them twice.
+POINTS = np.array([1, 2, 3, 4, 5, 6, 9, 10, 11, 12, 13, 14, 15, 16])
+POINT_NAMES = tuple(H36M17.names[joint] for joint in POINTS)
+HIPS = (POINT_NAMES.index("left_hip"), POINT_NAMES.index("right_hip"))
+SHOULDERS = (POINT_NAMES.index("left_shoulder"), POINT_NAMES.index("right_shoulder"))
+NEAREST = 0.1  # m; what is nearer to a camera, or behind it, counts as at this depth
+# Points whose definition a detector and Human3.6M share, and of which the lifter's answer may serve as a prior.
+LIMB_POINTS = np.array([row for row, name in enumerate(POINT_NAMES) if name not in ("neck", "head")])
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """One person as one camera tracked them.
+
+    camera: index of the camera. number: the track's id in that camera. times: (T,) s by the camera's own clock,
+    increasing. keypoints: (T, 17, 2) px in Human3.6M-17 as `pose.skeletons.to_h36m17` gives it. scores: (T, 17), 0
+    where not seen. joints: (T, 17, 3) m root-relative, root: (T, 3) m and sigma: (T, 17) mm of that camera's own
+    lifting, in its frame.
+    """
+
+    camera: int
+    number: int
+    times: F64
+    keypoints: F32
+    scores: F32
+    joints: F32
+    root: F32
+    sigma: F32
+
+    def __post_init__(self) -> None:
+        t = len(self.times)
+        check_shape(self, "keypoints", (t, 17, 2))
+        check_shape(self, "scores", (t, 17))
+        check_shape(self, "joints", (t, 17, 3))
+        check_shape(self, "root", (t, 3))
+        check_shape(self, "sigma", (t, 17))
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def __getitem__(self, rows: slice | NDArray[np.generic]) -> "Track":
+        parts = ("times", "keypoints", "scores", "joints", "root", "sigma")
+        return replace(self, **{name: getattr(self, name)[rows] for name in parts})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ViewCamera:
+    """One calibrated camera of several.
+
+    size: (width, height) px. focal: px, square pixels. centre: (2,) px, the principal point. radial: the coefficients
+    k1, k2 of radial distortion (OpenCV's model). rotation: (3, 3) and translation: (3,) m: x_camera = rotation @ x +
+    translation. offset: s and drift: x = time of the first camera, where t = (1 + drift) * own time + offset. known:
+    whether the intrinsics were given.
+    """
+
+    size: tuple[int, int]
+    focal: float
+    centre: F64
+    rotation: F64
+    translation: F64
+    radial: tuple[float, float] = (0.0, 0.0)
+    offset: float = 0.0
+    drift: float = 0.0
+    known: bool = False
+
+    @classmethod
+    def of(cls, camera: Camera) -> "ViewCamera":
+        """At the origin, with the intrinsics of `camera`."""
+        focal = math.sqrt(float(camera.matrix[0, 0] * camera.matrix[1, 1]))
+        return cls(
+            camera.size, focal, camera.matrix[:2, 2].astype(np.float64), np.eye(3), np.zeros(3), known=camera.known
+        )
+
+    @property
+    def matrix(self) -> F64:
+        """(3, 3) px."""
+        return np.array([[self.focal, 0, self.centre[0]], [0, self.focal, self.centre[1]], [0, 0, 1]])
+
+    @property
+    def place(self) -> F64:
+        """(3,) m, the optical centre in the world."""
+        place: F64 = -self.rotation.T @ self.translation
+        return place
+
+    def own_time(self, times: F64) -> F64:
+        """Instants of the common time line by this camera's clock, s."""
+        own: F64 = (times - self.offset) / (1 + self.drift)
+        return own
+
+    def common_time(self, own: F64) -> F64:
+        """The inverse of `own_time`."""
+        times: F64 = own * (1 + self.drift) + self.offset
+        return times
+
+    def to_camera(self, points: NDArray[np.floating]) -> F64:
+        """(..., 3) m in the world -> the same in the camera frame."""
+        moved: F64 = points @ self.rotation.T + self.translation
+        return moved
+
+    def to_world(self, points: NDArray[np.floating]) -> F64:
+        """The inverse of `to_camera`."""
+        moved: F64 = (points - self.translation) @ self.rotation
+        return moved
+
+    def project(self, points: NDArray[np.floating]) -> F64:
+        """(..., 3) m in the world -> (..., 2) px, with distortion; what is not in front counts as at `NEAREST`."""
+        seen = self.to_camera(points)
+        ray = seen[..., :2] / np.maximum(seen[..., 2:], NEAREST)
+        square = (ray * ray).sum(axis=-1, keepdims=True)
+        pixels: F64 = self.focal * ray * (1 + square * (self.radial[0] + square * self.radial[1])) + self.centre
+        return pixels

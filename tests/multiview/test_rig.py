@@ -1,0 +1,174 @@
+"""Uncalibrated, unsynchronised cameras: offsets, identities and cameras from nothing but tracks."""
+
+import numpy as np
+import pytest
+import scenes
+
+from pose.errors import PoseError
+from pose.multiview.calibrate import Known
+from pose.multiview.fuse import fuse
+from pose.multiview.initialise import align
+from pose.multiview.rig import find_rig
+from pose.multiview.synchronise import lags, speeds_of
+
+NAMES = ["left.mp4", "right.mp4", "third.mp4"]
+
+
+def tracks_of(views, people, **changes):
+    return [
+        scenes.track(view, i, points, number=n + 1, **changes)
+        for i, view in enumerate(views)
+        for n, points in enumerate(people)
+    ]
+
+
+def rig_of(views, people, **changes):
+    return find_rig(tracks_of(views, people, **changes), scenes.told(views), NAMES[: len(views)])
+
+
+def test_lag_is_found_from_joint_speeds_whatever_the_frame_rates():
+    points = scenes.person(1, seconds=6.0)
+    [first, second] = scenes.cameras(people=[points], seconds=6.0, offset=2.0, rates=(25.0, 60.0), seed=4)
+    found = lags(speeds_of(scenes.track(first, 0, points)), speeds_of(scenes.track(second, 1, points)))
+    assert second.offset > 0.2
+    assert found[0].seconds == pytest.approx(second.offset, abs=0.03)
+
+
+def test_rotation_is_found_despite_a_limb_that_is_wrong(rng):
+    source = rng.standard_normal((30, 12, 3)) * 0.4
+    turn = np.linalg.qr(rng.standard_normal((3, 3)))[0]
+    turn *= np.linalg.det(turn)
+    target = source @ turn.T
+    target[:, 3:5] += 0.6
+    found, residual = align(source, target)
+    assert scenes.degrees_between(found, turn) < 0.5
+    assert residual < 0.02
+
+
+def test_two_cameras_from_nothing():
+    points = scenes.person(1)
+    views = scenes.cameras(people=[points], offset=1.0, seed=2, fov=(50.0, 62.0))
+    rig = rig_of(views, [points], noise_px=1.0)
+    truth = scenes.exact(views)
+    assert scenes.degrees_between(rig.cameras[1].rotation, truth[1].rotation) < 1.0
+    assert rig.cameras[1].offset == pytest.approx(views[1].offset, abs=0.008)
+    direction = rig.cameras[1].place / np.linalg.norm(rig.cameras[1].place)
+    assert direction @ (truth[1].place / np.linalg.norm(truth[1].place)) > np.cos(np.radians(2))
+    assert rig.accuracy[1].turn < 3
+    assert rig.notes == []
+    for camera, view in zip(rig.cameras, views, strict=True):
+        assert camera.focal == pytest.approx(view.matrix[0, 0], rel=0.06)
+
+
+def test_known_calibration_is_kept_to_the_last_bit():
+    points = scenes.person(1)
+    views = scenes.cameras(people=[points], offset=1.0, seed=2)
+    cameras = scenes.exact(views)
+    rig = find_rig(tracks_of(views, [points]), cameras, NAMES[:2], Known(poses=True, clocks=True))
+    for found, given in zip(rig.cameras, cameras, strict=True):
+        assert (found.rotation == given.rotation).all()
+        assert (found.translation == given.translation).all()
+        assert found.focal == given.focal
+        assert found.offset == given.offset
+
+
+def test_people_of_several_cameras_are_matched_and_never_merged():
+    people = [scenes.person(1, away=(-0.9, 0.0)), scenes.person(5, away=(0.9, 0.3))]
+    views = scenes.cameras((0.0, 80.0, 190.0), people=people, offset=0.5, seed=3)
+    rig = rig_of(views, people, noise_px=1.0)
+    assert sorted(tuple(sorted((c, t.number) for c, t in one.items())) for one in rig.people) == [
+        ((0, 1), (1, 1), (2, 1)),
+        ((0, 2), (1, 2), (2, 2)),
+    ]
+
+
+def test_a_broken_track_and_a_person_of_one_camera_only():
+    people = [scenes.person(1, away=(-0.9, 0.0)), scenes.person(5, away=(0.9, 0.3))]
+    views = scenes.cameras(people=people, seed=3)
+    tracks = tracks_of(views, people, noise_px=1.0)
+    tracks.pop(3)  # the second person is not in the second camera
+    whole = tracks[2]
+    half = len(whole) // 2
+    tracks[2] = whole[: half - 3]
+    tracks.append(scenes.Track(1, 7, *(getattr(whole[half + 3 :], name) for name in whole.__slots__[2:])))
+    rig = find_rig(tracks, scenes.told(views), NAMES[:2])
+    cameras = sorted(sorted(one) for one in rig.people)
+    assert cameras == [[0], [0, 1]]
+    joined = next(one for one in rig.people if len(one) == 2)
+    assert len(joined[1]) == len(whole) - 6
+
+
+def test_fused_joints_are_nearer_than_those_of_one_camera():
+    points = scenes.person(1)
+    views = scenes.cameras((0.0, 90.0, 200.0), people=[points], seed=2)
+    tracks = {i: scenes.track(view, i, points, noise_px=2.0) for i, view in enumerate(views)}
+    cameras = scenes.exact(views)
+    instants = np.arange(15, 120) / 30
+    world = scenes.truth_at(points, scenes.RATE, instants)
+    truth = world[:, :17] @ views[0].rotation.T + views[0].translation
+    rig_bones = scenes.bones_of(world)
+    parts = list(fuse(tracks, cameras, instants, rig_bones))
+    joints = np.concatenate([part.joints for part in parts])
+    np.testing.assert_allclose(np.concatenate([part.instants for part in parts]), instants, atol=1e-9)
+    off = 1000 * np.linalg.norm(joints - truth, axis=-1)
+    assert np.median(off) < 20
+    assert np.concatenate([part.observed for part in parts], axis=1).mean() > 0.95
+    assert (np.concatenate([part.sigma for part in parts]) > 0).all()
+
+
+def test_a_joint_of_one_camera_only_stays_on_its_ray_with_a_larger_sigma():
+    points = scenes.person(1)
+    views = scenes.cameras(people=[points], seed=2)
+    tracks = {i: scenes.track(view, i, points) for i, view in enumerate(views)}
+    tracks[1].scores[:, 13] = 0  # the left wrist
+    cameras = scenes.exact(views)
+    world = scenes.truth_at(points, scenes.RATE, np.arange(30, 60) / 30)
+    bones = scenes.bones_of(world)
+    [part] = fuse(tracks, cameras, np.arange(30, 60) / 30, bones)
+    pixels = cameras[0].project(part.joints[:, 13])
+    truth = views[0].project(world[:, 13].astype(float))
+    assert np.median(np.linalg.norm(pixels - truth, axis=-1)) < 12
+    assert part.sigma[:, 13].mean() > 1.5 * part.sigma[:, 16].mean()
+    assert not part.observed[1, :, 13].any()
+
+
+def test_swapped_legs_of_one_camera_are_undone_by_the_others():
+    points = scenes.person(1)
+    views = scenes.cameras((0.0, 80.0, 190.0), people=[points], seed=2)
+    tracks = {i: scenes.track(view, i, points) for i, view in enumerate(views)}
+    right, left = [1, 2, 3], [4, 5, 6]
+    rows = slice(40, 55)
+    swapped = tracks[1].keypoints.copy()
+    tracks[1].keypoints[rows, right], tracks[1].keypoints[rows, left] = swapped[rows, left], swapped[rows, right]
+    cameras = scenes.exact(views)
+    instants = np.arange(10, 100) / 30
+    world = scenes.truth_at(points, scenes.RATE, instants)
+    bones = scenes.bones_of(world)
+    parts = list(fuse(tracks, cameras, instants, bones))
+    seen = np.concatenate([part.observed for part in parts], axis=1)
+    # Exchanged again, the camera's ankles agree with the joints and count as seen.
+    assert seen[1][:, [3, 6]].mean() > 0.9
+
+
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [
+        ("twice", "the same view as left.mp4"),
+        ("empty", "right.mp4: nobody is in it"),
+        ("other people", "are these videos of the same moment"),
+    ],
+)
+def test_what_cannot_be_calibrated_is_one_line(case, message):
+    points = scenes.person(1)
+    views = scenes.cameras(people=[points], seed=2)
+    tracks = tracks_of(views, [points], noise_px=1.0)
+    if case == "twice":
+        tracks[1] = scenes.track(views[0], 1, points, noise_px=1.0)
+        views = [views[0], views[0]]
+    elif case == "empty":
+        tracks = tracks[:1]
+    else:
+        tracks[1] = scenes.track(views[1], 1, scenes.person(11), noise_px=1.0)
+    with pytest.raises(PoseError, match=message) as caught:
+        find_rig(tracks, scenes.told(views), NAMES[:2])
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,104 @@
+"""The chain solver against dense linear algebra, and the bundle's derivatives against differences."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scenes
+
+from pose.multiview import residuals
+from pose.multiview.bundle import Bundle, Freedom, start_body, turn_matrix
+from pose.multiview.chain import Chain
+from pose.multiview.observations import observe
+from pose.multiview.types import POINTS
+
+
+def dense_chain(rng, count=8, size=5):
+    frames = rng.standard_normal((count, size, size))
+    frames = frames @ np.swapaxes(frames, 1, 2) + 12 * np.eye(size)
+    one, two = rng.standard_normal(count - 1), rng.standard_normal(count - 2)
+    whole = np.zeros((count, size, count, size))
+    for k in range(count):
+        whole[k, :, k] = frames[k]
+    for step, values in ((1, one), (2, two)):
+        for k, value in enumerate(values):
+            whole[k, :, k + step] = whole[k + step, :, k] = value * np.eye(size)
+    return frames, one, two, whole.reshape(count * size, count * size)
+
+
+def test_chain_solves_what_dense_algebra_solves(rng):
+    frames, one, two, whole = dense_chain(rng)
+    right = rng.standard_normal((8, 5, 3))
+    found = Chain.factorise(frames, one, two).solve(right)
+    np.testing.assert_allclose(found.reshape(40, 3), np.linalg.solve(whole, right.reshape(40, 3)), atol=1e-10)
+
+
+def test_chain_variances_are_the_diagonal_blocks_of_the_inverse(rng):
+    frames, one, two, whole = dense_chain(rng)
+    inverse = np.linalg.inv(whole).reshape(8, 5, 8, 5)
+    expected = np.stack([inverse[k, :, k] for k in range(8)])
+    np.testing.assert_allclose(Chain.factorise(frames, one, two).variances(), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("parameter", range(residuals.PARAMETERS))
+def test_derivatives_by_camera_parameters_agree_with_differences(rng, parameter):
+    [_, camera] = scenes.exact(scenes.cameras(radial=0.1, seed=3))
+    points = camera.to_world(rng.uniform([-1, -1, 3], [1, 1, 5], (4, 3, 3)))
+    velocity, own = rng.standard_normal((4, 3, 2)) * 50, rng.uniform(0, 3, 4)
+
+    def residual(move):
+        moved = replace(
+            camera, rotation=turn_matrix(move[:3]) @ camera.rotation, translation=camera.translation + move[3:6],
+            focal=camera.focal * np.exp(move[6]), radial=(camera.radial[0] + move[7], 0.0),
+        )  # fmt: skip
+        # The observation is velocity * own time further on, and own time falls with offset and drift.
+        clock = -move[8] - own * move[9]
+        return moved.project(points) - velocity * clock[:, None, None] if parameter >= 8 else moved.project(points)
+
+    step = np.zeros(10)
+    step[parameter] = 1e-5
+    expected = (residual(step) - residual(-step)) / 2e-5
+    pixels, by_seen, seen = residuals.projected(camera, points)
+    found = residuals.by_parameters(camera, seen, pixels, by_seen, velocity, own)[..., parameter]
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-3 * max(1.0, np.abs(expected).max() * 1e-3))
+
+
+def test_derivatives_by_points_agree_with_differences(rng):
+    [_, camera] = scenes.exact(scenes.cameras(radial=0.1, seed=3))
+    points = camera.to_world(rng.uniform([-1, -1, 3], [1, 1, 5], (4, 3, 3)))
+    _, by_seen, _ = residuals.projected(camera, points)
+    for axis in range(3):
+        step = 1e-6 * np.eye(3)[axis]
+        expected = (camera.project(points + step) - camera.project(points - step)) / 2e-6
+        np.testing.assert_allclose((by_seen @ camera.rotation)[..., axis], expected, rtol=1e-5, atol=1e-3)
+
+
+def test_exact_cameras_and_exact_2d_give_the_joints_back():
+    points = scenes.person(1, seconds=1.5)
+    views = scenes.cameras((0.0, 90.0, 200.0), people=[points], seconds=1.5)
+    cameras = scenes.exact(views)
+    tracks = {i: scenes.track(view, i, points) for i, view in enumerate(views)}
+    knots = np.arange(4, 34) / 30
+    seen = observe(tracks, cameras, knots)
+    start = start_body(
+        np.zeros((30, len(POINTS), 3)) + [0, 0, 4.0] + 0.1 * np.random.default_rng(0).random((30, 14, 3))
+    )
+    body = Bundle([seen], Freedom.none(3)).solve(cameras, [start], iterations=40, tolerance=1e-9).bodies[0]
+    world = scenes.truth_at(points, scenes.RATE, knots)
+    truth = scenes.observed_joints(world)[:, POINTS] @ views[0].rotation.T + views[0].translation
+    off = np.linalg.norm(body.points - truth, axis=-1)
+    assert np.median(off) < 0.004
+    assert off.max() < 0.03
+
+
+def test_a_chain_of_bad_start_never_gets_worse():
+    points = scenes.person(2, seconds=1.0)
+    views = scenes.cameras(people=[points], seconds=1.0)
+    cameras = scenes.exact(views)
+    seen = observe({i: scenes.track(v, i, points) for i, v in enumerate(views)}, cameras, np.arange(10) / 15)
+    start = start_body(np.random.default_rng(0).normal([0, 0, -2], 3, (10, len(POINTS), 3)))
+    bundle = Bundle([seen], Freedom.none(2))
+    costs = [bundle.solve(cameras, [start], iterations=n, tolerance=0).cost for n in (0, 1, 4, 16)]
+    assert all(later <= before for before, later in pairwise(costs))
+    assert np.isfinite(costs).all()
