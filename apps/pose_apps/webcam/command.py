@@ -2,7 +2,7 @@
 
 import signal
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from jsonargparse import ArgumentParser
 
@@ -31,6 +31,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_options(parser, PipelineConfig)
     parsed = parse_arguments(parser, config_first(argv))
     config, pipeline_config = config_of(WebcamConfig, parsed), config_of(PipelineConfig, parsed)
+    if config.demo:
+        config = _of_demo_clip(config)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # finish in good order when the system asks, too
     end_with_the_terminal()
     if config.web:
@@ -44,6 +46,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         from pose_apps.webcam.window import run_window
 
     return run_window(config, pipeline_config)
+
+
+def _of_demo_clip(config: WebcamConfig) -> WebcamConfig:
+    from pose_apps.support.demo import demo_clip
+
+    if config.source is not None:
+        raise UsageError("--demo and --source: give one of them")
+    return replace(config, source=demo_clip(), loop=True)
 
 
 def _serve(config: WebcamConfig, pipeline_config: PipelineConfig) -> int:

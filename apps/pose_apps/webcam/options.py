@@ -28,6 +28,7 @@ class WebcamConfig(SinkConfig, LiveWorldConfig):
     source: str | None = option(
         None, "a camera number, an RTSP or http(s) address, or a video file; by default camera 0 (--web: the browser's)"
     )
+    demo: bool = option(False, "show a short clip of two people (fetched once) again and again, instead of a camera")
     loop: bool = option(False, "begin a file again at its end")
     seconds: float | None = option(None, "end after so many seconds", least=0.1)
     ahead: str | None = option(

@@ -1,0 +1,48 @@
+"""`--demo` of pose-run and pose-webcam: a clip from the package index, so that a clone alone has something to show."""
+
+import json
+from pathlib import Path
+
+import pytest
+from pose_apps.run import main as run_main
+from pose_apps.webcam.command import main as webcam_main
+
+from pose.files import load_poses
+from pose.weights import sha256_of
+from pose.weights.catalogue import DEMO_CLIP
+
+
+def test_the_clip_is_the_one_of_the_catalogue(demo_clip):
+    assert (demo_clip.name, demo_clip.stat().st_size, sha256_of(demo_clip)) == (
+        "demo.mp4",
+        DEMO_CLIP.size,
+        DEMO_CLIP.sha256,
+    )
+
+
+def test_pose_run_finds_two_people(demo_clip, default_weights, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    call = ["--demo", "--detector", "blazepose", "--start", "3", "--end", "3.5", "--no-overlay", "--formats", "npz"]
+    assert run_main(call) == 0, capsys.readouterr().err
+    poses = load_poses(Path("demo", "poses.npz"))
+    assert set(poses.id.tolist()) == {1, 2}
+    assert "2 people" in capsys.readouterr().out
+
+
+def test_pose_webcam_shows_it_again_and_again(demo_clip, default_weights, tmp_path, capsys):
+    report = tmp_path / "report.json"
+    call = ["--headless", "--demo", "--detector", "blazepose", "--seconds", "1", "--report", str(report)]
+    assert webcam_main(call) == 0, capsys.readouterr().err
+    assert json.loads(report.read_text())["source"] == str(demo_clip)
+
+
+@pytest.mark.parametrize(
+    ("main", "arguments", "line"),
+    [
+        (run_main, ["--demo", "clip.mp4"], "error: --demo and clip.mp4: name a video or give --demo, not both\n"),
+        (webcam_main, ["--demo", "--source", "0"], "error: --demo and --source: give one of them\n"),
+    ],
+)
+def test_a_demo_takes_no_other_source(main, arguments, line, capsys):
+    assert main(arguments) == 2
+    assert capsys.readouterr().err == line
