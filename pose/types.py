@@ -228,7 +228,8 @@ class Placed:
     pelvis' distance from the camera, NaN where it is not known. contacts: (P, 2) probability that left and right foot
     stand. filled: (P,) whether the person was missing here and is put between the frames before and after. moved: (P,)
     mm, by how much the clean-up moved the joints in the mean; NaN where there was nothing to move. doubtful: (P,)
-    whether the track may show nobody (`pose.world.tracks`).
+    whether the track may show nobody (`pose.world.tracks`). partial: (P,) whether the person is not fully visible yet,
+    or no longer, or is below the floor (`pose.world.trim`).
     """
 
     joints: F32
@@ -237,12 +238,14 @@ class Placed:
     filled: Flags
     moved: F32
     doubtful: Flags = field(default_factory=lambda: np.zeros(0, bool))
+    partial: Flags = field(default_factory=lambda: np.zeros(0, bool))
 
     def __post_init__(self) -> None:
         n = len(self.joints)
-        if not len(self.doubtful):
-            object.__setattr__(self, "doubtful", np.zeros(n, bool))
-        check_shape(self, "doubtful", (n,))
+        for name in ("doubtful", "partial"):
+            if not len(getattr(self, name)):
+                object.__setattr__(self, name, np.zeros(n, bool))
+            check_shape(self, name, (n,))
         check_shape(self, "joints", (n, 17, 3))
         check_shape(self, "root_sigma", (n,))
         check_shape(self, "contacts", (n, 2))

@@ -13,7 +13,7 @@ from pose.spaces import CAMERA, LEVEL, SPACES
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import command_parser, config_of
 from pose_apps.support.status import Status
-from pose_apps.support.world import SPACE_HELP, read_heights, read_up
+from pose_apps.support.world import SPACE_HELP, TRIM_HELP, read_heights, read_up
 
 if TYPE_CHECKING:
     from pose.export import Recording, Written
@@ -36,6 +36,7 @@ class ConvertOptions(Options):
     )
     roll: float | None = option(None, "clockwise rotation of the camera about its view, degrees", least=-180, most=180)
     height: str | None = option(None, "body height, m: 1.82 for everybody, or by id: 1:1.82,2:1.65")
+    trim: bool = option(True, TRIM_HELP)
     video: str | None = option(None, "the video, for formats that hold pictures (rrd, html)", metavar="FILE")
     overwrite: bool = option(False, "replace files that are there already")
     quiet: bool = option(False, "print nothing but errors")
@@ -84,6 +85,7 @@ def _convert(options: ConvertOptions, names: list[str], say: Callable[[str], Non
         video=None if options.video is None else Path(options.video),
         up=read_up(options.pitch, options.roll),
         heights=read_heights(options.height),
+        trim=options.trim,
     )
     people = _people(options.person, recording)
     folder = poses.parent if options.out is None else Path(options.out)

@@ -29,6 +29,7 @@ from pose_apps.support.status import Status
 from pose_apps.support.summary import Tally, counted, report, report_stills, say
 from pose_apps.support.world import (
     SPACE_HELP,
+    TRIM_HELP,
     WorldConfig,
     doubtful_line,
     joins_line,
@@ -64,6 +65,7 @@ class RunConfig(WorldConfig):
     )
     overlay: bool = option(True, "draw the overlay video")
     space: str | None = option(None, SPACE_HELP, choices=SPACES)
+    trim: bool = option(True, TRIM_HELP)
     stills: bool = option(False, "process each image on its own")
     start: float = option(0.0, "start at this second of the video", least=0.0)
     end: float = option(math.inf, "stop at this second of the video", least=0.0)
@@ -250,7 +252,9 @@ def run_clip(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) 
         problems = [f"{source.cut_short}; the results hold what comes before"] if source.cut_short else []
         if outputs.exports and whole and tally.frames:
             with pipeline.times.measure("exports"):
-                exported, notes, failed = write_exports(outputs, results.folder, config.video, config.space)
+                exported, notes, failed = write_exports(
+                    outputs, results.folder, config.video, config.space, config.trim
+                )
             files, problems = files + exported, problems + failed
     interruption = None if finished else _interruption(tally, source, results, outputs)
     return Done(tally, source, pipeline, files, notes, known, interruption, problems)

@@ -72,15 +72,17 @@ class Recording:
         video: Path | None = None,
         up: F64 | None = None,
         heights: Mapping[int | None, float] | None = None,
+        trim: bool = True,
     ) -> None:
         """name: of the source. fps: resample everything to it. start, end: s of the video. space: 'world' or 'camera';
         None is the world where the result has one or `up` is given, else the camera. video: its pictures. up: the
         vertical (3,) in the camera's axes, where it is known better than by the result. heights: m, as in
-        `pose.world.clean.Steps`: people, and their distances, are scaled to them.
+        `pose.world.clean.Steps`: people, and their distances, are scaled to them. trim: tracks are without the frames
+        that the result marks as partial (`pose.world.trim`).
 
         Raises UsageError when no frame lies between start and end, or nobody has the id of a height.
         """
-        self._up = up
+        self._up, self._trim = up, trim
         self._scale = _factors(table, heights or {})
         self.table, self.name, self.video, self._fps = table, name, video, fps
         self.first, self.last = (int(at) for at in np.searchsorted(table.timestamps, [start, end]))
@@ -176,8 +178,10 @@ class Recording:
         """One person's motion; None when they are in no frame of the timeline."""
         rows = self.rows_of(person)
         positions = self._positions[rows - self._rows.start]
-        finite = _finite(self.table, rows)
-        rows, positions = rows[finite], positions[finite]
+        kept = _finite(self.table, rows)
+        if self._trim and self.table.placed is not None and not (partial := self.table.placed.partial[rows]).all():
+            kept &= ~partial
+        rows, positions = rows[kept], positions[kept]
         if not len(rows):
             return None
         track = Track(self, person, timeline, rows, positions)
@@ -282,6 +286,7 @@ def open_recording(
     video: Path | None = None,
     up: F64 | None = None,
     heights: Mapping[int | None, float] | None = None,
+    trim: bool = True,
 ) -> Recording:
     """A result file of `pose-run`, of the live demo or of `pose-lift`; the options are those of `Recording`.
 
@@ -293,7 +298,9 @@ def open_recording(
     if not (np.diff(table.timestamps) > 0).all():
         raise PoseError(f"{path}: its time stamps do not increase")
     name = path.stem if table.run is None else table.run.source
-    return Recording(table, name, fps=fps, start=start, end=end, space=space, video=video, up=up, heights=heights)
+    return Recording(
+        table, name, fps=fps, start=start, end=end, space=space, video=video, up=up, heights=heights, trim=trim
+    )
 
 
 def _factors(table: PoseTable, heights: Mapping[int | None, float]) -> dict[int, float]:

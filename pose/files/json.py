@@ -171,7 +171,10 @@ def _placed(placed: Placed) -> list[str]:
     rows = np.concatenate(values, axis=1)
     rows[~np.isfinite(rows)] = np.nan
     filled = ("true" if one else "false" for one in placed.filled.tolist())
-    flags = (',"doubtful":true' if one else "" for one in placed.doubtful.tolist())
+    flags = (
+        (',"doubtful":true' if doubtful else "") + (',"partial":true' if partial else "")
+        for doubtful, partial in zip(placed.doubtful.tolist(), placed.partial.tolist(), strict=True)
+    )
     return [
         (_PLACED % tuple(row)).replace("nan", "null") + f'"filled":{one}{flag}}}'
         for row, one, flag in zip(rows.tolist(), filled, flags, strict=True)

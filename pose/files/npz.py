@@ -41,6 +41,7 @@ _PLACED: dict[str, tuple[str, tuple[int, ...]]] = {
     "filled": ("|b1", ()),
     "moved": ("<f4", ()),
     "doubtful": ("|b1", ()),
+    "partial": ("|b1", ()),
 }
 
 

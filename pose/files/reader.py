@@ -202,7 +202,10 @@ def _placed(arrays: Mapping[str, Array], rows: int) -> Placed | None:
         contacts=_shaped(arrays, "contacts", (rows, 2), np.float32),
         filled=_shaped(arrays, "filled", (rows,), np.bool_),
         moved=_shaped(arrays, "moved", (rows,), np.float32),
-        doubtful=_shaped({"doubtful": np.zeros(rows, bool), **arrays}, "doubtful", (rows,), np.bool_),
+        **{
+            name: _shaped({name: np.zeros(rows, bool), **arrays}, name, (rows,), np.bool_)
+            for name in ("doubtful", "partial")
+        },
     )
 
 

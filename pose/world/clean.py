@@ -29,6 +29,7 @@ from pose.world.height import scale_to, stature
 from pose.world.person import Person
 from pose.world.rules import RULES, Rules
 from pose.world.smooth import zero_phase
+from pose.world.trim import fully_visible, partial_frames
 
 F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -62,6 +63,7 @@ class Cleaned:
     contacts: (T, 2) probability that left and right foot stand. stands: (T, 2), whether it was held. filled: (T,).
     moved: (T,) mm, by how much the joints were moved in the mean, the pelvis with them; NaN in filled frames. height:
     m, and height_sigma: m, 0 where it was given. floor: m, how far the person was raised to the common floor.
+    partial: (T,), not fully visible or below the floor (`pose.world.trim`).
     """
 
     times: F64
@@ -77,6 +79,7 @@ class Cleaned:
     height: float
     height_sigma: float
     raised: float
+    partial: Mask
 
 
 def clean(
@@ -97,7 +100,7 @@ class Work:
     """A person between the steps, T frames, those that were filled included; as in `Cleaned`, on the way to it.
 
     lifted: (T, 17, 3) m, where the joints were, in the camera frame; NaN in filled frames. feet_seen: (T, 2), whether
-    the picture shows the left and the right ankle.
+    the image shows the left and the right ankle. visible: (T,), whether it shows the person fully.
     """
 
     times: F64
@@ -106,6 +109,7 @@ class Work:
     sigma: F64
     lifted: F64
     feet_seen: Mask
+    visible: Mask
     filled: Mask
     root_sigma: F64
     height: float
@@ -167,7 +171,8 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
         person = replace(person, joints=assembled(joints, lengths) if steps.bones else joints, root=root)
     return Work(
         person.times, person.joints, person.root, person.sigma, lifted,
-        person.scores[:, ANKLES] > rules.floor.seen_score, filled, 1000 * spread, height, height * sigma,
+        person.scores[:, ANKLES] > rules.floor.seen_score, fully_visible(person.scores, rules.trim), filled,
+        1000 * spread, height, height * sigma,
     )  # fmt: skip
 
 
@@ -195,4 +200,5 @@ def put_on_floor(work: Work, world: World, own: float | None, steps: Steps, rule
     return Cleaned(
         work.times, joints, root, placed, work.sigma, work.root_sigma, contacts, stands, work.filled, moved_by,
         work.height, work.height_sigma, raised,
+        partial_frames(placed, work.visible, stretches(work.times, rules.gaps)),
     )  # fmt: skip

@@ -206,6 +206,15 @@ class TrackRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TrimRules:
+    """seen_score: minimum 2D score of a joint that counts as seen. visible_share: of the joints, for a person to count
+    as fully visible."""
+
+    seen_score: float = 0.3
+    visible_share: float = 0.7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """All of them."""
 
@@ -219,6 +228,7 @@ class Rules:
     size: SizeRules = field(default_factory=SizeRules)
     tracks: TrackRules = field(default_factory=TrackRules)
     joins: JoinRules = field(default_factory=JoinRules)
+    trim: TrimRules = field(default_factory=TrimRules)
     live: LiveRules = field(default_factory=LiveRules)
 
 

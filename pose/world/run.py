@@ -25,7 +25,7 @@ _PLACED: "np.dtype[Any]" = np.dtype(
     [
         ("times", "<f8"), ("joints", "<f4", (_J, 3)), ("root", "<f4", 3), ("placed", "<f4", (_J, 3)),
         ("sigma", "<f4", _J), ("root_sigma", "<f4"), ("contacts", "<f4", 2), ("filled", "?"), ("moved", "<f4"),
-        ("box", "<f4", 4),
+        ("box", "<f4", 4), ("partial", "?"),
     ]
 )  # fmt: skip
 _AT_ONCE = 256  # rows of a person that are read together
@@ -153,7 +153,15 @@ class PlacedRun:
         part = {name: np.ascontiguousarray(rows[name]) for name in _PLACED.names or ()}
         poses = Poses3D(part["joints"], part["root"], part["sigma"], exchanged)
         doubtful = np.array([number in self.doubtful for number in order], bool)
-        placed = Placed(part["placed"], part["root_sigma"], part["contacts"], part["filled"], part["moved"], doubtful)
+        placed = Placed(
+            part["placed"],
+            part["root_sigma"],
+            part["contacts"],
+            part["filled"],
+            part["moved"],
+            doubtful,
+            part["partial"],
+        )
         return FrameResult(people, poses, placed)
 
 

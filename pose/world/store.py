@@ -26,10 +26,10 @@ _PERSON: "np.dtype[Any]" = np.dtype(
 _WORK: "np.dtype[Any]" = np.dtype(
     [
         ("times", "<f8"), ("joints", "<f4", (_J, 3)), ("root", "<f4", 3), ("sigma", "<f4", _J),
-        ("lifted", "<f4", (_J, 3)), ("feet_seen", "?", 2), ("filled", "?"), ("root_sigma", "<f4"),
+        ("lifted", "<f4", (_J, 3)), ("feet_seen", "?", 2), ("visible", "?"), ("filled", "?"), ("root_sigma", "<f4"),
     ]
 )  # fmt: skip
-_FLAGS = ("feet_seen", "filled")
+_FLAGS = ("feet_seen", "visible", "filled")
 _BLOCK = 4096  # rows that wait to be written
 _UNSURE = 1e4  # mm, of what is not a number
 

@@ -125,6 +125,21 @@ def test_points_are_exported_in_the_world_of_the_result(save, body, rng, space):
     np.testing.assert_allclose(points, placed.joints, atol=1e-5)
 
 
+def test_partial_frames_are_trimmed_unless_all_are(save, body, rng):
+    world = World(rotation_of(up_of(-25, 5)), -1.6, FEET, 2.0)
+    path = save(place(body, wave(60, rng))[None], world=world)
+    arrays = dict(np.load(path))
+    arrays["partial"] = np.isin(np.arange(60), [*range(8), 30, *range(55, 60)])
+    np.savez(path, **arrays)
+    trimmed, whole = (open_recording(path, trim=trim) for trim in (True, False))
+    track = trimmed.track(1, trimmed.uniform)
+    assert (track.first, len(track), track.gaps) == (8, 47, [(22, 22)])
+    assert len(whole.track(1, whole.uniform)) == 60
+    np.savez(path, **(arrays | {"partial": np.ones(60, bool)}))
+    recording = open_recording(path)
+    assert len(recording.track(1, recording.uniform)) == 60
+
+
 def test_a_given_vertical_asks_for_a_world(save, rng):
     path = save(rng.normal(size=(1, 40, 17, 3)))
     assert open_recording(path).space.name == "camera"

@@ -23,7 +23,7 @@ def placed_result(rng, index, people):
     placed = Placed(
         rng.normal(size=(people, 17, 3)).astype(np.float32), rng.uniform(10, 300, people).astype(np.float32),
         rng.random((people, 2), np.float32), rng.random(people) < 0.5, rng.uniform(0, 90, people).astype(np.float32),
-        rng.random(people) < 0.5,
+        rng.random(people) < 0.5, rng.random(people) < 0.5,
     )  # fmt: skip
     if people:
         placed.moved[0] = np.nan
@@ -66,6 +66,8 @@ def test_json_fits_its_schema_and_says_the_same(tmp_path, results):
             assert np.abs(np.array(person["world"]) - result.placed.joints[row]).max() < 1e-4
             assert np.abs(np.array(person["contacts"]) - result.placed.contacts[row]).max() < 0.0051
             assert person["filled"] == result.placed.filled[row]
+            assert person.get("doubtful", False) == result.placed.doubtful[row]
+            assert person.get("partial", False) == result.placed.partial[row]
             assert (person["moved"] is None) == np.isnan(result.placed.moved[row])
 
 
@@ -111,3 +113,13 @@ def test_a_damaged_world_is_one_line(tmp_path, results, change):
     with pytest.raises(PoseError, match="should") as error:
         load_poses(path)
     assert "\n" not in str(error.value)
+
+
+def test_a_file_without_the_newest_flags_is_read(tmp_path, results):
+    path = write(NpzWriter, tmp_path / "poses.npz", results)
+    arrays = dict(np.load(path))
+    del arrays["doubtful"], arrays["partial"]
+    np.savez(path, **arrays)
+    placed = load_poses(path).placed
+    assert not placed.doubtful.any()
+    assert not placed.partial.any()

@@ -30,16 +30,17 @@ def check_targets(recording: "Recording", names: list[str], people: list[int], f
 
 
 def write_exports(
-    outputs: Outputs, folder: Path, video: str, space: str | None = None
+    outputs: Outputs, folder: Path, video: str, space: str | None = None, trim: bool = True
 ) -> tuple[list[Path], list[str], list[str]]:
     """Write every format from the folder's poses.npz, in place of earlier ones.
 
-    space: as of `pose.export.Recording`.
+    space, trim: as of `pose.export.Recording`.
 
     Returns the files, the lines that say what to know of each, and the problems of formats that could not be written.
     """
     source, names = Path(video), list(outputs.exports)
-    recording = open_recording(folder / f"{STEM}.npz", video=source if source.is_file() else None, space=space)
+    pictures = source if source.is_file() else None
+    recording = open_recording(folder / f"{STEM}.npz", video=pictures, space=space, trim=trim)
     made: list[Written] = []
     problems = export_all(recording, names, recording.people, folder, STEM, made.append, outputs.warn)
     files = [written.path for written in made]

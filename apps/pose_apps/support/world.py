@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from pose.world.clean import Steps
 
 SPACE_HELP = "frame of the exported files; by default the world where the result has one, else the camera's"
+TRIM_HELP = (
+    "leave frames out of exports in which a person is not fully visible yet, or no longer, or is below the floor"
+)
 
 TALLEST, SHORTEST = 2.75, 0.4  # m that a person may be
 
