@@ -4,9 +4,11 @@ for result in Pipeline.from_preset("fast").run("clip.mp4"):
     print(result.time, result.people.ids, result.poses.root)
 """
 
+import math
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -45,6 +47,7 @@ from pose.weights import sha256_of
 
 if TYPE_CHECKING:
     from pose.lifter.predict import Lifter
+    from pose.result import Result
     from pose.view.overlay import Overlay
 
 LIFTER_THREADS = 1  # it is small: on a busy machine its threads wait for each other many times longer than they compute
@@ -184,6 +187,67 @@ class Pipeline:
             yield from session.push(frame)
         yield from session.flush()
 
+    def process(
+        self,
+        source: Source | str | Path,
+        *,
+        world: bool = True,
+        heights: Mapping[int | None, float] | None = None,
+        pitch: float | None = None,
+        roll: float | None = None,
+        smooth: bool = True,
+        fill_gaps: bool = True,
+        join_tracks: bool = True,
+        foot_lock: bool = True,
+        start: float = 0.0,
+        end: float = math.inf,
+    ) -> "Result":
+        """Process a whole video and put its people into a world, as `pose-run` does.
+
+        The arguments are options of `pose-run`, with the same defaults. Unlike `run`, which yields frames as soon as
+        they are final, this returns when the last frame is known, since the world depends on all of them.
+
+        Args:
+            source: path of a video, a folder or glob of images, a URL, or what `pose.video.open_source` returns.
+            world: find gravity and floor, join tracks, fill gaps and smooth; False returns camera coordinates only.
+            heights: body heights by id, m; None stands for everybody.
+            pitch: elevation of the camera's view above the horizon, degrees; estimated where neither is given.
+            roll: clockwise rotation of the camera about its view, degrees.
+            smooth: smooth the motion.
+            fill_gaps: fill gaps of up to half a second.
+            join_tracks: join tracks of one person and drop short ones.
+            foot_lock: hold feet that stand.
+            start: process from this second of the video on; for a path.
+            end: stop at this second.
+
+        Returns:
+            Everybody in all frames.
+
+        Raises:
+            PoseError: where the source cannot be read.
+        """
+        from pose.result import Result
+        from pose.world.clean import Steps
+        from pose.world.frame import up_of
+
+        up = None if pitch is None and roll is None else up_of(pitch or 0.0, roll or 0.0)
+        options = {
+            "world": world, "pitch": pitch, "roll": roll, "height": _height_text(heights or {}), "smooth": smooth,
+            "fill_gaps": fill_gaps, "join_tracks": join_tracks, "foot_lock": foot_lock,
+        }  # fmt: skip
+        with ExitStack() as stack:
+            opened = source
+            if not isinstance(opened, Source):
+                opened = stack.enter_context(open_source(str(opened), start=start, end=end))
+            info = self.run_info(opened.name, opened.info.fps, opened.info.size, opened.info.focal_35mm)
+            span = {"start": start, "end": end if math.isfinite(end) else None}
+            info = replace(info, settings={**span, **info.settings, **options})
+            steps = Steps(
+                bones=self.config.constant_bones, fill=fill_gaps, smooth=smooth, feet=foot_lock,
+                camera_known=info.camera.known, up=up, heights=heights or {},
+            )  # fmt: skip
+            return Result.of(self.run(opened), info, steps if world else None, join=join_tracks)
+
 
 class Session:
     """One stream in flight: the state of identities and of the lifter. Live and offline drivers both push frames.
@@ -246,6 +310,11 @@ class Session:
         """The source has ended: return all frames not yet returned."""
         with self._times.measure("lift"), torch_threads(LIFTER_THREADS):
             return self._lifter.flush()
+
+
+def _height_text(heights: Mapping[int | None, float]) -> str | None:
+    """As the option --height takes them; None where there are none."""
+    return ",".join(f"{value}" if one is None else f"{one}:{value}" for one, value in heights.items()) or None
 
 
 def _people_stages(

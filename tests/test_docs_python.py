@@ -53,6 +53,7 @@ PREPARED: dict[str, tuple[str, dict[str, str]]] = {
     "from pose_detectors.yolo import YoloDetector": (DETECTOR, {}),
     "from pose.evaluation.metrics import mpjpe": (POSES, {}),
     'np.savez("theirs.npz"': (POSES, {}),
+    'convert(result, ["bvh", "csv"]': ("", {"end=2.0": "end=0.2"}),
     "from pose.lifter.stream import LifterStream": (STREAM, {}),
     "receiver = socket.socket": (
         "import socket\nsender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\nPOSE = "

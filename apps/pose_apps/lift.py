@@ -69,20 +69,13 @@ def lift(inputs: list[Path], config: LiftConfig, say: Callable[[str], None] = pr
         raise UsageError(nobody)
     sequences = [sequence for one in people for sequence in one.values()]
     from pose.lifter.load import load_lifter
+    from pose.lifting import lift_sequences
     from pose.system.device import resolve_device
 
     lifter = load_lifter(config.lifter, resolve_device(config.device))
-    if config.lookahead and not lifter.streaming:
-        raise UsageError(f"lookahead: the lifter {lifter.name!r} sees the whole file; choose a streaming one")
-    if config.repair:
-        from pose.repair.person import repair
-
-        sequences = [repair(sequence) for sequence in sequences]
-    answers = lifter.lift_many(sequences, config.lookahead)
-    if config.constant_bones and not lifter.streaming:
-        from pose.refine import refine
-
-        answers = [refine(answer, seen) for answer, seen in zip(answers, sequences, strict=True)]
+    sequences, answers = lift_sequences(
+        lifter, sequences, config.lookahead, repair=config.repair, constant_bones=config.constant_bones
+    )
     shown = say if not config.quiet else lambda text: None
     for at, one in zip(accumulate(map(len, people), initial=0), people, strict=False):
         part = slice(at, at + len(one))

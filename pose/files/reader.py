@@ -224,7 +224,15 @@ def _run_info(arrays: Mapping[str, Array]) -> RunInfo:
         raise ValueError(f"its array 'run' does not say {error.args[0]!r}") from error
     width, height = _shaped(arrays, "image_size", (2,), np.int64)
     camera = Camera(_shaped(arrays, "intrinsics", (3, 3), np.float64), run.camera.known, (int(width), int(height)))
-    return replace(run, camera=camera, fps=float(_shaped(arrays, "fps", (), np.float64)))
+    return replace(run, camera=camera, fps=float(_shaped(arrays, "fps", (), np.float64)), world=_world(run, arrays))
+
+
+def _world(run: RunInfo, arrays: Mapping[str, Array]) -> WorldInfo | None:
+    if run.world is None or "world_rotation" not in arrays:
+        return run.world
+    rotation = _shaped(arrays, "world_rotation", (3, 3), np.float64)
+    floor = float(_shaped(arrays, "world_floor", (), np.float64))
+    return replace(run.world, world=replace(run.world.world, rotation=rotation, floor=floor))
 
 
 def _shaped(arrays: Mapping[str, Array], name: str, shape: tuple[int, ...], kind: type[T]) -> NDArray[T]:

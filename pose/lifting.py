@@ -1,0 +1,186 @@
+"""2D keypoints of whole sequences to 3D: what `pose-lift` does, as functions."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pose.errors import UsageError
+from pose.files import ModelInfo, RunInfo
+from pose.incoming import check_units
+from pose.result import Result
+from pose.sequences import Sequence2D, Sequence3D
+from pose.skeletons import get_skeleton
+from pose.system.json_values import Json
+from pose.types import F32, F64, FrameResult, People, Poses3D
+from pose.world.clean import Steps
+from pose.world.frame import up_of
+
+if TYPE_CHECKING:
+    from pose.lifter.predict import Lifter
+
+
+def lift(
+    keypoints: Path | str | Sequence2D | Mapping[int, Sequence2D],
+    *,
+    lifter: str = "offline",
+    lookahead: int = 0,
+    repair: bool = True,
+    constant_bones: bool = True,
+    world: bool = False,
+    heights: Mapping[int | None, float] | None = None,
+    pitch: float | None = None,
+    roll: float | None = None,
+    smooth: bool = True,
+    foot_lock: bool = True,
+    fps: float | None = None,
+    image_size: tuple[int, int] | None = None,
+    device: str = "auto",
+) -> Result:
+    """Lift 2D keypoints to 3D, as `pose-lift` does.
+
+    Args:
+        keypoints: a `.npz` file, a JSON file, a folder of JSON files (docs/reference/outputs.md), one person's
+            sequence, or sequences by id, all seen by one camera.
+        lifter: 'offline', 'stream', or the path of a checkpoint.
+        lookahead: frames that a streaming lifter may wait for.
+        repair: undo left-right swaps and drop outliers first.
+        constant_bones: keep bone lengths constant over time for each person; offline lifters only.
+        world: put everybody into one world. The options that follow are those of `Pipeline.process`.
+        heights: body heights by id, m; None stands for everybody.
+        pitch: elevation of the camera's view above the horizon, degrees.
+        roll: clockwise rotation of the camera about its view, degrees.
+        smooth: smooth the motion.
+        foot_lock: hold feet that stand.
+        fps: frames a second, for JSON files, which do not contain it.
+        image_size: (width, height) px, for JSON files that do not contain it.
+        device: where the network runs: 'auto', 'cpu' or 'cuda'.
+
+    Returns:
+        Everybody in all frames.
+
+    Raises:
+        UsageError: for a missing file or an argument that does not fit.
+        PoseError: for a file that does not contain keypoints.
+        ValueError: for keypoints that are not in px.
+    """
+    from pose.lifter.load import load_lifter
+    from pose.system.device import resolve_device
+
+    name, people = _read(keypoints, fps, image_size)
+    camera = next(iter(people.values())).camera
+    known = all(one.camera.known for one in people.values())
+    network = load_lifter(lifter, resolve_device(device))
+    seen, answers = lift_sequences(
+        network, list(people.values()), lookahead, repair=repair, constant_bones=constant_bones
+    )
+    times = np.unique(np.concatenate([one.times for one in seen]))
+    rate = (len(times) - 1) / (times[-1] - times[0]) if len(times) > 1 else 30.0
+    settings: dict[str, Json] = {
+        "lifter": lifter,
+        "lookahead": lookahead,
+        "repair": repair,
+        "constant_bones": constant_bones,
+    }
+    models = () if network.sha256 is None else (ModelInfo("lifter", network.name, network.sha256),)
+    skeleton = get_skeleton(seen[0].skeleton)
+    info = RunInfo(
+        source=name, fps=rate, camera=camera, skeleton=skeleton, models=models, settings={**settings, "world": world}
+    )
+    up = None if pitch is None and roll is None else up_of(pitch or 0.0, roll or 0.0)
+    steps = Steps(
+        bones=constant_bones,
+        fill=False,
+        smooth=smooth,
+        feet=foot_lock,
+        camera_known=known,
+        up=up,
+        heights=heights or {},
+    )
+    frames = _frames(list(people), seen, answers, times)
+    return Result.of(frames, info, steps if world else None, join=False)
+
+
+def lift_sequences(
+    lifter: "Lifter", sequences: list[Sequence2D], lookahead: int = 0, *, repair: bool, constant_bones: bool
+) -> tuple[list[Sequence2D], list[Sequence3D]]:
+    """The 2D that was lifted, repaired if asked for, and the 3D of each sequence.
+
+    Raises:
+        UsageError: for a look-ahead of a lifter that does not stream.
+    """
+    if lookahead and not lifter.streaming:
+        raise UsageError(f"lookahead: the lifter {lifter.name!r} sees the whole file; choose a streaming one")
+    if repair:
+        from pose.repair.person import repair as repaired
+
+        sequences = [repaired(sequence) for sequence in sequences]
+    answers = lifter.lift_many(sequences, lookahead)
+    if constant_bones and not lifter.streaming:
+        from pose.refine import refine
+
+        answers = [refine(answer, seen) for answer, seen in zip(answers, sequences, strict=True)]
+    return sequences, answers
+
+
+def _read(
+    keypoints: Path | str | Sequence2D | Mapping[int, Sequence2D], fps: float | None, size: tuple[int, int] | None
+) -> tuple[str, dict[int, Sequence2D]]:
+    """Name of the source, and everybody in it by id, checked."""
+    if isinstance(keypoints, str | Path):
+        path = Path(keypoints)
+        if path.is_dir() or path.suffix.lower() == ".json":
+            from pose.files.keypoints_json import read_people
+
+            return path.name, read_people(path, fps, size)
+        from pose.files.keypoints import read_keypoints
+
+        return path.name, {1: read_keypoints(path)}
+    people = {1: keypoints} if isinstance(keypoints, Sequence2D) else dict(keypoints)
+    if not people:
+        raise UsageError("keypoints: nobody to lift")
+    first = next(iter(people.values()))
+    for number, one in people.items():
+        if one.camera.size != first.camera.size or one.skeleton != first.skeleton:
+            raise UsageError(f"keypoints: person {number} has another image size or skeleton than the others")
+        check_units(one.keypoints, one.scores, one.times, one.camera.size)
+    return "keypoints", people
+
+
+def _frames(ids: list[int], seen: list[Sequence2D], answers: list[Sequence3D], times: F64) -> Iterator[FrameResult]:
+    """One result for each time (F,) s."""
+    rows = [np.searchsorted(one.times, times) for one in seen]
+    for index, time in enumerate(times.tolist()):
+        here = [at for at, one in enumerate(seen) if rows[at][index] < len(one) and one.times[rows[at][index]] == time]
+        at = [(i, int(rows[i][index])) for i in here]
+        joints = len(get_skeleton(seen[0].skeleton))
+        keypoints = _stacked([seen[i].keypoints[row] for i, row in at], (joints, 2))
+        scores = _stacked([seen[i].scores[row] for i, row in at], (joints,))
+        people = People(
+            index,
+            time,
+            np.array([ids[i] for i in here], np.int64),
+            _boxes(keypoints, scores),
+            scores.mean(axis=1),
+            keypoints,
+            scores,
+        )
+        poses = Poses3D(
+            _stacked([answers[i].joints[row] for i, row in at], (17, 3)),
+            _stacked([answers[i].root[row] for i, row in at], (3,)),
+            _stacked([answers[i].sigma[row] for i, row in at], (17,)),
+        )
+        yield FrameResult(people, poses)
+
+
+def _stacked(rows: list[F32], shape: tuple[int, ...]) -> F32:
+    return np.array(rows, np.float32).reshape(len(rows), *shape)
+
+
+def _boxes(keypoints: F32, scores: F32) -> F32:
+    """(P, 4) px around the joints that were seen; 0 where none was."""
+    seen = (scores > 0)[..., None]
+    low, high = np.where(seen, keypoints, np.inf).min(axis=1), np.where(seen, keypoints, -np.inf).max(axis=1)
+    boxes = np.concatenate([low, high], axis=1)
+    return np.where(np.isfinite(boxes), boxes, 0).astype(np.float32)

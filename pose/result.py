@@ -1,0 +1,300 @@
+"""The result of a whole recording as arrays: what `pose-run` writes, in memory.
+
+`Pipeline.process` and `lift` make results, `load` reads one from a file, `convert` writes other programs' formats.
+"""
+
+import math
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pose.errors import PoseError, UsageError
+from pose.export import Recording, check_formats, export, targets
+from pose.export.joint_angles import NAMES, joint_angles
+from pose.export.table import COLUMNS, rows
+from pose.files import NpzWriter, PoseTable, ResultSpool, RunInfo, WorldInfo, load_poses
+from pose.skeletons import H36M17
+from pose.spaces import CAMERA, SPACES, WORLD
+from pose.types import F64, I64, FrameResult
+from pose.world.clean import Steps
+from pose.world.run import PlacedRun
+
+if TYPE_CHECKING:
+    import pandas
+
+
+@dataclass(frozen=True, slots=True)
+class JointAngles:
+    """Joint angles of P people in F frames; docs/guides/exports.md defines each.
+
+    Attributes:
+        names: (A,) names of the angles.
+        degrees: (P, F, A); NaN where a person is missing.
+        deviations: (P, F, A) standard deviation of each angle, degrees.
+    """
+
+    names: tuple[str, ...]
+    degrees: F64
+    deviations: F64
+
+    def __getitem__(self, name: str) -> F64:
+        """(P, F) degrees of one angle. Raises KeyError for an unknown name."""
+        if name not in self.names:
+            raise KeyError(f"{name!r}; known: {', '.join(self.names)}")
+        return self.degrees[..., self.names.index(name)]
+
+
+class Result:
+    """Everybody of one recording, P people in F frames.
+
+    Arrays of shape (P, F, ...) have the people in the order of `people` and the frames in the order of `times`. They
+    are NaN where a person is missing. Joints are Human3.6M-17 (`joint_names`).
+
+    Attributes:
+        table: all arrays of `poses.npz`, one row for each person and frame.
+        name: of the source.
+    """
+
+    def __init__(self, table: PoseTable, name: str) -> None:
+        self.table, self.name = table, name
+
+    @classmethod
+    def of(
+        cls, results: Iterable[FrameResult], info: RunInfo, steps: Steps | None = None, *, join: bool = True
+    ) -> "Result":
+        """The result of a run in camera coordinates, in the order of its frames.
+
+        Args:
+            results: of all frames.
+            info: describes the run.
+            steps: from the frames to people in a world; None leaves them in camera coordinates.
+            join: join tracks of one person and drop short ones, where there are steps.
+        """
+        with ExitStack() as stack:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pose-")))
+            if steps is not None:
+                spool = stack.enter_context(closing(ResultSpool(folder, info.skeleton)))
+                for result in results:
+                    spool.write(result)
+                run = PlacedRun(spool, info.skeleton, info.camera, steps, join=join, folder=folder)
+                results = stack.enter_context(run)
+                info = replace(info, world=world_info(run))
+            _write(folder / "poses.npz", results, info, complete=True)
+            return cls(load_poses(folder / "poses.npz"), info.source)
+
+    @property
+    def people(self) -> tuple[int, ...]:
+        """(P,) the ids, in increasing order."""
+        return tuple(int(person) for person in np.unique(self.table.id))
+
+    @property
+    def times(self) -> F64:
+        """(F,) time stamps of the frames, s."""
+        return self.table.timestamps
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """(17,) names of the joints."""
+        return H36M17.names
+
+    @property
+    def has_world(self) -> bool:
+        """Whether world coordinates are known: y up, the floor at 0."""
+        return self.table.placed is not None
+
+    @property
+    def heights(self) -> dict[int, tuple[float, float]]:
+        """By id, the body height and its standard deviation, m; 0 where the height was given. Empty without a world."""
+        info = self.table.world_info
+        return {} if info is None else dict(info.heights)
+
+    def joints(self, space: str | None = None, people: Sequence[int] | None = None) -> F64:
+        """Joint positions.
+
+        Args:
+            space: 'world' (y up, the floor at 0, x to the camera's right) or 'camera' (x right, y down, z forward). By
+                default the world where the result has one.
+            people: ids; everybody by default.
+
+        Returns:
+            (P, F, 17, 3) m.
+
+        Raises:
+            UsageError: for an unknown space or id, or where the result has no world.
+        """
+        table = self.table
+        if self._space(space) == WORLD:
+            assert table.placed is not None
+            return self._spread(table.placed.joints, people)
+        return self._spread(table.joints3d + table.root[:, None], people)
+
+    def sigma(self, people: Sequence[int] | None = None) -> F64:
+        """(P, F, 17) mm, the radius that holds the true joint with probability 0.68. people: as of `joints`."""
+        return self._spread(self.table.sigma, people)
+
+    def contacts(self, people: Sequence[int] | None = None) -> F64:
+        """(P, F, 2) probability that left and right foot stand on the floor. people: as of `joints`.
+
+        Raises:
+            UsageError: where the result has no world.
+        """
+        self._space(WORLD)
+        assert self.table.placed is not None
+        return self._spread(self.table.placed.contacts, people)
+
+    def angles(self, people: Sequence[int] | None = None) -> JointAngles:
+        """Joint angles with their uncertainty. people: as of `joints`.
+
+        `trunk_lean` is relative to gravity where the result has a world, else to the image's vertical.
+        """
+        up = np.array([0.0, 1.0, 0.0] if self.has_world else [0.0, -1.0, 0.0])
+        parts = [
+            joint_angles(joints, sigma, up)
+            for joints, sigma in zip(self.joints(None, people), self.sigma(people), strict=True)
+        ]
+        shape = (len(parts), len(self.times), len(NAMES))
+        degrees = np.array([part.degrees for part in parts]).reshape(shape)
+        return JointAngles(NAMES, degrees, np.array([part.deviations for part in parts]).reshape(shape))
+
+    def to_dataframe(self, space: str | None = None) -> "pandas.DataFrame":
+        """One row for each joint, person and frame, with the columns of the export format `csv`. space: as of `joints`.
+
+        Raises:
+            PoseError: where pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise PoseError("to_dataframe needs pandas: pip install 'pose-run[formats]'") from error
+        recording, names = self.recording(space), np.array(H36M17.names)
+        frames = [pandas.DataFrame(columns=list(COLUMNS))]
+        for part in rows(recording, recording.people):
+            count, joints = part.values.shape[:2]
+            values = {
+                "video": recording.name, "frame": part.frame.repeat(joints), "time": part.time.repeat(joints),
+                "person": part.person, "joint": np.tile(names, count), "filled": part.filled.ravel(),
+                "space": recording.space.name,
+            }  # fmt: skip
+            measured = part.values.reshape(count * joints, -1)
+            values |= dict(zip(("x", "y", "z", "sigma_mm", "score"), measured.T, strict=True))
+            frames.append(pandas.DataFrame(values, columns=list(COLUMNS)))
+        return pandas.concat(frames[1:] or frames, ignore_index=True)
+
+    def save(self, path: Path | str) -> Path:
+        """Write a `poses.npz`, which `load`, `pose-view` and `pose-convert` read. Returns its path.
+
+        Raises:
+            UsageError: for the answer of `pose-lift`, which does not describe its run.
+            PoseError: where the file cannot be written.
+        """
+        if self.table.run is None:
+            raise UsageError(f"{self.name}: an answer of pose-lift cannot be saved as poses.npz")
+        target = Path(path)
+        _write(target, self.table, self.table.run, self.table.complete)
+        return target
+
+    def recording(self, space: str | None = None, heights: Mapping[int | None, float] | None = None) -> Recording:
+        """What `pose.export` writes. space: as of `joints`. heights: as of `convert`."""
+        return Recording(self.table, self.name, space=self._space(space), heights=heights)
+
+    def _space(self, space: str | None) -> str:
+        if space is None:
+            return WORLD if self.has_world else CAMERA
+        if space not in SPACES:
+            raise UsageError(f"space: {space!r} is unknown; known: {', '.join(SPACES)}")
+        if space == WORLD and not self.has_world:
+            raise UsageError(f"space: {self.name} has no world; give space={CAMERA!r}")
+        return space
+
+    def _spread(self, values: "np.ndarray[tuple[int, ...], np.dtype[np.float32]]", people: Sequence[int] | None) -> F64:
+        """(P, F, ...) of (N, ...) values of the table's rows."""
+        known = self.people
+        chosen = known if people is None else tuple(people)
+        for person in chosen:
+            if person not in known:
+                there = ", ".join(map(str, known)) or "nobody"
+                raise UsageError(f"people: nobody has the id {person}; there is {there}")
+        spread = np.full((len(chosen), len(self.table.frames), *values.shape[1:]), math.nan)
+        frames: I64 = np.searchsorted(self.table.frames, self.table.frame_index)
+        for at, person in enumerate(chosen):
+            own = self.table.id == person
+            spread[at, frames[own]] = values[own]
+        return spread
+
+    def __repr__(self) -> str:
+        return f"<Result of {self.name}: {len(self.people)} people in {len(self.times)} frames>"
+
+
+def world_info(run: PlacedRun) -> WorldInfo:
+    """What files say of the world of a run."""
+    return WorldInfo(run.world, run.heights, tuple(sorted(run.joined.items())), tuple(sorted(run.dropped)))
+
+
+def load(path: Path | str) -> Result:
+    """Read a result of `pose-run`, of the live demo or of `pose-lift`.
+
+    Args:
+        path: of the `.npz` file.
+
+    Raises:
+        UsageError: for a missing file.
+        PoseError: for a file that is no such result.
+    """
+    table = load_poses(path)
+    return Result(table, Path(path).stem if table.run is None else table.run.source)
+
+
+def convert(
+    result: Result | Path | str,
+    formats: str | Sequence[str],
+    out: Path | str,
+    *,
+    space: str | None = None,
+    people: Sequence[int] | None = None,
+    heights: Mapping[int | None, float] | None = None,
+    stem: str = "poses",
+    overwrite: bool = False,
+) -> list[Path]:
+    """Write a result in other programs' formats, as `pose-convert` does.
+
+    Args:
+        result: a result, or the path of its file.
+        formats: one name or several, such as 'bvh'; docs/guides/exports.md lists them.
+        out: folder for the files; it is made where it does not exist.
+        space: 'world' or 'camera'; by default the world where the result has one.
+        people: ids; everybody by default.
+        heights: body heights by id, m; None stands for everybody. People and their distances are scaled to them.
+        stem: beginning of the file names.
+        overwrite: replace existing files.
+
+    Returns:
+        The files that were written.
+
+    Raises:
+        UsageError: for an unknown format or id, or an existing file.
+        PoseError: where a library is missing or a file cannot be written.
+    """
+    names = [formats] if isinstance(formats, str) else list(formats)
+    check_formats(names, "formats")
+    one = result if isinstance(result, Result) else load(result)
+    recording, folder = one.recording(space, heights), Path(out)
+    chosen = recording.people if people is None else list(people)
+    if missing := set(chosen) - set(recording.people):
+        raise UsageError(f"people: nobody has the id {min(missing)}")
+    for target in targets(recording, names, chosen, folder, stem):
+        if target.exists() and not overwrite:
+            raise UsageError(f"{target} exists; give overwrite=True to replace it")
+    folder.mkdir(parents=True, exist_ok=True)
+    return [written.path for written in export(recording, names, folder, stem, chosen)]
+
+
+def _write(path: Path, results: Iterable[FrameResult], info: RunInfo, complete: bool) -> None:
+    with NpzWriter(path, info) as writer:
+        for result in results:
+            writer.write(result)
+        writer.close(complete)

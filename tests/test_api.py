@@ -1,0 +1,189 @@
+"""The public API gives what the commands give, with the same defaults."""
+
+import inspect
+import math
+from dataclasses import fields
+
+import cv2
+import numpy as np
+import pytest
+from pose_apps.convert import main as pose_convert
+from pose_apps.lift import main as pose_lift
+from pose_apps.run import RunConfig
+from pose_apps.run import main as pose_run
+from pose_fakes import random_result, run_info
+
+import pose
+from pose import Pipeline, PoseError, Result, UsageError, convert, lift, load
+from pose.files import NpzWriter
+from pose.system.archives import open_arrays
+
+
+@pytest.fixture(autouse=True)
+def at_hand(weights_dir, monkeypatch) -> None:
+    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+
+
+@pytest.fixture(scope="module")
+def processed(tmp_path_factory, weights_dir, videos, tiny_lifter):
+    """The folder of a `pose-run`, and the result of the same by Python."""
+    folder = tmp_path_factory.mktemp("api")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+        clip = str(videos / "dance.mp4")
+        words = [clip, "--out", str(folder), "--formats", "npz,csv", "--end", "0.3", "--lifter", str(tiny_lifter)]
+        assert pose_run([*words, "--quiet"]) == 0
+        result = Pipeline.from_preset("fast", lifter=str(tiny_lifter)).process(clip, end=0.3)
+    return folder, result
+
+
+@pytest.fixture
+def flat(tmp_path) -> Result:
+    """Three frames without a world: people 1 and 2, then 1, then nobody."""
+    rng = np.random.default_rng(0)
+    with NpzWriter(tmp_path / "flat.npz", run_info()) as writer:
+        for index, count in enumerate((2, 1, 0)):
+            writer.write(random_result(rng, index, count))
+    return load(tmp_path / "flat.npz")
+
+
+def arrays_of(path):
+    with open_arrays(path) as arrays:
+        return {name: arrays[name] for name in arrays}
+
+
+def test_process_gives_what_pose_run_writes(processed, tmp_path):
+    folder, result = processed
+    mine, theirs = arrays_of(result.save(tmp_path / "poses.npz")), arrays_of(folder / "poses.npz")
+    assert mine.keys() == theirs.keys()
+    assert "world" in mine
+    for name in mine:
+        np.testing.assert_array_equal(mine[name], theirs[name], name)
+
+
+def test_process_has_the_defaults_of_pose_run():
+    ours = inspect.signature(Pipeline.process).parameters
+    theirs = {entry.name: entry.default for entry in fields(RunConfig)}
+    names = ("world", "pitch", "roll", "smooth", "fill_gaps", "join_tracks", "foot_lock", "start", "end")
+    assert {name: ours[name].default for name in names} == {name: theirs[name] for name in names}
+
+
+def test_joints_are_those_of_the_file_in_either_space(processed):
+    folder, result = processed
+    arrays = arrays_of(folder / "poses.npz")
+    assert result.people == tuple(np.unique(arrays["id"]))
+    assert result.has_world
+    for space, points in (("world", arrays["world"]), ("camera", arrays["joints3d"] + arrays["root"][:, None])):
+        joints = result.joints(space)
+        assert joints.shape == (len(result.people), len(result.times), 17, 3)
+        person = result.people.index(arrays["id"][0])
+        frame = np.flatnonzero(arrays["frames"] == arrays["frame_index"][0])[0]
+        np.testing.assert_allclose(joints[person, frame], points[0], rtol=1e-6)
+    np.testing.assert_array_equal(result.joints(), result.joints("world"))
+
+
+def test_conversion_is_that_of_pose_convert(processed, tmp_path):
+    folder, result = processed
+    made = convert(result, ["bvh", "csv"], tmp_path / "python")
+    words = ["--to", "bvh,csv", "--out", str(tmp_path / "command"), "--quiet"]
+    assert pose_convert([str(folder / "poses.npz"), *words]) == 0
+    for path in made:
+        assert path.read_bytes() == (tmp_path / "command" / path.name).read_bytes()
+    with pytest.raises(UsageError, match=r"poses\.csv exists; give overwrite=True"):
+        convert(result, "csv", tmp_path / "python")
+
+
+def test_a_table_of_everything(processed):
+    pandas = pytest.importorskip("pandas")
+    folder, result = processed
+    table, written = result.to_dataframe(), pandas.read_csv(folder / "poses.csv")
+    assert list(table.columns) == list(written.columns)
+    assert (table["joint"] == written["joint"]).all()
+    np.testing.assert_allclose(table[["x", "y", "z"]], written[["x", "y", "z"]], atol=5.1e-5)
+    assert set(table["space"]) == {"world"}
+
+
+def test_angles_have_names(processed):
+    _, result = processed
+    angles = result.angles()
+    assert angles.degrees.shape == (len(result.people), len(result.times), len(angles.names))
+    np.testing.assert_array_equal(angles["trunk_lean"], angles.degrees[..., angles.names.index("trunk_lean")])
+    with pytest.raises(KeyError, match="known: left_hip_flexion"):
+        angles["knee"]
+
+
+def test_people_who_are_missing_are_nan(flat):
+    assert flat.people == (7, 8)
+    joints = flat.joints()
+    assert np.isfinite(joints).all(axis=(2, 3)).tolist() == [[True, True, False], [True, False, False]]
+    assert flat.joints(people=[8]).shape == (1, 3, 17, 3)
+    assert np.isnan(flat.angles()["trunk_lean"]).tolist() == [[False, False, True], [False, True, True]]
+
+
+def test_a_result_without_a_world_says_so(flat):
+    assert not flat.has_world
+    assert flat.heights == {}
+    with pytest.raises(UsageError, match="has no world; give space='camera'"):
+        flat.joints("world")
+    with pytest.raises(UsageError, match="'moon' is unknown; known: world, camera"):
+        flat.joints("moon")
+    with pytest.raises(UsageError, match="nobody has the id 9; there is 7, 8"):
+        flat.sigma([9])
+
+
+def test_a_video_without_people_has_an_empty_result(tmp_path):
+    for index in range(3):
+        cv2.imwrite(str(tmp_path / f"{index}.png"), np.full((120, 160, 3), 90, np.uint8))
+    result = Pipeline.from_preset("fast").process(tmp_path)
+    assert result.people == ()
+    assert result.joints("camera").shape == (0, len(result.times), 17, 3)
+    assert result.angles().degrees.shape[:2] == (0, len(result.times))
+
+
+@pytest.mark.parametrize("world", [False, True])
+def test_lift_gives_what_pose_lift_writes(tmp_path, world, capsys):
+    rng = np.random.default_rng(0)
+    keypoints = (100 + 20 * rng.random((40, 17, 2)) + 200 * rng.random((17, 2))).astype(np.float32)
+    path = tmp_path / "seen.npz"
+    np.savez(
+        path, keypoints=keypoints, scores=np.full((40, 17), 0.9, np.float32), timestamps=np.arange(40) / 30,
+        image_size=np.array([640, 480]), skeleton="coco17",
+    )  # fmt: skip
+    pose_lift([str(path), "--out", str(tmp_path / "lifted.npz"), *(["--world"] if world else [])])
+    result, written = lift(path, world=world), load(tmp_path / "lifted.npz")
+    np.testing.assert_allclose(result.joints("camera"), written.joints("camera"), atol=1e-4)
+    np.testing.assert_allclose(result.sigma(), written.sigma(), rtol=1e-5)
+    assert result.has_world == written.has_world == world
+    if world:
+        np.testing.assert_allclose(result.joints("world"), written.joints("world"), atol=1e-4)
+    assert load(result.save(tmp_path / "saved.npz")).people == (1,)
+    with pytest.raises(UsageError, match="cannot be saved"):
+        written.save(tmp_path / "again.npz")
+
+
+def test_what_is_public_is_listed_and_there():
+    assert sorted(pose.__all__) == pose.__all__
+    assert {getattr(pose, name).__name__ for name in pose.__all__} == set(pose.__all__)
+    assert set(pose.__all__) <= set(dir(pose))
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        pose.nonsense  # noqa: B018 - asking is the test
+    assert issubclass(UsageError, PoseError)
+    assert math.isinf(inspect.signature(Pipeline.process).parameters["end"].default)
+
+
+@pytest.mark.slow
+def test_a_users_script_passes_mypy_strict(tmp_path):
+    from mypy import api
+
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from pathlib import Path\n"
+        "from pose import Pipeline, Result, convert, lift, load\n"
+        "result: Result = Pipeline.from_preset('fast').process('clip.mp4', heights={1: 1.8})\n"
+        "knees = result.angles()['left_knee_flexion'].max(axis=1)\n"
+        "print(result.people, result.times, knees, result.joints(space='world', people=[1]).shape)\n"
+        "files: list[Path] = convert(load('poses.npz'), ['bvh'], 'out')\n"
+        "print(files, lift('keypoints.npz', world=True).heights)\n"
+    )
+    said, problems, status = api.run(["--strict", "--no-incremental", "--config-file=", str(script)])
+    assert status == 0, said + problems
