@@ -83,7 +83,7 @@ class Result:
                     spool.write(result)
                 run = PlacedRun(spool, info.skeleton, info.camera, steps, join=join, folder=folder)
                 results = stack.enter_context(run)
-                info = replace(info, world=world_info(run))
+                info = replace(info, world=WorldInfo.of(run))
             _write(folder / "poses.npz", results, info, complete=True)
             return cls(load_poses(folder / "poses.npz"), info.source)
 
@@ -112,6 +112,12 @@ class Result:
         """By id, the body height and its standard deviation, m; 0 where the height was given. Empty without a world."""
         info = self.table.world_info
         return {} if info is None else dict(info.heights)
+
+    @property
+    def doubtful(self) -> tuple[int, ...]:
+        """Ids of tracks that may show nobody."""
+        info = self.table.world_info
+        return () if info is None else info.doubtful
 
     def joints(self, space: str | None = None, people: Sequence[int] | None = None) -> F64:
         """Joint positions.
@@ -228,11 +234,6 @@ class Result:
 
     def __repr__(self) -> str:
         return f"<Result of {self.name}: {len(self.people)} people in {len(self.times)} frames>"
-
-
-def world_info(run: PlacedRun) -> WorldInfo:
-    """What files say of the world of a run."""
-    return WorldInfo(run.world, run.heights, tuple(sorted(run.joined.items())), tuple(sorted(run.dropped)))
 
 
 def load(path: Path | str) -> Result:

@@ -320,13 +320,7 @@ def _into_world(
 
     steps = steps_of(config, pipeline.config.constant_bones, info.camera.known)
     run = PlacedRun(spool, pipeline.skeleton, info.camera, steps, join=config.join_tracks, folder=folder)
-    world = WorldInfo(
-        run.world,
-        run.heights,
-        tuple(sorted(run.joined.items())),
-        tuple(sorted(run.dropped)),
-        tuple(sorted(run.doubtful)),
-    )
+    world = WorldInfo.of(run)
     if run.heights:
         said = joins_line(run.joined, run.dropped), doubtful_line(run.doubtful), unknown_heights(config, run.heights)
         tally.world = [world_line(world, run.filled), *said]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,9 @@ from pose.camera import Camera
 from pose.skeletons import H36M17, SKELETONS, Skeleton
 from pose.system.json_values import Json, items, member, number, text
 from pose.world.frame import UNKNOWN, World
+
+if TYPE_CHECKING:
+    from pose.world.run import PlacedRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,12 @@ class WorldInfo:
     joined: tuple[tuple[int, int], ...] = ()
     dropped: tuple[int, ...] = ()
     doubtful: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, run: "PlacedRun") -> Self:
+        """What is known when a run was put into its world."""
+        joined, dropped = tuple(sorted(run.joined.items())), tuple(sorted(run.dropped))
+        return cls(run.world, run.heights, joined, dropped, tuple(sorted(run.doubtful)))
 
     def to_dict(self) -> dict[str, Json]:
         """Plain values; a number that is not known is None."""
