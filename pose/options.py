@@ -4,6 +4,7 @@
 heavy, so that a command can parse its options before any network is loaded.
 """
 
+import math
 from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +57,8 @@ def check_options(config: "DataclassInstance") -> None:
             raise UsageError(f"{entry.name}: needs a value")
         if rules["choices"] and value not in rules["choices"]:
             raise UsageError(f"{entry.name}: {value!r} is unknown; known: {', '.join(rules['choices'])}")
+        if isinstance(value, float) and not math.isfinite(value) and value != entry.default:
+            raise UsageError(f"{entry.name}: {value} is not a finite number")
         least, most = rules["least"], rules["most"]
         if (least is not None and not value >= least) or (most is not None and not value <= most):
             allowed = f"at least {least:g}" if most is None else f"{least:g} to {most:g}"

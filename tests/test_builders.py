@@ -102,6 +102,8 @@ def test_options_reach_the_network():
         build(DETECTORS, "rtmdet", config(detector="rtmdet", detector_size=100).stage_options)
     with pytest.raises(UsageError, match="detector_size: mobilenet knows one size only"):
         config(detector="mobilenet", detector_size=320)
+    with pytest.raises(UsageError, match=r"detect_every: inf is not a finite number"):
+        PipelineConfig(detect_every=float("inf"))  # no JSON file can hold it
     with pytest.raises(UsageError, match=r"detection_score: 1.5 is out of range"):
         config(detection_score=1.5)
 

@@ -3,6 +3,7 @@
 source --(mailbox, drops its oldest)--> 2D people --(bounded queue)--> 3D --(a mailbox each)--> subscribers
 """
 
+import math
 import queue
 import threading
 from collections import deque
@@ -80,6 +81,7 @@ class LiveLoop:
         self._error: BaseException | None = None
         self._ended = False
         self._frames_in = 0
+        self._captured_at = math.nan  # when the newest frame was captured
         self._people = 0
         self._ahead_seconds = 0.0
         self._world: WorldInfo | None = None
@@ -200,6 +202,7 @@ class LiveLoop:
             paused=self.paused,
             message=self.source.message,
             world=world,
+            frame_age_s=monotonic() - self._captured_at,
         )
 
     def __enter__(self) -> Self:
@@ -214,6 +217,7 @@ class LiveLoop:
         for captured in self.source.frames(self._stopping):
             if self._stopping.is_set():
                 break
+            self._captured_at = monotonic()
             if self.paused:
                 continue
             with self._lock:  # one that comes while the loop is stopped is neither captured nor dropped

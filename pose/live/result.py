@@ -1,5 +1,6 @@
 """What a live loop hands out: the result of a frame with its picture, and how the loop is doing."""
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ from pose.world.live import LiveWorld
 
 if TYPE_CHECKING:
     from pose.pipeline import Pipeline, Session
+
+STALL_SECONDS = 3.0  # without an image, after which a source counts as stalled
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,7 +90,7 @@ class Status:
     ahead_ms: by how much the last frame was predicted; 0 where frames are not. frames_in: captured. processed: with 3D.
     dropped: older ones given up for newer ones. paused: frames are let pass unseen. message: what people must know,
     such as a camera that is gone; empty while all is well. world: what is known of gravity, in a few words; empty where
-    nobody is put into a world.
+    nobody is put into a world. frame_age_s: time since the last captured frame; NaN before the first.
     """
 
     fps: float
@@ -104,13 +107,21 @@ class Status:
     paused: bool
     message: str
     world: str = ""
+    frame_age_s: float = math.nan
+
+    @property
+    def is_stalled(self) -> bool:
+        """No image has come from the source for `STALL_SECONDS`."""
+        return self.frame_age_s > STALL_SECONDS
 
     def line(self) -> str:
         """All of it in one line for people."""
         people = "1 person" if self.people == 1 else f"{self.people} people"
         latency = "no frame yet"
         if self.processed:
-            latency = f"latency {self.latency_ms:.0f} ms (95th {self.latency_p95_ms:.0f} ms)"
+            latency = f"latency {self.latency_ms:.0f} ms (95th percentile {self.latency_p95_ms:.0f} ms)"
+            if math.isnan(self.latency_ms):
+                latency = "no new result"
         parts = [
             f"{self.fps:.1f} frames/s",
             latency,
@@ -126,6 +137,8 @@ class Status:
             parts.append(self.world)
         if self.paused:
             parts.append("paused")
+        if self.is_stalled:
+            parts.append(f"no image for {self.frame_age_s:.0f} s")
         if self.message:
             parts.append(self.message)
         return " | ".join(parts)
@@ -137,4 +150,4 @@ def gravity_words(info: WorldInfo | None) -> str:
         return ""
     if info.world.found_by == UNKNOWN:
         return "gravity unknown"
-    return "gravity given" if info.world.found_by == GIVEN else f"gravity to {info.world.sigma_degrees:.0f}°"
+    return "gravity given" if info.world.found_by == GIVEN else f"gravity ±{info.world.sigma_degrees:.0f}°"

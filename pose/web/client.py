@@ -14,7 +14,7 @@ from pose.web.clock import ForeignClock
 from pose.web.feed import Feed
 from pose.web.jpeg import decode_jpeg
 from pose.web.messages import ProtocolError
-from pose.web.recording import Recording, Recordings
+from pose.web.recording import RecordingStore, RunningRecording
 
 STATUS_SECONDS = 1.0
 LONGEST_REASON = 123  # bytes, of why a WebSocket closes (RFC 6455, 5.5)
@@ -28,23 +28,25 @@ class Client:
         socket: web.WebSocketResponse,
         loop: LiveLoop,
         feed: Feed,
-        recordings: Recordings,
+        recordings: RecordingStore,
+        owner: str,
         decoding: asyncio.Semaphore,
         camera: PushedFrames | None,
     ) -> None:
-        """decoding: to be held while a picture is decoded. camera: where the browser's own pictures go; None when the
-        server shows its source.
+        """owner: of the recordings that are made and listed here. decoding: to be held while a picture is decoded.
+        camera: where the browser's own pictures go; None when the server shows its source.
         """
         self._socket = socket
         self._loop = loop
         self._feed = feed
         self._recordings = recordings
+        self._owner = owner
         self._decoding = decoding
         self._camera = camera
         self._clock = ForeignClock()
-        self._recording: Recording | None = None
+        self._recording: RunningRecording | None = None
         self._one_at_a_time = asyncio.Lock()
-        self._change: asyncio.Future[str | None] | None = None
+        self._change: asyncio.Future[str] | None = None
         self._pictures = 0
         self._most_pictures = messages.most_pictures(loop.pipeline.config.lookahead)
         self._under_way = 0
@@ -52,7 +54,13 @@ class Client:
 
     async def run(self) -> None:
         """Raises nothing: a connection that breaks is the end of it."""
-        parts = (self._receive(), self._send_results(), self._send_status(), self._say_end())
+        parts = (
+            self._receive(),
+            self._send_results(),
+            self._send_status(),
+            self._send_recordings(),
+            self._say_end(),
+        )
         work = [asyncio.create_task(part) for part in parts]
         try:
             done, _ = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
@@ -69,7 +77,7 @@ class Client:
             if self._change is not None:
                 await asyncio.wait([self._change])
             if self._recording is not None:
-                await self._stop_recording(self._recording)
+                await self._recordings.finish(self._recording)
 
     async def _receive(self) -> None:
         async for message in self._socket:
@@ -122,6 +130,7 @@ class Client:
     async def _say_end(self) -> None:
         """Wait until the loop is over: its source ended, or it failed."""
         await self._feed.ended.wait()
+        await self._record(False)
         try:
             self._loop.wait(0)
         except PoseError as error:
@@ -131,10 +140,17 @@ class Client:
 
     async def _send_status(self) -> None:
         while True:
-            await self._socket.send_str(messages.status(self._loop.status()))
+            await self._socket.send_str(messages.status(self._loop.status(), self._recording))
             await asyncio.sleep(STATUS_SECONDS)
-            if self._recording is not None and self._recording.finished:
+            if self._recording is not None and self._recording.is_over:
                 await self._record(False)
+
+    async def _send_recordings(self) -> None:
+        """Send the list now and whenever it changes."""
+        version = -1
+        while True:
+            version = await self._recordings.after(version)
+            await self._socket.send_str(messages.recordings(self._recordings.listed(self._owner)))
 
     async def _record(self, on: object) -> None:
         if not isinstance(on, bool):
@@ -143,32 +159,26 @@ class Client:
             if on and self._recording is None:
                 change = self._start_recording()
             elif not on and self._recording is not None:
-                change = self._stop_recording(self._recording)
+                change = self._finish_recording(self._recording)
             else:
                 return
             # Threads do not stop where we are cancelled, as when the browser goes: `run` waits for this one's end.
             self._change = asyncio.ensure_future(change)
-            if (answer := await asyncio.shield(self._change)) is not None:
-                await self._socket.send_str(answer)
+            await self._socket.send_str(await asyncio.shield(self._change))
 
-    async def _start_recording(self) -> str | None:
-        """What to answer when it cannot be."""
+    async def _start_recording(self) -> str:
+        """The answer."""
         try:
-            self._recording = await asyncio.to_thread(self._recordings.start, self._loop)
+            self._recording = await self._recordings.start(self._loop, self._owner)
         except PoseError as error:  # a full disk, a folder that cannot be written
-            return messages.recorded(0, 0.0, [], str(error))
-        return None
+            return messages.not_recorded(str(error))
+        return messages.recording_started(self._recording.name)
 
-    async def _stop_recording(self, recording: Recording) -> str | None:
-        """What to answer."""
-        recorded = await asyncio.to_thread(recording.stop)
+    async def _finish_recording(self, recording: RunningRecording) -> str:
+        """The answer."""
+        kept = await self._recordings.finish(recording)
         self._recording = None
-        files: list[Mapping[str, Json]] = [  # before it is one of those that are kept, of which others push it out
-            {"name": name, "url": f"/recordings/{recorded.key}/{name}", "bytes": path.stat().st_size}
-            for name, path in recorded.files.items()
-        ]
-        self._recordings.keep(recorded)
-        return messages.recorded(recorded.frames, recorded.seconds, files, recorded.problem)
+        return messages.recorded(kept)
 
 
 def reason(text: str) -> bytes:

@@ -25,6 +25,7 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-cache",
 }
+COOKIE_BYTES = 32
 
 
 class Guard:
@@ -32,7 +33,7 @@ class Guard:
 
     def __init__(self, settings: WebSettings) -> None:
         self._token = settings.token
-        self._cookie = secrets.token_urlsafe(32)
+        self._cookie = secrets.token_urlsafe(COOKIE_BYTES)
         self._secure = settings.cert is not None
         self._any_address = not is_loopback(settings.host)
         machine = socket.gethostname().lower()
@@ -76,7 +77,19 @@ class Guard:
 
     def authorise(self, response: web.StreamResponse) -> None:
         """Let the browser that gets this answer in, until the server ends."""
-        response.set_cookie(self._cookie_name, self._cookie, httponly=True, samesite="Strict", secure=self._secure)
+        self._set_cookie(response, self._cookie_name, self._cookie)
+
+    def browser(self, request: web.Request) -> str:
+        """The secret name of this browser, under which it finds its recordings again; a new one if it has none."""
+        name = request.cookies.get(f"{self._cookie_name}-browser", "")
+        return name if len(name) == len(self._cookie) else secrets.token_urlsafe(COOKIE_BYTES)
+
+    def name_browser(self, response: web.StreamResponse, name: str) -> None:
+        """Let the browser keep its name."""
+        self._set_cookie(response, f"{self._cookie_name}-browser", name)
+
+    def _set_cookie(self, response: web.StreamResponse, name: str, value: str) -> None:
+        response.set_cookie(name, value, httponly=True, samesite="Strict", secure=self._secure)
 
 
 def _same(shown: str, secret: str) -> bool:

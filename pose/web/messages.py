@@ -3,6 +3,7 @@
 import json
 import math
 import struct
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
@@ -15,6 +16,7 @@ from pose.skeletons import Skeleton
 from pose.system.json_values import Json
 from pose.view.colours import drawing_facts, edge_side
 from pose.view.overlay import thickness
+from pose.web.recording import KeptRecording, RunningRecording
 from pose.world.upright import Upright
 
 VERSION = 1
@@ -30,14 +32,19 @@ class ProtocolError(Exception):
     """The other side sent something that the protocol does not have. Its text is for people."""
 
 
-def hello(mode: str, source: str, skeleton: Skeleton, *, lookahead: int, mirror: bool) -> str:
-    """The first message of a connection. mode: "camera" (the page's own) or "source" (the server's)."""
+def hello(mode: str, source: str, skeleton: Skeleton, *, lookahead: int, mirror: bool, replay: bool = False) -> str:
+    """The first message of a connection.
+
+    mode: "camera" (the page's own) or "source" (the server's). replay: the source starts again when the page connects
+    after its end.
+    """
     return _text(
         "hello",
         version=VERSION,
         mode=mode,
         source=source,
         mirror=mirror,
+        replay=replay,
         joints=[
             {"name": name, "side": skeleton.side(joint), **_thick(name)} for joint, name in enumerate(skeleton.names)
         ],
@@ -115,11 +122,14 @@ def with_picture(text: str, jpeg: bytes) -> bytes:
     return struct.pack("<I", len(head)) + head + jpeg
 
 
-def status(state: Status) -> str:
-    """How the loop is doing. What is not known is null."""
+def status(state: Status, recording: RunningRecording | None = None) -> str:
+    """State of the loop and of this browser's recording. Unknown values are null."""
     values = asdict(state)
     finite = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in values.items()}
-    return _text("status", **finite)
+    running: Json = None
+    if recording is not None:
+        running = {"name": recording.name, "frames": recording.frames, "seconds": round(recording.seconds, 3)}
+    return _text("status", **finite, recording=running)
 
 
 def pong(sent: float, now: float) -> str:
@@ -127,9 +137,39 @@ def pong(sent: float, now: float) -> str:
     return _text("pong", time=sent, server=now)
 
 
-def recorded(frames: int, seconds: float, files: Sequence[Mapping[str, Json]], problem: str) -> str:
-    """A recording is finished. problem: why it is not what was wanted, empty if it is."""
-    return _text("recorded", frames=frames, seconds=round(seconds, 3), files=files, problem=problem)
+def recording_started(name: str) -> str:
+    """A recording has started. name: of its folder, and the start of the name of each of its files."""
+    return _text("recording", name=name)
+
+
+def recorded(kept: KeptRecording) -> str:
+    """This browser's recording is finished."""
+    return _text("recorded", **_described(kept))
+
+
+def not_recorded(problem: str) -> str:
+    """A recording could not be started."""
+    return _text("recorded", name="", frames=0, seconds=0.0, files=[], problem=problem, expires_in=0.0)
+
+
+def recordings(listed: Sequence[KeptRecording]) -> str:
+    """All recordings that this browser can download."""
+    return _text("recordings", recordings=[_described(kept) for kept in listed])
+
+
+def _described(kept: KeptRecording) -> dict[str, Json]:
+    return {
+        "name": kept.folder.name,
+        "frames": kept.frames,
+        "seconds": round(kept.seconds, 3),
+        "problem": kept.problem,
+        "expires_in": round(max(0.0, kept.expires - time.monotonic()), 1),
+        "files": [
+            {"name": name, "url": f"/recordings/{kept.key}/{name}", "bytes": path.stat().st_size}
+            for name, path in kept.files.items()
+            if path.is_file()
+        ],
+    }
 
 
 def _text(kind: str, **values: Json) -> str:

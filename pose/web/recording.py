@@ -1,55 +1,101 @@
-"""Recordings of poses: the files of `pose-run`, which the browser that asked for them fetches."""
+"""Recordings of the web demo: video and poses of a live loop, in a folder each, until they expire.
 
+A recording belongs to the server's output folder, not to a connection. So it survives a reload of the page and the end
+of the server. Only files that this server wrote are deleted, by name, when they expire.
+"""
+
+import asyncio
 import secrets
-import shutil
-import tempfile
-import threading
-from contextlib import ExitStack
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pose.errors import PoseError
 from pose.live import LiveLoop
 from pose.live.recorder import Recorder
-from pose.system.work_folder import alone_in, own_folder
 
-PREFIX = "pose-webcam-"
-LONGEST_SECONDS = 600.0
-KEPT = 8  # finished recordings; older ones are deleted
+MAX_SECONDS = 600.0  # of one recording
+MAX_KEPT = 32  # recordings; another one is refused unless a downloaded one can be deleted
+EVERYBODY = ""  # owner of recordings of the server's own source
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """A finished recording. folder: nobody else's. files: name -> path in it. problem: why it ended early, or empty."""
+@dataclass(slots=True, eq=False)
+class KeptRecording:
+    """A finished recording.
 
+    Attributes:
+        owner: Who may list it: a browser's cookie, or `EVERYBODY`.
+        folder: Where its files are; no other recording uses it.
+        files: Download name -> path in `folder`.
+        frames: Number of recorded frames.
+        seconds: From the first to the last frame.
+        problem: Why it is not complete; empty if it is.
+        expires: When it is deleted, in s on the clock of `time.monotonic`.
+        downloaded: Names of the files that were sent completely.
+        key: Secret part of the download addresses.
+    """
+
+    owner: str
     folder: Path
-    files: dict[str, Path]
+    files: Mapping[str, Path]
     frames: int
     seconds: float
     problem: str
+    expires: float
+    downloaded: set[str] = field(default_factory=set)
     key: str = field(default_factory=lambda: secrets.token_urlsafe(16))
 
+    @property
+    def is_downloaded(self) -> bool:
+        """All files were sent completely."""
+        return self.downloaded == set(self.files)
 
-class Recording:
-    """The poses of a loop from now on."""
+    def delete(self) -> None:
+        """Delete the files that were written, and the folder if nothing else is in it."""
+        for path in self.files.values():
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+        with suppress(OSError):  # not empty
+            self.folder.rmdir()
 
-    def __init__(self, loop: LiveLoop, folder: Path, longest: float) -> None:
-        """folder: an empty one, which goes with the recording. longest: s after which it is `finished`."""
-        self._folder = folder
-        self._recorder = Recorder(loop, folder, video=False)
-        self._longest = longest
+
+class RunningRecording:
+    """Records a loop from now on. Raises PoseError if nothing can be written to the folder."""
+
+    def __init__(self, loop: LiveLoop, owner: str, parent: Path, max_seconds: float) -> None:
+        self.owner = owner
+        self._recorder = Recorder(loop, parent)
+        self._max_seconds = max_seconds
 
     @property
-    def finished(self) -> bool:
-        """Nothing more should be, or can be, recorded."""
-        return self._recorder.problem is not None or self._recorder.seconds >= self._longest
+    def name(self) -> str:
+        """Of its folder, and the start of the name of each file."""
+        return self._recorder.folder.name
 
-    def stop(self) -> Recorded:
-        """End it, and wait until the files are whole."""
+    @property
+    def frames(self) -> int:
+        return self._recorder.frames
+
+    @property
+    def seconds(self) -> float:
+        return self._recorder.seconds
+
+    @property
+    def is_over(self) -> bool:
+        """It has reached its greatest length, or nothing more can be written."""
+        return self._recorder.problem is not None or self._recorder.seconds >= self._max_seconds
+
+    def close(self, keep_seconds: float) -> KeptRecording:
+        """Finish the files. Blocks until they are complete; may be called from several threads."""
         recorder = self._recorder
         recorder.close()
-        files = {f"{recorder.folder.name}-{name}": path for name, path in recorder.files.items() if path is not None}
-        return Recorded(self._folder, files, recorder.frames, recorder.seconds, self._problem())
+        files = {f"{self.name}-{name}": path for name, path in recorder.files.items() if path is not None}
+        expires = time.monotonic() + keep_seconds
+        return KeptRecording(
+            self.owner, recorder.folder, files, recorder.frames, recorder.seconds, self._problem(), expires
+        )
 
     def _problem(self) -> str:
         recorder = self._recorder
@@ -59,60 +105,87 @@ class Recording:
             return "nothing was recorded"
         if recorder.dropped:
             return f"{recorder.dropped} frames are missing: the disk was too slow"
-        return f"no recording is longer than {self._longest:g} s" if self.finished else ""
+        return f"stopped at the maximum length of {self._max_seconds:g} s" if self.is_over else ""
 
 
-class Recordings:
-    """The recordings of one run of a server, in a temporary folder that goes with it.
+class RecordingStore:
+    """The recordings of one server. Belongs to a running event loop; files are written in threads."""
 
-    What a server left that was killed goes when the next one records.
-    """
+    def __init__(self, folder: Path, keep_seconds: float, finished: Callable[[KeptRecording], None]) -> None:
+        """finished: called with each finished recording that has files."""
+        self.keep_seconds = keep_seconds
+        self._folder = folder
+        self._finished = finished
+        self._running: set[RunningRecording] = set()
+        self._kept: dict[str, KeptRecording] = {}
+        self._version = 0
+        self._changed = asyncio.Event()
 
-    def __init__(self) -> None:
-        self._place = ExitStack()
-        self._folder: Path | None = None
-        self._making = threading.Lock()
-        self._finished: dict[str, Recorded] = {}
+    async def start(self, loop: LiveLoop, owner: str) -> RunningRecording:
+        """Start to record. Raises PoseError if nothing can be recorded."""
+        self._make_room()
+        recording = await asyncio.to_thread(RunningRecording, loop, owner, self._folder, MAX_SECONDS)
+        self._running.add(recording)
+        return recording
 
-    def start(self, loop: LiveLoop) -> Recording:
-        """Raises PoseError when nothing can be recorded."""
-        try:
-            with self._making:
-                if self._folder is None:
-                    _remove_leftovers()
-                    self._folder = self._place.enter_context(own_folder(_new_folder))
-            # A folder for each: one without frames removes its `live-...`, and the next may get that very name.
-            folder = Path(tempfile.mkdtemp(dir=self._folder))
-        except OSError as error:
-            why = (error.strerror or str(error)).lower()
-            raise PoseError(f"cannot record into {tempfile.gettempdir()}: {why}") from error
-        return Recording(loop, folder, LONGEST_SECONDS)
+    def _make_room(self) -> None:
+        self.delete_expired()
+        if len(self._kept) + len(self._running) < MAX_KEPT:
+            return
+        oldest = next((kept for kept in self._kept.values() if kept.is_downloaded), None)
+        if oldest is None:
+            raise PoseError(f"the server keeps at most {MAX_KEPT} recordings: download one first")
+        self._delete(oldest)
 
-    def keep(self, recorded: Recorded) -> None:
-        """Make a finished recording one that can be fetched, and forget the oldest."""
-        self._finished[recorded.key] = recorded
-        while len(self._finished) > KEPT:
-            oldest = self._finished.pop(next(iter(self._finished)))
-            shutil.rmtree(oldest.folder, ignore_errors=True)
+    async def finish(self, recording: RunningRecording) -> KeptRecording:
+        """End a recording, wait until its files are complete, and list it."""
+        kept = await asyncio.to_thread(recording.close, self.keep_seconds)
+        if recording in self._running:
+            self._running.discard(recording)
+            if kept.files:
+                self._kept[kept.key] = kept
+                self._notify()
+                self._finished(kept)
+        return kept
 
-    def file(self, key: str, name: str) -> Path | None:
-        """What was recorded under that key and name. Nothing of either becomes part of a path."""
-        found = self._finished.get(key)
-        return None if found is None else found.files.get(name)
+    def listed(self, owner: str) -> list[KeptRecording]:
+        """Those of `owner` and of everybody that are not downloaded yet, oldest first."""
+        self.delete_expired()
+        return [kept for kept in self._kept.values() if kept.owner in (owner, EVERYBODY) and not kept.is_downloaded]
 
-    def close(self) -> None:
-        self._place.close()
-        self._folder = None
+    async def after(self, version: int) -> int:
+        """The version of the list, as soon as it is newer than `version`; the first is 0."""
+        while self._version <= version:
+            await self._changed.wait()
+        return self._version
 
+    def find(self, key: str, name: str) -> tuple[KeptRecording, Path] | None:
+        """The recording and the file of a download address. Neither part of the address becomes part of a path."""
+        self.delete_expired()
+        kept = self._kept.get(key)
+        path = None if kept is None else kept.files.get(name)
+        return None if kept is None or path is None else (kept, path)
 
-def _new_folder() -> Path:
-    return Path(tempfile.mkdtemp(prefix=PREFIX))
+    def kept(self) -> list[KeptRecording]:
+        """All finished recordings that are still there."""
+        return list(self._kept.values())
 
+    def delete_expired(self) -> None:
+        """Delete recordings that were kept for `keep_seconds`."""
+        now = time.monotonic()
+        for kept in [kept for kept in self._kept.values() if kept.expires <= now]:
+            self._delete(kept)
 
-def _remove_leftovers() -> None:
-    """Remove the folders of servers that are no more; nobody can fetch from those."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        if folder.is_dir() and not folder.is_symlink():
-            with alone_in(folder) as alone:
-                if alone:
-                    shutil.rmtree(folder, ignore_errors=True)
+    def _delete(self, kept: KeptRecording) -> None:
+        del self._kept[kept.key]
+        kept.delete()
+        self._notify()
+
+    def _notify(self) -> None:
+        self._version += 1
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def close(self) -> None:
+        """Finish what is still running. Files stay."""
+        await asyncio.gather(*(self.finish(recording) for recording in list(self._running)))

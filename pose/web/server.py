@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from aiohttp import WSCloseCode, web
@@ -22,7 +23,7 @@ from pose.web.client import Client, reason
 from pose.web.door import PATIENCE, Door, Visitor
 from pose.web.feed import Feed
 from pose.web.guard import Guard, add_headers
-from pose.web.recording import Recordings
+from pose.web.recording import EVERYBODY, KeptRecording, RecordingStore
 from pose.web.settings import WebSettings
 from pose.web.shared import SharedSource
 from pose.world.clean import Steps
@@ -33,6 +34,7 @@ WRONG_TOKEN_SECONDS = 0.5  # to wait after a wrong token
 SHUTDOWN_SECONDS = 2.0
 ANSWER_SECONDS = 30.0  # to take an answer in
 DOWNLOAD_SECONDS = 600.0  # the same for a recording
+EXPIRY_SECONDS = 60.0  # between two checks for recordings to delete
 DECODED_AT_ONCE = 2  # pictures of browsers, however many browsers there are
 TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
@@ -63,17 +65,25 @@ class WebServer:
         self._shared = None if source is None else SharedSource(self._loop, source)
         self._mirror = source is None if mirror is None else mirror
         self._guard = Guard(settings)
-        self._recordings = Recordings()
+        self._recordings: RecordingStore | None = None
         self._static = _read_static()
         self._sockets: set[web.WebSocketResponse] = set()
         self._decoding = asyncio.Semaphore(DECODED_AT_ONCE)
 
-    async def run(self, started: Callable[[int], None], seconds: float | None = None) -> None:
-        """Serve until the source ends or `seconds` have passed; cancel it to end it sooner.
+    async def run(
+        self,
+        started: Callable[[int], None],
+        seconds: float | None = None,
+        recorded: Callable[[KeptRecording], None] = lambda kept: None,
+    ) -> None:
+        """Serve until the task is cancelled, `seconds` have passed, or, with `WebSettings.once`, the source has ended.
 
-        started: called with the port once the page can be opened. Raises PoseError when the address cannot be
-        bound or the source fails.
+        Recordings that run at the end are finished. started: called with the port once the page can be opened.
+        recorded: called with each finished recording. Raises PoseError if the address cannot be bound, or with `once`
+        if the source fails.
         """
+        keep_seconds = 3600 * self._settings.keep_hours
+        self._recordings = RecordingStore(Path(self._settings.out), keep_seconds, recorded)
         runner = web.AppRunner(self._app(), shutdown_timeout=SHUTDOWN_SECONDS)
         await runner.setup()
         assert runner.server is not None
@@ -90,7 +100,7 @@ class WebServer:
             self._guard.listens_at(port)
             started(port)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._ended(), seconds)
+                await asyncio.wait_for(self._over(), seconds)
                 await asyncio.wait_for(self._emptied(), SHUTDOWN_SECONDS)
         finally:
             try:
@@ -100,9 +110,13 @@ class WebServer:
             finally:
                 await self._close()
 
-    async def _ended(self) -> None:
-        """Wait for the end of the source; browsers' cameras have none."""
-        await (asyncio.Event() if self._shared is None else self._shared.ended).wait()
+    async def _over(self) -> None:
+        """Wait for the end of the source, or for ever where that does not end the server."""
+        over = asyncio.Event() if self._shared is None or not self._settings.once else self._shared.ended
+        while not over.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(over.wait(), EXPIRY_SECONDS)
+            self._store.delete_expired()
 
     async def _emptied(self) -> None:
         """The source has ended, of which every browser is being told."""
@@ -110,12 +124,23 @@ class WebServer:
             await asyncio.sleep(0.05)
 
     async def _close(self) -> None:
-        """Raises what made the shared loop fail."""
+        """Raises what made the shared loop fail, if that ends the server."""
         try:
             if self._shared is not None:
                 await self._shared.close()
         finally:
-            await asyncio.to_thread(self._recordings.close)
+            await self._store.close()
+        if self._shared is not None and self._settings.once and self._shared.error is not None:
+            raise self._shared.error
+
+    def kept(self) -> list[KeptRecording]:
+        """Finished recordings that are still there."""
+        return [] if self._recordings is None else self._recordings.kept()
+
+    @property
+    def _store(self) -> RecordingStore:
+        assert self._recordings is not None, "made by `run`"
+        return self._recordings
 
     def _app(self) -> web.Application:
         app = web.Application(client_max_size=LONGEST_BODY, middlewares=[self._check])
@@ -169,43 +194,50 @@ class WebServer:
 
     async def _recording(self, request: web.Request) -> web.FileResponse:
         name = request.match_info["name"]
-        path = self._recordings.file(request.match_info["key"], name)
-        if path is None or not path.is_file():
+        found = self._store.find(request.match_info["key"], name)
+        if found is None or not found[1].is_file():
             raise web.HTTPNotFound
+        kept, path = found
         _visitor(request).answer(DOWNLOAD_SECONDS)
-        return web.FileResponse(path, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+        response = web.FileResponse(path, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+        await response.prepare(request)  # sends all of it
+        if request.method == "GET" and response.status == 200:
+            kept.downloaded.add(name)
+        return response
 
     async def _live(self, request: web.Request) -> web.WebSocketResponse:
         # Without compression: a small message cannot become a large one.
         socket = web.WebSocketResponse(
             heartbeat=HEARTBEAT_SECONDS, compress=False, max_msg_size=messages.LONGEST_MESSAGE, timeout=SHUTDOWN_SECONDS
         )
+        browser = self._guard.browser(request)
+        self._guard.name_browser(socket, browser)
         with suppress(ConnectionError):  # it went while we were sending
             await socket.prepare(request)
             if len(self._sockets) >= self._settings.clients:
-                full = f"The server is full: {self._settings.clients} browsers are connected."
+                full = _full(self._settings.clients)
                 await socket.close(code=WSCloseCode.TRY_AGAIN_LATER, message=full.encode())
                 return socket
             _visitor(request).answer(math.inf)
             self._sockets.add(socket)
             try:
-                await self._serve(socket, request.remote or "browser")
+                await self._serve(socket, request.remote or "browser", browser)
             finally:
                 self._sockets.discard(socket)
         return socket
 
-    async def _serve(self, socket: web.WebSocketResponse, name: str) -> None:
+    async def _serve(self, socket: web.WebSocketResponse, name: str, browser: str) -> None:
         if self._shared is None:
-            await self._serve_camera(socket, name)
+            await self._serve_camera(socket, name, browser)
             return
         try:
             async with self._shared.watched() as (loop, feed):
                 await socket.send_str(self._hello("source", loop.source.name))
-                await Client(socket, loop, feed, self._recordings, self._decoding, None).run()
+                await Client(socket, loop, feed, self._store, EVERYBODY, self._decoding, None).run()
         except PoseError as error:  # it could not be opened; who tries again may find it
             await socket.close(code=WSCloseCode.INTERNAL_ERROR, message=reason(str(error)))
 
-    async def _serve_camera(self, socket: web.WebSocketResponse, name: str) -> None:
+    async def _serve_camera(self, socket: web.WebSocketResponse, name: str, browser: str) -> None:
         most = messages.most_pictures(self._pipeline.config.lookahead)  # none is dropped here: the page drops its own
         camera = PushedFrames(f"camera of {name}", waiting=most)
         loop = self._loop(camera, most)
@@ -214,13 +246,16 @@ class WebServer:
         try:
             async with _following(feed):
                 await socket.send_str(self._hello("camera", camera.name))
-                await Client(socket, loop, feed, self._recordings, self._decoding, camera).run()
+                await Client(socket, loop, feed, self._store, browser, self._decoding, camera).run()
         finally:
+            camera.close()  # ends the loop even if we are cancelled before a thread is free to wait for it
             await asyncio.to_thread(loop.stop)
 
     def _hello(self, mode: str, source: str) -> str:
         lookahead = self._pipeline.config.lookahead
-        return messages.hello(mode, source, self._pipeline.skeleton, lookahead=lookahead, mirror=self._mirror)
+        replay = mode == "source" and not self._settings.once
+        skeleton = self._pipeline.skeleton
+        return messages.hello(mode, source, skeleton, lookahead=lookahead, mirror=self._mirror, replay=replay)
 
     async def _close_sockets(self, app: web.Application) -> None:
         async def bye(socket: web.WebSocketResponse) -> None:
@@ -251,6 +286,10 @@ async def _following(feed: Feed) -> AsyncIterator[Feed]:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
+
+
+def _full(clients: int) -> str:
+    return f"The server is full: {clients} {'browser is' if clients == 1 else 'browsers are'} connected."
 
 
 def _visitor(request: web.Request) -> Visitor:

@@ -18,7 +18,8 @@ class WebSettings:
     """Where a server listens, and whom it lets in. Raises UsageError for what is not allowed.
 
     token: what a browser must show; None lets everybody in, which only this computer's own addresses allow. cert, key:
-    PEM files, for https. clients: browsers served at the same time.
+    PEM files, for https. clients: browsers served at the same time. out: folder for recordings. keep_hours: how long a
+    recording is kept. once: end with the source instead of offering it again.
     """
 
     host: str = "127.0.0.1"
@@ -27,6 +28,9 @@ class WebSettings:
     cert: str | None = None
     key: str | None = None
     clients: int = 4
+    out: str = "."
+    keep_hours: float = 24.0
+    once: bool = False
 
     def __post_init__(self) -> None:
         if self.token is None and not is_loopback(self.host):

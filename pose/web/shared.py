@@ -1,6 +1,7 @@
-"""The server's own source: read while somebody looks, and let go of when nobody does."""
+"""The server's own source: open while at least one browser is connected."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
@@ -8,15 +9,22 @@ from pose.errors import PoseError
 from pose.live import LiveLoop, LiveSource
 from pose.web.feed import Feed
 
-AWAY_SECONDS = 10.0  # after the last browser left; who loads the page again finds everything as it was
+AWAY_SECONDS = 10.0  # from the last disconnection to closing the source, so that a reload does not restart it
+_LOG = logging.getLogger("pose.web")
 
 
 class SharedSource:
-    """One loop for all who look. ended: the source is over, or the loop failed."""
+    """One loop for all browsers.
+
+    Attributes:
+        ended: Set when a loop has ended: its source is over, or it failed. The next browser opens the source again.
+        error: What made the last loop fail; None if it did not.
+    """
 
     def __init__(self, loop: Callable[[LiveSource], LiveLoop], source: Callable[[], LiveSource]) -> None:
         """loop: makes the one of a source. source: opens it, each time that somebody looks after nobody did."""
         self.ended = asyncio.Event()
+        self.error: Exception | None = None
         self._new_loop = loop
         self._open = source
         self._lock = asyncio.Lock()  # of opening and closing
@@ -40,7 +48,7 @@ class SharedSource:
                     self._loop = self._new_loop(source)
                     self._feed = Feed(self._loop, pictures=True)
                     self._loop.start()
-                    self._following = asyncio.create_task(self._follow(self._feed))
+                    self._following = asyncio.create_task(self._follow(self._loop, self._feed))
                 loop, feed = self._loop, self._feed
             yield loop, feed
         finally:
@@ -48,35 +56,45 @@ class SharedSource:
             if self._watching == 0:
                 self._away = asyncio.get_running_loop().call_later(AWAY_SECONDS, self._leave)
 
-    async def _follow(self, feed: Feed) -> None:
+    async def _follow(self, loop: LiveLoop, feed: Feed) -> None:
+        error: Exception | None = None
         try:
             await feed.run()
-        finally:
-            if self._feed is feed:  # nobody told it to end
-                self.ended.set()
+        except Exception as failed:
+            error = failed
+        async with self._lock:
+            if self._feed is not feed:  # `_stop` was first
+                return
+            self._loop = self._feed = None
+            try:
+                await asyncio.to_thread(loop.stop)
+            except Exception as failed:
+                error = failed
+        if error is not None:
+            _LOG.warning("%s: %s", loop.source.name, error, exc_info=None if isinstance(error, PoseError) else error)
+        self.error = error
+        self.ended.set()
 
     def _leave(self) -> None:
         self._leaving = asyncio.create_task(self._stop_unwatched())
 
     async def _stop_unwatched(self) -> None:
         async with self._lock:
-            if self._watching == 0 and not self.ended.is_set():
+            if self._watching == 0:
                 with suppress(PoseError):  # it failed while it was let go of; who looks next opens it again
                     await self._stop()
 
     async def _stop(self) -> None:
-        """Raises what made the loop, or what follows it, fail."""
-        loop, following = self._loop, self._following
-        self._loop = self._feed = self._following = None
-        if loop is not None and following is not None:
-            try:
-                await asyncio.to_thread(loop.stop)
-            finally:
-                await following
+        """Raises what made the loop fail."""
+        loop, self._loop, self._feed = self._loop, None, None
+        if loop is not None:
+            await asyncio.to_thread(loop.stop)
 
     async def close(self) -> None:
-        """Let go of the source for good. Raises what made the loop fail."""
+        """Close the source for good. Raises what made the loop fail."""
         if self._away is not None:
             self._away.cancel()
         async with self._lock:
             await self._stop()
+        if self._following is not None:
+            await self._following

@@ -1,5 +1,6 @@
 """`pose-webcam --web`, as a user calls it."""
 
+import asyncio
 import os
 import re
 import signal
@@ -11,7 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 
 import pytest
+from pose_apps.support.interrupts import end_with_the_terminal
 from pose_apps.webcam.command import main
+from pose_apps.webcam.web import _until_told
 
 TOKEN = "correct-horse-battery-staple"
 
@@ -88,6 +91,34 @@ def test_serves_until_it_is_interrupted_and_leaves_nothing(start, tmp_path):
     assert server.returncode == 130
     assert "Traceback" not in errors
     assert list(tmp_path.iterdir()) == []  # a recording's folder is made when somebody records
+
+
+@pytest.mark.usefixtures("usual_signals")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_signal_ends_the_server_in_good_order(name):
+    """Whatever it does in `finally`, such as finishing recordings, is done."""
+    if not hasattr(signal, name):
+        pytest.skip(f"no {name} on this system")
+    steps = []
+
+    async def server():
+        try:
+            os.kill(os.getpid(), getattr(signal, name))
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            steps.append("finished")
+
+    def serve():
+        end_with_the_terminal()
+        asyncio.run(_until_told(server()))
+
+    if name == "SIGINT":
+        with pytest.raises(KeyboardInterrupt):
+            serve()
+    else:
+        serve()
+    assert steps == ["finished"]
 
 
 def test_token_of_the_environment_opens_the_network_and_is_not_shown(start):

@@ -1,6 +1,7 @@
 """The loop never falls behind: what it drops, how late it is, who waits for whom, and how it ends."""
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from live_fakes import FakePipeline, picture, push, settled, wait_until
 from pose.errors import PoseError
 from pose.live import LiveLoop, PushedFrames, meter
 from pose.live.loop import BACKLOG
+from pose.live.result import STALL_SECONDS
 
 
 def numbers(mailbox) -> list[int]:
@@ -316,3 +318,24 @@ def test_loop_that_never_started_can_be_stopped():
         assert loop.wait(60)
     assert loop.status().processed == 0
     wait_until(lambda: live_threads() == [])
+
+
+def test_status_tells_that_the_source_is_frozen(monkeypatch):
+    """A source may be connected and send nothing."""
+    source = PushedFrames("test")
+    with LiveLoop(FakePipeline(), source) as loop:
+        assert not loop.status().is_stalled  # it has not begun
+        push(source, 1)
+        settled(loop, 1)
+        assert not loop.status().is_stalled
+        late = time.monotonic() + STALL_SECONDS + 10.0
+        monkeypatch.setattr("pose.live.loop.monotonic", lambda: late)
+        monkeypatch.setattr(meter, "monotonic", lambda: late)
+        status = loop.status()
+        assert status.is_stalled
+        assert "no new result" in status.line()
+        assert "no image for 13 s" in status.line()
+        monkeypatch.undo()
+        push(source, 1)
+        settled(loop, 2)
+        assert not loop.status().is_stalled

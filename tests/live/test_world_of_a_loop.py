@@ -75,7 +75,7 @@ def test_a_loop_puts_people_into_their_world_and_says_what_it_knows(source):
     assert 0 < sigma < 0.15
     np.testing.assert_allclose(last.result.placed.joints[0, [3, 6], 1], 0.08, atol=0.02)
     assert (last.result.placed.contacts > 0.5).all()
-    assert status.world.startswith("gravity to ")
+    assert status.world.startswith("gravity ±")
     assert status.world in status.line()
 
 

@@ -63,6 +63,79 @@ def test_the_end_of_a_video_is_no_error(launch):
         keep(page, "ended.png")
 
 
+def test_clip_that_has_ended_is_played_again_and_its_recording_is_offered_after_a_reload(launch):
+    turns: list[threading.Semaphore] = []
+
+    def source() -> Clip:
+        turns.append(threading.Semaphore(20))
+        return Clip(count=60, size=SIZE, fps=25, turns=turns[-1])
+
+    with in_thread(source=source) as address, opened(launch(), address) as page:
+        wait_for_text(page, "people", "^1$")
+        page.keyboard.press("r")
+        wait_for_text(page, "record", "^Stop")
+        turns[-1].release(40)
+        wait_for_text(page, "connection", "Ended")
+        wait_for_text(page, "files", "view")
+        (item,) = page.locator("#files li").all()
+        name = item.locator("b").inner_text()
+        offered = {link.get_attribute("download") for link in item.locator("a").all()}
+        view = next(file for file in offered if file.startswith(f"{name}-view."))
+        assert offered - {view} == {f"{name}-{file}" for file in ("video.mp4", "poses.json", "poses.npz")}
+        assert "kept until" in item.inner_text()
+        keep(page, "recorded.png")
+
+        page.get_by_role("button", name="Play again").click()
+        wait_for_text(page, "connection", "Connected")
+        assert not page.get_by_role("button", name="Play again").is_visible()
+        turns[-1].release(40)
+        wait_for_text(page, "connection", "Ended")
+
+        page.reload()
+        wait_for_text(page, "people", "^1$")
+        wait_for_text(page, "files", "poses.npz")
+        assert page.locator("#files b").all_inner_texts() == [name]
+
+
+def test_frozen_source_does_not_look_alive(launch):
+    turns = threading.Semaphore(20)
+    with in_thread(source=Clip(size=SIZE, fps=25, turns=turns)) as address, opened(launch(), address) as page:
+        wait_for_text(page, "people", "^1$")
+        wait_for_text(page, "connection", "No new picture")
+        assert float(style(page, "#picture", "opacity")) < 0.6
+        assert [page.inner_text(f"#{number}") for number in ("people", "fps", "latency")] == ["\u2013"] * 3
+        assert "record" not in enabled(page)
+        wait_for_text(page, "message", "The source sends no pictures")
+        keep(page, "frozen.png")
+        turns.release(10_000)
+        wait_for_text(page, "people", "^1$")
+        wait_for_text(page, "connection", "Connected")
+        assert style(page, "#picture", "opacity") == "1"
+        assert "record" in enabled(page)
+
+
+def test_pause_becomes_resume(launch):
+    with in_thread(source=Clip(size=SIZE, fps=25)) as address, opened(launch(), address) as page:
+        wait_for_text(page, "people", "^1$")
+        page.get_by_role("button", name="Pause").click()
+        wait_for_text(page, "connection", "Paused")
+        page.get_by_role("button", name="Resume").click()
+        wait_for_text(page, "connection", "Connected")
+        page.get_by_role("button", name="Pause").wait_for()
+
+
+def test_status_is_above_the_fold_of_a_phone(launch):
+    phone = {"width": 390, "height": 844}
+    with (
+        in_thread(source=Clip(size=SIZE, fps=25)) as address,
+        opened(launch(), address, viewport=phone) as page,
+    ):
+        wait_for_text(page, "people", "^1$")
+        for what in ("#status", "#views", "#tools"):
+            box = page.locator(what).bounding_box()
+            assert 0 <= box["y"] <= box["y"] + box["height"] <= phone["height"], what
+
+
 def test_buttons_are_off_until_they_can_do_something(launch):
     with in_thread() as address, opened(launch(), address) as page:
         wait_for_text(page, "connection", "Connected")

@@ -35,12 +35,13 @@ FAKE = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
 
 
 @pytest.fixture(scope="module")
-def server(weights_dir) -> Iterator[str]:
+def server(weights_dir, tmp_path_factory) -> Iterator[str]:
     """`pose-webcam --web` with the real networks; its address."""
     start = "import sys; from pose_apps.webcam.command import main; sys.exit(main())"
     process = subprocess.Popen(
         [sys.executable, "-c", start, "--web", "--port", "0"],
         env={**os.environ, "POSE_WEIGHTS_DIR": str(weights_dir)},
+        cwd=tmp_path_factory.mktemp("recordings"),
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -106,7 +107,7 @@ def test_a_picture_that_is_being_encoded_does_not_leave_after_the_stop(launch, s
 
 def _turns_the_3d_view(page) -> None:
     page.keyboard.press(" ")
-    assert page.get_by_role("button", name="Pause").get_attribute("aria-pressed") == "true"
+    assert page.get_by_role("button", name="Resume").get_attribute("aria-pressed") == "true"
     scene = page.locator("#scene")
     before = wait_for_rest(page, "scene")  # paused: nothing moves by itself
 
@@ -146,16 +147,17 @@ def _records(page, folder: Path) -> None:
     keep(page, "recording.png")
     page.keyboard.press("r")
     links = page.locator("#files a")
-    page.wait_for_function("() => document.querySelectorAll('#files a').length === 3")
-    files = [download(page, links.nth(row).click, folder) for row in range(3)]
-    video, poses_npz, poses_json = (
-        next(file for file in files if file.suffix in endings) for endings in ((".mp4", ".webm"), ".npz", ".json")
+    page.wait_for_function("() => document.querySelectorAll('#files a').length === 4")
+    files = [download(page, links.nth(row).click, folder) for row in range(4)]
+    view, video, poses_npz, poses_json = (
+        next(file for file in files if word in file.name) for word in ("-view.", "-video.mp4", ".npz", ".json")
     )
-    with av.open(str(video)) as container:
-        frames = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
-    assert len(frames) > 10
-    assert frames[0].std() > 20
-    assert abs(frames[0].astype(int) - frames[-1]).mean() > 1  # a film, not a picture
+    for film in (view, video):
+        with av.open(str(film)) as container:
+            frames = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+        assert len(frames) > 10
+        assert frames[0].std() > 20
+        assert abs(frames[0].astype(int) - frames[-1]).mean() > 1  # a film, not a picture
     document = json.loads(poses_json.read_text())
     jsonschema.validate(document, json.loads(SCHEMA_PATH.read_text()))
     assert sum(len(frame["people"]) for frame in document["frames"]) > 0.8 * len(document["frames"]) > 8

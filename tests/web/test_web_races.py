@@ -2,11 +2,9 @@
 
 import asyncio
 import gc
-import os
-import tempfile
 import threading
 import time
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 
 from aiohttp import ClientError, web
 from web_fakes import PATIENCE, Clip, FakePipeline, receive, run, serving, until
@@ -14,10 +12,8 @@ from web_fakes import PATIENCE, Clip, FakePipeline, receive, run, serving, until
 from pose.errors import PoseError
 from pose.live import LiveLoop, PushedFrames
 from pose.live.mailbox import Mailbox
-from pose.system import work_folder
 from pose.web import shared
 from pose.web.feed import Feed
-from pose.web.recording import Recordings
 from pose.web.server import WebServer
 
 
@@ -161,29 +157,3 @@ def test_a_source_that_fails_while_it_is_let_go_of_is_opened_for_the_next(monkey
     run(test)
     gc.collect()  # when asyncio says what a task failed with, and nobody asked
     assert not [record for record in caplog.records if record.name == "asyncio"]
-
-
-def test_a_server_that_cleans_up_while_another_one_begins_to_record(tmp_path, monkeypatch):
-    """It has the new folder's lock already when the one that made it comes, and removes it a moment later."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    lock, made = work_folder._lock, []
-
-    def late(folder):
-        if folder.parent == tmp_path:  # and no recording's own
-            made.append(folder)
-        with ExitStack() as other:
-            if len(made) == 1:
-                other.callback(folder.rmdir)
-                other.callback(os.close, lock(folder))
-            return lock(folder)
-
-    monkeypatch.setattr(work_folder, "_lock", late)
-    recordings = Recordings()
-    try:
-        recordings.start(LiveLoop(FakePipeline(), PushedFrames("test"))).stop()
-        assert [folder.is_dir() for folder in made] == [False, True]
-        with work_folder.alone_in(made[1]) as alone:
-            assert alone is False  # so that nobody removes it
-    finally:
-        recordings.close()
-    assert list(tmp_path.iterdir()) == []

@@ -2,18 +2,23 @@
 
 import asyncio
 import json
-import tempfile
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import av
 import jsonschema
 import pytest
 from web_fakes import (
     PATIENCE,
     TOKEN,
+    Browser,
     Clip,
     FakePipeline,
+    closed,
+    picture_message,
     receive,
     recording_begins,
     run,
@@ -21,11 +26,11 @@ from web_fakes import (
     until,
 )
 
+from pose.errors import PoseError
 from pose.files import load_poses
 from pose.files.json import SCHEMA_PATH
 from pose.live import LiveLoop, PushedFrames
-from pose.system.work_folder import alone_in
-from pose.web.recording import KEPT, Recorded, Recording, Recordings
+from pose.web.recording import EVERYBODY, MAX_KEPT, KeptRecording, RecordingStore, RunningRecording
 
 
 def test_recording_is_the_file_of_pose_run(tmp_path):
@@ -58,6 +63,9 @@ def test_recording_is_the_file_of_pose_run(tmp_path):
     times = [frame["time"] for frame in text["frames"]]
     assert times == pytest.approx([index / 50 for index in range(recorded["frames"])], abs=1e-5)  # misses nothing
     assert len(load_poses(tmp_path / next(name for name in names if name.endswith(".npz")))) == recorded["frames"]
+    assert {name.removeprefix(f"{recorded['name']}-") for name in names} == {"video.mp4", "poses.json", "poses.npz"}
+    with av.open(str(tmp_path / f"{recorded['name']}-video.mp4")) as video:
+        assert sum(1 for _ in video.decode(video=0)) == recorded["frames"]
 
 
 def test_recording_needs_the_token_too():
@@ -80,120 +88,264 @@ def test_recording_needs_the_token_too():
 
 
 def test_recording_that_is_long_enough_ends_by_itself(monkeypatch):
-    monkeypatch.setattr("pose.web.recording.LONGEST_SECONDS", 0.3)
+    monkeypatch.setattr("pose.web.recording.MAX_SECONDS", 0.3)
 
     async def test():
         async with serving(source=Clip(fps=50)) as browser, browser.live() as live:
             await live.send_str('{"type":"record","on":true}')
             recorded, _ = await receive(live, "recorded")
             assert recorded["seconds"] >= 0.3
-            assert recorded["problem"] == "no recording is longer than 0.3 s"
-            assert len(recorded["files"]) == 2
+            assert recorded["problem"] == "stopped at the maximum length of 0.3 s"
+            assert len(recorded["files"]) == 3
 
     run(test)
 
 
-def test_old_recordings_are_deleted(tmp_path):
-    recordings = Recordings()
-    try:
-        made = []
-        for number in range(KEPT + 2):
-            file = tmp_path / str(number) / "poses.json"
-            file.parent.mkdir()
-            file.write_text("{}")
-            made.append(Recorded(file.parent, {file.name: file}, 1, 0.0, ""))
-            recordings.keep(made[-1])
-        kept = [False] * 2 + [True] * KEPT
-        assert [recordings.file(recorded.key, "poses.json") is not None for recorded in made] == kept
-        assert [recorded.folder.exists() for recorded in made] == kept
-    finally:
-        recordings.close()
+def clips(browser_turns: list[threading.Semaphore], count: int) -> Callable[[], Clip]:
+    """A source of `count` pictures each time it is opened, a picture for each release of the newest semaphore."""
+
+    def source() -> Clip:
+        browser_turns.append(threading.Semaphore(0))
+        return Clip(count=count, turns=browser_turns[-1])
+
+    return source
 
 
-def test_deleting_an_old_recording_spares_one_of_the_same_name(monkeypatch):
-    """One without frames leaves no `live-...` behind, so that the next in the same second is called the same."""
+async def listing(browser: Browser) -> list[dict]:
+    """What a browser that connects now is offered."""
+    async with browser.live() as live:
+        return (await receive(live, "recordings"))[0]["recordings"]
+
+
+def test_recording_is_kept_when_the_clip_ends_and_the_server_plays_it_again(tmp_path):
+    turns: list[threading.Semaphore] = []
+
+    async def test():
+        async with serving(source=clips(turns, 5), out=str(tmp_path)) as browser:
+            for number in range(2):
+                async with browser.live() as live:
+                    assert (await receive(live, "hello"))[0]["replay"] is True
+                    await recording_begins(browser, live)
+                    turns[-1].release(5)
+                    recorded, _ = await receive(live, "recorded")
+                    assert (recorded["frames"], recorded["problem"]) == (5, "")
+                    assert await closed(live) == (1000, "The video has ended.")
+                offered = await listing(browser)
+                assert [recording["frames"] for recording in offered] == [5] * (number + 1)
+                await until(lambda: browser.server._shared._loop is not None)
+                turns[-1].release(5)
+                await until(lambda: browser.server._shared._loop is None)
+            assert not browser.running.done()
+
+    run(test)
+    assert len(list(tmp_path.glob("live-*/poses.npz"))) == 2
+
+
+def test_server_told_to_ends_once_with_its_clip_and_keeps_the_recording(tmp_path):
+    turns: list[threading.Semaphore] = []
+
+    async def test():
+        async with serving(source=clips(turns, 5), out=str(tmp_path), once=True) as browser, browser.live() as live:
+            assert (await receive(live, "hello"))[0]["replay"] is False
+            await recording_begins(browser, live)
+            turns[-1].release(5)
+            await asyncio.wait([browser.running], timeout=PATIENCE)
+            assert browser.running.done()
+
+    run(test)
+    (poses,) = tmp_path.glob("live-*/poses.npz")
+    assert len(load_poses(poses)) == 5
+
+
+def test_recording_of_an_own_camera_survives_a_reload_and_is_shown_to_its_browser_only():
+    async def test():
+        async with serving() as browser:
+            async with browser.live() as live:
+                await receive(live, "hello")
+                await recording_begins(browser, live)
+                for number in range(3):
+                    await live.send_bytes(picture_message(number / 30))
+                    await receive(live, "result")
+            await until(browser.server.kept)  # the page was closed
+            (offered,) = await listing(browser)
+            assert offered["frames"] in (2, 3)  # the page may have the last one before its recording
+            assert len(offered["files"]) == 3
+            assert 0 < offered["expires_in"] <= 24 * 3600
+            browser.session.cookie_jar.clear()
+            assert await listing(browser) == []
+
+    run(test)
+
+
+def test_recording_is_offered_until_all_of_it_was_downloaded():
+    async def test():
+        async with serving(source=Clip(fps=50)) as browser:
+            async with browser.live() as live:
+                await recording_begins(browser, live)
+                for _ in range(3):
+                    await receive(live, "result")
+            await until(browser.server.kept)
+            (offered,) = await listing(browser)
+            for number, file in enumerate(offered["files"]):
+                assert len(await listing(browser)) == 1, number
+                async with browser.get(file["url"], Range="bytes=0-3") as part:
+                    assert len(await part.read()) == 4
+                async with browser.session.head(browser.address + file["url"]) as head:
+                    assert head.status == 200
+                assert len(await listing(browser)) == 1, number
+                async with browser.get(file["url"]) as whole:
+                    assert len(await whole.read()) == file["bytes"]
+            assert await listing(browser) == []
+            async with browser.get(offered["files"][0]["url"]) as again:
+                assert again.status == 200  # kept until it expires
+
+    run(test)
+
+
+def test_recording_that_runs_is_part_of_the_status():
+    """Its clock is that of what was recorded, and stands still with the camera."""
+
+    async def test():
+        async with serving() as browser, browser.live() as live:
+            assert (await receive(live, "status"))[0]["recording"] is None
+            await live.send_str('{"type":"record","on":true}')
+            name = (await receive(live, "recording"))[0]["name"]
+            for number in range(3):
+                await live.send_bytes(picture_message(number / 10))
+                await receive(live, "result")
+            status: dict = {"recording": {"frames": 0}}
+            while status["recording"]["frames"] < 3:
+                status, _ = await receive(live, "status")
+            assert status["recording"]["name"] == name
+            later, _ = await receive(live, "status")
+            assert later["recording"] == status["recording"]
+            assert later["frame_age_s"] > status["frame_age_s"]
+            await live.send_str('{"type":"record","on":false}')
+            assert (await receive(live, "recorded"))[0]["name"] == name
+
+    run(test)
+
+
+def test_server_that_is_stopped_finishes_the_recording(tmp_path):
+    async def test():
+        async with serving(source=Clip(fps=50), out=str(tmp_path)) as browser, browser.live() as live:
+            await recording_begins(browser, live)
+            for _ in range(5):
+                await receive(live, "result")
+            browser.running.cancel()
+            await asyncio.wait([browser.running], timeout=PATIENCE)
+            return [kept.folder for kept in browser.server.kept()]
+
+    (folder,) = run(test)
+    assert len(load_poses(folder / "poses.npz")) >= 4
+    assert json.loads((folder / "poses.json").read_text())["complete"] is True
+    assert not list(folder.glob("unfinished-*"))
+
+
+def kept_in(folder: Path, *, expires: float = 1e12) -> KeptRecording:
+    folder.mkdir()
+    files = {f"{folder.name}-{name}": folder / name for name in ("poses.json", "poses.npz")}
+    for path in files.values():
+        path.write_text("{}")
+    return KeptRecording(EVERYBODY, folder, files, 1, 0.0, "", expires)
+
+
+def store_in(folder: Path) -> RecordingStore:
+    return RecordingStore(folder, 3600.0, lambda kept: None)
+
+
+def test_expired_recording_is_deleted_with_nothing_but_its_own_files(tmp_path):
+    async def test():
+        store = store_in(tmp_path)
+        for name, expires in (("old", 1.0), ("used", 1.0), ("new", 1e12)):
+            kept = kept_in(tmp_path / name, expires=expires)
+            store._kept[kept.key] = kept
+        (tmp_path / "used" / "notes.txt").write_text("mine")
+        assert [kept.folder.name for kept in store.listed(EVERYBODY)] == ["new"]
+        assert await store.after(0) > 0
+
+    run(test)
+    assert not (tmp_path / "old").exists()
+    assert [path.name for path in (tmp_path / "used").iterdir()] == ["notes.txt"]
+    assert len(list((tmp_path / "new").iterdir())) == 2
+
+
+def test_no_recording_is_deleted_for_another_one_before_it_was_downloaded(tmp_path):
+    async def test():
+        store, loop = store_in(tmp_path), LiveLoop(FakePipeline(), PushedFrames("test"))
+        kept = [kept_in(tmp_path / f"kept-{number}") for number in range(MAX_KEPT)]
+        store._kept = {one.key: one for one in kept}
+        with pytest.raises(PoseError, match=f"at most {MAX_KEPT} recordings: download one first"):
+            await store.start(loop, EVERYBODY)
+        kept[7].downloaded = set(kept[7].files)
+        await store.finish(await store.start(loop, EVERYBODY))
+        assert [one.folder.exists() for one in kept] == [number != 7 for number in range(MAX_KEPT)]
+
+    run(test)
+
+
+def test_many_begin_to_record_at_once(tmp_path, monkeypatch):
     monkeypatch.setattr(time, "strftime", lambda form: form)
-    recordings = Recordings()
-    try:
-        for _ in range(KEPT):
-            recordings.keep(recordings.start(LiveLoop(FakePipeline(), PushedFrames("test"))).stop())
-        turns = threading.Semaphore(0)
-        with LiveLoop(FakePipeline(), Clip(count=3, turns=turns)) as loop:
-            recording = recordings.start(loop)
-            turns.release(3)
-            loop.wait(PATIENCE)
-            recorded = recording.stop()
-        assert len(recorded.files) == 2
-        recordings.keep(recorded)
-        for _ in range(KEPT - 1):
-            recordings.keep(recordings.start(LiveLoop(FakePipeline(), PushedFrames("test"))).stop())
-            assert all(path.is_file() for path in recorded.files.values())
-    finally:
-        recordings.close()
-
-
-def test_many_begin_to_record_at_once(monkeypatch):
-    monkeypatch.setattr(time, "strftime", lambda form: form)
-    recordings = Recordings()
     loop = LiveLoop(FakePipeline(), PushedFrames("test"))
     together = threading.Barrier(16)
 
     def start(_):
         together.wait()
-        return recordings.start(loop)
+        return RunningRecording(loop, EVERYBODY, tmp_path, 1.0)
 
-    try:
-        with ThreadPoolExecutor(16) as threads:
-            begun = list(threads.map(start, range(16)))
-        recorded = [recording.stop() for recording in begun]
-        assert len({one.folder for one in recorded}) == 16
-        assert len({one.folder.parent for one in recorded}) == 1
-    finally:
-        recordings.close()
+    with ThreadPoolExecutor(16) as threads:
+        running = list(threads.map(start, range(16)))
+    assert len({one.name for one in running}) == 16
+    for recording in running:
+        recording.close(1.0)
+    assert list(tmp_path.iterdir()) == []  # nothing was recorded
 
 
-@pytest.mark.parametrize("step", ["start", "stop"])
+@pytest.mark.parametrize("step", ["start", "finish"])
 def test_who_goes_while_a_recording_begins_or_ends_leaves_none_running(monkeypatch, step):
-    reached, go_on = threading.Event(), threading.Event()
-    owner = {"start": Recordings, "stop": Recording}[step]
-    usual = getattr(owner, step)
+    reached, go_on = asyncio.Event(), asyncio.Event()
+    usual = getattr(RecordingStore, step)
 
-    def held(self, *arguments):
+    async def held(self, *arguments):
         reached.set()
-        assert go_on.wait(PATIENCE)
-        return usual(self, *arguments)
+        await go_on.wait()
+        return await usual(self, *arguments)
 
     async def test():
-        async with serving(source=Clip()) as browser, browser.live() as other:
+        turns = threading.Semaphore(0)
+        async with serving(source=Clip(turns=turns)) as browser, browser.live() as other:
+            turns.release()
             await receive(other, "result")
-            recordings, followers = browser.server._recordings, browser.server._shared._loop._subscribers
+            store, followers = browser.server._store, browser.server._shared._loop._subscribers
             before = len(followers)
             async with browser.live() as live:
-                await receive(live, "result")
-                if step == "stop":
+                if step == "finish":
                     await recording_begins(browser, live)
-                monkeypatch.setattr(owner, step, held)
+                    turns.release()
+                    await receive(other, "result")
+                monkeypatch.setattr(RecordingStore, step, held)
                 await live.send_str(json.dumps({"type": "record", "on": step == "start"}))
-                await until(reached.is_set)
+                await reached.wait()
                 live._response.connection.transport.abort()
-                await asyncio.sleep(1)  # in which the server sees it; were it slower, it would have less to mend
+                await asyncio.sleep(0.2)  # in which the server sees it; if it is slower, the test is easier
             go_on.set()
-            await until(lambda: recordings._finished)
-            await until(lambda: len(followers) == before)
+            await until(lambda: not store._running and len(followers) == before)
+            if step == "finish":
+                await until(browser.server.kept)
 
     run(test)
 
 
-def test_a_recording_that_cannot_begin_is_said_and_the_poses_go_on(tmp_path, monkeypatch):
-    """As where the folder for temporary files is read-only, or full."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+def test_a_recording_that_cannot_begin_is_said_and_the_poses_go_on(tmp_path):
+    """As where the folder is read-only, or the disk full."""
+    (tmp_path / "file").write_text("")
 
     async def test():
-        async with serving(source=Clip()) as browser, browser.live() as live:
+        async with serving(source=Clip(), out=str(tmp_path / "file")) as browser, browser.live() as live:
             for _ in range(2):
                 await live.send_str('{"type":"record","on":true}')
                 recorded, _ = await receive(live, "recorded")
-                assert recorded["problem"] == f"cannot record into {tmp_path / 'gone'}: no such file or directory"
+                assert recorded["problem"] == f"cannot record into {tmp_path / 'file'}: not a directory"
                 assert (recorded["frames"], recorded["files"]) == (0, [])
             await live.send_str('{"type":"record","on":false}')  # which the page may have sent meanwhile
             await receive(live, "result")
@@ -201,30 +353,13 @@ def test_a_recording_that_cannot_begin_is_said_and_the_poses_go_on(tmp_path, mon
     run(test)
 
 
-def test_what_a_killed_server_recorded_goes_when_the_next_one_records(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    left, used = tmp_path / "pose-webcam-left", tmp_path / "pose-webcam-used"
-    for folder in (left, used):
-        folder.mkdir()
-        (folder / "poses.json").write_text("{}")
-    recordings = Recordings()
-    try:
-        with alone_in(used):  # another server
-            recordings.start(LiveLoop(FakePipeline(), PushedFrames("test"))).stop()
-        assert not left.exists()
-        assert used.exists()
-        assert len(list(tmp_path.iterdir())) == 2
-    finally:
-        recordings.close()
-    assert [path.name for path in tmp_path.iterdir()] == ["pose-webcam-used"]
-
-
-def test_recording_without_pictures_says_so():
+def test_recording_without_pictures_says_so(tmp_path):
     async def test():
-        async with serving() as browser, browser.live() as live:
+        async with serving(out=str(tmp_path)) as browser, browser.live() as live:
             await live.send_str('{"type":"record","on":true}')
             await live.send_str('{"type":"record","on":false}')
             recorded, _ = await receive(live, "recorded")
             assert (recorded["files"], recorded["problem"]) == ([], "nothing was recorded")
 
     run(test)
+    assert list(tmp_path.iterdir()) == []

@@ -4,6 +4,7 @@ import asyncio
 import json
 import queue
 import struct
+import tempfile
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -153,10 +154,8 @@ async def until(condition: Callable[[], object]) -> None:
 
 async def recording_begins(browser: Browser, socket: aiohttp.ClientWebSocketResponse) -> None:
     """The page of a server with a source asks for a recording, which gets every picture from now on."""
-    followers = browser.server._shared._loop._subscribers
-    before = len(followers)
     await socket.send_str('{"type":"record","on":true}')
-    await until(lambda: len(followers) > before)
+    await receive(socket, "recording")
 
 
 @asynccontextmanager
@@ -164,22 +163,23 @@ async def serving(
     pipeline: FakePipeline | None = None, source=None, ahead: Horizon | None = None, **settings
 ) -> AsyncIterator[Browser]:
     """A running server on a free port, and a browser that knows nothing of it yet."""
-    chosen = replace(WebSettings(port=0), **settings)
-    opened = source if source is None or callable(source) else lambda: source
-    server = WebServer(pipeline or FakePipeline(), chosen, opened, ahead=lambda: ahead)  # type: ignore[arg-type]
-    bound: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    running = asyncio.create_task(server.run(bound.set_result))
-    await asyncio.wait([running, bound], return_when=asyncio.FIRST_COMPLETED)
-    if running.done():
-        running.result()
-    address = f"http://127.0.0.1:{bound.result()}"
-    try:
-        async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
-            yield Browser(session, address, server, running)
-    finally:
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running
+    with tempfile.TemporaryDirectory(prefix="pose-web-test-") as out:  # for recordings
+        chosen = replace(WebSettings(port=0, out=out), **settings)
+        opened = source if source is None or callable(source) else lambda: source
+        server = WebServer(pipeline or FakePipeline(), chosen, opened, ahead=lambda: ahead)  # type: ignore[arg-type]
+        bound: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        running = asyncio.create_task(server.run(bound.set_result))
+        await asyncio.wait([running, bound], return_when=asyncio.FIRST_COMPLETED)
+        if running.done():
+            running.result()
+        address = f"http://127.0.0.1:{bound.result()}"
+        try:
+            async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
+                yield Browser(session, address, server, running)
+        finally:
+            running.cancel()
+            with suppress(asyncio.CancelledError):
+                await running
 
 
 class Clip:

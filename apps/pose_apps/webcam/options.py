@@ -51,6 +51,10 @@ class WebcamConfig(SinkConfig, LiveWorldConfig):
     token: str | None = option(None, "--web: what a browser must show to be let in; or set POSE_WEB_TOKEN")
     cert: str | None = option(None, "--web: a certificate (PEM), for https")
     key: str | None = option(None, "--web: the certificate's key (PEM)")
+    once: bool = option(False, "--web: exit when the source ends; by default the page offers to play it again")
+    keep_hours: float = option(
+        24.0, "--web: hours for which a recording is kept and offered for download", least=0.01, most=8760
+    )
     clients: int = option(4, "--web: serve at most so many browsers at a time", least=1, most=64)
 
     def __post_init__(self) -> None:

@@ -224,7 +224,7 @@ def summary(report: LiveReport) -> str:
     return (
         f"{report['source']}: {report['frames_in']} frames in {report['seconds']:.1f} s, "
         f"{report['processed']} processed ({report['fps']:.1f} frames/s), {report['dropped']} dropped\n"
-        f"latency from capture to 3D: median {latency['median']:.0f} ms, 95th {latency['p95']:.0f} ms, "
+        f"latency from capture to 3D: median {latency['median']:.0f} ms, 95th percentile {latency['p95']:.0f} ms, "
         f"longest {latency['max']:.0f} ms" + ("" if memory["end"] is None else f"; memory {memory['end']:.0f} MiB")
     )
 

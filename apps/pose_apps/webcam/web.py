@@ -5,16 +5,18 @@ import signal
 import socket
 import sys
 from collections.abc import Coroutine
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
 from pose.errors import PoseError
 from pose.web.settings import WebSettings, ip_address, is_loopback, token_from
-from pose_apps.webcam.extras import world_steps
+from pose_apps.webcam.extras import finish_interrupted_recordings, world_steps
 from pose_apps.webcam.options import WebcamConfig, open_live_source, read_horizon
 
 if TYPE_CHECKING:
     from pose.pipeline import Pipeline
+    from pose.web.recording import KeptRecording
 
 NO_LIBRARY = 'pose-webcam --web needs aiohttp: pip install "pose-run[web]"'
 
@@ -28,6 +30,9 @@ def web_settings(config: WebcamConfig) -> WebSettings:
         cert=config.cert,
         key=config.key,
         clients=config.clients,
+        out=config.out,
+        keep_hours=config.keep_hours,
+        once=config.once,
     )
 
 
@@ -40,13 +45,17 @@ def check_library() -> None:
 
 
 def serve(config: WebcamConfig, pipeline: "Pipeline") -> int:
-    """Serve until Ctrl-C, the end of the source, or `config.seconds`. Raises PoseError where it cannot."""
+    """Serve until Ctrl-C, SIGTERM, SIGHUP, `config.seconds`, or with `config.once` the end of the source.
+
+    The exit status is 130 after Ctrl-C, else 0. Raises PoseError if it cannot start.
+    """
     from pose.web.server import WebServer
 
     settings = web_settings(config)
     source = None if config.source is None else partial(open_live_source, config)
     if source is not None:
-        source().close()  # say now what is wrong with it; it is opened again when somebody looks
+        source().close()  # say now what is wrong with it; it is opened again for the first browser
+    finish_interrupted_recordings(config)
     server = WebServer(
         pipeline,
         settings,
@@ -56,15 +65,41 @@ def serve(config: WebcamConfig, pipeline: "Pipeline") -> int:
         bridge=config.bridge,
         world=world_steps(config, pipeline),
     )
-    asyncio.run(_until_told(server.run(lambda port: _announce(port, settings, source is None), config.seconds)))
+    started = partial(_announce, settings=settings, own_cameras=source is None)
+    recorded = partial(_say_recorded, keep_hours=config.keep_hours)
+    try:
+        asyncio.run(_until_told(server.run(started, config.seconds, recorded)))
+    finally:
+        if names := [kept.folder.name for kept in server.kept()]:
+            _say(f"recordings in {config.out}: {', '.join(names)}")
     return 0
 
 
+def _say_recorded(kept: "KeptRecording", keep_hours: float) -> None:
+    problem = f" ({kept.problem})" if kept.problem else ""
+    _say(f"recorded {kept.frames} frames into {kept.folder}{problem}; kept for {keep_hours:g} h while the server runs")
+
+
+def _say(line: str) -> None:
+    with suppress(OSError):  # nobody reads it any more
+        print(line, flush=True)
+
+
 async def _until_told(work: Coroutine[object, None, None]) -> None:
-    """Run it to its end, or until the system asks the program to end (SIGTERM); Ctrl-C is asyncio's own affair."""
+    """Run it to its end, or cancel it on SIGTERM or SIGHUP; asyncio does the same on Ctrl-C."""
     task = asyncio.ensure_future(work)
     if sys.platform != "win32":
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        events = asyncio.get_running_loop()
+        events.add_signal_handler(signal.SIGTERM, task.cancel)
+        hang_up = signal.getsignal(signal.SIGHUP)
+        if callable(hang_up):  # not with `nohup`
+
+            def end() -> None:
+                with suppress(KeyboardInterrupt):
+                    hang_up(signal.SIGHUP, None)
+                task.cancel()
+
+            events.add_signal_handler(signal.SIGHUP, end)
     try:
         await task
     except asyncio.CancelledError:

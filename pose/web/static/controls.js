@@ -6,13 +6,13 @@ const VIEWS = ["picture", "both", "scene"];
 const KEYS = { " ": "pause", r: "record", s: "snapshot", m: "mirror" };
 
 export class Controls {
-  // actions: start(device), stopCamera(), pause(on), mirror(on), record(on), snapshot()
+  // actions: start(device), stopCamera(), pause(on), mirror(on), record(on), snapshot(), replay()
   constructor(actions) {
     this.actions = actions;
-    this.recording = null; // the clock of a recording
     element("start").addEventListener("click", () => this.start());
     element("camera-off").addEventListener("click", () => actions.stopCamera());
     element("camera").addEventListener("change", () => this.start());
+    element("play-again").addEventListener("click", () => actions.replay());
     element("snapshot").addEventListener("click", () => actions.snapshot());
     element("record").addEventListener("click", () => actions.record(!pressed("record")));
     for (const name of ["pause", "mirror"]) {
@@ -37,6 +37,7 @@ export class Controls {
 
   toggle(name) {
     press(name, !pressed(name));
+    element("pause").textContent = pressed("pause") ? "Resume" : "Pause";
     this.actions[name](pressed(name));
   }
 
@@ -70,23 +71,24 @@ export class Controls {
     }));
   }
 
-  showRecording(on) {
+  // seconds: recorded so far.
+  showRecording(on, seconds = 0) {
     press("record", on);
-    clearInterval(this.recording);
-    element("record").textContent = on ? "Stop 0:00" : "Record";
-    if (on) {
-      const begun = performance.now();
-      this.recording = setInterval(() => {
-        const seconds = Math.floor((performance.now() - begun) / 1000);
-        element("record").textContent = `Stop ${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
-      }, 500);
+    const whole = Math.floor(seconds);
+    const text = on ? `Stop ${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}` : "Record";
+    if (element("record").textContent !== text) {
+      element("record").textContent = text;
     }
   }
 
-  // What can be done now. live: pictures come. picture: there is one.
-  allow({ live, picture, paused }) {
-    element("pause").disabled = pressed("record") || !(live && (picture || paused)); // a recording has no holes
-    element("record").disabled = !(live && picture && !paused) && !pressed("record");
+  offerReplay(on) {
+    element("play-again").hidden = !on;
+  }
+
+  // Enable what can be done now. live: connected. picture: there is one. stale: it is old.
+  allow({ live, picture, paused, stale }) {
+    element("pause").disabled = pressed("record") || !(live && (picture || paused)); // no gaps in a recording
+    element("record").disabled = !(live && picture && !paused && !stale) && !pressed("record");
     element("snapshot").disabled = !picture;
     element("mirror").disabled = !picture;
   }

@@ -6,41 +6,88 @@ const MB = 1e6;
 
 function stamp() {
   const now = new Date(Date.now() - 60000 * new Date().getTimezoneOffset());
-  return now.toISOString().slice(0, 19).replaceAll(":", "").replace("T", "-");
+  return now.toISOString().slice(0, 19).replace(/[-:]/g, "").replace("T", "-");
+}
+
+// Of a recording that the server has not named.
+export function fallbackName() {
+  return `live-${stamp()}`;
 }
 
 function size(bytes) {
   return bytes < 0.1 * MB ? `${Math.ceil(bytes / 1000)} kB` : `${(bytes / MB).toFixed(1)} MB`;
 }
 
+function timeIn(seconds) {
+  const then = new Date(Date.now() + 1000 * seconds);
+  const time = then.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  return then.toDateString() === new Date().toDateString() ? time : `${then.toLocaleDateString()} ${time}`;
+}
+
 export class Downloads {
-  add(address, name, note) {
+  constructor() {
+    this.items = new Map(); // name of the recording -> its list item
+  }
+
+  // The recordings that the server offers now: see "recordings" in docs/guides/web.md.
+  update(recordings) {
+    const offered = new Set(recordings.map(({ name }) => name));
+    this.items.forEach((item, name) => {
+      if (!offered.has(name) && !item.querySelector("a.used, a.view")) { // expired
+        item.remove();
+        this.items.delete(name);
+      }
+    });
+    recordings.filter(({ name }) => !this.items.get(name)?.classList.contains("complete")).forEach((recording) => {
+      const { name, frames, seconds, problem, expires_in: left, files } = recording;
+      const item = this.item(name);
+      item.classList.add("complete");
+      const parts = [`${frames} frames`, `${seconds.toFixed(1)} s`, problem, `kept until ${timeIn(left)}`];
+      item.querySelector("span").textContent = parts.filter(Boolean).join(", ");
+      files.forEach((file) => this.link(item, file.url, file.name, file.name.slice(name.length + 1), file.bytes));
+    });
+    this.show();
+  }
+
+  // A video that this browser made of what the page shows. It is lost when the page closes.
+  addView(name, video, ending) {
+    const item = this.item(name);
+    const link = this.link(item, URL.createObjectURL(video), `${name}-view.${ending}`, `view.${ending}`, video.size);
+    link.classList.add("view");
+    link.title = "What the page showed, recorded by this browser. It is gone when the page closes.";
+    this.show();
+  }
+
+  item(name) {
+    if (!this.items.has(name)) {
+      const item = document.createElement("li");
+      const title = document.createElement("b");
+      title.textContent = name;
+      item.append(title, document.createElement("span"));
+      element("files").prepend(item);
+      this.items.set(name, item);
+    }
+    return this.items.get(name);
+  }
+
+  link(item, address, name, text, bytes) {
     const link = document.createElement("a");
     link.href = address;
     link.download = name;
-    link.textContent = name;
-    const words = document.createElement("span");
-    words.textContent = note;
-    const item = document.createElement("li");
-    item.append(link, words);
-    element("files").prepend(item);
-    element("downloads").hidden = false;
+    link.textContent = `${text} (${size(bytes)})`;
+    link.addEventListener("click", () => link.classList.add("used"));
+    item.append(link);
+    return link;
   }
 
-  addVideo(video, ending) {
-    this.add(URL.createObjectURL(video), `pose-${stamp()}.${ending}`, `video, ${size(video.size)}`);
-  }
-
-  // What the server recorded: see "recorded" in docs/guides/web.md.
-  addFiles({ files, frames, seconds, problem }) {
-    const what = `${frames} frames, ${seconds.toFixed(1)} s${problem ? `, ${problem}` : ""}`;
-    files.forEach(({ url, name, bytes }) => this.add(url, name, `poses, ${what}, ${size(bytes)}`));
+  show() {
+    element("downloads").hidden = this.items.size === 0;
   }
 
   save(blob, ending) {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(blob);
-    link.download = `pose-${stamp()}.${ending}`;
+    link.download = `snapshot-${stamp()}.${ending}`;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
   }

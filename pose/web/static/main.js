@@ -3,7 +3,7 @@
 import { Camera } from "./camera.js";
 import { Connection } from "./connection.js";
 import { Controls } from "./controls.js";
-import { Downloads } from "./downloads.js";
+import { Downloads, fallbackName } from "./downloads.js";
 import { Meter } from "./meter.js";
 import { Picture } from "./picture.js";
 import { Recorder } from "./recorder.js";
@@ -12,6 +12,8 @@ import { Sender } from "./sender.js";
 import { askToken, element, say, showState, showStatus } from "./show.js";
 
 const STATUS_EVERY = 500; // ms
+const STALE_AFTER = 3000; // ms without a new picture,
+const STALE_AFTER_MESSAGE = 1000; // and where the server says that something is wrong
 
 const picture = new Picture(element("picture"));
 const scene = new Scene(element("scene"));
@@ -20,8 +22,11 @@ const downloads = new Downloads();
 const meter = new Meter();
 let hello = null;
 let status = null;
-let shown = null; // { picture, people }: what the canvases show
+let shown = null; // { picture, people, at }: what the canvases show, and since when
+let recording = false;
+let recordingName = ""; // as the server calls it
 let paused = false;
+let ended = false; // the source is over
 let received = Promise.resolve();
 let unanswered = 0; // results drawn while paused, which the server still waits for
 
@@ -30,6 +35,10 @@ const connection = new Connection({
   signIn: (wrong) => askToken(wrong, (token) => connection.open(token)),
   message(message, jpeg) {
     const { session } = connection;
+    if (message.type in recordingMessages) {
+      recordingMessages[message.type](message);
+      return;
+    }
     received = received // in their order, though decoding takes turns
       .then(() => (session === connection.session ? receive(message, jpeg) : null))
       .catch((error) => console.warn("a message could not be shown:", error)); // the next one may be
@@ -44,8 +53,7 @@ const camera = new Camera(
     }
   },
   () => {
-    clear();
-    controls.showCamera(camera);
+    stopCamera();
     say("The camera is gone: it was unplugged or taken by the system. Connect it, then press Start camera.");
   },
 );
@@ -60,13 +68,16 @@ const controls = new Controls({
     }
     controls.showCamera(camera);
   },
-  stopCamera() {
-    camera.stop();
-    clear();
-    controls.showCamera(camera);
+  stopCamera,
+  replay() {
+    controls.offerReplay(false);
+    connection.open();
   },
   pause(on) {
     paused = on;
+    if (shown !== null) {
+      shown.at = performance.now(); // the next one may take a moment
+    }
     for (; !paused && unanswered > 0; unanswered -= 1) {
       connection.send({ type: "ack" });
     }
@@ -92,20 +103,42 @@ const controls = new Controls({
 async function receive(message, jpeg) {
   if (message.type === "hello") {
     hello = message;
+    ended = false;
     sender.open();
-    element("views").dataset.stale = "false";
+    controls.offerReplay(false);
     controls.greet(hello, camera);
   } else if (message.type === "result") {
     await receiveResult(message, jpeg);
   } else if (message.type === "status") {
     status = message;
-    showState(message.message ? "bad" : "good", message.message ? "Waiting" : "Connected", message.message);
-  } else if (message.type === "recorded") {
-    downloads.addFiles(message);
-    controls.showRecording(false);
-    allow();
-    await finishVideo();
+    if (message.recording !== null) {
+      showRecording(true, message.recording.seconds);
+    }
+    check();
   }
+}
+
+// These do not wait for pictures: the last ones come just before the connection closes.
+const recordingMessages = {
+  recording({ name }) {
+    recordingName = name;
+  },
+  recordings({ recordings }) {
+    downloads.update(recordings);
+  },
+  recorded({ files, problem }) {
+    showRecording(false);
+    if (files.length === 0) {
+      say(`The server recorded nothing: ${problem}.`);
+    }
+    finishView();
+  },
+};
+
+function showRecording(on, seconds) {
+  recording = on;
+  controls.showRecording(on, seconds);
+  allow();
 }
 
 async function receiveResult(message, jpeg) {
@@ -150,7 +183,7 @@ function show(image, people) {
     return;
   }
   shown?.picture.close();
-  shown = { picture: image, people };
+  shown = { picture: image, people, at: performance.now() };
   allow();
   redraw();
   if (recorder.on) {
@@ -165,7 +198,16 @@ function redraw() {
   }
 }
 
-// Nobody is seen any more.
+function stopCamera() {
+  if (recording) {
+    stopRecording();
+  }
+  camera.stop();
+  clear();
+  controls.showCamera(camera);
+}
+
+// Show nothing.
 function clear() {
   sender.forget();
   meter.clear();
@@ -177,8 +219,39 @@ function clear() {
   allow();
 }
 
+// How old the picture is, ms, where a newer one should be there; else 0.
+function age() {
+  return shown === null || paused || hello === null ? 0 : performance.now() - shown.at;
+}
+
+function isStale() {
+  return !ended && (!connection.ready || age() > (status?.message ? STALE_AFTER_MESSAGE : STALE_AFTER));
+}
+
 function allow() {
-  controls.allow({ live: connection.ready, picture: shown !== null, paused });
+  controls.allow({ live: connection.ready, picture: shown !== null, paused, stale: isStale() });
+}
+
+// Tell whether what is shown is live.
+function check() {
+  const stale = shown !== null && isStale();
+  element("views").dataset.stale = String(stale);
+  showStatus(meter, status, shown, stale);
+  allow();
+  if (!connection.ready || status === null) {
+    return; // the connection tells its state itself
+  }
+  if (stale && !status.message) {
+    const frozen = status.frame_age_s * 1000 > STALE_AFTER;
+    const source = hello.mode === "camera" ? "Your camera" : "The source";
+    const cause = frozen ? `${source} sends no pictures` : "The server or the network is too slow";
+    const seconds = Math.max(STALE_AFTER / 1000, 5 * Math.floor(age() / 5000)); // not another text each second
+    showState("bad", "No new picture", `${cause}: what you see is more than ${seconds} s old.`);
+  } else if (status.message) {
+    showState("bad", stale ? "No picture" : "Attention", status.message);
+  } else {
+    showState("good", paused ? "Paused" : "Connected");
+  }
 }
 
 function startRecording() {
@@ -186,39 +259,39 @@ function startRecording() {
     say("There is nothing to record yet.");
     return;
   }
-  if (!recorder.start(controls.view)) {
-    say("This browser cannot record video; the poses are recorded.");
-  }
+  say(recorder.start(controls.view) ? "" : "This browser cannot record what the page shows; the server records.");
   connection.send({ type: "record", on: true });
-  controls.showRecording(true);
-  allow();
+  showRecording(true);
 }
 
 function stopRecording() {
   connection.send({ type: "record", on: false }); // the answer, "recorded", ends the video too
 }
 
-async function finishVideo() {
+async function finishView() {
+  const name = recordingName || fallbackName();
+  recordingName = "";
   if (recorder.on) {
     const { video, ending } = await recorder.stop();
-    downloads.addVideo(video, ending);
+    downloads.addView(name, video, ending);
   }
 }
 
-// ended: the video is over; else what is shown is no longer live.
-function lost(ended) {
-  element("views").dataset.stale = String(!ended && shown !== null);
+// over: the source has ended; else what is shown is no longer live.
+function lost(over) {
+  ended = over;
   sender.close();
   meter.clear();
   status = null;
   unanswered = 0;
-  controls.showRecording(false);
+  controls.offerReplay(over && hello?.replay);
+  showRecording(false);
   controls.resume();
-  allow();
-  finishVideo();
+  check();
+  finishView();
 }
 
-setInterval(() => showStatus(meter, status, shown), STATUS_EVERY);
+setInterval(check, STATUS_EVERY);
 const given = new URLSearchParams(location.hash.slice(1)).get("token");
 if (given !== null) {
   history.replaceState(null, "", location.pathname); // the token is not left in the address

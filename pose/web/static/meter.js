@@ -24,9 +24,10 @@ export class Meter {
     return recent.length < 2 ? 0 : (1000 * (recent.length - 1)) / Math.max(now - recent[0][0], 1);
   }
 
-  // The smallest latency that `share` of the pictures stay below, ms; null while there are too few.
-  latency(share) {
-    const known = this.samples.map(([, latency]) => latency).filter((latency) => latency !== null);
+  // The latency that `share` of the recent pictures stay below, ms; null while there are too few.
+  latency(share, now) {
+    const recent = this.samples.filter(([drawn]) => drawn > now - WINDOW);
+    const known = recent.map(([, latency]) => latency).filter((latency) => latency !== null);
     if (known.length < FEWEST) {
       return null;
     }

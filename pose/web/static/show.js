@@ -53,16 +53,16 @@ function put(id, text) {
 
 const NONE = "\u2013";
 
-// status: the server's last one. shown: what the canvases show. Both null before the first.
-export function showStatus(meter, status, shown) {
+// status: the server's last one. shown: what the canvases show. Both null before the first. stale: that is old.
+export function showStatus(meter, status, shown, stale) {
   const now = performance.now();
   const ms = (value) => (value === null ? NONE : `${Math.round(value)} ms`);
-  put("people", shown === null ? NONE : String(shown.people.length));
-  put("fps", meter.fps(now) === 0 ? NONE : meter.fps(now).toFixed(1));
-  put("latency", ms(meter.latency(0.5)));
-  put("latency-p95", ms(meter.latency(0.95)));
-  const ahead = status !== null && status.ahead_ms > 0; // one of the two at most: waiting to be right, or predicting
-  put("delay-name", ahead ? "Ahead" : "Lifter delay");
+  put("people", shown === null || stale ? NONE : String(shown.people.length));
+  put("fps", stale || meter.fps(now) === 0 ? NONE : meter.fps(now).toFixed(1));
+  put("latency", stale ? NONE : ms(meter.latency(0.5, now)));
+  put("latency-p95", stale ? NONE : ms(meter.latency(0.95, now)));
+  const ahead = status !== null && status.ahead_ms > 0; // one of the two at most
+  put("delay-name", ahead ? "Predicted by" : "Look-ahead");
   put("delay", status === null ? NONE : ms(ahead ? status.ahead_ms : status.lifter_delay_ms));
   put("device", status === null ? NONE : status.device);
   put("world", status === null || !status.world ? NONE : status.world.replace(/^gravity /, ""));
