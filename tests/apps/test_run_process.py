@@ -63,24 +63,23 @@ def test_full_disk_is_one_line_and_leaves_nothing(call, dance, tmp_path):
 
 INTERRUPTED = """
 import os, signal
-from pose.files import ResultSpool
+from pose.pipeline import Session
 
-write, written = ResultSpool.write, []
+push = Session.push
 
-def write_and_interrupt(spool, result):
-    write(spool, result)
-    written.append(result.index)
-    if len(written) == 20:
+def push_and_interrupt(session, frame):
+    if frame.index == 60:
         os.kill(os.getpid(), signal.SIGINT)
+    return push(session, frame)
 
-ResultSpool.write = write_and_interrupt
+Session.push = push_and_interrupt
 """
 
 
 @pytest.mark.usefixtures("usual_signals")
 def test_interrupt_keeps_what_is_finished(dance, tmp_path, weights_dir, command_line):
     out = tmp_path / "out"
-    python, _, code, *words = command_line("run", "--video", dance, "--out", out, "--estimator", "blazepose-lite")
+    python, _, code, *words = command_line("run", "--video", dance, "--out", out)
     call = [python, "-c", INTERRUPTED + code, *words]
     environment = {**os.environ, "POSE_WEIGHTS_DIR": str(weights_dir)}
     done = subprocess.run(call, env=environment, capture_output=True, text=True, timeout=500)

@@ -51,7 +51,7 @@ def test_the_main_job_needs_no_torch(call_without_torch, videos, tmp_path):
     done = call_without_torch("run", "--video", videos / "dance.mp4", "--out", out, "--end", 0.5)
     assert (done.returncode, done.stderr) == (0, "")
     assert "15 frames, 0.5 s of video, 1 person" in done.stdout
-    assert {path.name for path in out.iterdir()} == {"poses.json", "poses.npz", "overlay.mp4"}
+    assert {path.name for path in out.iterdir()} >= {"poses.json", "poses.npz", "overlay.mp4"}
 
 
 @pytest.mark.parametrize("words", [["offline"], ["stream", "--lookahead", "4"]])
