@@ -10,6 +10,7 @@ from pose.errors import PoseError, UsageError
 from pose.export import FORMATS
 from pose.options import REQUIRED, Options, argument, option
 from pose.spaces import CAMERA, LEVEL, SPACES
+from pose.system.shown import shown
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import command_parser, config_of
 from pose_apps.support.status import Status
@@ -111,14 +112,14 @@ def _convert(options: ConvertOptions, names: list[str], say: Callable[[str], Non
 
 
 def _people(wanted: str | None, recording: "Recording") -> list[int]:
+    from pose.export.tracks import some_ids
+
     known = recording.people
     if wanted is None:
         return known
-    words = [word.strip() for word in wanted.split(",") if word.strip()]
     people = []
-    for word in words:
-        if not word.isdigit() or int(word) not in known:
-            there = ", ".join(map(str, known)) or "nobody"
-            raise UsageError(f"--person: {word!r} is not in the result; it has {there}")
+    for word in filter(None, (word.strip() for word in wanted.split(","))):
+        if not (word.isascii() and word.isdigit()) or len(word) > 20 or int(word) not in known:
+            raise UsageError(f"--person: {shown(word, 40)!r} is not in the result; it has {some_ids(known)}")
         people.append(int(word))
-    return people
+    return list(dict.fromkeys(people))

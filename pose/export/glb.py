@@ -222,6 +222,9 @@ def _sticks(body: Body, rest: F64) -> tuple[NDArray[np.float32], NDArray[np.uint
     """A slim octahedron for each bone: vertices (V, 3) m, the joint that each follows (V,), triangles (F, 3)."""
     bones = [(parent, rest[parent], rest[joint]) for joint, parent in enumerate(PARENTS) if parent >= 0]
     bones += [(leaf, rest[leaf], rest[leaf] + body.tips[leaf]) for leaf in LEAVES]
+    bones = [bone for bone in bones if np.linalg.norm(bone[2] - bone[1]) >= 1e-6]
+    if not bones:  # all joints in one point: a skin needs a mesh all the same
+        bones = [(0, rest[0], rest[0] + (0, 1e-3, 0))]
     corners = np.array([(1, 0, 2), (2, 0, 3), (3, 0, 4), (4, 0, 1), (1, 2, 5), (2, 3, 5), (3, 4, 5), (4, 1, 5)])
     vertices: list[F64] = []
     joints: list[int] = []
@@ -229,8 +232,6 @@ def _sticks(body: Body, rest: F64) -> tuple[NDArray[np.float32], NDArray[np.uint
     for joint, start, end in bones:
         along = end - start
         length = float(np.linalg.norm(along))
-        if length < 1e-6:
-            continue
         along = along / length
         side = np.cross(along, np.eye(3)[np.abs(along).argmin()])
         side /= np.linalg.norm(side)

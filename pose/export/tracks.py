@@ -5,8 +5,7 @@ minute.
 """
 
 import math
-import mmap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +20,7 @@ from pose.files import PoseTable, load_poses
 from pose.refine import lengths_of
 from pose.skeletons import to_h36m17
 from pose.spaces import CAMERA, LEVEL, WORLD
+from pose.system.archives import release
 from pose.system.filling import GAP_SECONDS, check_filled
 from pose.types import F32, I64
 from pose.world.height import scale_to, stature
@@ -172,7 +172,15 @@ class Recording:
 
     def rows_of(self, person: int) -> I64:
         """Of the table, in the order of the frames."""
-        return np.flatnonzero(self._ids == person) + self._rows.start
+        order, ids = self._by_person
+        first, end = np.searchsorted(ids, [person, person + 1])
+        return order[first:end] + self._rows.start
+
+    @cached_property
+    def _by_person(self) -> tuple[I64, I64]:
+        """The rows in the order of the ids, each person's in the order of the frames, and their ids."""
+        order = np.argsort(self._ids, kind="stable")
+        return order, self._ids[order]
 
     def track(self, person: int, timeline: Timeline) -> "Track | None":
         """One person's motion; None when they are in no frame of the timeline."""
@@ -203,18 +211,23 @@ class Track:
         """rows: (N,) of the person in the table. positions: (N,) of their frames in the recording."""
         self.person, self.recording, self.space = person, recording, recording.space
         self._rows = rows
+        # The part of the timeline that can show the person: with many people, all of it for each would be quadratic.
+        own = recording.times[positions]
         if timeline.resampled:
-            self._earlier, self._share, known = _between_frames(recording.times, positions, timeline.times)
+            begin, end = (int(at) for at in np.searchsorted(timeline.times, [own[0] - 2e-6, own[-1] + 2e-6]))
+            between = _between_frames(recording.times, positions, timeline.times[begin:end])
+            self._earlier, self._share, known = between
         else:
-            known = np.zeros(len(timeline.times), bool)
-            known[positions] = True
+            begin, end = int(positions[0]), int(positions[-1]) + 1
+            known = np.zeros(end - begin, bool)
+            known[positions - begin] = True
             self._earlier = np.cumsum(known) - 1
             self._share = np.zeros(len(known))
         seen = np.flatnonzero(known)
-        self.first = int(seen[0]) if len(seen) else 0
-        kept = slice(self.first, int(seen[-1]) + 1 if len(seen) else 0)
+        kept = slice(int(seen[0]), int(seen[-1]) + 1) if len(seen) else slice(0)
+        self.first = begin + kept.start if len(seen) else 0
         self._earlier, self._share, self.known = self._earlier[kept], self._share[kept], known[kept]
-        self.times, self.rate, self.resampled = timeline.times[kept], timeline.rate, timeline.resampled
+        self.times, self.rate, self.resampled = timeline.times[begin:end][kept], timeline.rate, timeline.resampled
 
     def __len__(self) -> int:
         return len(self.times)
@@ -305,21 +318,27 @@ def open_recording(
 
 def _factors(table: PoseTable, heights: Mapping[int | None, float]) -> dict[int, float]:
     """By id, what makes people as tall as that; people of whom nothing is said are missing."""
-    people = [int(person) for person in np.unique(table.id)] if heights else []
+    if not heights:
+        return {}
+    order = np.argsort(table.id, kind="stable")
+    people, starts = np.unique(table.id[order], return_index=True)
     for number in heights:
         if number is not None and number not in people:
-            there = ", ".join(map(str, people)) or "nobody"
-            raise UsageError(f"height: nobody in the result has the id {number}; it has {there}")
+            raise UsageError(f"height: nobody in the result has the id {number}; it has {some_ids(people)}")
     known = {} if table.world_info is None else table.world_info.heights
     factors = {}
-    for person in people:
+    for person, rows in zip(people.tolist(), np.split(order, starts[1:]), strict=True):
         wanted = heights.get(person, heights.get(None))
-        rows = np.flatnonzero(table.id == person)
         rows = thinned(rows[_finite(table, rows)], _SAMPLE)
         if wanted is not None and len(rows):
             own = stature(lengths_of(table.joints3d[rows], table.sigma[rows]))
             factors[person] = scale_to(wanted, known.get(person, (own, 0.0))[0])
     return factors
+
+
+def some_ids(people: Sequence[int] | I64) -> str:
+    """Who is in a result, for an error: the first of them, however many they are."""
+    return ", ".join(map(str, people[:20])) + (", ..." if len(people) > 20 else "") or "nobody"
 
 
 def stretches(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
@@ -358,10 +377,7 @@ def _finite(table: PoseTable, rows: I64) -> NDArray[np.bool_]:
 
 
 def _release(table: PoseTable) -> None:
-    for array in (table.keypoints, table.scores, table.joints3d, table.root, table.sigma, table.box):
-        mapped = getattr(array, "_mmap", None)
-        if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
-            mapped.madvise(mmap.MADV_DONTNEED)
+    release(table.keypoints, table.scores, table.joints3d, table.root, table.sigma, table.box)
 
 
 def _extent(times: F64) -> str:

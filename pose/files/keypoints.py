@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from pose.camera import Camera, check_intrinsics
 from pose.errors import PoseError, UsageError
+from pose.files.checks import LARGEST_SIDE, check_times
 from pose.incoming import check_units
 from pose.sequences import Sequence2D
 from pose.skeletons import SKELETONS
@@ -17,9 +18,6 @@ from pose.system.archives import open_arrays, some_names
 REQUIRED = ("keypoints", "scores", "timestamps", "image_size", "skeleton")
 OPTIONAL = ("intrinsics",)
 FARTHEST = 1e6  # px that a keypoint may lie from the corner of its picture
-LARGEST_SIDE = 1e6  # px of a picture
-LATEST = 1e10  # s: three hundred years, so that seconds since 1970 are taken
-SHORTEST_STEP = 5e-7  # s from frame to frame: a microsecond, as seconds since 1970 can hold it
 
 Arrays = dict[str, NDArray[np.generic]]
 
@@ -65,7 +63,7 @@ def _sequence(arrays: Arrays) -> Sequence2D:
     scores = _numbers(arrays, "scores", (t, j))
     size = _numbers(arrays, "image_size", (2,))
     intrinsics = _numbers(arrays, "intrinsics", (3, 3)) if "intrinsics" in arrays else None
-    _check_times(times)
+    check_times(times)
     _check_scores(scores)
     unseen = scores == 0
     if not np.isfinite(keypoints[~unseen]).all():
@@ -97,21 +95,6 @@ def _numbers(arrays: Arrays, name: str, shape: tuple[int | None, ...]) -> NDArra
         expected = "(T,)" if shape == (None,) else str(shape)
         raise ValueError(f"{name}: expected shape {expected}, got {array.shape}")
     return array.astype(np.float64)
-
-
-def _check_times(times: NDArray[np.float64]) -> None:
-    if not np.isfinite(times).all():
-        raise ValueError(f"timestamps: not a number at frame {np.flatnonzero(~np.isfinite(times))[0]}")
-    if np.abs(times).max() > LATEST:
-        raise ValueError(f"timestamps: beyond {LATEST:g} s; expected seconds")
-    steps = np.diff(times)
-    if not (steps > 0).all():
-        frame = np.flatnonzero(steps <= 0)[0] + 1
-        raise ValueError(
-            f"timestamps: must increase, but frame {frame} is at {times[frame]:g} s after {times[frame - 1]:g} s"
-        )
-    if not (steps >= SHORTEST_STEP).all():
-        raise ValueError(f"timestamps: frames are less than {SHORTEST_STEP:g} s apart; expected seconds")
 
 
 def _check_scores(scores: NDArray[np.float64]) -> None:

@@ -188,6 +188,8 @@ class NpzWriter(WriterContext):
         frames, people_rows = self._whole
         with file_errors(self._path):
             for name, values in rows.items():
+                if values.dtype.kind == "f" and np.isinf(values).any():  # not known, as NaN says
+                    values = np.where(np.isinf(values), np.nan, values)
                 self._spools[name].write(frames if name in _PER_FRAME else people_rows, values)
         self._whole = frames + 1, people_rows + n
 

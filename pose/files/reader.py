@@ -1,6 +1,5 @@
 """Reading `poses.npz`, and the answer of `pose-lift`, back into arrays."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,11 +10,11 @@ from numpy.typing import NDArray
 
 from pose.camera import Camera
 from pose.errors import PoseError, UsageError
+from pose.files.checks import check_table, head_of
 from pose.files.npz import FORMAT_VERSION
 from pose.files.run_info import RunInfo, WorldInfo
 from pose.skeletons import H36M17, SKELETONS, Skeleton
 from pose.system.archives import open_arrays
-from pose.system.json_values import Json
 from pose.types import F32, I64, Array, Flags, FrameResult, People, Placed, Poses3D
 
 T = TypeVar("T", bound=np.generic)
@@ -111,14 +110,16 @@ class PoseTable:
 def load_poses(path: Path | str, *, mapped: bool = False) -> PoseTable:
     """Read what `pose-run` or `pose-lift` wrote. Raises UsageError for a missing file, PoseError for a wrong one.
 
+    What `pose.files.checks` says holds of every result that is returned.
+
     mapped: leave large arrays on the disk, as `numpy.memmap`s that are read where they are touched.
     """
     path = Path(path)
     arrays = _read_arrays(path, mapped)
     try:
-        if "format_version" in arrays:
-            return _from_run(path, arrays)
-        return _from_lift(arrays)
+        table = _from_run(path, arrays) if "format_version" in arrays else _from_lift(arrays)
+        check_table(table)
+        return table
     except KeyError as error:
         raise PoseError(
             f"{path}: has no array {error.args[0]!r}, so it is not a poses.npz of pose-run or pose-lift"
@@ -189,7 +190,7 @@ def _from_lift(arrays: Mapping[str, Array]) -> PoseTable:
         ahead=np.zeros(t, np.float32),
         skeleton=H36M17,
         placed=_placed(arrays, t),
-        world_info=WorldInfo.from_json(_head(arrays["world_info"])) if "world_info" in arrays else None,
+        world_info=WorldInfo.from_json(head_of(arrays["world_info"])) if "world_info" in arrays else None,
     )
 
 
@@ -209,17 +210,10 @@ def _placed(arrays: Mapping[str, Array], rows: int) -> Placed | None:
     )
 
 
-def _head(text: Array) -> Mapping[str, Json]:
-    head = json.loads(str(text))
-    if not isinstance(head, dict):
-        raise ValueError("its array 'run' is no JSON object")
-    return head
-
-
 def _run_info(arrays: Mapping[str, Array]) -> RunInfo:
     """What the file says of its run, with the numbers that it holds as arrays, too, unrounded."""
     try:
-        run = RunInfo.from_json(_head(arrays["run"]))
+        run = RunInfo.from_json(head_of(arrays["run"]))
     except KeyError as error:
         raise ValueError(f"its array 'run' does not say {error.args[0]!r}") from error
     width, height = _shaped(arrays, "image_size", (2,), np.int64)

@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 from pose.camera import Camera
 from pose.skeletons import H36M17, SKELETONS, Skeleton
 from pose.system.json_values import Json, items, member, number, text
+from pose.system.shown import in_utf8
 from pose.world.frame import UNKNOWN, World
 
 if TYPE_CHECKING:
     from pose.world.run import PlacedRun
+
+LONGEST_NAME = 4096  # characters, as of a path; tables repeat it in every row
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +77,8 @@ class WorldInfo:
     def from_json(cls, said: Json) -> Self:
         """The inverse of `to_dict`. Raises KeyError, TypeError or ValueError for anything else."""
         rotation = _matrix(member(said, "rotation"))
-        if rotation.shape != (3, 3) or not np.isfinite(rotation).all():
-            raise ValueError("world: expected a rotation of 3 x 3 numbers")
+        if rotation.shape != (3, 3) or not np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-3):
+            raise ValueError("world: expected a rotation matrix of 3 x 3 numbers")
         degrees, floor = member(said, "sigma_degrees"), member(said, "floor")
         world = World(
             rotation,
@@ -114,6 +117,11 @@ class RunInfo:
     world: WorldInfo | None = None
     created_by: str = field(default_factory=_created_by)
 
+    def __post_init__(self) -> None:
+        """Names of files that are not UTF-8 become text that every format can hold."""
+        object.__setattr__(self, "source", in_utf8(self.source))
+        object.__setattr__(self, "created_by", in_utf8(self.created_by))
+
     @classmethod
     def from_json(cls, head: Json) -> Self:
         """The inverse of `to_dict`, to its decimals. Raises KeyError, TypeError or ValueError for anything else."""
@@ -121,7 +129,7 @@ class RunInfo:
         if not isinstance(head, Mapping) or not isinstance(settings, Mapping):
             raise TypeError("expected an object of settings")
         return cls(
-            source=text(member(source, "name")),
+            source=_name(member(source, "name")),
             fps=number(member(source, "fps")),
             camera=Camera(
                 _matrix(member(camera, "intrinsics")),
@@ -154,6 +162,13 @@ class RunInfo:
             "settings": dict(self.settings),
             "world": None if self.world is None else self.world.to_dict(),
         }
+
+
+def _name(said: Json) -> str:
+    name = text(said)
+    if len(name) > LONGEST_NAME:
+        raise ValueError(f"source: a name of {len(name)} characters; at most {LONGEST_NAME} are read")
+    return name
 
 
 def _matrix(rows: Json) -> NDArray[np.float64]:

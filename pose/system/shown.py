@@ -27,6 +27,11 @@ def shown_in_html(text: object, most: int = MOST) -> str:
     return html.escape(shown(text, most), quote=True)
 
 
+def in_utf8(text: str) -> str:
+    r"""The same text with lone surrogates, as in names of files that are not UTF-8, as escapes such as ``\udcff``."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def _visible(character: str) -> str:
     if unicodedata.category(character) not in _HIDDEN:
         return character

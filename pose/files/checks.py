@@ -1,0 +1,124 @@
+"""What must hold of a result that is read, whoever wrote it: order, ids, ranges. Raises ValueError in one line."""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.camera import check_intrinsics
+from pose.system.archives import release
+from pose.system.json_values import Json, strict_json
+from pose.types import I64, Array
+
+if TYPE_CHECKING:
+    from pose.files.reader import PoseTable
+
+F64 = NDArray[np.float64]
+
+LATEST = 1e10  # s: three hundred years, so that seconds since 1970 are taken
+SHORTEST_STEP = 5e-7  # s from frame to frame: a microsecond, as seconds since 1970 can hold it
+LARGEST_ID = 2**53  # beyond it JSON readers round
+LARGEST_SIDE = 1e6  # px of an image
+FASTEST = 1e6  # frames/s
+MOST_TEXT = 1 << 20  # characters of what a file says of its run
+_CHUNK = 4096  # rows that are in memory at a time
+# Of arrays with a row for each person: the least and the most that a number may be. NaN says that it is not known.
+_RANGES = {
+    "box": (-1e7, 1e7),  # px
+    "box_score": (0, 1),
+    "keypoints": (-1e7, 1e7),
+    "scores": (0, 1),
+    "joints3d": (-1e6, 1e6),  # m
+    "root": (-1e6, 1e6),
+    "sigma": (0, 1e9),  # mm
+    "ahead": (0, 3600),  # s
+}
+_PLACED_RANGES = {"joints": (-1e6, 1e6), "root_sigma": (0, 1e9), "contacts": (0, 1), "moved": (0, 1e9)}
+_ROUNDING = 1e-3  # by which float32 may exceed a range
+
+
+def check_times(times: F64) -> None:
+    """Times (F,) s must be finite, increase, and be seconds."""
+    if not np.isfinite(times).all():
+        raise ValueError(f"timestamps: not a number at frame {np.flatnonzero(~np.isfinite(times))[0]}")
+    if np.abs(times).max(initial=0) > LATEST:
+        raise ValueError(f"timestamps: beyond {LATEST:g} s; expected seconds")
+    steps = np.diff(times)
+    if not (steps > 0).all():
+        frame = int(np.flatnonzero(steps <= 0)[0]) + 1
+        raise ValueError(
+            f"timestamps: must increase, but frame {frame} is at {times[frame]:g} s after {times[frame - 1]:g} s"
+        )
+    if not (steps >= SHORTEST_STEP).all():
+        raise ValueError(f"timestamps: frames are less than {SHORTEST_STEP:g} s apart; expected seconds")
+
+
+def head_of(text: Array) -> Mapping[str, Json]:
+    """The JSON object that a text holds, in which every number is one."""
+    if text.ndim or text.dtype.kind not in "US" or text.nbytes > 4 * MOST_TEXT:
+        raise ValueError(f"array 'run': expected one text of at most {MOST_TEXT} characters")
+    head = strict_json(text.item())
+    if not isinstance(head, dict):
+        raise ValueError("array 'run': expected a JSON object")
+    return head
+
+
+def check_table(table: "PoseTable") -> None:
+    """Hold a result to what every reader of it relies on."""
+    check_times(np.asarray(table.timestamps))
+    _check_frames(np.asarray(table.frames), np.asarray(table.frame_index), np.asarray(table.id))
+    at = np.searchsorted(table.frames, table.frame_index)
+    if len(at) and not np.abs(table.time - table.timestamps[at]).max() <= _ROUNDING:
+        raise ValueError("time: is not the time stamp of the row's frame")
+    for name, limits in _RANGES.items():
+        _check_range(name, getattr(table, name), *limits)
+    if table.placed is not None:
+        for name, limits in _PLACED_RANGES.items():
+            _check_range("world" if name == "joints" else name, getattr(table.placed, name), *limits)
+    if table.run is not None:
+        _check_run(table.run.fps, table.run.camera.size, table.run.camera.matrix)
+
+
+def _check_frames(frames: I64, of_rows: I64, ids: I64) -> None:
+    if not (np.diff(frames) > 0).all():
+        raise ValueError("frames: must increase")
+    if len(frames) and not (frames[0] >= 0 and frames[-1] < LARGEST_ID):
+        raise ValueError(f"frames: expected numbers from 0 on, got {frames[0]} to {frames[-1]}")
+    if not (np.diff(of_rows) >= 0).all():
+        row = int(np.flatnonzero(np.diff(of_rows) < 0)[0]) + 1
+        raise ValueError(f"frame_index: rows must be in the order of the frames, but row {row} goes back")
+    if missing := np.setdiff1d(of_rows, frames)[:1].tolist():
+        raise ValueError(f"frame_index: frame {missing[0]} of a person is not in 'frames'")
+    if len(ids) and not (ids.min() >= 0 and ids.max() < LARGEST_ID):
+        raise ValueError(f"id: expected numbers from 0 on, got {ids.min()} to {ids.max()}")
+    order = np.lexsort((ids, of_rows))
+    twice = (np.diff(of_rows[order]) == 0) & (np.diff(ids[order]) == 0)
+    if twice.any():
+        row = order[int(np.flatnonzero(twice)[0])]
+        raise ValueError(f"id: {ids[row]} is there twice in frame {of_rows[row]}")
+
+
+def _check_range(name: str, values: Array, least: float, most: float) -> None:
+    for part in _parts(values):
+        with np.errstate(invalid="ignore"):
+            wrong = (part < least - _ROUNDING) | (part > most + _ROUNDING)
+        if wrong.any():
+            raise ValueError(f"{name}: expected {least:g} to {most:g}, got {part[wrong][0]:g}")
+
+
+def _parts(values: Array) -> Iterator[Array]:
+    for start in range(0, len(values), _CHUNK):
+        yield np.asarray(values[start : start + _CHUNK])
+        release(values)
+
+
+def _check_run(fps: float, size: tuple[int, int], matrix: F64) -> None:
+    if not 0 < fps <= FASTEST:
+        raise ValueError(f"fps: expected frames a second, got {fps:g}")
+    if not all(1 <= side <= LARGEST_SIDE for side in size):
+        raise ValueError(f"image_size: expected width and height in px, got {size[0]} x {size[1]}")
+    check_intrinsics(matrix)
+    if not (np.abs(matrix) <= 1e9).all() or not math.isfinite(float(np.linalg.det(matrix))):
+        raise ValueError("intrinsics: expected px")
