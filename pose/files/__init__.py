@@ -5,9 +5,10 @@ from pathlib import Path
 
 from pose.files.json import JsonWriter
 from pose.files.npz import NpzWriter
-from pose.files.reader import PoseTable, load_poses
+from pose.files.reader import load_poses
 from pose.files.run_info import ModelInfo, RunInfo, WorldInfo
 from pose.files.spool import ResultSpool
+from pose.files.table import PoseTable
 from pose.files.writer import ResultWriter
 
 # Format name -> writer of `poses.<name>`.

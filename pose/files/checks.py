@@ -2,18 +2,15 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pose.camera import check_intrinsics
+from pose.files.table import PoseTable
 from pose.system.archives import release
 from pose.system.json_values import Json, strict_json
-from pose.types import I64, Array
-
-if TYPE_CHECKING:
-    from pose.files.reader import PoseTable
+from pose.types import F32, I64, Array
 
 F64 = NDArray[np.float64]
 
@@ -65,7 +62,7 @@ def head_of(text: Array) -> Mapping[str, Json]:
     return head
 
 
-def check_table(table: "PoseTable") -> None:
+def check_table(table: PoseTable) -> None:
     """Hold a result to what every reader of it relies on."""
     check_times(np.asarray(table.timestamps))
     _check_frames(np.asarray(table.frames), np.asarray(table.frame_index), np.asarray(table.id))
@@ -100,7 +97,7 @@ def _check_frames(frames: I64, of_rows: I64, ids: I64) -> None:
         raise ValueError(f"id: {ids[row]} is there twice in frame {of_rows[row]}")
 
 
-def _check_range(name: str, values: Array, least: float, most: float) -> None:
+def _check_range(name: str, values: F32, least: float, most: float) -> None:
     for part in _parts(values):
         with np.errstate(invalid="ignore"):
             wrong = (part < least - _ROUNDING) | (part > most + _ROUNDING)
@@ -108,7 +105,7 @@ def _check_range(name: str, values: Array, least: float, most: float) -> None:
             raise ValueError(f"{name}: expected {least:g} to {most:g}, got {part[wrong][0]:g}")
 
 
-def _parts(values: Array) -> Iterator[Array]:
+def _parts(values: F32) -> Iterator[F32]:
     for start in range(0, len(values), _CHUNK):
         yield np.asarray(values[start : start + _CHUNK])
         release(values)

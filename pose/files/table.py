@@ -1,0 +1,100 @@
+"""A whole result as arrays."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.camera import Camera
+from pose.files.run_info import RunInfo, WorldInfo
+from pose.skeletons import H36M17, Skeleton
+from pose.types import F32, I64, Flags, FrameResult, People, Placed, Poses3D
+
+F64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoseTable:
+    """A whole run: F frames, and N rows, one for each person and frame, in the order of the frames.
+
+    frames: (F,) index of each frame. timestamps: (F,) s. frame_index, time, id: (N,); time in s. box: (N, 4) xyxy px.
+    box_score: (N,). keypoints: (N, J, 2) px. scores: (N, J). joints3d: (N, 17, 3) m root-relative, root: (N, 3) m, both
+    in the camera frame. sigma: (N, 17) mm. exchanged: (N, 2), whether left and right of legs and arms were exchanged
+    before lifting; False where the file does not say. ahead: (N,) s, how far each is predicted beyond the frame in
+    which the person was last seen; 0 where it is no prediction. placed: the people in the world, and world_info: what
+    world that is; None where the file has none. skeleton: of the keypoints. run: what the file says of the run; the
+    answer of `pose-lift` says nothing. complete: False when the run was cut short. format_version: None for the answer
+    of `pose-lift`.
+    """
+
+    frames: I64
+    timestamps: F64
+    frame_index: I64
+    time: F64
+    id: I64
+    box: F32
+    box_score: F32
+    keypoints: F32
+    scores: F32
+    joints3d: F32
+    root: F32
+    sigma: F32
+    exchanged: Flags
+    ahead: F32
+    skeleton: Skeleton
+    placed: Placed | None = None
+    world_info: WorldInfo | None = None
+    run: RunInfo | None = None
+    complete: bool = True
+    format_version: int | None = None
+
+    @property
+    def camera(self) -> Camera | None:
+        """What the 3D refers to; None where the file does not say."""
+        return None if self.run is None else self.run.camera
+
+    @property
+    def fps(self) -> float | None:
+        """Average frames a second of the source; None where the file does not say."""
+        return None if self.run is None else self.run.fps
+
+    @property
+    def keypoint_names(self) -> tuple[str, ...]:
+        """(J,) names of the 2D joints, in the order of `keypoints`."""
+        return self.skeleton.names
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """(17,) names of the 3D joints, in the order of `joints3d`."""
+        return H36M17.names
+
+    def __len__(self) -> int:
+        """The number of frames."""
+        return len(self.frames)
+
+    def __getitem__(self, position: int) -> FrameResult:
+        """The people of the frame at `position` (0 is the first frame that was written)."""
+        index = int(self.frames[position])
+        first, last = np.searchsorted(self.frame_index, [index, index + 1])
+        rows = slice(int(first), int(last))
+        people = People(
+            index,
+            float(self.timestamps[position]),
+            self.id[rows],
+            self.box[rows],
+            self.box_score[rows],
+            self.keypoints[rows],
+            self.scores[rows],
+        )
+        poses = Poses3D(self.joints3d[rows], self.root[rows], self.sigma[rows], self.exchanged[rows], self.ahead[rows])
+        return FrameResult(people, poses, self.placed_rows(rows))
+
+    def placed_rows(self, rows: slice | I64) -> Placed | None:
+        """Some of the N rows in the world; None where the file has no world."""
+        if self.placed is None:
+            return None
+        return Placed(*(getattr(self.placed, name)[rows] for name in self.placed.__slots__))
+
+    def __iter__(self) -> Iterator[FrameResult]:
+        return (self[position] for position in range(len(self)))
