@@ -87,7 +87,8 @@ TURNED_OFF = {
 VALUES = {
     "video": "VIDEO", "out": "DIR", "start": "SECONDS", "end": "SECONDS", "seconds": "SECONDS",
     "detect_every": "SECONDS", "keep_hours": "HOURS", "formats": "NAMES", "intrinsics": "CAMERA",
-    "config": "PRESET|FILE", "lifter": "NAME|FILE", "source": "SOURCE", "time_limit": "SECONDS", "shard": "I/N", "cache": "DIR|off",
+    "config": "PRESET|FILE", "lifter": "NAME|FILE", "source": "SOURCE", "time_limit": "SECONDS",
+    "shard": "I/N", "cache": "DIR|off",
 }  # fmt: skip
 LEFT = 25  # columns of what is typed
 NARROW, WIDE = 50, 100
