@@ -70,7 +70,7 @@ def test_every_option_of_the_issue_is_there(capsys):
 
 def run_example(example: str, videos: Path, weights_dir: Path, folder: Path) -> str:
     """What a README's example prints; it runs in `folder`."""
-    program = example.replace("../shared/videos", str(videos))
+    program = example.replace("clip.mp4", str(videos / "squats.mp4"))
     environment = {**os.environ, "POSE_WEIGHTS_DIR": str(weights_dir), "PYTHONPATH": os.pathsep.join(sys.path)}
     call = [sys.executable, "-c", program]
     done = subprocess.run(call, capture_output=True, text=True, timeout=400, check=False, cwd=folder, env=environment)
