@@ -8,12 +8,14 @@ work=$(mktemp -d)
 export XDG_CACHE_HOME=$work/cache  # weights are fetched once in a run, whatever the machine has kept
 export UV_CACHE_DIR=${UV_CACHE_DIR:-$HOME/.cache/uv}
 
-times=() step= begun=0 closing=
+times=() step= begun=0
 finish_step() { [ -z "$step" ] || times+=("$(printf '%4d s  %s' $((SECONDS - begun)) "$step")"); step=; }
 step() { finish_step; step=$1 begun=$SECONDS; printf '\n== %s\n' "$1"; }
 finish() {
   local status=$?
   finish_step
+  local closing
+  closing=$(cat "$work/closing" 2> /dev/null || true)
   rm -rf "$work"
   printf '\n== times\n'
   printf '%s\n' "${times[@]}"
@@ -60,7 +62,7 @@ tests() { # OPTIONS...: the suite, with the folder of clips; its closing line is
 
 tests_alone() { # OPTIONS...: the suite without that folder
   python -m pytest -q -rfE "$@" 2>&1 | tee "$work/pytest.log"
-  closing=$(tail -n 1 "$work/pytest.log")
+  tail -n 1 "$work/pytest.log" > "$work/closing"
 }
 
 readme_line() { # PYTHON: README's first line of shell, as typed in a fresh clone; then its result and its examples

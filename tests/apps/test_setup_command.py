@@ -59,7 +59,7 @@ def test_a_wrong_call_is_a_usage_error(argv, capsys):
 
 @pytest.mark.slow
 @pytest.mark.skipif(
-    importlib.util.find_spec("torchvision") is None, reason="needs the torchvision that fits this torch (.ci/slow)"
+    importlib.util.find_spec("torchvision") is None, reason="needs the torchvision that fits this torch (.ci/nightly)"
 )
 def test_installs_for_real_into_an_environment_of_its_own(tmp_path):
     """The new environment sees the packages of this one, so that torch need not be installed again.

@@ -1,7 +1,7 @@
 """Files read by the programs that they are for: Blender, OpenSim, py-c3d, pybvh and the glTF validator of Khronos.
 
-Each lives in an environment of its own, `$POSE_READERS/NAME` (`.ci/slow` makes them). Where one is missing its test is
-skipped and says so.
+Each lives in an environment of its own, `$POSE_READERS/NAME` (`.ci/nightly` makes them). Where one is missing its
+test is skipped and says so.
 """
 
 import csv
