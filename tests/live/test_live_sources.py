@@ -173,15 +173,15 @@ def test_a_fast_burst_does_not_turn_time_back(connections):
 
 
 def test_the_message_says_what_is_wrong_and_when_it_tries_again(connections, monkeypatch):
-    monkeypatch.setattr(module, "FIRST_WAIT", 300.0)
+    monkeypatch.setattr(module, "FIRST_WAIT", 3600.0)
     source = Reconnecting("7", FakeSource([0], PoseError("cannot read camera 7: unplugged")))
     with LiveLoop(FakePipeline(), source) as loop:
         wait_until(lambda: loop.status().message != "")
         wait_until(lambda: "reconnecting" in loop.status().message)
-        assert re.fullmatch(r"camera 7 is gone \(unplugged\), reconnecting in (300|2\d\d) s", loop.status().message)
+        assert re.fullmatch(r"camera 7 is gone \(unplugged\), reconnecting in 3\d\d\d s", loop.status().message)
         assert "camera 7 is gone (unplugged), reconnecting in" in loop.status().line()
         begun = time.monotonic()
-    assert time.monotonic() - begun < 100  # stopping does not wait for the camera
+    assert time.monotonic() - begun < 1000  # stopping does not wait for the camera
 
 
 def test_waits_grow_up_to_a_limit(connections, monkeypatch):
