@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 
 from pose.builders import DETECTORS, ESTIMATORS, ONE_PASS, build
 from pose.camera import Camera, intrinsics_from_focal
+from pose.camera_motion.measure import BackgroundMotion
 from pose.config import (
+    FIXED_CAMERA,
     PipelineConfig,
     choose_detector,
     choose_networks,
@@ -273,6 +275,12 @@ class Session:
     def _lifter(self) -> LifterStage:
         return self._pipeline.lifter_stage(self.camera)
 
+    @cached_property
+    def _background(self) -> BackgroundMotion | None:
+        if self._pipeline.config.camera == FIXED_CAMERA:
+            return None
+        return BackgroundMotion(float(self.camera.matrix[0, 0]), self._skeleton)
+
     def push(self, frame: Frame) -> list[FrameResult]:
         """Take the next frame; return the frames that are final now, oldest first.
 
@@ -284,7 +292,11 @@ class Session:
         """The people of the next frame, in 2D. Raises what `push` raises."""
         self._incoming.check(frame)
         with self._turn, self._times.measure("track"), shared_uploads():
-            return self._people.step(frame.image, frame.index, frame.time)
+            people = self._people.step(frame.image, frame.index, frame.time)
+            if self._background is None:
+                return people
+            with self._times.measure("camera motion"):
+                return replace(people, background=self._background.step(frame.image, people))
 
     def lift(self, people: People) -> list[FrameResult]:
         """Take the people of the next frame; return the frames that are final now, oldest first."""

@@ -146,6 +146,34 @@ class Keypoints2D:
         return len(self.xy)
 
 
+NO_LINK = -1  # in place of a key frame's index
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """How one frame's background lies compared with key frames (`pose.camera_motion.measure`).
+
+    links: (2, 6), each the index of a key frame (NO_LINK: none), the rotation vector (rad) from this frame's camera
+    axes to the key frame's, the logarithm of this frame's focal length over the key frame's, and the rotation's
+    standard deviation (rad). features: points that were found again.
+    inliers: share of them that agree with one rotation and zoom. shift: px of the original image, by which they moved
+    in the median, compared with the key frame. parallax: px by which they are off the rotation in the median, as far as
+    a translation of the camera explains it; 0 without. focal: px, the focal length that the rotations so far show, and
+    focal_sigma: its standard deviation as a share; both NaN where they do not show it.
+    """
+
+    links: F64
+    features: int
+    inliers: float
+    shift: float
+    parallax: float
+    focal: float = float("nan")
+    focal_sigma: float = float("nan")
+
+    def __post_init__(self) -> None:
+        check_shape(self, "links", (2, 6))
+
+
 @dataclass(frozen=True, slots=True)
 class People:
     """The tracked people of one frame, in 2D.
@@ -153,6 +181,7 @@ class People:
     index, time: of the frame. ids: (P,) int64, stable over time. boxes: (P, 4) xyxy px. box_scores: (P,).
     keypoints: (P, J, 2) px. scores: (P, J). J is the estimator's skeleton. unfollowed: how many more the detector is
     sure to have seen, if it looked. cut: whether another scene begins here (a hard cut): nobody's id is from before.
+    background: what it says of the camera's motion; None in frames in which that was not measured.
     """
 
     index: int
@@ -164,6 +193,7 @@ class People:
     scores: F32
     unfollowed: int = 0
     cut: bool = False
+    background: Background | None = None
 
     def __post_init__(self) -> None:
         n, j = self.scores.shape
@@ -253,13 +283,29 @@ class Placed:
         check_shape(self, "moved", (n,))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class CameraView:
+    """Where the camera of one frame looks.
+
+    rotation: (3, 3), from its axes to those of the first frame of its scene, which `world_rotation` turns into the
+    world's. zoom: its focal length over that frame's. sigma_degrees: of the rotation; NaN where it is not known.
+    """
+
+    rotation: F64
+    zoom: float
+    sigma_degrees: float
+
+
 @dataclass(frozen=True, slots=True)
 class FrameResult:
-    """Everything the pipeline knows about one frame. placed: None where nobody was put into a world."""
+    """Everything the pipeline knows about one frame. placed: None where nobody was put into a world. view: of a camera
+    that moves; None where it stands still, or its motion is not known.
+    """
 
     people: People
     poses: Poses3D
     placed: Placed | None = None
+    view: CameraView | None = None
 
     @property
     def index(self) -> int:

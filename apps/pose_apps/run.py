@@ -20,6 +20,7 @@ from pose.errors import PoseError, UsageError
 from pose.options import option
 from pose.spaces import CAMERA, SPACES, WORLD
 from pose.system.progress import hidden_progress, progress_bar
+from pose_apps.support.camera_motion import decide
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.host import Done, Host
 from pose_apps.support.interrupts import Interrupts
@@ -40,6 +41,7 @@ from pose_apps.support.world import (
 
 if TYPE_CHECKING:
     from pose.cache import Cache, Found
+    from pose.camera_motion.path import CameraPath
     from pose.files import ResultSpool, ResultWriter, RunInfo
     from pose.pipeline import Pipeline
     from pose.system.times import StageTimes
@@ -278,8 +280,10 @@ def _process(
     """Write the results as they come, then the overlay. Returns whether all was done (not where Ctrl-C ended it early),
     and what the cache knew.
     """
+    from pose.camera_motion.log import MotionLog
     from pose.files import ResultSpool
 
+    motion = MotionLog()
     info = _run_info(source, pipeline, config)
     with Interrupts(host.heard) as interrupts, ExitStack() as stack:
         stop = interrupts.stop
@@ -293,13 +297,20 @@ def _process(
                     with pipeline.times.measure("write"):
                         spool.write(result)
                     tally.add(result, pipeline.skeleton)
+                    motion.add(result.people)
             tally.complete = not stop.is_set()
         finally:  # whatever ended it, what was finished is kept
             if tally.frames:
-                if config.world:
-                    with pipeline.times.measure("world"):
-                        placed, info = _into_world(spool, info, config, pipeline, tally, outputs.folder)
+                with pipeline.times.measure("world"):
+                    camera = decide(motion, pipeline.config.camera)
+                    info = replace(info, motion=camera.info)
+                    tally.world = [camera.line] if tally.ids else []
+                    if config.world and (camera.world or not tally.ids):
+                        placed, info = _into_world(spool, info, config, pipeline, tally, outputs.folder, camera.path)
                         stack.callback(placed.close)
+                    else:
+                        info = replace(info, motion=replace(camera.info, compensated=False))
+                        host.warn([camera.warning] if config.world else [])
                 with pipeline.times.measure("write"):
                     _write(placed, info, outputs, tally.complete)
         host.warn(problem for problem in source.problems if problem != source.cut_short)
@@ -312,18 +323,24 @@ def _process(
 
 
 def _into_world(
-    spool: "ResultSpool", info: "RunInfo", config: RunConfig, pipeline: "Pipeline", tally: Tally, folder: Path
+    spool: "ResultSpool",
+    info: "RunInfo",
+    config: RunConfig,
+    pipeline: "Pipeline",
+    tally: Tally,
+    folder: Path,
+    path: "CameraPath | None",
 ) -> tuple["PlacedRun", "RunInfo"]:
     """The results in their world, and the head of their files, which says what world that is."""
     from pose.files import WorldInfo
     from pose.world.run import PlacedRun
 
-    steps = steps_of(config, pipeline.config.constant_bones, info.camera.known)
+    steps = replace(steps_of(config, pipeline.config.constant_bones, info.camera.known), path=path)
     run = PlacedRun(spool, pipeline.skeleton, info.camera, steps, join=config.join_tracks, folder=folder)
     world = WorldInfo.of(run)
     if run.heights:
         said = joins_line(run.joined, run.dropped), doubtful_line(run.doubtful), unknown_heights(config, run.heights)
-        tally.world = [world_line(world, run.filled), *said]
+        tally.world += [world_line(world, run.filled), *said]
     tally.ids = set(run.heights)
     return run, replace(info, world=world)
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pose.files.json import JsonWriter
+from pose.files.motion_info import MotionInfo
 from pose.files.npz import NpzWriter
 from pose.files.reader import load_poses
 from pose.files.run_info import ModelInfo, RunInfo, WorldInfo
@@ -18,6 +19,7 @@ __all__ = [
     "WRITERS",
     "JsonWriter",
     "ModelInfo",
+    "MotionInfo",
     "NpzWriter",
     "PoseTable",
     "ResultSpool",

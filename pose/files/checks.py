@@ -52,6 +52,20 @@ def check_times(times: F64) -> None:
         raise ValueError(f"timestamps: frames are less than {SHORTEST_STEP:g} s apart; expected seconds")
 
 
+def _check_views(table: PoseTable) -> None:
+    """Of a moving camera: all three arrays or none, rotations, and zooms above 0."""
+    views = table.camera_rotation, table.camera_zoom, table.camera_sigma
+    if all(view is None for view in views):
+        return
+    if table.camera_rotation is None or table.camera_zoom is None or table.camera_sigma is None:
+        raise ValueError("camera_rotation, camera_zoom and camera_sigma: expected all three, or none")
+    turns = table.camera_rotation.astype(np.float64)
+    if not np.abs(turns @ np.swapaxes(turns, 1, 2) - np.eye(3)).max(initial=0) < _ROUNDING:
+        raise ValueError("camera_rotation: expected rotation matrices")
+    if not ((table.camera_zoom > 0) & (table.camera_zoom < np.inf)).all():
+        raise ValueError("camera_zoom: expected numbers above 0")
+
+
 def head_of(text: Array) -> Mapping[str, Json]:
     """The JSON object that a text holds, in which every number is one."""
     if text.ndim or text.dtype.kind not in "US" or text.nbytes > 4 * MOST_TEXT:
@@ -74,6 +88,7 @@ def check_table(table: PoseTable) -> None:
     if table.placed is not None:
         for name, limits in _PLACED_RANGES.items():
             _check_range("world" if name == "joints" else name, getattr(table.placed, name), *limits)
+    _check_views(table)
     if table.run is not None:
         _check_run(table.run.fps, table.run.camera.size, table.run.camera.matrix)
 

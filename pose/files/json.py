@@ -14,7 +14,7 @@ from pose.errors import PoseError
 from pose.files.run_info import RunInfo
 from pose.files.writer import PartFile, WriterContext
 from pose.skeletons import H36M17
-from pose.types import FrameResult, Placed
+from pose.types import CameraView, FrameResult, Placed
 
 FORMAT_NAME = "pose-run"
 FORMAT_VERSION = 2
@@ -57,7 +57,9 @@ class JsonWriter(WriterContext):
         self._part.write_within(0, head.ljust(self._head).encode())
 
     def write(self, result: FrameResult) -> None:
-        line = f'{{"index":{result.index},"time":{result.time:.6f},"people":[{",".join(self._people(result))}]}}'
+        camera = "" if result.view is None else view_json(result.view)
+        people = ",".join(self._people(result))
+        line = f'{{"index":{result.index},"time":{result.time:.6f},{camera}"people":[{people}]}}'
         self._append(("\n" if self._frames == 0 else ",\n") + line)
         self._frames += 1
 
@@ -90,6 +92,13 @@ class JsonWriter(WriterContext):
         """The end as it was before a write that failed; there is room for it, as there was before."""
         with suppress(PoseError):
             self._part.write_end(self._end, _tail(complete=False))
+
+
+def view_json(view: CameraView) -> str:
+    """The member `camera` of a frame, with the comma that follows it."""
+    rows = (f"[{','.join(f'{value:.6f}' for value in row)}]" for row in view.rotation.tolist())
+    sigma = f"{view.sigma_degrees:.3f}" if np.isfinite(view.sigma_degrees) else "null"
+    return f'"camera":{{"rotation":[{",".join(rows)}],"zoom":{view.zoom:.5f},"sigma_degrees":{sigma}}},'
 
 
 def _head(info: RunInfo) -> str:

@@ -32,7 +32,13 @@ from pose.world.frame import World
 FORMAT_VERSION = 2
 _CHUNK_BYTES = 1 << 18
 _HEADS = 1 << 16  # bytes that headers and constants take, at most
-_PER_FRAME = ("timestamps", "frames")
+# What a run whose camera moves holds besides (`pose.types.CameraView`).
+_VIEW: dict[str, tuple[str, tuple[int, ...]]] = {
+    "camera_rotation": ("<f4", (3, 3)),
+    "camera_zoom": ("<f4", ()),
+    "camera_sigma": ("<f4", ()),
+}
+_PER_FRAME = ("timestamps", "frames", *_VIEW)
 # What a run with a world holds besides (`pose.types.Placed`).
 _PLACED: dict[str, tuple[str, tuple[int, ...]]] = {
     "world": ("<f4", (len(H36M17), 3)),
@@ -126,6 +132,8 @@ class NpzWriter(WriterContext):
         }
         if info.world is not None:
             layout |= _PLACED
+        if info.motion is not None and info.motion.compensated:
+            layout |= _VIEW
         with file_errors(path):
             if scratch is not None:
                 scratch.mkdir(exist_ok=True)
@@ -135,7 +143,7 @@ class NpzWriter(WriterContext):
                 name: _Spool(path.parent, dtype, row, None if scratch is None else scratch / name)
                 for name, (dtype, row) in layout.items()
             }
-            self.keep_first(min(self._spools[name].rows for name in _PER_FRAME))
+            self.keep_first(min(spool.rows for name, spool in self._spools.items() if name in _PER_FRAME))
 
     @property
     def frames(self) -> int:
@@ -185,6 +193,11 @@ class NpzWriter(WriterContext):
                 rows |= {"world": result.placed.joints}
                 rows |= {name: getattr(result.placed, name) for name in _PLACED if name != "world"}
         rows |= {"timestamps": np.array([result.time]), "frames": np.array([result.index])}
+        if "camera_rotation" in self._spools:
+            assert result.view is not None, "every frame of a camera that moves has a view"
+            view = result.view
+            rows |= {"camera_rotation": view.rotation[None], "camera_zoom": np.array([view.zoom])}
+            rows |= {"camera_sigma": np.array([view.sigma_degrees])}
         frames, people_rows = self._whole
         with file_errors(self._path):
             for name, values in rows.items():

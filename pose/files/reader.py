@@ -16,7 +16,7 @@ from pose.files.run_info import RunInfo, WorldInfo
 from pose.files.table import PoseTable
 from pose.skeletons import H36M17, SKELETONS
 from pose.system.archives import open_arrays
-from pose.types import Array, Placed
+from pose.types import F32, Array, Placed
 
 T = TypeVar("T", bound=np.generic)
 F64 = NDArray[np.float64]
@@ -81,6 +81,9 @@ def _from_run(path: Path, arrays: Mapping[str, Array]) -> PoseTable:
         run=run,
         complete=bool(_shaped(arrays, "complete", (), np.bool_)),
         format_version=version,
+        camera_rotation=_optional(arrays, "camera_rotation", (frames, 3, 3)),
+        camera_zoom=_optional(arrays, "camera_zoom", (frames,)),
+        camera_sigma=_optional(arrays, "camera_sigma", (frames,)),
     )
 
 
@@ -123,6 +126,10 @@ def _placed(arrays: Mapping[str, Array], rows: int) -> Placed | None:
             for name in ("doubtful", "partial")
         },
     )
+
+
+def _optional(arrays: Mapping[str, Array], name: str, shape: tuple[int, ...]) -> F32 | None:
+    return _shaped(arrays, name, shape, np.float32) if name in arrays else None
 
 
 def _run_info(arrays: Mapping[str, Array]) -> RunInfo:

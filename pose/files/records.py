@@ -5,9 +5,17 @@ from typing import IO
 import numpy as np
 
 from pose.skeletons import H36M17
-from pose.types import FrameResult, People, Poses3D
+from pose.types import Background, FrameResult, People, Poses3D
 
-_FRAME = np.dtype([("index", "<i8"), ("time", "<f8"), ("people", "<i8"), ("unfollowed", "<i8"), ("cut", "?")])
+_FRAME = np.dtype(
+    [("index", "<i8"), ("time", "<f8"), ("people", "<i8"), ("unfollowed", "<i8"), ("cut", "?"), ("measured", "?")]
+)
+_BACKGROUND = np.dtype(
+    [
+        ("links", "<f8", (2, 6)), ("features", "<i8"), ("inliers", "<f8"), ("shift", "<f8"), ("parallax", "<f8"),
+        ("focal", "<f8"), ("focal_sigma", "<f8"),
+    ]
+)  # fmt: skip
 _COUNT = np.dtype("<i8")
 MOST_PEOPLE = 100_000  # in a frame; more is no frame
 
@@ -31,12 +39,24 @@ class PeopleRecords:
         )
 
     def to_bytes(self, people: People) -> bytes:
-        head = np.array([(people.index, people.time, len(people), people.unfollowed, people.cut)], _FRAME)
-        return head.tobytes() + _rows(people, len(people), self.row)
+        background = people.background
+        values = (people.index, people.time, len(people), people.unfollowed, people.cut, background is not None)
+        head = np.array([values], _FRAME).tobytes()
+        if background is not None:
+            said = np.zeros(1, _BACKGROUND)
+            for name in _names(_BACKGROUND):
+                said[name] = getattr(background, name)
+            head += said.tobytes()
+        return head + _rows(people, len(people), self.row)
 
     def read(self, file: IO[bytes]) -> People:
         """The next frame. Raises RecordError."""
         head = np.frombuffer(_exactly(file, _FRAME.itemsize), _FRAME)[0]
+        background = None
+        if head["measured"]:
+            said = np.frombuffer(_exactly(file, _BACKGROUND.itemsize), _BACKGROUND)[0]
+            links, features, *numbers = (said[name] for name in _names(_BACKGROUND))
+            background = Background(links.copy(), int(features), *map(float, numbers))
         rows = _read_rows(file, int(head["people"]), self.row)
         return People(
             index=int(head["index"]),
@@ -44,6 +64,7 @@ class PeopleRecords:
             **{name: rows[name].copy() for name in _names(self.row)},
             unfollowed=int(head["unfollowed"]),
             cut=bool(head["cut"]),
+            background=background,
         )
 
 

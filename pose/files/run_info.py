@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.camera import Camera
+from pose.files.motion_info import MotionInfo
 from pose.skeletons import H36M17, SKELETONS, Skeleton
 from pose.system.json_values import Json, items, member, number, text
 from pose.system.shown import in_utf8
@@ -106,6 +107,7 @@ class RunInfo:
     source: file name or address of the video. fps: average frames per second of the source; the time stamps are what
     counts. camera: that the 3D refers to. skeleton: of the 2D keypoints. settings: plain values (what `json.dumps`
     takes) that a reader needs to repeat the run. world: that the results were put into; None where they were not.
+    motion: of the camera; None where nothing is said of it.
     """
 
     source: str
@@ -115,6 +117,7 @@ class RunInfo:
     models: tuple[ModelInfo, ...] = ()
     settings: Mapping[str, Json] = field(default_factory=dict)
     world: WorldInfo | None = None
+    motion: MotionInfo | None = None
     created_by: str = field(default_factory=_created_by)
 
     def __post_init__(self) -> None:
@@ -143,6 +146,7 @@ class RunInfo:
             ),
             settings=settings,
             world=None if (said := head.get("world")) is None else WorldInfo.from_json(said),
+            motion=None if (said := head.get("camera_motion")) is None else MotionInfo.from_json(said),
             created_by=text(member(head, "created_by")),
         )
 
@@ -160,6 +164,7 @@ class RunInfo:
             "skeletons": {"keypoints": _skeleton(self.skeleton), "joints3d": _skeleton(H36M17)},
             "models": [{"role": m.role, "name": m.name, "sha256": m.sha256} for m in self.models],
             "settings": dict(self.settings),
+            "camera_motion": None if self.motion is None else self.motion.to_dict(),
             "world": None if self.world is None else self.world.to_dict(),
         }
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pose.camera import Camera
 from pose.files.run_info import RunInfo, WorldInfo
 from pose.skeletons import H36M17, Skeleton
-from pose.types import F32, I64, Flags, FrameResult, People, Placed, Poses3D
+from pose.types import F32, I64, CameraView, Flags, FrameResult, People, Placed, Poses3D
 
 F64 = NDArray[np.float64]
 
@@ -25,7 +25,8 @@ class PoseTable:
     which the person was last seen; 0 where it is no prediction. placed: the people in the world, and world_info: what
     world that is; None where the file has none. skeleton: of the keypoints. run: what the file says of the run; the
     answer of `pose-lift` says nothing. complete: False when the run was cut short. format_version: None for the answer
-    of `pose-lift`.
+    of `pose-lift`. camera_rotation: (F, 3, 3), camera_zoom: (F,) and camera_sigma: (F,) degrees, as in `CameraView`;
+    None where the camera stands still, or its motion is not known.
     """
 
     frames: I64
@@ -48,6 +49,9 @@ class PoseTable:
     run: RunInfo | None = None
     complete: bool = True
     format_version: int | None = None
+    camera_rotation: F32 | None = None
+    camera_zoom: F32 | None = None
+    camera_sigma: F32 | None = None
 
     @property
     def camera(self) -> Camera | None:
@@ -88,7 +92,14 @@ class PoseTable:
             self.scores[rows],
         )
         poses = Poses3D(self.joints3d[rows], self.root[rows], self.sigma[rows], self.exchanged[rows], self.ahead[rows])
-        return FrameResult(people, poses, self.placed_rows(rows))
+        return FrameResult(people, poses, self.placed_rows(rows), self.view(position))
+
+    def view(self, position: int) -> CameraView | None:
+        """Where the camera looks in the frame at `position`; None where it stands still, or that is not known."""
+        if self.camera_rotation is None or self.camera_zoom is None or self.camera_sigma is None:
+            return None
+        rotation = self.camera_rotation[position].astype(np.float64)
+        return CameraView(rotation, float(self.camera_zoom[position]), float(self.camera_sigma[position]))
 
     def placed_rows(self, rows: slice | I64) -> Placed | None:
         """Some of the N rows in the world; None where the file has no world."""

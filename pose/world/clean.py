@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.camera_motion.path import CameraPath
 from pose.refine import assembled, lengths_of
 from pose.world import depth as depths
 from pose.world.contacts import find_contacts, ground_below
@@ -26,6 +27,7 @@ from pose.world.frame import World
 from pose.world.gaps import fill_gaps, stretches
 from pose.world.gravity import ANKLES, Standing, find_gravity, given_gravity
 from pose.world.height import scale_to, stature
+from pose.world.moving import to_cameras, to_static, unzoomed
 from pose.world.person import Person
 from pose.world.rules import RULES, Rules
 from pose.world.smooth import zero_phase
@@ -40,7 +42,8 @@ _UP = np.array([0.0, 1.0, 0.0])
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
     """Which steps are taken, and what is known. camera_known: its intrinsics, not just an assumed field of view. up:
-    (3,) against gravity in the camera's axes. heights: m, by the person's id; of everybody where the id is None.
+    (3,) against gravity in the camera's axes. heights: m, by the person's id; of everybody where the id is None. path:
+    of a camera that turns or zooms; None where it stands still.
     """
 
     depth: bool = True
@@ -51,6 +54,7 @@ class Steps:
     camera_known: bool = True
     up: F64 | None = None
     heights: Mapping[int | None, float] = field(default_factory=dict)
+    path: CameraPath | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +143,8 @@ def find_world(works: Mapping[int, Work], steps: Steps, rules: Rules = RULES) ->
 
 def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules: Rules = RULES) -> Work:
     """Steps 1 to 4: what needs no world."""
+    if steps.path is not None:
+        person = unzoomed(person, steps.path)
     lengths = lengths_of(person.joints, person.sigma)
     if steps.bones:
         person = replace(person, joints=assembled(person.joints, lengths))
@@ -152,11 +158,16 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
     spread = np.full(len(person), np.nan)
     if steps.depth:
         seen = depths.sight(person, rules.depth)
-        z, left = depths.smooth_depths(seen.depth, seen.variance, person.times, rules.depth)
+        # Turning the camera changes the depth of who stands, but not the range.
+        reach = 1.0 if steps.path is None else np.sqrt(1 + (seen.ray**2).sum(axis=1))
+        z, left = depths.smooth_depths(seen.depth * reach, seen.variance * reach**2, person.times, rules.depth)
+        z, left = z / reach, left / reach**2
         person = replace(person, root=seen.place(z))
         spread = np.hypot(
             np.sqrt(left), np.hypot(sigma, 0.0 if steps.camera_known else rules.depth.unknown_lens_share) * z
         )
+    if steps.path is not None:
+        person = to_static(person, steps.path)
     filled = np.zeros(len(person), bool)
     if steps.fill and frames is not None:
         before = person.times
@@ -193,6 +204,8 @@ def put_on_floor(work: Work, world: World, own: float | None, steps: Steps, rule
             placed[part] += path_correction(placed[part][:, ANKLES], stands[part], times, rules.feet)[:, None]
             placed[part] = hold_feet(placed[part], stands[part], times, rules.feet)
     joints = world.to_camera(placed)
+    if steps.path is not None:
+        joints = to_cameras(joints, work.times, steps.path)
     off = joints - work.lifted
     moved_by = 1000 * np.sqrt(np.einsum("tjc,tjc->tj", off, off)).mean(axis=1)
     root = joints[:, 0].copy()

@@ -16,6 +16,7 @@ from pose.system.row_file import RowFile, Rows
 from pose.types import FrameResult, Placed, Poses3D
 from pose.world.clean import Steps, find_world, prepare, put_on_floor
 from pose.world.join import find_joins
+from pose.world.moving import StaticPeople
 from pose.world.rules import RULES, Rules
 from pose.world.store import SeenPeople, Works, rows_of
 from pose.world.tracks import Scenes, is_doubtful, shown_frames
@@ -52,6 +53,7 @@ class PlacedRun:
         folder: Path | None = None,
     ) -> None:
         self._results = results
+        self._path = steps.path if steps else None
         self.joined: dict[int, int] = {}
         self.dropped: set[int] = set()
         self.doubtful: set[int] = set()
@@ -83,7 +85,8 @@ class PlacedRun:
                     self._left_out[number] = set(person.times[~shown].tolist())
                     people.leave_out(number, self._left_out[number])
             self.dropped = self._left_out.keys() - people.keys()
-            self.joined = find_joins(people, scenes.begins, rules.joins)
+            still = people if self._path is None else StaticPeople(people, self._path)
+            self.joined = find_joins(still, scenes.begins, rules.joins)
             people.join(self.joined)
         self.doubtful = {number for number, person in people.items() if is_doubtful(person, scenes, rules.tracks)}
 
@@ -162,7 +165,7 @@ class PlacedRun:
             doubtful,
             part["partial"],
         )
-        return FrameResult(people, poses, placed)
+        return FrameResult(people, poses, placed, None if self._path is None else self._path.view(result.time))
 
 
 class _Cursor:

@@ -1,0 +1,125 @@
+"""Where the camera looked in each frame, from all comparisons with key frames together.
+
+Key frames are nodes and comparisons edges. Along the edges each node gets a place; where there are more edges than it
+needs, because the camera returned, least squares spreads the difference over the loop (F. Lu and E. Milios, Autonomous
+Robots 4, 1997), each edge weighted by its variance.
+"""
+
+import itertools
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.camera_motion.turns import to_matrix, to_vector
+from pose.types import NO_LINK, Background
+
+F64 = NDArray[np.float64]
+
+_ROUNDS = 4
+_LEAST_SIGMA = 5e-4  # rad, of one comparison: what residuals do not show
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Views of the measured frames of one scene, N of them, in stretches that are linked within themselves.
+
+    turns: (N, 3, 3), from each frame's camera axes to those of its stretch's first frame. zooms: (N,), focal length
+    over that frame's. sigmas: (N,) rad. stretches: (N,) number of the stretch, -1 where the view is not known.
+    """
+
+    turns: F64
+    zooms: F64
+    sigmas: F64
+    stretches: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Edge:
+    """one, other: nodes. turn: (3, 3), from one's axes to the other's. zoom: log, one's over the other's."""
+
+    one: int
+    other: int
+    turn: F64
+    zoom: float
+    sigma: float
+
+
+def place_frames(indices: Sequence[int], samples: Sequence[Background]) -> Placed:
+    """The views of frames with these indices, from what their backgrounds say."""
+    keys = sorted({int(link[0]) for sample in samples for link in sample.links if link[0] != NO_LINK})
+    node = {key: number for number, key in enumerate(keys)}
+    edges = []
+    for index, sample in zip(indices, samples, strict=True):
+        links = [link for link in sample.links if link[0] != NO_LINK]
+        seen = [(node[int(link[0])], to_matrix(link[1:4]), float(link[4]), float(link[5])) for link in links]
+        if index in node:
+            seen.append((node[index], np.eye(3), 0.0, 0.0))
+        for one, other in itertools.pairwise(seen):
+            if one[0] != other[0]:
+                sigma = float(np.hypot(np.hypot(one[3], other[3]), _LEAST_SIGMA))
+                edges.append(_Edge(one[0], other[0], other[1] @ one[1].T, other[2] - one[2], sigma))
+    turns, zooms, sigmas, stretches = _solve(len(keys), edges)
+    count = len(samples)
+    placed = Placed(np.tile(np.eye(3), (count, 1, 1)), np.ones(count), np.full(count, np.nan), np.full(count, -1))
+    for row, sample in enumerate(samples):
+        key, link = sample.links[0, 0], sample.links[0]
+        if key == NO_LINK:
+            continue
+        at = node[int(key)]
+        placed.turns[row] = turns[at] @ to_matrix(link[1:4])
+        placed.zooms[row] = np.exp(zooms[at] + link[4])
+        placed.sigmas[row] = np.hypot(np.hypot(sigmas[at], link[5]), _LEAST_SIGMA)
+        placed.stretches[row] = stretches[at]
+    return placed
+
+
+def _solve(count: int, edges: list[_Edge]) -> tuple[F64, F64, F64, NDArray[np.int64]]:
+    """Of each node: the turn to the axes of its stretch's first node, the logarithm of its zoom, its standard deviation
+    in rad, and the number of its stretch.
+    """
+    turns, zooms, sigmas = np.tile(np.eye(3), (count, 1, 1)), np.zeros(count), np.zeros(count)
+    stretches = np.full(count, -1)
+    beside: list[list[tuple[int, F64, float]]] = [[] for _ in range(count)]
+    for edge in edges:
+        beside[edge.one].append((edge.other, edge.turn.T, -edge.zoom))
+        beside[edge.other].append((edge.one, edge.turn, edge.zoom))
+    for first in range(count):
+        if stretches[first] >= 0:
+            continue
+        stretches[first] = number = int(stretches.max()) + 1
+        waiting = deque([first])
+        while waiting:
+            at = waiting.popleft()
+            for other, turn, zoom in beside[at]:
+                if stretches[other] < 0:
+                    turns[other], zooms[other], stretches[other] = turns[at] @ turn, zooms[at] + zoom, number
+                    waiting.append(other)
+        nodes = np.flatnonzero(stretches == number)
+        inside = [edge for edge in edges if stretches[edge.one] == number]
+        if inside:
+            _relax(nodes, inside, turns, zooms, sigmas)
+    return turns, zooms, sigmas, stretches
+
+
+def _relax(nodes: NDArray[np.int64], edges: list[_Edge], turns: F64, zooms: F64, sigmas: F64) -> None:
+    """Least squares over one stretch, in place. Its first node stays."""
+    row = {int(node): number for number, node in enumerate(nodes)}
+    incidence = np.zeros((len(edges), len(nodes)))
+    for number, edge in enumerate(edges):
+        incidence[number, row[edge.one]], incidence[number, row[edge.other]] = -1, 1
+    weights = np.array([edge.sigma**-2 for edge in edges])
+    information = incidence[:, 1:].T @ (weights[:, None] * incidence[:, 1:])
+    covariance = np.linalg.inv(information)
+    sigmas[nodes[1:]] = np.sqrt(np.diagonal(covariance))
+    if len(edges) < len(nodes):
+        return  # a tree fits exactly
+    gain = covariance @ (incidence[:, 1:].T * weights)
+    for _ in range(_ROUNDS):
+        # By how much each edge's other end should turn, in the stretch's axes.
+        off = np.array([to_vector(turns[e.one] @ e.turn.T @ turns[e.other].T) for e in edges])
+        scale = np.array([zooms[e.one] - e.zoom - zooms[e.other] for e in edges])
+        turns[nodes[1:]] = to_matrix(gain @ off) @ turns[nodes[1:]]
+        zooms[nodes[1:]] += gain @ scale

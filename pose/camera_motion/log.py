@@ -1,0 +1,33 @@
+"""Takes the results of a run and says, in the end, how its camera moved."""
+
+import numpy as np
+
+from pose.camera_motion.path import CameraPath, find_path
+from pose.camera_motion.verdict import CameraMotion, judge
+from pose.types import Background, People
+
+
+class MotionLog:
+    """The backgrounds of a run's frames, some hundred bytes each."""
+
+    def __init__(self) -> None:
+        self._times: list[float] = []
+        self._indices: list[int] = []
+        self._peopled: list[bool] = []
+        self._cuts: list[int] = []
+        self._measured: list[tuple[int, Background]] = []
+
+    def add(self, people: People) -> None:
+        """The next frame."""
+        if people.cut:
+            self._cuts.append(len(self._times))
+        if people.background is not None:
+            self._measured.append((len(self._times), people.background))
+        self._times.append(people.time)
+        self._indices.append(people.index)
+        self._peopled.append(len(people) > 0)
+
+    def solve(self) -> tuple[CameraPath, CameraMotion]:
+        """The path of all frames, at least one, and what it amounts to."""
+        path = find_path(np.array(self._times), self._indices, self._cuts, self._measured)
+        return path, judge(path, self._measured, np.array(self._peopled))

@@ -1,0 +1,169 @@
+"""Small grey images for tracking, and the features in them."""
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.skeletons import Skeleton
+from pose.types import F32, F64, U8, People
+
+SIDE = 480  # px of the longer side
+FEATURES = 120
+APART = 9.0  # px between two features
+WINDOW = 11  # px around a feature that is compared
+BACK = 0.5  # px; a point tracked there and back again must come out this near
+_QUALITY = 0.004  # of the best corner
+_NOISE = 6.0  # squared grey levels a px, of gradients; what has less may be noise
+_LIMB, _SKULL = 0.12, 0.1  # of the diagonal of a person's box: how thick limbs are drawn, and the head's radius
+_TRUNK = ("left_shoulder", "right_shoulder", "left_hip", "right_hip")
+_HEAD = ("nose", "head")
+_DARK = 24  # of 255; rows and columns at the border without anything brighter are bars
+_EDGE = 6  # px from the border and from bars, where a feature has no surroundings
+_THUMB = 8  # px of the reduced image that are one of a thumbnail
+_CRITERIA = (cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_COUNT, 12, 0.02)
+
+
+def reduce(image: U8) -> U8:
+    """(h, w) grey, the longer side SIDE px or less, of an image (H, W, 3): its green channel, averaged."""
+    height, width = image.shape[:2]
+    step = max(1, max(height, width) // (2 * SIDE))
+    green = np.ascontiguousarray(image[::step, ::step, 1])
+    scale = SIDE / max(height, width)
+    if scale >= 1:
+        return green
+    size = max(8, round(width * scale)), max(8, round(height * scale))
+    return np.asarray(cv2.resize(green, size, interpolation=cv2.INTER_AREA), np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """Points of an image that can be found in another. N points.
+
+    points: (N, 2) px. axes: (N, 2, 2), whose rows times a displacement are its parts across and along the edge that the
+    point lies on, each times how well it can be measured, 0 to 1: a point on a straight edge says nothing of how far it
+    moved along it.
+    """
+
+    points: F32
+    axes: F64
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __getitem__(self, rows: NDArray[np.generic]) -> "Features":
+        return Features(self.points[rows], self.axes[rows])
+
+
+def people_mask(shape: tuple[int, ...], scale: float, people: People, skeleton: Skeleton) -> U8:
+    """(h, w), 0 where a person may be, 255 elsewhere: trunk, head and limbs, drawn thick.
+
+    scale: of the reduced image. people: in pixels of the original image. skeleton: of their keypoints.
+    """
+    mask = np.full(shape, 255, np.uint8)
+    trunk = [skeleton.names.index(name) for name in _TRUNK if name in skeleton.names]
+    head = [skeleton.names.index(name) for name in _HEAD if name in skeleton.names]
+    for box, joints in zip(people.boxes * scale, people.keypoints * scale, strict=True):
+        if not np.isfinite(joints).all() or np.abs(joints).max() > 1e4:
+            corners = np.nan_to_num(box).clip(-1e4, 1e4).astype(int).tolist()
+            cv2.rectangle(mask, corners[:2], corners[2:], 0, -1)
+            continue
+        size = float(np.hypot(*(box[2:] - box[:2])))
+        ends = joints.round().astype(int).tolist()
+        lines = [(ends[one], ends[other]) for one, other in skeleton.edges]
+        if trunk:
+            middle = joints[trunk].mean(axis=0).round().astype(int).tolist()
+            lines += [(middle, ends[joint]) for joint in (*trunk, *head)]
+        for one, other in lines:
+            cv2.line(mask, one, other, 0, max(3, round(_LIMB * size)))
+        for joint in head:
+            cv2.circle(mask, ends[joint], round(_SKULL * size), 0, -1)
+    return mask
+
+
+def within(points: NDArray[np.floating], mask: U8) -> NDArray[np.bool_]:
+    """Which of the points (N, 2) px lie inside the image and not on people."""
+    height, width = mask.shape
+    x, y = points[:, 0], points[:, 1]
+    inside = (x >= 1) & (y >= 1) & (x < width - 2) & (y < height - 2)
+    columns, rows = np.where(inside, x, 0).astype(int), np.where(inside, y, 0).astype(int)
+    return np.asarray(inside & (mask[rows, columns] > 0))
+
+
+def find_features(grey: U8, mask: U8) -> Features:
+    """Corners (J. Shi and C. Tomasi, CVPR 1994) where `mask` is not 0, outside bars at the borders and above noise."""
+    allowed = np.zeros_like(mask)
+    rows, columns = (np.flatnonzero(grey.max(axis=axis) > _DARK) for axis in (1, 0))
+    if len(rows) and len(columns):
+        inner = (
+            slice(rows[0] + _EDGE, max(rows[-1] + 1 - _EDGE, 0)),
+            slice(columns[0] + _EDGE, max(columns[-1] + 1 - _EDGE, 0)),
+        )
+        allowed[inner] = mask[inner]
+    found = cv2.goodFeaturesToTrack(grey, FEATURES, _QUALITY, APART, mask=allowed)
+    if found is None:
+        return features_at(grey, np.zeros((0, 2), np.float32))
+    features = features_at(grey, np.asarray(found, np.float32).reshape(-1, 2))
+    return features[np.flatnonzero((features.axes[:, 0] ** 2).sum(axis=1) > 0.5)]
+
+
+def features_at(grey: U8, points: NDArray[np.floating]) -> Features:
+    """The features of an image at these points (N, 2) px."""
+    points = np.asarray(points, np.float32)
+    height, width = grey.shape
+    reach = np.arange(-(WINDOW // 2) - 1, WINDOW // 2 + 2)
+    at = points.round().astype(int)
+    rows = (at[:, 1, None] + reach).clip(0, height - 1)[:, :, None]
+    columns = (at[:, 0, None] + reach).clip(0, width - 1)[:, None]
+    patches = grey[rows, columns].astype(np.float32)
+    across = (patches[:, 1:-1, 2:] - patches[:, 1:-1, :-2]) / 2
+    down = (patches[:, 2:, 1:-1] - patches[:, :-2, 1:-1]) / 2
+    p, q, r = ((one * other).mean(axis=(1, 2)) for one, other in ((across, across), (across, down), (down, down)))
+    mean, apart = (p + r) / 2, np.hypot((p - r) / 2, q)
+    angle = np.arctan2(2 * q, p - r) / 2
+    axes = np.empty((len(points), 2, 2))
+    for number, strength in enumerate((mean + apart, np.maximum(mean - apart, 0))):
+        size, turned = np.sqrt(strength / (strength + _NOISE)), angle + number * np.pi / 2
+        axes[:, number, 0], axes[:, number, 1] = size * np.cos(turned), size * np.sin(turned)
+    return Features(points, axes)
+
+
+def track(one: U8, other: U8, features: Features, expected: F32, levels: int = 2) -> tuple[F32, NDArray[np.bool_]]:
+    """Where features of one image are (N, 2) px in the other, near where they are expected, and which were found.
+
+    Optical flow of B. Lucas and T. Kanade in pyramids, there and back again.
+    """
+    points = features.points
+    if not len(points):
+        return points, np.zeros(0, bool)
+    there, ok = _flow(one, other, points, expected, levels)
+    back, also = _flow(other, one, there, points, 1)
+    height, width = other.shape
+    inside = ((there > 1) & (there < [width - 2, height - 2])).all(axis=1)
+    off = np.einsum("nij,nj->ni", features.axes, back - points)
+    return there, ok & also & inside & (np.abs(off).max(axis=1) < BACK)
+
+
+def thumbnail(grey: U8, mask: U8) -> F32:
+    """A small image for `shift_between`, without people and without its mean."""
+    size = max(8, grey.shape[1] // _THUMB), max(8, grey.shape[0] // _THUMB)
+    small = cv2.resize(grey, size, interpolation=cv2.INTER_AREA).astype(np.float32)
+    shown = cv2.resize(mask, size, interpolation=cv2.INTER_AREA) > 128
+    small = np.where(shown, small - (small[shown].mean() if shown.any() else 0), 0)
+    return np.asarray(small * cv2.createHanningWindow(size, cv2.CV_32F), np.float32)
+
+
+def shift_between(one: F32, other: F32) -> tuple[F64, float]:
+    """(2,) px of the reduced image by which what the first thumbnail shows is moved in the second, and how clearly."""
+    shift, response = cv2.phaseCorrelate(one, other)
+    return np.array(shift) * _THUMB, float(response)
+
+
+def _flow(one: U8, other: U8, points: F32, expected: F32, levels: int) -> tuple[F32, NDArray[np.bool_]]:
+    start = np.ascontiguousarray(expected, np.float32).reshape(-1, 1, 2).copy()
+    found, status, _ = cv2.calcOpticalFlowPyrLK(
+        one, other, points.reshape(-1, 1, 2), start, winSize=(WINDOW, WINDOW), maxLevel=levels, criteria=_CRITERIA,
+        flags=cv2.OPTFLOW_USE_INITIAL_FLOW,
+    )  # fmt: skip
+    return np.asarray(found, np.float32).reshape(-1, 2), np.asarray(status).reshape(-1) > 0

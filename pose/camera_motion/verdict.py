@@ -1,0 +1,110 @@
+"""What a camera did in a run, in one word and with numbers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.camera_motion.path import CameraPath
+from pose.camera_motion.turns import to_vector
+from pose.types import Background
+
+F64 = NDArray[np.float64]
+
+STATIC, SHAKING, ROTATING, ZOOMING, TRANSLATING, UNKNOWN, FIXED = (
+    "static", "shaking", "rotating", "zooming", "translating", "unknown", "fixed",
+)  # fmt: skip
+KINDS = (STATIC, SHAKING, ROTATING, ZOOMING, TRANSLATING, UNKNOWN, FIXED)
+
+_STILL = 0.15  # degrees from the middle of all views within which a camera is static; about a px of the reduced image
+_STILL_ZOOM = 0.006  # share
+_ZOOMS = 0.03  # share from which on a camera zooms
+_SHAKES = 1.5  # degrees that the slow part of a shaking camera's turn spans at most
+_SLOW = 1.0  # s; what is faster is shake
+_UNKNOWN_SECONDS, _UNKNOWN_SHARE = 0.5, 0.02  # of frames with people, whose view may be unknown
+_PARALLAX = 0.06  # of the shift, from which on the camera has moved, not only turned
+_PARALLAX_SHARE = 0.3  # of the frames whose background moved
+
+
+@dataclass(frozen=True, slots=True)
+class CameraMotion:
+    """kind: one of `KINDS`; 'fixed' was said, not measured. known: share of the frames with people whose view is known.
+    pan, tilt, roll: degrees that the views span about the camera's vertical, horizontal and viewing axis. shake:
+    degrees rms, of what is faster than a second. zoom: longest over shortest focal length. parallax: of the
+    background's shift, that depth causes. sigma_degrees: of a view, in the median. NaN where nothing was measured.
+    """
+
+    kind: str
+    known: float = float("nan")
+    pan: float = float("nan")
+    tilt: float = float("nan")
+    roll: float = float("nan")
+    shake: float = float("nan")
+    zoom: float = float("nan")
+    parallax: float = float("nan")
+    sigma_degrees: float = float("nan")
+
+    @property
+    def moves(self) -> bool:
+        """Whether the path is needed to compare frames with each other."""
+        return self.kind in (SHAKING, ROTATING, ZOOMING, TRANSLATING)
+
+
+def judge(path: CameraPath, measured: Sequence[tuple[int, Background]], peopled: NDArray[np.bool_]) -> CameraMotion:
+    """The motion of a path.
+
+    measured: as in `find_path`. peopled: (F,) frames with people; the view of others matters to nobody.
+    """
+    wanted = peopled if peopled.any() else np.ones(len(path.times), bool)
+    seen = np.isfinite(path.sigmas)
+    step = float(np.median(np.diff(path.times))) if len(path.times) > 1 else 0.0
+    missing = int((wanted & ~seen).sum())
+    known = 1 - missing / max(1, int(wanted.sum()))
+    if not (seen & wanted).any():
+        return CameraMotion(UNKNOWN, known)
+    spans, shake, zoom = np.zeros(3), 0.0, 1.0
+    for scene in np.unique(path.scenes[seen]):
+        rows = np.flatnonzero(seen & (path.scenes == scene))
+        middle = path.turns[rows[len(rows) // 2]]
+        views = np.degrees(to_vector(middle.T @ path.turns[rows]))
+        slow = _slow(path.times[rows], views)
+        shake = max(shake, float(np.sqrt(((views - slow) ** 2).sum(axis=1).mean())))
+        spans = np.maximum(spans, np.ptp(np.percentile(views, [0.5, 99.5], axis=0), axis=0))
+        zoom = max(zoom, float(path.zooms[rows].max() / path.zooms[rows].min()))
+        slow_span = float(np.linalg.norm(np.ptp(slow, axis=0)))
+    apparent = _parallax([background for _, background in measured])
+    sigma = float(np.degrees(np.median(path.sigmas[seen])))
+    numbers = (known, spans[1], spans[0], spans[2], shake, zoom, apparent, sigma)
+    return CameraMotion(_kind(numbers, missing * step, slow_span), *(float(number) for number in numbers))
+
+
+def _kind(numbers: tuple[float, ...], missing: float, slow_span: float) -> str:
+    known, pan, tilt, roll, _, zoom, apparent, _ = numbers
+    if known < 1 - _UNKNOWN_SHARE and missing > _UNKNOWN_SECONDS:
+        return UNKNOWN
+    if max(pan, tilt, roll) < 2 * _STILL and zoom < 1 + 2 * _STILL_ZOOM:
+        return STATIC
+    if apparent > _PARALLAX:
+        return TRANSLATING
+    if zoom > 1 + _ZOOMS and max(pan, tilt) < _SHAKES:
+        return ZOOMING
+    return SHAKING if slow_span < _SHAKES else ROTATING
+
+
+def _slow(times: F64, views: F64) -> F64:
+    """(N, 3) the mean of the views within half a `_SLOW` before and after each."""
+    sums = np.concatenate([np.zeros((1, 3)), np.cumsum(views, axis=0)])
+    first, end = np.searchsorted(times, times - _SLOW / 2), np.searchsorted(times, times + _SLOW / 2, side="right")
+    return np.asarray((sums[end] - sums[first]) / (end - first)[:, None])
+
+
+def _parallax(samples: Sequence[Background]) -> float:
+    """Of the background's shift, in those frames in which it moved most."""
+    shares = [sample.parallax / sample.shift for sample in samples if sample.shift > 0 and sample.features > 0]
+    weights = np.array([sample.shift for sample in samples if sample.shift > 0 and sample.features > 0])
+    if not shares or weights.sum() == 0:
+        return 0.0
+    order = np.argsort(shares)
+    total = np.cumsum(weights[order])
+    return float(np.array(shares)[order][np.searchsorted(total, (1 - _PARALLAX_SHARE) * total[-1])])

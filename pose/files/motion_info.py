@@ -1,0 +1,40 @@
+"""What result files say of how the camera moved."""
+
+import math
+from dataclasses import dataclass, fields
+from typing import Self
+
+from pose.camera_motion.verdict import KINDS, CameraMotion
+from pose.system.json_values import Json, member, number, text
+
+_DIGITS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class MotionInfo:
+    """motion: what the camera did. compensated: whether the world accounts for it; each frame then has a view."""
+
+    motion: CameraMotion
+    compensated: bool = False
+
+    def to_dict(self) -> dict[str, Json]:
+        """Plain values; a number that is not known is None."""
+        numbers = {
+            entry.name: None if math.isnan(value := getattr(self.motion, entry.name)) else round(value, _DIGITS)
+            for entry in fields(self.motion)
+            if entry.name != "kind"
+        }
+        return {"kind": self.motion.kind, "compensated": self.compensated, **numbers}
+
+    @classmethod
+    def from_json(cls, said: Json) -> Self:
+        """The inverse of `to_dict`. Raises KeyError, TypeError or ValueError for anything else."""
+        kind = text(member(said, "kind"))
+        if kind not in KINDS:
+            raise ValueError(f"camera_motion: expected one of {', '.join(KINDS)}, got {kind!r}")
+        numbers = {
+            entry.name: math.nan if (value := member(said, entry.name)) is None else number(value)
+            for entry in fields(CameraMotion)
+            if entry.name != "kind"
+        }
+        return cls(CameraMotion(kind, **numbers), member(said, "compensated") is True)

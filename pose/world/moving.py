@@ -1,0 +1,47 @@
+"""People before a camera that turns and zooms: into axes that do not turn, and back (`pose.camera_motion`)."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.camera_motion.path import CameraPath
+from pose.world.person import Person
+
+F64 = NDArray[np.float64]
+
+
+def unzoomed(person: Person, path: CameraPath) -> Person:
+    """The person with the focal length that each frame had: twice as long, twice as far away."""
+    zooms = path.zooms[path.rows(person.times)]
+    root = person.root * np.stack([np.ones_like(zooms), np.ones_like(zooms), zooms], axis=1)
+    return replace(person, root=root, rays=person.rays / zooms[:, None, None])
+
+
+def to_static(person: Person, path: CameraPath) -> Person:
+    """Joints and root in the axes of the path instead of the camera's; rays stay as they are."""
+    turns = path.turns[path.rows(person.times)]
+    root = np.einsum("tij,tj->ti", turns, person.root)
+    return replace(person, joints=np.einsum("tij,tkj->tki", turns, person.joints), root=root)
+
+
+def to_cameras(points: F64, times: F64, path: CameraPath) -> F64:
+    """(T, 17, 3) m in the path's axes to those of the camera at each of the times (T,) s."""
+    return np.asarray(np.einsum("tji,tkj->tki", path.turns[path.rows(times)], points))
+
+
+class StaticPeople(Mapping[int, Person]):
+    """Everybody of a run in the axes of the path."""
+
+    def __init__(self, people: Mapping[int, Person], path: CameraPath) -> None:
+        self._people, self._path = people, path
+
+    def __getitem__(self, number: int) -> Person:
+        return to_static(unzoomed(self._people[number], self._path), self._path)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._people)
+
+    def __len__(self) -> int:
+        return len(self._people)
