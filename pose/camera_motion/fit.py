@@ -85,7 +85,7 @@ def fit_view(rays: F64, seen: F64, axes: F64, focal: float, start: View = SAME) 
 def most_common(rays: F64, seen: F64, focal: float, expected: View) -> View:
     """The expected view, turned by the shift that most points share."""
     shifts = seen - expected.project(rays, focal)
-    alike = (np.abs(shifts[:, None] - shifts[None]) < _ALIKE).all(axis=2)
+    alike = np.asarray((np.abs(shifts[:, None] - shifts[None]) < _ALIKE).all(axis=2))
     best = alike[int(alike.sum(axis=1).argmax())]
     across, down = shifts[best].mean(axis=0) / (focal * expected.zoom)
     return View(to_matrix(np.array([-down, across, 0.0])) @ expected.turn, expected.zoom)
