@@ -141,7 +141,7 @@ def test_every_preset_is_valid_and_can_be_changed(name):
         ({"max_people": None}, "max_people: needs a value"),
         ({"max_people": 0}, "max_people: 0 is out of range; allowed: 1 to 1000"),
         ({"presence_score": 1.5}, "presence_score: 1.5 is out of range; allowed: 0 to 1"),
-        ({"presence_score": float("nan")}, "presence_score: nan is out of range"),
+        ({"presence_score": float("nan")}, "presence_score: nan is not a finite number"),
         ({"max_peple": 3}, "unknown key 'max_peple'; known: detector, estimator"),
     ],
 )
