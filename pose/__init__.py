@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from pose.errors import PoseError, UsageError
     from pose.lifting import lift
     from pose.pipeline import Pipeline
-    from pose.result import JointAngles, Result, convert, load
+    from pose.result import JointAngles, Result, analyse, convert, load
 
-__all__ = ["JointAngles", "Pipeline", "PoseError", "Result", "UsageError", "convert", "lift", "load"]
+__all__ = ["JointAngles", "Pipeline", "PoseError", "Result", "UsageError", "analyse", "convert", "lift", "load"]
 
 _MODULES = {
     "JointAngles": "pose.result",
@@ -26,6 +26,7 @@ _MODULES = {
     "PoseError": "pose.errors",
     "Result": "pose.result",
     "UsageError": "pose.errors",
+    "analyse": "pose.result",
     "convert": "pose.result",
     "lift": "pose.lifting",
     "load": "pose.result",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pose import analysis
 from pose.errors import PoseError, UsageError
 from pose.export import Recording, check_formats, export, targets
 from pose.export.joint_angles import NAMES, joint_angles
@@ -248,6 +249,26 @@ def load(path: Path | str) -> Result:
     """
     table = load_poses(path)
     return Result(table, Path(path).stem if table.run is None else table.run.source)
+
+
+def analyse(
+    result: Result | Path | str, groups: Sequence[str] = analysis.GROUPS, inputs: analysis.Inputs = analysis.NEUTRAL
+) -> analysis.Analysis:
+    """Gait, repetitions, jumps, sit-to-stand and ergonomics of everybody, as `pose-analyse` computes them.
+
+    Args:
+        result: a result with a world, or the path of its file.
+        groups: of `pose.analysis.GROUPS`.
+        inputs: what RULA and REBA need and no camera observes.
+
+    Returns:
+        Figures with 95 % intervals, events, and what was omitted and why.
+
+    Raises:
+        UsageError: for a result without a world, or an unknown group.
+    """
+    one = result if isinstance(result, Result) else load(result)
+    return analysis.analyse(one.table, groups, inputs)
 
 
 def convert(

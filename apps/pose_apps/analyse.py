@@ -1,0 +1,70 @@
+"""`pose-analyse`: figures of movement from a result."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pose.errors import UsageError
+from pose.options import REQUIRED, Options, argument, option
+from pose_apps.support.command import parse_arguments, run_command
+from pose_apps.support.options import command_parser, config_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalyseOptions(Options):
+    """What to analyse and where to write. Raises UsageError for a value that is not allowed."""
+
+    poses: str = argument(REQUIRED, "a poses.npz of pose-run, or its folder")
+    out: str | None = option(None, "folder for the tables; default: that of the result", metavar="DIR")
+    only: str = option(
+        "all", "groups of figures, separated by commas: gait, repetitions, jumps, sit-to-stand, ergonomics"
+    )
+    formats: str = option("csv,json", "file formats, separated by commas: csv, json, parquet")
+    wrist: int = option(1, "RULA and REBA: wrist score, 1 neutral to 3", least=1, most=3)
+    wrist_twist: int = option(1, "RULA: wrist twist, 1 mid range or 2", least=1, most=2)
+    load: int = option(0, "RULA and REBA: load or force score", least=0, most=3)
+    coupling: int = option(0, "REBA: grip score, 0 good to 3 unacceptable", least=0, most=3)
+    muscle_use: int = option(0, "RULA and REBA: 1 for static or repeated postures", least=0, most=1)
+    overwrite: bool = option(False, "replace existing tables")
+    quiet: bool = option(False, "print nothing but errors")
+
+
+@run_command
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point of `pose-analyse`."""
+    parser = command_parser("pose-analyse", "Gait, repetitions, jumps, sit-to-stand and ergonomics.", AnalyseOptions)
+    options = config_of(AnalyseOptions, parse_arguments(parser, argv))
+    from pose.analysis import GROUPS, Inputs, analyse
+    from pose.analysis.tables import FORMATS, targets, write
+    from pose.files import load_poses
+
+    formats = _words(options.formats, FORMATS, "formats")
+    groups = GROUPS if options.only == "all" else _words(options.only, GROUPS, "only")
+    source = Path(options.poses).expanduser()
+    path = source / "poses.npz" if source.is_dir() else source
+    folder = path.parent if options.out is None else Path(options.out).expanduser()
+    for target in targets(folder, formats):
+        if target.exists() and not options.overwrite:
+            raise UsageError(f"{target} exists already; add --overwrite to replace it")
+    inputs = Inputs(options.wrist, options.wrist_twist, options.load, options.coupling, options.muscle_use)
+    analysis = analyse(load_poses(path), groups, inputs)
+    folder.mkdir(parents=True, exist_ok=True)
+    written = write(analysis, folder, formats)
+    if not options.quiet:
+        for figure in analysis.figures:
+            value = f"{figure.value:.3g} {figure.unit} ({figure.low:.3g} to {figure.high:.3g}; {figure.quality})"
+            print(f"person {figure.person}, {figure.name}: {value}{f'; {figure.note}' if figure.note else ''}")
+        for omission in analysis.omissions:
+            print(f"person {omission.person}, {omission.group}: none ({omission.reason})")
+        print(f"results: {', '.join(map(str, written))}")
+    return 0
+
+
+def _words(text: str, known: Sequence[str], key: str) -> list[str]:
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    for word in words:
+        if word not in known:
+            raise UsageError(f"{key}: {word!r} is unknown; known: {', '.join(known)}")
+    if not words:
+        raise UsageError(f"{key}: name at least one of {', '.join(known)}")
+    return list(dict.fromkeys(words))

@@ -1,0 +1,191 @@
+"""RULA and REBA over time from joints. Wrists, load, grip and muscle use are not observed: they are options."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.analysis.ergonomics_tables import reba, rula
+from pose.analysis.motion import SIDES, Motion
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+
+TWIST_DEGREES, BEND_DEGREES = 15.0, 12.0  # beyond them trunk or neck count as twisted, bent to the side
+ABDUCTED_DEGREES = 30.0
+NEUTRAL_NECK_DEGREES = 10.0  # of the line from thorax to head of a person who stands upright
+RAISED_SHARE = 0.06  # of the upper arm's side: shoulder above its median, over the trunk's length
+UPRIGHT_DEGREES = 5.0  # of trunk flexion that still counts as 0
+ONE_LEG_M = 0.08  # height between the ankles beyond which the weight is on one leg
+RULA_LEVELS = ((2, "acceptable"), (4, "investigate"), (6, "change soon"), (7, "change now"))
+REBA_LEVELS = ((1, "negligible"), (3, "low"), (7, "medium"), (10, "high"), (15, "very high"))
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What no camera observes.
+
+    Attributes:
+        wrist: wrist score of both methods, 1 (neutral) to 3.
+        wrist_twist: RULA wrist twist, 1 (mid range) or 2.
+        load: RULA and REBA load or force score, 0 to 3.
+        coupling: REBA grip score, 0 (good) to 3 (unacceptable).
+        muscle_use: RULA 1 for static or repeated postures; REBA activity score.
+    """
+
+    wrist: int = 1
+    wrist_twist: int = 1
+    load: int = 0
+    coupling: int = 0
+    muscle_use: int = 0
+
+
+NEUTRAL = Inputs()
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """(T,) RULA 1 to 7 and REBA 1 to 15 of each frame, the worse side of the body."""
+
+    rula: I64
+    reba: I64
+
+
+def ergonomic_scores(motion: Motion, inputs: Inputs = NEUTRAL) -> Scores:
+    """RULA and REBA of every frame."""
+    posture = _posture(motion)
+    wrist = np.full(len(motion.times), inputs.wrist)
+    twist = np.full(len(motion.times), inputs.wrist_twist)
+    rula_scores, reba_scores = [], []
+    for side in range(2):
+        upper, lower = posture.upper_arm[:, side], posture.lower_arm[:, side]
+        crossed = np.minimum(lower + posture.across[:, side], 3)
+        rula_scores.append(
+            rula(
+                upper, crossed, wrist, twist, posture.neck_rula, posture.trunk_rula, posture.legs_rula,
+                inputs.muscle_use, inputs.load, inputs.muscle_use, inputs.load,
+            )
+        )  # fmt: skip
+        reba_scores.append(
+            reba(
+                posture.neck_reba, posture.trunk_reba, posture.legs_reba, upper, lower, wrist,
+                inputs.load, inputs.coupling, inputs.muscle_use,
+            )
+        )  # fmt: skip
+    return Scores(np.max(rula_scores, axis=0), np.max(reba_scores, axis=0))
+
+
+@dataclass(frozen=True, slots=True)
+class _Posture:
+    """Part scores, (T,) or (T, 2) for left and right."""
+
+    upper_arm: I64
+    lower_arm: I64
+    across: I64
+    neck_rula: I64
+    trunk_rula: I64
+    legs_rula: I64
+    neck_reba: I64
+    trunk_reba: I64
+    legs_reba: I64
+
+
+def _posture(motion: Motion) -> _Posture:
+    trunk = motion.joint("thorax") - motion.joint("pelvis")
+    forward = motion.facing
+    left = np.stack([forward[:, 2], np.zeros(len(forward)), -forward[:, 0]], axis=1)
+    flexion = np.degrees(np.arctan2(_dot(trunk, forward), trunk[:, 1]))
+    side_bend = np.abs(np.degrees(np.arctan2(_dot(trunk, left), trunk[:, 1])))
+    shoulders = motion.joint("left_shoulder") - motion.joint("right_shoulder")
+    hips = motion.joint("left_hip") - motion.joint("right_hip")
+    twist = np.abs(_angle(_flat(shoulders), _flat(hips)))
+    twisted = ((twist > TWIST_DEGREES) | (side_bend > BEND_DEGREES)).astype(np.int64)
+    up = trunk / np.linalg.norm(trunk, axis=1, keepdims=True)
+    chest_left = _unit(shoulders - _dot(shoulders, up)[:, None] * up)
+    chest_forward = np.cross(chest_left, up)
+    neck_forward, neck_bent = _neck(motion, up, chest_left, chest_forward)
+    upper, lower, across = zip(
+        *(
+            _arm(motion, side, up, chest_left * outward, chest_forward)
+            for side, outward in zip(SIDES, (1, -1), strict=True)
+        ),
+        strict=True,
+    )
+    knees = _knees(motion)
+    ankles = np.stack([motion.joint(f"{side}_ankle")[:, 1] for side in SIDES], axis=1)
+    one_leg = (np.abs(ankles[:, 0] - ankles[:, 1]) > ONE_LEG_M).astype(np.int64)
+    bent = np.digitize(knees.max(axis=1), [30, 60])
+    backwards = (flexion < -UPRIGHT_DEGREES).astype(np.int64)
+    trunk_score = 1 + np.digitize(np.abs(flexion), [UPRIGHT_DEGREES, 20, 60])
+    trunk_reba = np.where(backwards == 1, np.where(flexion < -20, 3, 2), trunk_score)
+    return _Posture(
+        np.stack(upper, axis=1), np.stack(lower, axis=1), np.stack(across, axis=1),
+        neck_rula=np.where(neck_forward < -5, 4, 1 + np.digitize(neck_forward, [10, 20])) + neck_bent,
+        trunk_rula=trunk_score + twisted,
+        legs_rula=1 + one_leg,
+        neck_reba=np.where((neck_forward > 20) | (neck_forward < -5), 2, 1) + neck_bent,
+        trunk_reba=trunk_reba + twisted,
+        legs_reba=np.minimum(1 + one_leg + bent, 4),
+    )  # fmt: skip
+
+
+def _neck(motion: Motion, up: F64, left: F64, forward: F64) -> tuple[F64, I64]:
+    """Flexion against the trunk, degrees, 0 for a person who stands upright; 1 where the head bends sideways."""
+    head = motion.joint("head") - motion.joint("thorax")
+    flexion = np.degrees(np.arctan2(_dot(head, forward), _dot(head, up)))
+    bend = np.degrees(np.arctan2(_dot(head, left), _dot(head, up)))
+    return flexion - NEUTRAL_NECK_DEGREES, (np.abs(bend) > BEND_DEGREES).astype(np.int64)
+
+
+def _arm(motion: Motion, side: str, up: F64, outward: F64, forward: F64) -> tuple[I64, I64, I64]:
+    """Upper arm 1 to 6 and lower arm 1 to 2 score, and 1 where the hand crosses the middle or is far outside."""
+    upper = motion.joint(f"{side}_elbow") - motion.joint(f"{side}_shoulder")
+    lower = motion.joint(f"{side}_wrist") - motion.joint(f"{side}_elbow")
+    ahead, aside, below = _dot(upper, forward), _dot(upper, outward), -_dot(upper, up)
+    flexion = np.degrees(np.arctan2(ahead, below))
+    elevation = np.degrees(np.arctan2(np.hypot(ahead, aside), below))
+    flexion = np.where(flexion >= 0, np.maximum(flexion, np.where(np.abs(aside) < ahead, elevation, flexion)), flexion)
+    score = np.where(flexion < -20, 2, 1 + np.digitize(np.maximum(flexion, 0), [20, 45, 90]))
+    abduction = np.degrees(np.arcsin(np.clip(aside / np.linalg.norm(upper, axis=1), -1, 1)))
+    trunk = np.linalg.norm(motion.joint("thorax") - motion.joint("pelvis"), axis=1)
+    lift = _dot(motion.joint(f"{side}_shoulder") - motion.joint("thorax"), up) / trunk
+    raised = lift > np.median(lift) + RAISED_SHARE
+    score = score + (abduction > ABDUCTED_DEGREES) + raised
+    elbow = _angle(upper, lower)
+    hand = motion.joint(f"{side}_wrist") - motion.joint("thorax")
+    width = np.linalg.norm(motion.joint(f"{side}_shoulder") - motion.joint("thorax"), axis=1)
+    place = _dot(hand, outward)
+    across = (place < 0) | (place > width + 0.25)
+    return np.clip(score, 1, 6), np.where((elbow >= 60) & (elbow <= 100), 1, 2), across.astype(np.int64)
+
+
+def _knees(motion: Motion) -> F64:
+    """(T, 2) degrees of flexion."""
+    return np.stack(
+        [
+            _angle(
+                motion.joint(f"{side}_knee") - motion.joint(f"{side}_hip"),
+                motion.joint(f"{side}_ankle") - motion.joint(f"{side}_knee"),
+            )
+            for side in SIDES
+        ],
+        axis=1,
+    )
+
+
+def _dot(a: F64, b: F64) -> F64:
+    return np.asarray((a * b).sum(axis=1))
+
+
+def _unit(a: F64) -> F64:
+    return np.asarray(a / np.maximum(np.linalg.norm(a, axis=1, keepdims=True), 1e-9))
+
+
+def _flat(a: F64) -> F64:
+    return a * np.array([1.0, 0.0, 1.0])
+
+
+def _angle(a: F64, b: F64) -> F64:
+    """(T,) degrees between vectors (T, 3), 0 to 180."""
+    cosine = _dot(_unit(a), _unit(b))
+    return np.asarray(np.degrees(np.arccos(np.clip(cosine, -1, 1))))

@@ -1,0 +1,162 @@
+"""Figures of repetitions, jumps, transfers and ergonomics of one stretch of motion."""
+
+import numpy as np
+
+from pose.analysis.ergonomics import REBA_LEVELS, RULA_LEVELS, Inputs, ergonomic_scores
+from pose.analysis.figures import AMBER, GREEN, RED, Event, Figure, mean_interval
+from pose.analysis.jumps import Jump, find_jumps
+from pose.analysis.motion import Motion
+from pose.analysis.movement_names import movement_name
+from pose.analysis.repetitions import find_repetitions
+from pose.analysis.sit_to_stand import find_transfers
+
+Part = tuple[list[Figure], list[Event]]
+
+# Standard deviations of errors that all observations of a person share, from docs/studies/analysis.md.
+TIME_ERROR_S, DEPTH_ERROR, JUMP_ERROR_M, ANGLE_ERROR_DEGREES = 0.07, 0.1, 0.03, 10.0
+
+
+def repetition_figures(person: int, motion: Motion) -> Part:
+    """Count, tempo, depth, left-right difference and largest deviation of a repeated movement."""
+    found = find_repetitions(motion)
+    items = found.items
+    if not items:
+        return [], []
+    name, quality = movement_name(found.courses), _quality(motion)
+    start, end, count = items[0].start, items[-1].end, len(items)
+
+    def figure(what: str, unit: str, values: list[float], error: float) -> Figure:
+        mean, low, high = mean_interval(values, error)
+        return Figure(person, "repetitions", f"{name}: {what}", mean, low, high, unit, quality, start, end, count)
+
+    middle = np.median(found.courses, axis=0)
+    deviations = np.sqrt(((found.courses - middle) ** 2).sum(axis=-1).mean(axis=(1, 2)))
+    worst = int(np.argmax(deviations))
+    complete = [one for one in items if one.complete]
+    odd = complete[worst]
+    figures = [
+        Figure(person, "repetitions", f"{name}: count", count, count, count, "repetitions", quality, start, end, count),
+        figure("duration", "s", [one.end - one.start for one in complete], TIME_ERROR_S),
+        figure("depth", "m", [one.depth for one in items], DEPTH_ERROR * float(np.mean([one.depth for one in items]))),
+        figure("left-right difference", "m", [_asymmetry(course) for course in found.courses], 0.02),
+        Figure(
+            person, "repetitions", f"{name}: largest deviation", float(deviations[worst]),
+            float(deviations[worst]), float(deviations[worst]), "m", quality, odd.start, odd.end, 1,
+            f"repetition {items.index(odd) + 1} against the median of all",
+        ),
+    ]  # fmt: skip
+    events = [
+        Event(person, "repetitions", label, "", time)
+        for one in items
+        for label, time in ((f"{name} start", one.start), (f"{name} end", one.end))
+    ]
+    return figures, events
+
+
+def _asymmetry(course: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]") -> float:
+    """Mean distance between the left limbs and the mirrored right ones, m. course: (S, 17, 3), x left."""
+    pairs = ((5, 2), (6, 3), (12, 15), (13, 16))  # knees, ankles, elbows, wrists: left, right
+    mirror = np.array([-1.0, 1.0, 1.0])
+    return float(np.mean([np.linalg.norm(course[:, a] - course[:, b] * mirror, axis=1).mean() for a, b in pairs]))
+
+
+def jump_figures(person: int, motion: Motion) -> Part:
+    """Height by both methods, countermovement and landing of every jump."""
+    figures: list[Figure] = []
+    events: list[Event] = []
+    quality = _quality(motion)
+    for number, jump in enumerate(find_jumps(motion), start=1):
+        figures += _jump(person, number, jump, quality, motion.rate)
+        events += [
+            Event(person, "jumps", "takeoff", "", jump.takeoff),
+            Event(person, "jumps", "landing", "", jump.landing),
+        ]
+    return figures, events
+
+
+def _jump(person: int, number: int, jump: Jump, quality: str, rate: float) -> list[Figure]:
+    flight = jump.landing - jump.takeoff
+    timing = 9.81 * flight / 4 / rate / np.sqrt(6)  # of two moments known to a frame
+    rows = (
+        ("height from flight time", jump.flight_height, float(np.hypot(timing, JUMP_ERROR_M / 2)), "m"),
+        ("height from pelvis", jump.pelvis_height, JUMP_ERROR_M, "m"),
+        ("countermovement depth", jump.countermovement, JUMP_ERROR_M, "m"),
+        ("knee flexion after landing", jump.landing_flexion, ANGLE_ERROR_DEGREES, "degrees"),
+        ("knee valgus after landing", jump.landing_valgus, ANGLE_ERROR_DEGREES, "degrees"),
+    )
+    return [
+        Figure(
+            person, "jumps", f"jump {number}: {name}", value, value - 1.96 * error, value + 1.96 * error, unit,
+            quality, jump.takeoff, jump.landing, 1,
+        )
+        for name, value, error, unit in rows
+    ]  # fmt: skip
+
+
+def transfer_figures(person: int, motion: Motion) -> Part:
+    """Durations of standing up and sitting down."""
+    transfers = find_transfers(motion)
+    figures = []
+    for rising, name in ((True, "sit to stand"), (False, "stand to sit")):
+        own = [one for one in transfers if one.rising == rising]
+        if own:
+            mean, low, high = mean_interval([one.duration for one in own], TIME_ERROR_S)
+            figures.append(
+                Figure(
+                    person, "sit-to-stand", f"{name}: duration", mean, low, high, "s", _quality(motion),
+                    own[0].start, own[-1].end, len(own),
+                )
+            )  # fmt: skip
+    events = [
+        Event(person, "sit-to-stand", f"{'sit to stand' if one.rising else 'stand to sit'} {label}", "", time)
+        for one in transfers
+        for label, time in (("start", one.start), ("end", one.end))
+    ]
+    return figures, events
+
+
+def ergonomic_figures(person: int, motion: Motion, inputs: Inputs) -> Part:
+    """Time share of each level of RULA and REBA, and the worst second of each."""
+    scores = ergonomic_scores(motion, inputs)
+    figures: list[Figure] = []
+    events: list[Event] = []
+    quality = _quality(motion)
+    start, end = float(motion.times[0]), float(motion.times[-1])
+    for name, values, levels in (("RULA", scores.rula, RULA_LEVELS), ("REBA", scores.reba, REBA_LEVELS)):
+        mean = float(values.mean())
+        figures.append(
+            Figure(
+                person, "ergonomics", f"{name}: mean score", mean, mean - 1, mean + 1, "score", quality, start, end,
+                len(values), "scores of lifted poses lie within 1 of true ones in most frames",
+            )
+        )  # fmt: skip
+        least = 0
+        for most, level in levels:
+            share = float(((values > least) & (values <= most)).mean())
+            near = float(((values > least + 1) & (values <= most - 1)).mean())
+            far = float(((values > least - 1) & (values <= most + 1)).mean())
+            figures.append(
+                Figure(
+                    person, "ergonomics", f"{name}: time {level}", share, near, far, "share", quality, start, end,
+                    len(values),
+                )
+            )  # fmt: skip
+            least = most
+        worst = float(motion.times[int(np.argmax(_second_mean(values, motion.rate)))])
+        events.append(Event(person, "ergonomics", f"{name} worst moment", "", worst))
+    return figures, events
+
+
+def _second_mean(
+    values: "np.ndarray[tuple[int, ...], np.dtype[np.int64]]", rate: float
+) -> "np.ndarray[tuple[int, ...], np.dtype[np.float64]]":
+    width = max(min(round(rate), len(values)), 1)
+    return np.convolve(values, np.ones(width) / width, mode="same")
+
+
+def _quality(motion: Motion) -> str:
+    """By the median sigma of the limbs and the frame rate."""
+    sigma = float(np.median(motion.sigma))
+    if sigma > 150 or motion.rate < 4:
+        return RED
+    return AMBER if sigma > 80 or motion.rate < 15 else GREEN

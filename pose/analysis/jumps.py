@@ -1,0 +1,125 @@
+"""Vertical jumps: height from flight time and from the pelvis, countermovement, landing."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.analysis.motion import SIDES, Motion
+
+F64 = NDArray[np.float64]
+
+GRAVITY = 9.81  # m/s^2
+MIN_FLIGHT_S, MAX_FLIGHT_S = 0.15, 1.0
+MIN_CLEARANCE_M = 0.04  # of both ankles above their standing height
+MIN_AGREEMENT = 0.4  # ratio of the two heights below which it is no jump
+COUNTERMOVEMENT_S = 1.0
+LANDING_S = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """One jump.
+
+    Attributes:
+        takeoff: s.
+        landing: s.
+        flight_height: m, g t^2 / 8 of the flight time t.
+        pelvis_height: m, highest pelvis above its height at takeoff.
+        countermovement: m, how far the pelvis sinks below standing before the jump.
+        landing_flexion: degrees, largest knee flexion after landing, mean of both knees.
+        landing_valgus: degrees, how far the knees move inwards at that moment, mean of both; positive is valgus.
+    """
+
+    takeoff: float
+    landing: float
+    flight_height: float
+    pelvis_height: float
+    countermovement: float
+    landing_flexion: float
+    landing_valgus: float
+
+
+def find_jumps(motion: Motion) -> list[Jump]:
+    """Jumps with both feet in the air, in the order of time."""
+    ankles = np.stack([motion.joint(f"{side}_ankle")[:, 1] for side in SIDES], axis=1)
+    standing = np.percentile(ankles, 20, axis=0)
+    clear = (ankles - standing).min(axis=1) - MIN_CLEARANCE_M
+    found = []
+    for first, last in _runs(clear > 0):
+        if first == 0 or last >= len(clear):
+            continue
+        takeoff = _crossing(motion.times, clear, first)
+        landing = _crossing(motion.times, clear, last)
+        jump = _jump(motion, takeoff, landing)
+        if jump is not None:
+            found.append(jump)
+    return found
+
+
+def _jump(motion: Motion, takeoff: float, landing: float) -> Jump | None:
+    """The jump between two moments at which the ankles pass `MIN_CLEARANCE_M`; None if it is none."""
+    height = motion.joint("pelvis")[:, 1]
+    times = motion.times
+    inside = (times >= takeoff) & (times <= landing)
+    if inside.sum() < 2 or not MIN_FLIGHT_S / 2 <= landing - takeoff <= MAX_FLIGHT_S:
+        return None
+    # The ankles rise by MIN_CLEARANCE_M while the feet already fly: with half the flight T/2, the rise above the
+    # clearance is g (T/2)^2 / 2 - MIN_CLEARANCE_M, which lasts landing - takeoff.
+    clear_time = (landing - takeoff) / 2
+    half = np.sqrt(clear_time**2 + 2 * MIN_CLEARANCE_M / GRAVITY)
+    middle = (takeoff + landing) / 2
+    takeoff, landing = float(middle - half), float(middle + half)
+    flight = landing - takeoff
+    if not MIN_FLIGHT_S <= flight <= MAX_FLIGHT_S:
+        return None
+    flight_height = GRAVITY * flight**2 / 8
+    peak = float(height[(times >= takeoff) & (times <= landing)].max())
+    pelvis_height = peak - float(np.interp(takeoff, times, height))
+    if not MIN_AGREEMENT <= pelvis_height / flight_height <= 1 / MIN_AGREEMENT:
+        return None
+    before = (times >= takeoff - COUNTERMOVEMENT_S) & (times <= takeoff)
+    after = (times >= landing) & (times <= landing + LANDING_S)
+    if not before.any() or not after.any():
+        return None
+    standing = float(np.percentile(height[before], 95))
+    bent = np.flatnonzero(after)[int(np.argmax(_flexion(motion)[after].mean(axis=1)))]
+    return Jump(
+        takeoff, landing, float(flight_height), pelvis_height, standing - float(height[before].min()),
+        float(_flexion(motion)[bent].mean()), float(_valgus(motion)[bent].mean()),
+    )  # fmt: skip
+
+
+def _flexion(motion: Motion) -> F64:
+    """(T, 2) degrees, flexion of left and right knee; 0 is straight."""
+    angles = []
+    for side in SIDES:
+        thigh = motion.joint(f"{side}_knee") - motion.joint(f"{side}_hip")
+        shank = motion.joint(f"{side}_ankle") - motion.joint(f"{side}_knee")
+        cosine = (thigh * shank).sum(axis=1) / (np.linalg.norm(thigh, axis=1) * np.linalg.norm(shank, axis=1))
+        angles.append(np.degrees(np.arccos(np.clip(cosine, -1, 1))))
+    return np.stack(angles, axis=1)
+
+
+def _valgus(motion: Motion) -> F64:
+    """(T, 2) degrees, frontal plane projection angle: knee against the line from hip to ankle, inwards positive."""
+    forward = motion.facing
+    left = np.stack([forward[:, 2], np.zeros(len(forward)), -forward[:, 0]], axis=1)
+    angles = []
+    for side, inwards in zip(SIDES, (-1.0, 1.0), strict=True):
+        thigh = motion.joint(f"{side}_knee") - motion.joint(f"{side}_hip")
+        shank = motion.joint(f"{side}_ankle") - motion.joint(f"{side}_knee")
+        lean = [np.degrees(np.arctan2((bone * left).sum(axis=1), -bone[:, 1])) for bone in (thigh, shank)]
+        angles.append(inwards * (lean[0] - lean[1]))
+    return np.stack(angles, axis=1)
+
+
+def _runs(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(np.int8), [0]])))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+
+
+def _crossing(times: F64, signal: F64, index: int) -> float:
+    """Moment between frames index - 1 and index at which a signal is 0."""
+    a, b = signal[index - 1], signal[index]
+    return float(times[index - 1] + (times[index] - times[index - 1]) * a / (a - b))

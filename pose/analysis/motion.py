@@ -1,0 +1,101 @@
+"""What every analysis reads: the world motion of one person, and signals derived from it.
+
+World frame: y up, metres, floor at 0. Axes: T time, J the 17 joints of Human3.6M.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.skeletons import H36M17
+from pose.world.smooth import zero_phase
+
+F64 = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+SIDES = ("left", "right")
+MAX_GAP_S = 0.25  # longer gaps split the motion
+HEADING_HZ = 1.0
+
+
+@dataclass(frozen=True)
+class Motion:
+    """One person without gaps longer than `MAX_GAP_S`.
+
+    Attributes:
+        times: (T,) s, increasing.
+        joints: (T, 17, 3) m, world frame.
+        sigma: (T, 17) mm, 68 % radius of each joint.
+    """
+
+    times: F64
+    joints: F64
+    sigma: F64
+
+    def joint(self, name: str) -> F64:
+        """(T, 3) m of one joint of Human3.6M-17."""
+        return self.joints[:, H36M17.index(name)]
+
+    @property
+    def duration(self) -> float:
+        """Seconds from the first to the last frame."""
+        return float(self.times[-1] - self.times[0])
+
+    @property
+    def rate(self) -> float:
+        """Mean frame rate, frames/s."""
+        return (len(self.times) - 1) / max(self.duration, 1e-9)
+
+    @cached_property
+    def leg_length(self) -> float:
+        """Median length of both legs, hip to knee to ankle, m."""
+        lengths = [
+            np.linalg.norm(self.joint(f"{side}_knee") - self.joint(f"{side}_hip"), axis=1)
+            + np.linalg.norm(self.joint(f"{side}_ankle") - self.joint(f"{side}_knee"), axis=1)
+            for side in SIDES
+        ]
+        return float(np.median(lengths))
+
+    @cached_property
+    def velocity(self) -> F64:
+        """(T, 3) m/s, horizontal velocity of the pelvis, low-passed at 1 Hz."""
+        velocity = np.gradient(self.joint("pelvis"), self.times, axis=0)
+        velocity[:, 1] = 0
+        return zero_phase(velocity, self.times, HEADING_HZ)
+
+    @cached_property
+    def facing(self) -> F64:
+        """(T, 3) unit vectors, horizontal, to where hips and shoulders face; low-passed at 1 Hz."""
+        across = np.zeros((len(self.times), 3))
+        for left, right in (("left_hip", "right_hip"), ("left_shoulder", "right_shoulder")):
+            across += self.joint(left) - self.joint(right)
+        forward = np.stack([-across[:, 2], np.zeros(len(across)), across[:, 0]], axis=1)  # across x up
+        forward = zero_phase(forward, self.times, HEADING_HZ)
+        return forward / np.maximum(np.linalg.norm(forward, axis=1, keepdims=True), 1e-9)
+
+    def part(self, first: int, last: int) -> "Motion":
+        """Frames first to last, exclusive."""
+        return Motion(self.times[first:last], self.joints[first:last], self.sigma[first:last])
+
+
+def motions(times: F64, joints: F64, sigma: F64, min_duration_s: float = 0.5) -> list[Motion]:
+    """The stretches of one person without long gaps; shorter gaps are interpolated linearly.
+
+    Args:
+        times: (T,) s.
+        joints: (T, 17, 3) m, world frame, NaN where the person is missing.
+        sigma: (T, 17) mm.
+        min_duration_s: shorter stretches are left out.
+    """
+    seen = np.flatnonzero(np.isfinite(joints).all(axis=(1, 2)))
+    if len(seen) < 2:
+        return []
+    breaks = np.flatnonzero(np.diff(times[seen]) > MAX_GAP_S) + 1
+    found = []
+    for rows in np.split(seen, breaks):
+        if len(rows) < 4 or times[rows[-1]] - times[rows[0]] < min_duration_s:
+            continue
+        found.append(Motion(times[rows], joints[rows].astype(float), sigma[rows].astype(float)))
+    return found

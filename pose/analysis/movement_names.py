@@ -1,0 +1,48 @@
+"""Names of repeated movements by what the joints do in the median repetition; docs/guides/analysis.md lists them."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.skeletons import H36M17
+
+F64 = NDArray[np.float64]
+
+UNNAMED = "movement A"
+
+
+def movement_name(courses: F64) -> str:
+    """The name of a movement, or 'movement A' for one that is not listed.
+
+    Args:
+        courses: (R, S, 17, 3) m, poses of the repetitions: x left, y up, z forward, horizontally around the pelvis.
+    """
+    course = np.median(courses, axis=0)
+
+    def joint(name: str) -> F64:
+        return np.asarray(course[:, H36M17.index(name)])
+
+    knees = [_bend(joint(f"{side}_hip"), joint(f"{side}_knee"), joint(f"{side}_ankle")) for side in ("left", "right")]
+    flexion = [float(np.ptp(knee)) for knee in knees]
+    sinks = float(np.ptp(joint("pelvis")[:, 1]))
+    wrists = [joint(f"{side}_wrist") for side in ("left", "right")]
+    shoulders = [joint(f"{side}_shoulder") for side in ("left", "right")]
+    lifts = [float(np.ptp(wrist[:, 1] - shoulder[:, 1])) for wrist, shoulder in zip(wrists, shoulders, strict=True)]
+    apart = [float(np.max(np.abs(joint("left_ankle") - joint("right_ankle"))[:, axis])) for axis in (0, 2)]
+    trunk = joint("thorax") - joint("pelvis")
+    lean = float(np.ptp(np.degrees(np.arctan2(trunk[:, 2], trunk[:, 1]))))
+    if sinks > 0.15 and min(flexion) > 40:
+        return "lunge" if apart[1] > 0.45 else "side lunge" if apart[0] > 0.75 else "squat"
+    if max(lifts) > 0.4 and sinks < 0.15 and max(flexion) < 40:
+        return "arm raise" if min(lifts) > 0.4 else "one-arm raise"
+    if lean > 45 and max(flexion) < 40:
+        return "forward bend"
+    if sinks < 0.15 and max(flexion) > 40 and min(flexion) < 30:
+        return "leg raise"
+    return UNNAMED
+
+
+def _bend(a: F64, b: F64, c: F64) -> F64:
+    """(S,) degrees between two bones, 0 straight."""
+    first, second = b - a, c - b
+    cosine = (first * second).sum(axis=1) / (np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1))
+    return np.asarray(np.degrees(np.arccos(np.clip(cosine, -1, 1))))

@@ -1,0 +1,147 @@
+"""Repetitions of any periodic movement, without being told which.
+
+The pose relative to the body's own frame is projected on its main direction of change. A repetition leaves the resting
+end of that signal, passes its middle in both directions and comes back. Repetitions are kept where their course agrees
+with that of the others.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.analysis.extrema import turning_points
+from pose.analysis.motion import Motion
+from pose.world.smooth import zero_phase
+
+F64 = NDArray[np.float64]
+
+MIN_RANGE_M = 0.06  # RMS movement of a joint; smaller changes are no movement
+SWING_SHARE = 0.4  # of the signal's range that a repetition must cover
+END_SWING_SHARE = 0.2  # the same, of an incomplete repetition at an end of the recording
+PERIOD_S = (0.5, 15.0)
+MIN_COUNT = 2
+MIN_CORRELATION = 0.7  # of a repetition's course with the median course
+MAX_DRIFT_MPS = 0.35  # people who travel faster walk
+SMOOTH_HZ = 3.0
+START_SHARE = 0.06  # of the range that marks the start and the end of a repetition
+REST_SHARE = 0.25  # of the range, within which a recording begins or ends at rest
+RETURN_SHARE = 0.75  # of the peak, to which a repetition at the end of a recording must have returned
+SAMPLES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """start, peak, end: s. depth: RMS displacement of the joints at the peak, m. complete: not cut by an end of the
+    recording.
+    """
+
+    start: float
+    peak: float
+    end: float
+    depth: float
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Repetitions:
+    """All repetitions of one movement. courses: (R, 64, 17, 3) m, poses in the body's frame over each complete one."""
+
+    items: list[Repetition]
+    courses: F64
+
+
+def find_repetitions(motion: Motion) -> Repetitions:
+    """The repetitions of the main movement; empty where nothing is repeated."""
+    none = Repetitions([], np.zeros((0, SAMPLES, 17, 3)))
+    poses = body_frame_poses(motion)
+    flat = poses.reshape(len(poses), -1)
+    signal, scale = _main_signal(flat, motion)
+    low, high = np.percentile(signal, [2, 98])
+    if (high - low) * scale < MIN_RANGE_M or np.median(np.linalg.norm(motion.velocity, axis=1)) > MAX_DRIFT_MPS:
+        return none
+    rest_is_low = _rest(signal) < (low + high) / 2
+    signal = signal - low if rest_is_low else high - signal
+    span = high - low
+    points = turning_points(signal, SWING_SHARE * span, END_SWING_SHARE * span)
+    level = 2 * START_SHARE * span
+    found = []
+    for index, sign in points:
+        if sign > 0:
+            first, last = _bounds(signal, index, START_SHARE * span, points)
+            if first is not None and last is not None:
+                found.append((first, index, last))
+    times = motion.times
+    found = [one for one in found if PERIOD_S[0] <= times[one[2]] - times[one[0]] <= PERIOD_S[1]]
+    if len(found) < MIN_COUNT:
+        return none
+    courses = np.stack([_resampled(poses[first : last + 1], times[first : last + 1]) for first, _, last in found])
+    whole = np.array([signal[first] <= level and signal[last] <= level for first, _, last in found])
+    alike = _alike(courses) if whole.all() else whole & _alike(courses)
+    if alike.sum() < MIN_COUNT:
+        return none
+    items = [
+        Repetition(float(times[a]), float(times[b]), float(times[c]), float(signal[b] * scale), bool(kept))
+        for (a, b, c), keep, kept in zip(found, alike | ~whole, alike, strict=True)
+        if keep
+    ]
+    return Repetitions(items, courses[alike])
+
+
+def body_frame_poses(motion: Motion) -> F64:
+    """(T, 17, 3) m: x to the left, y up, z forward; horizontally around the pelvis, vertically above the floor.
+
+    Heights are part of a movement (a squat lowers the pelvis), the place and the heading are not.
+    """
+    joints = motion.joints - motion.joint("pelvis")[:, None] * np.array([1.0, 0.0, 1.0])
+    forward = motion.facing
+    left = np.stack([forward[:, 2], np.zeros(len(forward)), -forward[:, 0]], axis=1)
+    axes = np.stack([left, np.broadcast_to([0.0, 1.0, 0.0], left.shape), forward], axis=1)
+    return np.einsum("tij,tkj->tki", axes, joints)
+
+
+def _main_signal(flat: F64, motion: Motion) -> tuple[F64, float]:
+    """(T,) projection on the first principal component, low-passed, and metres RMS per joint of one unit of it."""
+    smooth = zero_phase(flat, motion.times, SMOOTH_HZ)
+    centred = smooth - smooth.mean(axis=0)
+    _, _, directions = np.linalg.svd(centred, full_matrices=False)
+    return centred @ directions[0], 1 / np.sqrt(17)
+
+
+def _rest(signal: F64) -> float:
+    """A value at rest: that of the first or the last frame, if it is near an end of the range, else the median."""
+    low, high = float(signal.min()), float(signal.max())
+    for value in (float(signal[0]), float(signal[-1])):
+        if min(value - low, high - value) < REST_SHARE * (high - low):
+            return value
+    return float(np.median(signal))
+
+
+def _bounds(
+    signal: F64, peak: int, level: float, points: list[tuple[int, int]]
+) -> tuple[int | None, int | None]:  # fmt: skip
+    """The frames before and after a peak where the signal leaves and reaches the resting level, or turns."""
+    before = [index for index, sign in points if sign < 0 and index < peak]
+    after = [index for index, sign in points if sign < 0 and index > peak]
+    begin, end = (before[-1] if before else 0), (after[0] if after else len(signal) - 1)
+    below_before = np.flatnonzero(signal[begin:peak] <= level)
+    below_after = np.flatnonzero(signal[peak : end + 1] <= level)
+    first = begin + int(below_before[-1]) if len(below_before) else begin
+    last = peak + int(below_after[0]) if len(below_after) else end
+    nearly = RETURN_SHARE * signal[peak]  # a recording may begin or end just before the resting level
+    return (first if signal[first] <= nearly else None), (last if signal[last] <= nearly else None)
+
+
+def _resampled(poses: F64, times: F64) -> F64:
+    at = np.linspace(times[0], times[-1], SAMPLES)
+    flat = poses.reshape(len(poses), -1)
+    return np.stack([np.interp(at, times, column) for column in flat.T], axis=1).reshape(SAMPLES, 17, 3)
+
+
+def _alike(courses: F64) -> NDArray[np.bool_]:
+    """(R,) whether a course correlates with the median of all."""
+    flat = courses - courses.mean(axis=1, keepdims=True)
+    middle = np.median(flat, axis=0).ravel()
+    rows = flat.reshape(len(flat), -1)
+    products = rows @ middle
+    return np.asarray(products >= MIN_CORRELATION * np.linalg.norm(rows, axis=1) * np.linalg.norm(middle))

@@ -1,0 +1,80 @@
+"""Standing up from a seat and sitting down: when, and how long it takes."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.analysis.extrema import turning_points
+from pose.analysis.motion import Motion
+from pose.world.smooth import zero_phase
+
+F64 = NDArray[np.float64]
+
+SEATED_LEGS, STANDING_LEGS = 0.72, 0.85  # pelvis height over leg length: below, above
+MIN_SEATED_S = 0.4  # at rest on the seat
+MIN_BEHIND_M = 0.1  # trunk behind the ankles: only a seat holds it there, in a squat it is above the feet
+REST_SPEED_MPS = 0.12
+DURATION_S = (0.4, 6.0)
+MIN_RATE = 10.0  # frames/s; below it, a rest on a seat cannot be told from the turn of a squat
+SMOOTH_HZ = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """start, end: s. rising: standing up, otherwise sitting down."""
+
+    start: float
+    end: float
+    rising: bool
+
+    @property
+    def duration(self) -> float:
+        """Seconds."""
+        return self.end - self.start
+
+
+def find_transfers(motion: Motion) -> list[Transfer]:
+    """Sit-to-stand and stand-to-sit movements, in the order of time."""
+    if motion.rate < MIN_RATE:
+        return []
+    height = zero_phase(motion.joint("pelvis")[:, 1], motion.times, SMOOTH_HZ) / motion.leg_length
+    speed = np.abs(np.gradient(height * motion.leg_length, motion.times))
+    seated = (height < SEATED_LEGS) & (speed < REST_SPEED_MPS) & (_behind(motion) > MIN_BEHIND_M)
+    points = turning_points(height, STANDING_LEGS - SEATED_LEGS, 0.02)
+    ends = [0, *(index for index, _ in points), len(height) - 1]
+    found = []
+    for first, last in pairwise(ends):
+        low, high = (first, last) if height[first] < height[last] else (last, first)
+        if height[low] > SEATED_LEGS or height[high] < STANDING_LEGS or not _rests(seated, motion.times, low):
+            continue
+        start, end = _moving(height[first : last + 1], motion.times[first : last + 1])
+        if DURATION_S[0] <= end - start <= DURATION_S[1]:
+            found.append(Transfer(start, end, rising=first == low))
+    return found
+
+
+def _behind(motion: Motion) -> F64:
+    """(T,) m, how far the middle of the trunk is behind the ankles."""
+    trunk = (motion.joint("pelvis") + motion.joint("thorax")) / 2
+    ankles = (motion.joint("left_ankle") + motion.joint("right_ankle")) / 2
+    return np.asarray(((ankles - trunk) * motion.facing).sum(axis=1))
+
+
+def _rests(seated: NDArray[np.bool_], times: F64, at: int) -> bool:
+    """Whether the person rests on the seat for `MIN_SEATED_S` around a turning point."""
+    near = np.flatnonzero(~seated)
+    before = near[near < at]
+    after = near[near > at]
+    first = int(before[-1]) + 1 if len(before) else 0
+    last = int(after[0]) - 1 if len(after) else len(seated) - 1
+    return bool(times[last] - times[first] >= MIN_SEATED_S)
+
+
+def _moving(height: F64, times: F64) -> tuple[float, float]:
+    """From 5 to 95 % of the change of height."""
+    share = (height - height[0]) / (height[-1] - height[0])
+    start = int(np.flatnonzero(share < 0.05)[-1]) if (share < 0.05).any() else 0
+    end = int(np.flatnonzero(share > 0.95)[0]) if (share > 0.95).any() else len(height) - 1
+    return float(times[start]), float(times[max(start, end)])

@@ -1,0 +1,120 @@
+"""Figures of a walk or run: means over strides with 95 % intervals."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from pose.analysis.figures import AMBER, GREEN, RED, Event, Figure, mean_interval
+from pose.analysis.gait import Gait, Stride, analyse_gait
+from pose.analysis.motion import SIDES, Motion
+
+# Standard deviation of the error that all strides of a walk share, from docs/studies/analysis.md.
+TIME_ERROR_S, LENGTH_ERROR, WIDTH_ERROR_M, SHARE_ERROR = 0.01, 0.13, 0.03, 0.03
+FEW_STRIDES = 6
+RUN_FLIGHT_SHARE = 0.05  # of the stride in the air: a run
+
+
+def gait_figures(person: int, motion: Motion) -> tuple[list[Figure], list[Event], str]:
+    """Figures and events of the gait of one person, and why there are none (empty where there are)."""
+    gait = analyse_gait(motion)
+    straight = [stride for stride in gait.strides if stride.straight]
+    events = _events(person, gait)
+    if not gait.strides:
+        return [], [], "no walk of two strides or more"
+    if not straight:
+        return [], events, "all strides belong to turns"
+    running = float(np.mean([stride.flight / stride.duration for stride in straight])) > RUN_FLIGHT_SHARE
+    note = "running" if running else "walking"
+    turns = len(gait.strides) - len(straight)
+    note += f"; {turns} strides in turns left out" if turns else ""
+    quality = _quality(motion, straight)
+
+    def figure(
+        name: str, unit: str, of: Callable[[Stride], float], error: float, strides: list[Stride] = straight
+    ) -> Figure:
+        values = [of(stride) for stride in strides]
+        scale = abs(float(np.mean(values))) if error == LENGTH_ERROR else 1.0  # the error of body size is a share
+        mean, low, high = mean_interval(values, error * scale)
+        start, end = min(one.start for one in strides), max(one.end for one in strides)
+        return Figure(person, "gait", name, mean, low, high, unit, quality, start, end, len(values), note)
+
+    figures = [
+        figure("cadence", "steps/min", lambda one: 120 / one.duration, 120 * TIME_ERROR_S),
+        figure("speed", "m/s", lambda one: one.length / one.duration, LENGTH_ERROR),
+        figure("stride length", "m", lambda one: one.length, LENGTH_ERROR),
+        figure("stride time", "s", lambda one: one.duration, TIME_ERROR_S),
+        figure("step width", "m", lambda one: one.width, WIDTH_ERROR_M),
+        figure("double support", "share", lambda one: one.double_support, SHARE_ERROR),
+    ]
+    for side in SIDES:
+        own = [stride for stride in straight if stride.side == side]
+        if own:
+            figures.append(figure(f"step length, {side}", "m", lambda one: one.step_length, LENGTH_ERROR, own))
+            figures.append(figure(f"stance, {side}", "share", lambda one: one.stance, SHARE_ERROR, own))
+            figures.append(figure(f"swing, {side}", "share", lambda one: 1 - one.stance, SHARE_ERROR, own))
+    if running:
+        figures.append(figure("flight time", "s", lambda one: one.flight / 2, TIME_ERROR_S))
+        figures.append(figure("contact time", "s", lambda one: one.stance * one.duration, TIME_ERROR_S))
+    return (
+        [*figures, *_asymmetry(person, straight, quality, note), *_variability(person, straight, quality, note)],
+        events,
+        "",
+    )
+
+
+def _asymmetry(person: int, strides: list[Stride], quality: str, note: str) -> list[Figure]:
+    """Left minus right over their mean, of step length and stance time, in per cent."""
+    left, right = ([stride for stride in strides if stride.side == side] for side in SIDES)
+    if len(left) < 2 or len(right) < 2:
+        return []
+    start, end = min(one.start for one in strides), max(one.end for one in strides)
+    figures = []
+    for name, of in (
+        ("step length", lambda one: one.step_length),
+        ("stance time", lambda one: one.stance * one.duration),
+    ):
+        a, b = ([of(one) for one in side] for side in (left, right))
+        middle = (np.mean(a) + np.mean(b)) / 2
+        difference = 100 * (np.mean(a) - np.mean(b)) / middle
+        error = 100 * np.hypot(np.std(a, ddof=1) / np.sqrt(len(a)), np.std(b, ddof=1) / np.sqrt(len(b))) / middle
+        half = 1.96 * float(np.hypot(error, 100 * SHARE_ERROR))
+        figures.append(
+            Figure(
+                person, "gait", f"asymmetry of {name}", float(difference), float(difference) - half,
+                float(difference) + half, "%", quality, start, end, len(strides), note,
+            )
+        )  # fmt: skip
+    return figures
+
+
+def _variability(person: int, strides: list[Stride], quality: str, note: str) -> list[Figure]:
+    """Coefficient of variation of stride time; its interval by the chi-square approximation of its variance."""
+    if len(strides) < FEW_STRIDES:
+        return []
+    times = np.array([stride.duration for stride in strides])
+    value = 100 * times.std(ddof=1) / times.mean()
+    half = 1.96 * value / np.sqrt(2 * (len(times) - 1))
+    start, end = min(one.start for one in strides), max(one.end for one in strides)
+    return [
+        Figure(
+            person, "gait", "variability of stride time", float(value), float(max(value - half, 0)),
+            float(value + half), "%", quality, start, end, len(times), note,
+        )
+    ]  # fmt: skip
+
+
+def _quality(motion: Motion, strides: list[Stride]) -> str:
+    """Red: ankles are uncertain or the rate is low; amber: few strides."""
+    ankles = float(np.median(motion.sigma[:, [3, 6]]))
+    if ankles > 150 or motion.rate < 15:
+        return RED
+    return AMBER if ankles > 80 or len(strides) < FEW_STRIDES else GREEN
+
+
+def _events(person: int, gait: Gait) -> list[Event]:
+    return [
+        Event(person, "gait", name, side, time)
+        for name, by_side in (("Foot Strike", gait.strikes), ("Foot Off", gait.offs))
+        for side in SIDES
+        for time in by_side[side]
+    ]

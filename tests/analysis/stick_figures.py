@@ -1,0 +1,94 @@
+"""Motions whose figures are known: an upright stick figure that walks, squats, jumps or stands."""
+
+import numpy as np
+
+from pose.analysis.motion import Motion
+from pose.skeletons import H36M17
+
+THIGH, SHANK = 0.45, 0.45
+STANDING = {
+    "pelvis": (0, 0.98, 0), "right_hip": (-0.1, 0.98, 0), "right_knee": (-0.1, 0.53, 0), "right_ankle": (-0.1, 0.08, 0),
+    "left_hip": (0.1, 0.98, 0), "left_knee": (0.1, 0.53, 0), "left_ankle": (0.1, 0.08, 0), "spine": (0, 1.22, 0),
+    "thorax": (0, 1.46, 0), "neck": (0, 1.56, 0.04), "head": (0, 1.68, 0.04), "left_shoulder": (0.18, 1.42, 0),
+    "left_elbow": (0.18, 1.13, 0), "left_wrist": (0.18, 0.88, 0), "right_shoulder": (-0.18, 1.42, 0),
+    "right_elbow": (-0.18, 1.13, 0), "right_wrist": (-0.18, 0.88, 0),
+}  # fmt: skip
+UPPER = ["pelvis", "right_hip", "left_hip", *(name for name in STANDING if not name.endswith(("knee", "ankle", "hip")))]
+
+
+def standing(times):
+    """(T, 17, 3) m, facing +z, left is +x."""
+    return np.tile(np.array([STANDING[name] for name in H36M17.names], float), (len(times), 1, 1))
+
+
+def move(joints, names, offset):
+    """Add (T, 3) to some joints."""
+    rows = [H36M17.index(name) for name in dict.fromkeys(names)]
+    joints[:, rows] += offset[:, None]
+
+
+def bend_knees(joints):
+    """Put the knees where hip and ankle leave them, in front."""
+    for side in ("left", "right"):
+        hip, ankle = joints[:, H36M17.index(f"{side}_hip")], joints[:, H36M17.index(f"{side}_ankle")]
+        half = (ankle - hip) / 2
+        out = np.sqrt(np.maximum(THIGH**2 - (half**2).sum(axis=1), 0))[:, None]
+        ahead = np.cross(half, [-1.0, 0, 0])
+        joints[:, H36M17.index(f"{side}_knee")] = hip + half + out * ahead / np.linalg.norm(ahead, axis=1)[:, None]
+
+
+def motion(times, joints, sigma=20.0):
+    return Motion(times, joints, np.full(joints.shape[:2], sigma))
+
+
+def walk(seconds=6.0, rate=30.0, step_s=0.55, step_m=0.65):
+    """A walk along +z. Returns the motion and the moments at which left and right ankle are farthest ahead."""
+    times = np.arange(0, seconds, 1 / rate)
+    joints = standing(times)
+    speed = step_m / step_s
+    zero = np.zeros_like(times)
+    joints[..., 2] += (speed * times)[:, None]
+    farthest = {}
+    for side, phase in (("left", 0.0), ("right", np.pi)):
+        share = (times / (2 * step_s) + phase / (2 * np.pi)) % 1  # 0 to 0.5: the foot stands
+        swing = step_m / 2 * np.where(share < 0.5, 1 - 4 * share, -np.cos(2 * np.pi * (share - 0.5)))
+        lift = 0.08 * np.maximum(-np.sin(2 * np.pi * share), 0)
+        move(joints, [f"{side}_ankle"], np.stack([zero, lift, swing], axis=1))
+        ends = (2 * np.pi * np.arange(-1, 40) - phase) * step_s / np.pi
+        farthest[side] = ends[(ends > 0.05) & (ends < times[-1] - 0.05)]
+    bend_knees(joints)
+    return motion(times, joints), farthest
+
+
+def squats(count=4, period=3.0, depth=0.4, rate=30.0, rest=1.0):
+    """Squats with pauses. Returns the motion and the moments at which each begins."""
+    times = np.arange(0, rest + count * (period + rest), 1 / rate)
+    joints = standing(times)
+    starts = rest + np.arange(count) * (period + rest)
+    sink = np.zeros_like(times)
+    for start in starts:
+        inside = (times >= start) & (times <= start + period)
+        sink[inside] = depth * (1 - np.cos(2 * np.pi * (times[inside] - start) / period)) / 2
+    zero = np.zeros_like(times)
+    move(joints, UPPER, np.stack([zero, -sink, zero], axis=1))
+    bend_knees(joints)
+    return motion(times, joints), starts
+
+
+def jump(height=0.3, rate=60.0):
+    """One jump of a known rise of the pelvis after takeoff. Returns the motion, takeoff and landing."""
+    times = np.arange(0, 4, 1 / rate)
+    joints = standing(times)
+    flight = np.sqrt(8 * height / 9.81)
+    takeoff, landing = 2.0, 2.0 + flight
+    sink = np.zeros_like(times)
+    for start, end in ((1.2, takeoff), (landing, landing + 0.8)):
+        inside = (times > start) & (times < end)
+        sink[inside] = 0.2 * np.sin(np.pi * (times[inside] - start) / (end - start)) ** 2
+    flying = (times >= takeoff) & (times <= landing)
+    rise = np.where(flying, 9.81 / 2 * (times - takeoff) * (landing - times), 0.0)
+    zero = np.zeros_like(times)
+    move(joints, UPPER, np.stack([zero, rise - sink, zero], axis=1))
+    move(joints, ["left_ankle", "right_ankle"], np.stack([zero, rise, zero], axis=1))
+    bend_knees(joints)
+    return motion(times, joints), takeoff, landing

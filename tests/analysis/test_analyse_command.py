@@ -1,0 +1,103 @@
+"""`pose-analyse` on results written here."""
+
+import csv
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from pose_apps.analyse import main
+from pose_fakes import run_info
+from stick_figures import squats, walk
+
+from pose.analysis import GROUPS, analyse
+from pose.errors import UsageError
+from pose.files import NpzWriter, WorldInfo, load_poses
+from pose.skeletons import H36M17
+from pose.types import FrameResult, People, Placed, Poses3D
+from pose.world.frame import World
+
+WORLD = World(np.diag([1.0, -1.0, -1.0]), 0.0, "feet", 2.0)
+
+
+def write(path, motions, *, world=True):
+    """The poses.npz of people who are all seen at the times of the first. motions: by id."""
+    times = next(iter(motions.values())).times
+    info = replace(run_info(H36M17), world=WorldInfo(WORLD) if world else None)
+    with NpzWriter(path, info) as writer:
+        for frame, time in enumerate(times):
+            n = len(motions)
+            joints = np.stack([one.joints[min(frame, len(one.times) - 1)] for one in motions.values()])
+            camera = WORLD.to_camera(joints).astype(np.float32)
+            seen = People(
+                frame, float(time), np.array(list(motions), np.int64), np.zeros((n, 4), np.float32),
+                np.ones(n, np.float32), np.full((n, 17, 2), 50, np.float32), np.full((n, 17), 0.9, np.float32),
+            )  # fmt: skip
+            unknown = np.full(n, np.nan, np.float32)
+            placed = Placed(
+                joints.astype(np.float32), unknown, np.zeros((n, 2), np.float32), np.zeros(n, bool), unknown
+            )
+            poses = Poses3D(camera - camera[:, :1], camera[:, 0], np.full((n, 17), 30.0, np.float32))
+            writer.write(FrameResult(seen, poses, placed if world else None))
+    return path
+
+
+@pytest.fixture
+def result(tmp_path):
+    return write(tmp_path / "poses.npz", {1: squats(3)[0], 4: walk(seconds=20)[0]})
+
+
+def test_everybody_gets_figures_or_a_reason(result):
+    analysis = analyse(load_poses(result))
+    answered = {(row.person, row.group) for row in (*analysis.figures, *analysis.omissions)}
+    assert answered == {(person, group) for person in (1, 4) for group in GROUPS}
+    assert {row.group for row in analysis.figures if row.person == 4} >= {"gait", "ergonomics"}
+    count = next(row for row in analysis.figures if row.name == "squat: count")
+    assert (count.person, count.value) == (1, 3)
+
+
+def test_tables_hold_the_same_figures(result, tmp_path, capsys):
+    assert main([str(result), "--out", str(tmp_path / "out"), "--formats", "csv,json,parquet"]) == 0
+    document = json.loads((tmp_path / "out" / "analysis.json").read_text())
+    with (tmp_path / "out" / "analysis-figures.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["name"] for row in rows] == [figure["name"] for figure in document["figures"]]
+    assert [float(row["value"]) for row in rows] == pytest.approx([f["value"] for f in document["figures"]], rel=1e-5)
+    import pyarrow.parquet
+
+    table = pyarrow.parquet.read_table(tmp_path / "out" / "analysis-events.parquet")
+    assert table.column("time").to_pylist() == [event["time"] for event in document["events"]]
+    said = capsys.readouterr().out
+    assert "person 1, squat: count: 3 repetitions" in said
+    assert "person 1, gait: none (no walk of two strides or more)" in said
+
+
+def test_existing_tables_are_kept(result, tmp_path, capsys):
+    assert main([str(result), "--quiet", "--only", "jumps"]) == 0
+    before = (tmp_path / "analysis.json").read_bytes()
+    assert main([str(result), "--quiet"]) == 2
+    assert "--overwrite" in capsys.readouterr().err
+    assert (tmp_path / "analysis.json").read_bytes() == before
+    assert main([str(result), "--quiet", "--overwrite"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--only", "dancing"], "only: 'dancing' is unknown"),
+        (["--only", ","], "only: name at least one"),
+        (["--formats", "xlsx"], "formats: 'xlsx' is unknown"),
+        (["--load", "7"], "load"),
+    ],
+)
+def test_wrong_calls_are_one_line(result, words, message, capsys):
+    assert main([str(result), *words]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_a_result_without_a_world_is_refused(tmp_path):
+    path = write(tmp_path / "flat.npz", {1: squats(2)[0]}, world=False)
+    with pytest.raises(UsageError, match="analysis needs world coordinates"):
+        analyse(load_poses(path))

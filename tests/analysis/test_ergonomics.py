@@ -1,0 +1,89 @@
+"""RULA and REBA: scores worked out with the published tables, and postures."""
+
+import numpy as np
+import pytest
+from stick_figures import motion, move, standing
+
+from pose.analysis.ergonomics import Inputs, ergonomic_scores
+from pose.analysis.ergonomics_tables import REBA_A, REBA_B, REBA_C, RULA_A, RULA_B, RULA_C, reba, rula
+from pose.skeletons import H36M17
+
+TIMES = np.arange(0, 1, 1 / 10)
+
+
+def one(*scores):
+    return (np.array([score]) for score in scores)
+
+
+@pytest.mark.parametrize(
+    ("parts", "extra", "expected"),
+    [
+        ((1, 1, 1, 1, 1, 1, 1), {}, 1),  # neutral: A 1, B 1
+        ((3, 2, 3, 1, 3, 2, 1), {"arm_use": 1, "body_use": 1}, 5),  # A 4 + 1, B 3 + 1 -> row 5, column 4
+        ((6, 3, 4, 2, 6, 6, 2), {}, 7),  # A 9, B 9
+    ],
+)
+def test_rula_worksheet(parts, extra, expected):
+    assert rula(*one(*parts), **extra) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("parts", "extra", "expected"),
+    [
+        ((1, 1, 1, 1, 1, 1), {}, 1),
+        ((2, 2, 2, 1, 2, 3), {}, 4),  # A 4, B 3
+        ((2, 2, 2, 1, 2, 2), {}, 4),  # A 4, B 2
+        ((3, 5, 4, 6, 2, 3), {"load": 3, "coupling": 3, "activity": 3}, 15),
+    ],
+)
+def test_reba_worksheet(parts, extra, expected):
+    assert reba(*one(*parts), **extra) == [expected]
+
+
+@pytest.mark.parametrize("table", [RULA_B, RULA_C, REBA_B, REBA_C], ids=["rula-b", "rula-c", "reba-b", "reba-c"])
+def test_the_last_cell_is_the_worst(table):
+    assert table.max() == table[(-1,) * table.ndim]
+    assert table.min() == table[(0,) * table.ndim] == 1
+
+
+@pytest.mark.parametrize("table", [RULA_A, REBA_A, RULA_C, REBA_C], ids=["rula-a", "reba-a", "rula-c", "reba-c"])
+def test_scores_do_not_fall_where_a_part_gets_worse(table):
+    for axis in range(table.ndim):
+        assert (np.diff(table, axis=axis) >= 0).all()
+
+
+def test_standing_upright_is_acceptable():
+    scores = ergonomic_scores(motion(TIMES, standing(TIMES)))
+    assert set(scores.rula) <= {1, 2}
+    assert set(scores.reba) == {1}
+
+
+def bent_forward(degrees):
+    joints = standing(TIMES)
+    angle = np.radians(degrees)
+    upper = [index for index, name in enumerate(H36M17.names) if not name.endswith(("hip", "knee", "ankle", "pelvis"))]
+    pelvis = joints[:, :1]
+    rotation = np.array([[1, 0, 0], [0, np.cos(angle), -np.sin(angle)], [0, np.sin(angle), np.cos(angle)]])
+    joints[:, upper] = (joints[:, upper] - pelvis) @ rotation.T + pelvis
+    return joints
+
+
+def test_scores_grow_with_the_lean_of_the_trunk():
+    means = [ergonomic_scores(motion(TIMES, bent_forward(lean))) for lean in (0, 15, 40, 75)]
+    assert [int(scores.reba[0]) for scores in means] == sorted(int(scores.reba[0]) for scores in means)
+    assert means[-1].reba[0] > means[0].reba[0]
+    assert means[-1].rula[0] > means[0].rula[0]
+
+
+def test_unobserved_inputs_count():
+    mover = motion(TIMES, standing(TIMES))
+    loaded = ergonomic_scores(mover, Inputs(wrist=3, load=3, coupling=2, muscle_use=1))
+    assert (loaded.rula > ergonomic_scores(mover).rula).all()
+    assert (loaded.reba > ergonomic_scores(mover).reba).all()
+
+
+def test_raised_arms_score_higher():
+    joints = standing(TIMES)
+    for name, up, ahead in (("elbow", 0.29, 0.29), ("wrist", 0.54, 0.54)):
+        move(joints, [f"left_{name}"], np.tile([0.0, up, ahead], (len(TIMES), 1)))
+    assert ergonomic_scores(motion(TIMES, joints)).rula[0] > ergonomic_scores(motion(TIMES, standing(TIMES))).rula[0]

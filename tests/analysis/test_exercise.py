@@ -1,0 +1,95 @@
+"""Repetitions, jumps and transfers of motions whose figures are known."""
+
+import numpy as np
+import pytest
+from stick_figures import UPPER, bend_knees, jump, motion, move, squats, standing, walk
+
+from pose.analysis.exercise import jump_figures, repetition_figures, transfer_figures
+from pose.analysis.jumps import find_jumps
+from pose.analysis.movement_names import movement_name
+from pose.analysis.repetitions import find_repetitions
+from pose.analysis.sit_to_stand import find_transfers
+
+
+@pytest.mark.parametrize("count", [2, 5])
+@pytest.mark.parametrize("rate", [5.0, 30.0])
+def test_squats_are_counted(count, rate):
+    mover, starts = squats(count, rate=rate)
+    found = find_repetitions(mover)
+    assert len(found.items) == count
+    assert movement_name(found.courses) == "squat"
+    for one, start in zip(found.items, starts, strict=True):
+        assert one.start == pytest.approx(start, abs=0.45)
+        assert one.peak == pytest.approx(start + 1.5, abs=0.25)
+
+
+def test_noise_does_not_change_the_count():
+    mover, _ = squats(4)
+    noisy = mover.joints + np.random.default_rng(1).normal(0, 0.02, mover.joints.shape)
+    assert len(find_repetitions(motion(mover.times, noisy)).items) == 4
+
+
+def test_raised_arms_have_their_name_and_difference():
+    times = np.arange(0, 13, 1 / 30)
+    joints = standing(times)
+    lift = 1.1 * (1 - np.cos(2 * np.pi * times / 3)) / 2 * (times < 12)
+    zero = np.zeros_like(times)
+    move(joints, ["left_wrist"], np.stack([0.3 * lift, lift, zero], axis=1))
+    one = repetition_figures(1, motion(times, joints.copy()))[0]
+    move(joints, ["right_wrist"], np.stack([-0.3 * lift, lift, zero], axis=1))
+    both = repetition_figures(1, motion(times, joints))[0]
+    assert [figure.name.partition(":")[0] for figure in (one[0], both[0])] == ["one-arm raise", "arm raise"]
+    assert [figures[0].value for figures in (one, both)] == [4, 4]
+    difference = [next(f.value for f in figures if "left-right" in f.name) for figures in (one, both)]
+    assert difference[0] > 0.1 > 0.01 > difference[1]
+
+
+def test_standing_and_walking_are_no_repetitions():
+    times = np.arange(0, 6, 1 / 30)
+    noise = np.random.default_rng(2).normal(0, 0.01, (len(times), 17, 3))
+    assert repetition_figures(1, motion(times, standing(times) + noise)) == ([], [])
+    assert repetition_figures(1, walk()[0]) == ([], [])
+
+
+@pytest.mark.parametrize("height", [0.12, 0.3, 0.5])
+@pytest.mark.parametrize("rate", [30.0, 60.0])
+def test_jumps_have_their_height(height, rate):
+    jumper, takeoff, landing = jump(height, rate)
+    (found,) = find_jumps(jumper)
+    assert found.flight_height == pytest.approx(height, abs=0.03)
+    assert found.pelvis_height == pytest.approx(height, abs=0.03)
+    assert found.takeoff == pytest.approx(takeoff, abs=0.03)
+    assert found.landing == pytest.approx(landing, abs=0.03)
+    assert found.countermovement == pytest.approx(0.2, abs=0.03)
+    figures, events = jump_figures(1, jumper)
+    assert {event.name for event in events} == {"takeoff", "landing"}
+    assert all(figure.low < figure.value < figure.high for figure in figures)
+
+
+def test_a_lift_without_gravity_is_no_jump():
+    times = np.arange(0, 4, 1 / 30)
+    joints = standing(times)
+    rise = 0.3 * ((times > 1) & (times < 3)) * np.sin(np.pi * (times - 1) / 2) ** 2
+    joints[..., 1] += rise[:, None]
+    assert find_jumps(motion(times, joints)) == []
+
+
+def test_standing_up_from_a_seat_is_timed():
+    times = np.arange(0, 12, 1 / 30)
+    joints = standing(times)
+    seat = 0.5 - 0.5 * np.cos(np.pi * np.clip((times - 2) / 1.5, 0, 1))  # 0 seated, 1 standing
+    seat *= 0.5 + 0.5 * np.cos(np.pi * np.clip((times - 7) / 2.0, 0, 1))
+    zero = np.zeros_like(times)
+    move(joints, UPPER, np.stack([zero, -0.42 * (1 - seat), -0.35 * (1 - seat)], axis=1))
+    bend_knees(joints)
+    up, down = find_transfers(motion(times, joints))
+    assert (up.rising, down.rising) == (True, False)
+    assert up.start == pytest.approx(2.2, abs=0.25)
+    assert up.end == pytest.approx(3.3, abs=0.25)
+    assert down.start == pytest.approx(7.3, abs=0.3)
+    figures, _ = transfer_figures(1, motion(times, joints))
+    assert [figure.name for figure in figures] == ["sit to stand: duration", "stand to sit: duration"]
+
+
+def test_squats_are_no_transfers():
+    assert find_transfers(squats(3)[0]) == []

@@ -1,0 +1,86 @@
+"""Gait of a walker whose steps are known."""
+
+import numpy as np
+import pytest
+from stick_figures import motion, standing, walk
+
+from pose.analysis.gait import OFF_SHIFT_S, STRIKE_SHIFT_S, analyse_gait
+from pose.analysis.walking import gait_figures
+
+
+@pytest.mark.parametrize("rate", [15.0, 30.0, 50.0, 120.0])
+def test_strikes_are_where_the_ankle_is_farthest_ahead(rate):
+    walker, farthest = walk(rate=rate)
+    found = analyse_gait(walker).strikes
+    for side, true in farthest.items():
+        np.testing.assert_allclose(np.array(found[side]) - STRIKE_SHIFT_S, true, atol=0.5 / rate + 0.005)
+
+
+def test_steps_have_the_length_and_time_that_they_were_made_with():
+    walker, _ = walk(step_s=0.6, step_m=0.7)
+    strides = analyse_gait(walker).strides
+    assert len(strides) >= 6
+    for stride in strides:
+        assert stride.duration == pytest.approx(1.2, abs=0.02)
+        assert stride.length == pytest.approx(1.4, abs=0.03)
+        assert stride.step_length == pytest.approx(0.7, abs=0.04)
+        assert stride.width == pytest.approx(0.2, abs=0.01)
+        assert stride.straight
+        assert stride.stance == pytest.approx(0.5 + (OFF_SHIFT_S - STRIKE_SHIFT_S) / 1.2, abs=0.03)
+
+
+def test_direction_of_walking_makes_no_difference():
+    walker, _ = walk()
+    turn = np.array([[0.6, 0, 0.8], [0, 1, 0], [-0.8, 0, 0.6]])
+    turned = motion(walker.times, walker.joints @ turn.T)
+    for first, second in zip(analyse_gait(walker).strides, analyse_gait(turned).strides, strict=True):
+        assert second.length == pytest.approx(first.length, abs=1e-6)
+        assert second.start == pytest.approx(first.start, abs=1e-6)
+
+
+def test_a_treadmill_walker_has_the_speed_of_the_belt():
+    walker, _ = walk(step_s=0.55, step_m=0.65)
+    on_belt = walker.joints.copy()
+    on_belt[..., 2] -= (0.65 / 0.55 * walker.times)[:, None]
+    figures, _, _ = gait_figures(1, motion(walker.times, on_belt))
+    speed = next(figure for figure in figures if figure.name == "speed")
+    assert speed.value == pytest.approx(0.65 / 0.55, rel=0.15)
+
+
+def test_strides_in_turns_are_left_out():
+    walker, _ = walk(seconds=8)
+    bend = np.cumsum(np.where((walker.times > 3) & (walker.times < 5), np.pi / 2 / 60, 0))
+    joints = walker.joints.copy()
+    path = np.cumsum(np.stack([np.sin(bend), 0 * bend, np.cos(bend)], axis=1), axis=0) * 0.65 / 0.55 / 30
+    local = joints - np.array([0, 0, 1.0]) * (0.65 / 0.55 * walker.times)[:, None, None]
+    cos, sin = np.cos(bend)[:, None], np.sin(bend)[:, None]
+    turned = np.stack(
+        [local[..., 0] * cos + local[..., 2] * sin, local[..., 1], -local[..., 0] * sin + local[..., 2] * cos], axis=-1
+    )
+    figures, events, _ = gait_figures(1, motion(walker.times, turned + path[:, None]))
+    assert all("strides in turns left out" in figure.note for figure in figures)
+    assert any(3 < event.time < 5 for event in events)
+
+
+def test_intervals_hold_the_truth_and_events_are_named():
+    walker, farthest = walk()
+    figures, events, reason = gait_figures(7, walker)
+    assert reason == ""
+    true = {"cadence": 60 / 0.55, "speed": 0.65 / 0.55, "stride length": 1.3, "stride time": 1.1}
+    for figure in figures:
+        assert figure.person == 7
+        assert figure.low <= figure.value <= figure.high
+        if figure.name in true:
+            assert figure.low <= true[figure.name] <= figure.high
+    assert {event.name for event in events} == {"Foot Strike", "Foot Off"}
+    assert sum(event.name == "Foot Strike" for event in events) == sum(map(len, farthest.values()))
+
+
+def test_nobody_walks_who_stands_or_shakes():
+    times = np.arange(0, 5, 1 / 30)
+    still = standing(times)
+    noise = np.random.default_rng(0).normal(0, 0.03, still.shape)
+    for joints in (still, still + noise):
+        figures, events, reason = gait_figures(1, motion(times, joints))
+        assert (figures, events) == ([], [])
+        assert reason == "no walk of two strides or more"
