@@ -61,6 +61,12 @@ def weights_dir(shared) -> Path:
     return shared / "weights"
 
 
+@pytest.fixture(scope="session")
+def weights_setting() -> dict[str, str]:
+    """The environment variable by which commands find the weights beside the checkout; empty where there are none."""
+    return {"POSE_WEIGHTS_DIR": str(SHARED / "weights")} if SHARED.is_dir() else {}
+
+
 def _fetched(name: str) -> Path:
     """A file of the catalogue, from where the user keeps them, else from the package index."""
     from pose.weights import FetchError, locate

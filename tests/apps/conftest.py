@@ -29,13 +29,13 @@ def command_line() -> CommandLine:
 
 
 @pytest.fixture
-def call(weights_dir, command_line) -> Command:
+def call(weights_setting, command_line) -> Command:
     """Runs a command of the project in a process of its own."""
 
     def run(name: str, *arguments: object, **options: object) -> subprocess.CompletedProcess:
         return subprocess.run(
             command_line(name, *arguments),
-            env={**os.environ, "POSE_WEIGHTS_DIR": str(weights_dir)},
+            env={**os.environ, **weights_setting},
             capture_output=True,
             text=True,
             timeout=300,

@@ -21,8 +21,9 @@ from pose.system.written_files import RECORD
 
 
 @pytest.fixture(autouse=True)
-def at_hand(weights_dir, monkeypatch) -> None:
-    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+def at_hand(weights_setting, monkeypatch) -> None:
+    for name, value in weights_setting.items():
+        monkeypatch.setenv(name, value)
 
 
 @pytest.fixture

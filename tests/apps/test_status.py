@@ -29,13 +29,13 @@ CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 @pytest.fixture
-def on_a_terminal(command_line, weights_dir):
+def on_a_terminal(command_line, weights_setting):
     """What a command writes to a terminal, its heavy imports marked."""
 
     def run(name: str, *arguments: object, seconds: float = 250.0, before: str = SPY) -> str:
         python, _, code, *words = command_line(name, *arguments)
         ours, theirs = pty.openpty()
-        environment = {**os.environ, "POSE_WEIGHTS_DIR": str(weights_dir), "TERM": "xterm"}
+        environment = {**os.environ, **weights_setting, "TERM": "xterm"}
         process = subprocess.Popen(
             [python, "-c", before + code, *words], stdin=theirs, stdout=theirs, stderr=theirs, env=environment
         )

@@ -30,8 +30,9 @@ from pose.video import open_source
 
 
 @pytest.fixture(autouse=True)
-def at_hand(weights_dir, monkeypatch) -> None:
-    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+def at_hand(weights_setting, monkeypatch) -> None:
+    for name, value in weights_setting.items():
+        monkeypatch.setenv(name, value)
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"):
         monkeypatch.delenv(name, raising=False)
 

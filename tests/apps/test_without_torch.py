@@ -15,12 +15,12 @@ ADVICE = 'needs torch: pip install "pose-run[torch]"'
 
 
 @pytest.fixture
-def call_without_torch(weights_dir, command_line) -> Call:
+def call_without_torch(weights_setting, command_line) -> Call:
     """Runs a command in a process that cannot import torch."""
 
     def run(name: str, *arguments: object) -> subprocess.CompletedProcess:
         python, _, code, *words = command_line(name, *arguments)
-        environment = {**os.environ, "POSE_WEIGHTS_DIR": str(weights_dir)}
+        environment = {**os.environ, **weights_setting}
         return subprocess.run([python, "-c", NO_TORCH + code, *words], env=environment, capture_output=True, text=True)
 
     return run
