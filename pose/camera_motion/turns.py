@@ -1,6 +1,5 @@
 """Rotations as vectors: axis times angle in radians, and back."""
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,6 +12,8 @@ def to_matrix(vectors: NDArray[np.floating]) -> F64:
     """(..., 3, 3) rotation matrices of rotation vectors (..., 3), by the formula of Rodrigues."""
     vectors = np.asarray(vectors, np.float64)
     if vectors.ndim == 1:
+        import cv2  # here: help and readers of results start without it
+
         return np.asarray(cv2.Rodrigues(vectors)[0])
     angle = np.linalg.norm(vectors, axis=-1)[..., None, None]
     cross = np.zeros((*vectors.shape[:-1], 3, 3))
