@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -20,9 +19,9 @@ from pose.live.loop import BACKLOG
 from pose.pipeline import Pipeline
 from pose.web import messages
 from pose.web.client import Client, reason
-from pose.web.door import PATIENCE, Door, Visitor
 from pose.web.feed import Feed
 from pose.web.guard import Guard, add_headers
+from pose.web.listener import SHUTDOWN_SECONDS, listening
 from pose.web.recording import EVERYBODY, KeptRecording, RecordingStore
 from pose.web.settings import WebSettings
 from pose.web.shared import SharedSource
@@ -31,9 +30,7 @@ from pose.world.clean import Steps
 LONGEST_BODY = 4096  # bytes of a request that is no WebSocket
 HEARTBEAT_SECONDS = 15.0  # a browser that does not answer for so long is gone
 WRONG_TOKEN_SECONDS = 0.5  # to wait after a wrong token
-SHUTDOWN_SECONDS = 2.0
-ANSWER_SECONDS = 30.0  # to take an answer in
-DOWNLOAD_SECONDS = 600.0  # the same for a recording
+BODY_SECONDS = 10.0  # for the body of a request
 EXPIRY_SECONDS = 60.0  # between two checks for recordings to delete
 DECODED_AT_ONCE = 2  # pictures of browsers, however many browsers there are
 TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
@@ -84,31 +81,16 @@ class WebServer:
         """
         keep_seconds = 3600 * self._settings.keep_hours
         self._recordings = RecordingStore(Path(self._settings.out), keep_seconds, recorded)
-        runner = web.AppRunner(self._app(), shutdown_timeout=SHUTDOWN_SECONDS)
-        await runner.setup()
-        assert runner.server is not None
-        self.door = door = Door(runner.server, self._settings.tls())
+        host, port = self._settings.host, self._settings.port
         try:
-            try:
-                port = await door.open(self._settings.host, self._settings.port)
-            except OSError as error:
-                reason = (error.strerror or str(error)).lower()
-                raise PoseError(
-                    f"cannot listen at {self._settings.host}, port {self._settings.port}: {reason}; "
-                    "choose another --port (0 takes a free one)"
-                ) from error
-            self._guard.listens_at(port)
-            started(port)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._over(), seconds)
-                await asyncio.wait_for(self._emptied(), SHUTDOWN_SECONDS)
+            async with listening(self._app(), host, port, self._settings.tls()) as bound:
+                self._guard.listens_at(bound)
+                started(bound)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._over(), seconds)
+                    await asyncio.wait_for(self._emptied(), SHUTDOWN_SECONDS)
         finally:
-            try:
-                await door.shut()
-                await runner.cleanup()
-                await door.empty()
-            finally:
-                await self._close()
+            await self._close()
 
     async def _over(self) -> None:
         """Wait for the end of the source, or for ever where that does not end the server."""
@@ -162,7 +144,6 @@ class WebServer:
     async def _check(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        _visitor(request).answer(ANSWER_SECONDS)
         if not self._guard.host_allowed(request):
             raise web.HTTPMisdirectedRequest(text="this server does not answer to that name")
         if (request.method == "POST" or request.path == "/live") and not self._guard.origin_allowed(request):
@@ -198,7 +179,6 @@ class WebServer:
         if found is None or not found[1].is_file():
             raise web.HTTPNotFound
         kept, path = found
-        _visitor(request).answer(DOWNLOAD_SECONDS)
         response = web.FileResponse(path, headers={"Content-Disposition": f'attachment; filename="{name}"'})
         await response.prepare(request)  # sends all of it
         if request.method == "GET" and response.status == 200:
@@ -212,13 +192,12 @@ class WebServer:
         )
         browser = self._guard.browser(request)
         self._guard.name_browser(socket, browser)
+        await socket.prepare(request)
         with suppress(ConnectionError):  # it went while we were sending
-            await socket.prepare(request)
             if len(self._sockets) >= self._settings.clients:
                 full = _full(self._settings.clients)
                 await socket.close(code=WSCloseCode.TRY_AGAIN_LATER, message=full.encode())
                 return socket
-            _visitor(request).answer(math.inf)
             self._sockets.add(socket)
             try:
                 await self._serve(socket, request.remote or "browser", browser)
@@ -292,15 +271,10 @@ def _full(clients: int) -> str:
     return f"The server is full: {clients} {'browser is' if clients == 1 else 'browsers are'} connected."
 
 
-def _visitor(request: web.Request) -> Visitor:
-    assert isinstance(request.protocol, Visitor)
-    return request.protocol
-
-
 async def _read_json(request: web.Request) -> Any:
     """What the body says, in UTF-8 whatever the request calls it."""
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(BODY_SECONDS):
             body = await request.read()
         return json.loads(body.decode())
     except TimeoutError as error:

@@ -16,9 +16,7 @@ from pathlib import Path
 import pytest
 from web_fakes import PATIENCE, TOKEN, Clip, FakePipeline, picture_message, port_of, receive, run, serving, until
 
-from pose.web import door as door_module
-from pose.web import tally as tally_module
-from pose.web.guard import HEADERS
+from pose.web import listener
 from pose.web.jpeg import decode_jpeg
 from pose.web.messages import UNDER_WAY
 from pose.web.server import DECODED_AT_ONCE
@@ -44,12 +42,8 @@ def post(browser, body: bytes, *fields: bytes) -> bytes:
 
 
 def assert_refused(answer: bytes, caplog) -> None:
-    """4xx with our headers, and not a word about our inside, neither to the guest nor in the log."""
-    first, *fields = answer.partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")
-    assert first.split()[1].startswith("4"), first
-    sent = dict(field.split(": ", 1) for field in fields)
-    for name, value in HEADERS.items():
-        assert sent[name] == value
+    """4xx, and nothing about the server's internals, neither in the answer nor in the log."""
+    assert answer.split()[1].startswith(b"4"), answer
     assert b"Traceback" not in answer
     assert [record for record in caplog.records if record.exc_info] == []
 
@@ -115,7 +109,7 @@ NO_REQUESTS = {
 
 
 @pytest.mark.parametrize("request_", NO_REQUESTS.values(), ids=NO_REQUESTS)
-def test_what_is_no_request_is_refused_with_our_headers(request_, caplog):
+def test_what_is_no_request_is_refused(request_, caplog):
     async def test():
         async with serving() as browser:
             assert_refused(await ask(browser, request_), caplog)
@@ -162,34 +156,23 @@ def test_guests_that_reset_during_the_handshake_leave_no_trace(source, caplog):
     assert [record for record in caplog.records if record.exc_info or record.levelno >= logging.ERROR] == []
 
 
-@pytest.mark.parametrize(
-    "begun", [b"", b"GET /", b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ", b"POST /session"], ids=range(4)
-)
+@pytest.mark.parametrize("begun", [b"", b"GET /", b"GET / HTTP/1.1\r\nHost: localhost\r\nX: "], ids=range(3))
 def test_half_a_request_has_its_time(begun, monkeypatch):
-    monkeypatch.setattr(door_module, "PATIENCE", 0.4)
-    monkeypatch.setattr(door_module, "TURN_SECONDS", 0.1)
+    monkeypatch.setattr(listener, "IDLE_SECONDS", 0.4)
 
     async def test():
         async with serving() as browser:
             reader, writer = await asyncio.open_connection("127.0.0.1", port_of(browser))
             writer.write(begun)
-
-            async def trickle() -> None:  # which does not prolong it
-                while begun:
-                    await asyncio.sleep(0.05)
-                    writer.write(b"a")
-
-            task = asyncio.create_task(trickle())
             with contextlib.suppress(ConnectionError):
                 assert await asyncio.wait_for(reader.read(), PATIENCE) == b""
-            task.cancel()
             writer.close()
 
     run(test)
 
 
 def test_half_a_body_has_its_time(monkeypatch, caplog):
-    monkeypatch.setattr("pose.web.server.PATIENCE", 0.3)
+    monkeypatch.setattr("pose.web.server.BODY_SECONDS", 0.3)
 
     async def test():
         async with serving(token=TOKEN) as browser:
@@ -199,61 +182,10 @@ def test_half_a_body_has_its_time(monkeypatch, caplog):
     run(test)
 
 
-def test_answer_that_nobody_takes_has_its_time(monkeypatch):
-    monkeypatch.setattr(door_module, "PATIENCE", 0.5)
-    monkeypatch.setattr("pose.web.server.ANSWER_SECONDS", 0.5)
-    monkeypatch.setattr(door_module, "TURN_SECONDS", 0.1)
-
-    async def test():
-        async with serving() as browser:
-            with socket.socket() as guest:
-                guest.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-                guest.setblocking(False)
-                events = asyncio.get_running_loop()
-                await events.sock_connect(guest, ("127.0.0.1", port_of(browser)))
-                with contextlib.suppress(ConnectionError, TimeoutError):
-                    async with asyncio.timeout(5):
-                        while True:  # asks, and reads nothing
-                            await events.sock_sendall(guest, b"GET /static/main.js HTTP/1.1\r\nHost: localhost\r\n\r\n")
-                await until(lambda: not browser.server.door._visitors)
-
-    run(test)
-
-
-def test_idle_guests_make_room_for_those_who_ask(monkeypatch, caplog):
-    monkeypatch.setattr(door_module, "MOST_CONNECTIONS", 20)
-    monkeypatch.setattr(door_module, "PATIENCE", 600.0)  # nobody goes because time is up
-    monkeypatch.setattr(tally_module, "SETTLE_SECONDS", 600.0)  # all of it is said at the end
-
-    async def test():
-        async with serving() as browser, browser.live() as live:
-            await receive(live, "hello")
-            idle = []
-            for number in range(60):
-                _, writer = await asyncio.open_connection("127.0.0.1", port_of(browser))
-                writer.write(b"" if number % 2 else b"GET / HTTP/1.1\r\nHost: lo")
-                idle.append(writer)
-                if number % 10 == 0:
-                    async with browser.get("/", Connection="close") as page:
-                        assert page.status == 200
-            assert len(browser.server.door._visitors) <= 20
-            await live.send_bytes(picture_message(1))  # who is inside stays
-            assert (await receive(live, "result"))[0]["number"] == 0
-            for writer in idle:
-                writer.close()
-
-    run(test)
-    lines = [record.getMessage() for record in caplog.records if record.name == "pose.web"]
-    assert len(lines) == 1
-    assert "closed to make room" in lines[0]
-
-
 FEW_DESCRIPTORS = """
 import resource, sys
 sys.path[:0] = sys.argv[1:]
 from web_fakes import in_thread
-from pose.web import door
-door._places = lambda: 1000  # so that the system runs out before the door does
 with in_thread() as address:
     resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
     print(address, flush=True)
@@ -261,73 +193,45 @@ with in_thread() as address:
 """
 
 
-def test_who_asks_is_served_though_the_system_gives_no_more_descriptors():
+def test_server_goes_on_after_the_system_had_no_more_descriptors():
     folders = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
-    with (
-        subprocess.Popen(
-            [sys.executable, "-c", FEW_DESCRIPTORS, *folders],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as server,
-        contextlib.ExitStack() as stack,
-    ):
+    with subprocess.Popen(
+        [sys.executable, "-c", FEW_DESCRIPTORS, *folders],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as server:
         port = int(server.stdout.readline().rpartition(":")[2])
-        for number in range(100):
-            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=PATIENCE))
-            if number % 25 == 24:
-                with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as guest:
-                    guest.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-                    assert guest.recv(12) == b"HTTP/1.1 200"
-        stack.close()
+        with contextlib.ExitStack() as stack:
+            for _ in range(100):
+                stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=PATIENCE))
+            assert "no further connection can be accepted: too many open files" in server.stderr.readline()
+        with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as guest:
+            guest.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            assert guest.recv(12) == b"HTTP/1.1 200"
         _, errors = server.communicate("", timeout=PATIENCE)
     assert server.returncode == 0
-    assert "could not be accepted (too many open files)" in errors
-    assert len(errors.splitlines()) <= 2
+    assert "Traceback" not in errors
 
 
-def test_whatever_happens_is_one_line_a_minute(monkeypatch, caplog):
-    monkeypatch.setattr(tally_module, "SETTLE_SECONDS", 0.05)
-    monkeypatch.setattr(tally_module, "LINE_SECONDS", 1.0)
-
-    async def test() -> float:
-        tally, begun = tally_module.Tally(), time.monotonic()
-        for _ in range(15):
-            for _ in range(100):
-                tally.count("sent what is no HTTP")
-            tally.count("broke off")
-            await asyncio.sleep(0.1)
-        tally.close()
-        tally.close()
-        return time.monotonic() - begun
-
-    seconds = run(test)
-    lines = [record.getMessage() for record in caplog.records]
-    assert 2 <= len(lines) <= 2 + seconds  # at the start, each second after, and at the end
-    assert sum(int(line.split("line: ")[1].split()[0]) for line in lines) == 1500
-
-
-def test_error_of_our_own_is_told_with_its_place_and_the_server_goes_on(monkeypatch, caplog):
+def test_error_of_our_own_is_logged_and_the_server_goes_on(monkeypatch, caplog):
     async def broken(self, request):
         raise KeyError("ours")
 
     monkeypatch.setattr("pose.web.server.WebServer._session", broken)
-    monkeypatch.setattr(tally_module, "SETTLE_SECONDS", 600.0)  # all of it is said at the end
 
     async def test():
         async with serving() as browser:
-            for _ in range(3):
-                async with browser.get("/session") as answer:
-                    assert answer.status == 500
-                    assert answer.headers["X-Content-Type-Options"] == "nosniff"
-                    assert "ours" not in await answer.text()
+            async with browser.get("/session") as answer:
+                assert answer.status == 500
+                assert "ours" not in await answer.text()
             async with browser.get("/") as page:
                 assert page.status == 200
 
     run(test)
-    (line,) = [record.getMessage() for record in caplog.records]
-    assert "3 failed here (KeyError: 'ours', test_web_hostile.py, line" in line
+    (record,) = caplog.records
+    assert isinstance(record.exc_info[1], KeyError)
 
 
 def test_pictures_beyond_what_was_agreed_wait_outside(monkeypatch):
