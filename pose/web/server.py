@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -15,13 +15,13 @@ from pose.errors import PoseError
 from pose.live import LiveLoop, LiveSource, PushedFrames
 from pose.live.ahead import BRIDGE
 from pose.live.horizon import Horizon
+from pose.live.listener import SHUTDOWN_SECONDS, listening
 from pose.live.loop import BACKLOG
 from pose.pipeline import Pipeline
 from pose.web import messages
 from pose.web.client import Client, reason
 from pose.web.feed import Feed
 from pose.web.guard import Guard, add_headers
-from pose.web.listener import SHUTDOWN_SECONDS, listening
 from pose.web.recording import EVERYBODY, KeptRecording, RecordingStore
 from pose.web.settings import WebSettings
 from pose.web.shared import SharedSource
@@ -82,15 +82,18 @@ class WebServer:
         keep_seconds = 3600 * self._settings.keep_hours
         self._recordings = RecordingStore(Path(self._settings.out), keep_seconds, recorded)
         host, port = self._settings.host, self._settings.port
-        try:
-            async with listening(self._app(), host, port, self._settings.tls()) as bound:
-                self._guard.listens_at(bound)
-                started(bound)
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._over(), seconds)
-                    await asyncio.wait_for(self._emptied(), SHUTDOWN_SECONDS)
-        finally:
-            await self._close()
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._close)
+            try:
+                bound = await stack.enter_async_context(listening(self._app(), host, port, tls=self._settings.tls()))
+            except OSError as error:
+                advice = "choose another --port (0 takes a free one)"
+                raise PoseError(f"cannot listen at {host}, port {port}: {error.strerror}; {advice}") from error
+            self._guard.listens_at(bound)
+            started(bound)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._over(), seconds)
+                await asyncio.wait_for(self._emptied(), SHUTDOWN_SECONDS)
 
     async def _over(self) -> None:
         """Wait for the end of the source, or for ever where that does not end the server."""

@@ -8,7 +8,6 @@ import re
 import resource
 import signal
 import socket
-import ssl
 import struct
 import subprocess
 import threading
@@ -94,7 +93,7 @@ def serve(command_line, weights_dir, tmp_path) -> Iterator[Callable[..., Server]
         stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
 
         def begin(*arguments: object) -> Server:
-            words = command_line("webcam", "--web", "--port", 0, *arguments)
+            words = command_line("webcam", "--web", "--port", 0, "--out", tmp_path, *arguments)
             process = subprocess.Popen(
                 ["sh", "-c", f'ulimit -n {DESCRIPTORS} && exec "$@"', "sh", *words],
                 env={**os.environ, "POSE_WEIGHTS_DIR": str(weights_dir), "TMPDIR": str(tmp_path)},
@@ -191,7 +190,6 @@ def usually(waits: list[float]) -> float:
 def test_good_guests_are_served_during_a_flood(serve, videos):
     server = serve("--source", videos / "dance.mp4", "--loop")
     asyncio.run(follow(server, lambda pages, poses: pages > 10 and poses > 20))  # the networks have their memory now
-    began = time.monotonic()
     with flooded(server.port, BEGINNINGS, 1100) as opened:
         memory = server.megabytes
         waits = asyncio.run(follow(server, lambda pages, poses: pages > 50 and poses > 40 and opened[0] > 1500))
@@ -200,34 +198,6 @@ def test_good_guests_are_served_during_a_flood(serve, videos):
     assert usually(waits) < 8.0  # a connection that nobody asks on keeps its place for 10 s
     assert most < 500
     assert grown < 40
-    server.end()
-    assert len(server.errors) <= 3 + (time.monotonic() - began) / 60  # one a minute
-    assert any("closed to make room" in line for line in server.errors)
-
-
-def test_encryption_that_is_never_agreed_shuts_nobody_out(serve, tmp_path):
-    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"]
-    try:
-        subprocess.run([*words, "-out", cert, "-keyout", key], check=True, capture_output=True)
-    except FileNotFoundError:
-        pytest.skip("no openssl on this machine, to make a certificate with")
-    server = serve("--cert", cert, "--key", key)
-    trust = ssl.create_default_context(cafile=str(cert))
-    trust.check_hostname = False
-    waits: list[float] = []
-    with flooded(server.port, [b"", b"\x16\x03\x01\x02\x00\x01"], 600):
-        for _ in range(5):
-            began = time.monotonic()
-            with (
-                socket.create_connection(("127.0.0.1", server.port), timeout=60) as plain,
-                trust.wrap_socket(plain) as guest,
-            ):
-                guest.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-                assert guest.recv(12) == b"HTTP/1.1 200"
-            waits.append(time.monotonic() - began)
-        assert server.descriptors < 500
-    assert usually(waits) < 8  # encryption that is not agreed has 10 s
     server.end()
 
 

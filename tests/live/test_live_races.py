@@ -64,7 +64,7 @@ def test_both_threads_count_what_clients_lost(monkeypatch):
         sink._subscriber._mailbox.dropped = 3
         silent = SimpleNamespace(put=lambda texts: True, dropped=0)
         sink._clients |= {"goes": Lost(), "stays": silent}
-        sink._gone("goes")
+        sink._forget("goes")
         others[0].join()
         lost = sink.lost
         sink._clients.clear()

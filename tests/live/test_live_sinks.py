@@ -17,10 +17,10 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from pose.errors import PoseError, UsageError
-from pose.live import LiveLoop, LiveResult, PushedFrames, subscriber, websocket
+from pose.live import LiveLoop, LiveResult, PushedFrames, listener, subscriber
 from pose.live.messages import messages
 from pose.live.sinks import UdpSink, read_address
-from pose.live.websocket import MOST_CLIENTS, MOST_CONNECTIONS, WebSocketSink
+from pose.live.websocket import MAX_CLIENTS, WebSocketSink
 from pose.skeletons import BLAZEPOSE33
 from pose.types import FrameResult, Poses3D
 
@@ -114,9 +114,8 @@ def test_udp_to_an_unknown_host_is_refused(source):
 
 
 @pytest.fixture
-def served(source, monkeypatch):
-    """A running loop, its WebSocket sink, and the address. Who only connects may take a busy machine's time."""
-    monkeypatch.setattr(websocket, "HANDSHAKE_SECONDS", 600.0)
+def served(source):
+    """A running loop, its WebSocket sink, and the address."""
     loop = LiveLoop(FakePipeline(), source, backlog=100)
     sink = WebSocketSink(loop, "127.0.0.1", 0)
     with loop:
@@ -171,9 +170,9 @@ def test_websocket_lets_pages_of_this_computer_in(served):
 def test_websocket_serves_no_more_clients_than_it_can(served):
     _, sink, address = served
     with ExitStack() as clients:
-        for _ in range(MOST_CLIENTS):
+        for _ in range(MAX_CLIENTS):
             clients.enter_context(connect(address))
-        wait_until(lambda: len(sink._clients) == MOST_CLIENTS)
+        wait_until(lambda: len(sink._clients) == MAX_CLIENTS)
         with connect(address) as refused, pytest.raises(ConnectionClosed, match="too many clients"):
             refused.recv(timeout=60)
 
@@ -295,17 +294,30 @@ def test_websocket_ends_at_once_beside_clients_that_never_read(source, monkeypat
     assert sink.lost > 0
 
 
-def test_websocket_has_room_for_so_many_connections_and_no_more(served):
-    _, sink, address = served
-    with ExitStack() as clients:
-        for _ in range(MOST_CONNECTIONS):
-            clients.enter_context(socket.create_connection(("127.0.0.1", sink.port)))
-        wait_until(lambda: len(sink._connections) == MOST_CONNECTIONS)
-        with socket.create_connection(("127.0.0.1", sink.port), timeout=60) as refused:
-            assert refused.recv(1) == b""
-    wait_until(lambda: not sink._connections)
-    with connect(address) as client:
-        assert client.protocol.state.name == "OPEN"
+def test_idle_connections_make_room_for_clients_that_ask(source, monkeypatch):
+    monkeypatch.setattr(listener, "MAX_CONNECTIONS", 8)
+    monkeypatch.setattr(listener, "IDLE_SECONDS", 600.0)
+    loop = LiveLoop(FakePipeline(), source)
+    sink = WebSocketSink(loop, "127.0.0.1", 0)
+    address = f"ws://127.0.0.1:{sink.port}"
+    with loop, connect(address) as before, ExitStack() as idle:
+        wait_until(lambda: len(sink._clients) == 1)
+        first = idle.enter_context(socket.create_connection(("127.0.0.1", sink.port)))
+        first.setblocking(False)
+
+        def is_closed() -> bool:
+            idle.enter_context(socket.create_connection(("127.0.0.1", sink.port)))
+            try:
+                return first.recv(1) == b""
+            except BlockingIOError:
+                return False
+
+        wait_until(is_closed)
+        source.push(picture(0))
+        assert json.loads(before.recv(timeout=60))["frame"] == 0
+        with connect(address) as client:
+            assert client.protocol.state.name == "OPEN"
+    sink.close()
 
 
 def test_rerun_gets_pictures_and_poses(source, tmp_path):

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from web_fakes import PATIENCE, TOKEN, Clip, FakePipeline, picture_message, port_of, receive, run, serving, until
 
-from pose.web import listener
+from pose.live import listener
 from pose.web.jpeg import decode_jpeg
 from pose.web.messages import UNDER_WAY
 from pose.web.server import DECODED_AT_ONCE
@@ -182,9 +182,35 @@ def test_half_a_body_has_its_time(monkeypatch, caplog):
     run(test)
 
 
+def test_idle_guests_make_room_for_those_who_ask(monkeypatch):
+    monkeypatch.setattr(listener, "MAX_CONNECTIONS", 20)
+    monkeypatch.setattr(listener, "IDLE_SECONDS", 600.0)  # nobody goes because time is up
+
+    async def test():
+        async with serving() as browser, browser.live() as live:
+            await receive(live, "hello")
+            idle = []
+            for number in range(60):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port_of(browser))
+                writer.write(b"" if number % 2 else b"GET / HTTP/1.1\r\nHost: lo")
+                idle.append((reader, writer))
+                if number % 10 == 0:
+                    async with browser.get("/", Connection="close") as page:
+                        assert page.status == 200
+            assert await asyncio.wait_for(idle[0][0].read(), PATIENCE) == b""
+            await live.send_bytes(picture_message(1))  # who is served stays
+            assert (await receive(live, "result"))[0]["number"] == 0
+            for _, writer in idle:
+                writer.close()
+
+    run(test)
+
+
 FEW_DESCRIPTORS = """
 import resource, sys
 sys.path[:0] = sys.argv[1:]
+from pose.live import listener
+listener.MAX_CONNECTIONS = 1000  # so that the system runs out first
 from web_fakes import in_thread
 with in_thread() as address:
     resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))

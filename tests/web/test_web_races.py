@@ -86,7 +86,7 @@ def test_everybody_is_told_of_the_end_at_once(monkeypatch):
 
 def test_an_answer_in_the_moment_in_which_a_servers_time_to_end_is_over_is_no_mistake(monkeypatch, caplog):
     """Where the machine stands still meanwhile, aiohttp gives up the answer and has it in one turn of the loop."""
-    monkeypatch.setattr("pose.web.listener.SHUTDOWN_SECONDS", 0.5)
+    monkeypatch.setattr("pose.live.listener.SHUTDOWN_SECONDS", 0.5)
     asked, may_answer = asyncio.Event(), asyncio.Event()
 
     async def late(self, request):

@@ -1,0 +1,127 @@
+"""Runs an aiohttp application with the limits of a small server, and without a log line for each malformed request."""
+
+import asyncio
+import errno
+import logging
+import os
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+from weakref import WeakSet
+
+from aiohttp import web
+from aiohttp.http import HttpProcessingError
+
+IDLE_SECONDS = 10.0  # a connection without a complete request is closed after so long
+MAX_CONNECTIONS = 256  # when as many are open, those without a request in progress are closed
+SHUTDOWN_SECONDS = 2.0
+NO_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+# Mistakes of clients, and what aiohttp raises for an answer that completes while the server stops.
+_NOT_OURS = (HttpProcessingError, ConnectionError, asyncio.InvalidStateError)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_LOG = logging.getLogger("pose.live")
+_REQUESTS = logging.getLogger("pose.live.requests")
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    return not (record.exc_info and isinstance(record.exc_info[1], _NOT_OURS))
+
+
+_REQUESTS.addFilter(_is_ours)
+
+
+@asynccontextmanager
+async def listening(
+    app: web.Application,
+    host: str,
+    port: int,
+    *,
+    tls: ssl.SSLContext | None = None,
+    exhausted: Callable[[str], object] = lambda words: _LOG.warning("no further connection can be accepted: %s", words),
+) -> AsyncIterator[int]:
+    """Serve `app` within this context; yields the port, of use where `port` is 0.
+
+    exhausted: called with the reason when the system has no resources for another connection; asyncio tries again after
+    a second. Raises OSError if the address cannot be bound, with the words of the system as `strerror`.
+    """
+    busy = _Busy()
+    app.middlewares.insert(0, busy.middleware)
+    runner = web.AppRunner(
+        app,
+        access_log=None,
+        logger=_REQUESTS,
+        keepalive_timeout=IDLE_SECONDS,
+        lingering_time=SHUTDOWN_SECONDS,
+        auto_decompress=False,
+        shutdown_timeout=SHUTDOWN_SECONDS,
+    )
+    await runner.setup()
+    assert runner.server is not None
+    events = asyncio.get_running_loop()
+    before = events.get_exception_handler()
+    events.set_exception_handler(partial(_report, exhausted))
+    server: asyncio.Server | None = None
+    try:
+        try:
+            server = await events.create_server(
+                partial(busy.connection, runner.server),
+                host or None,
+                port,
+                ssl=tls,
+                ssl_handshake_timeout=None if tls is None else IDLE_SECONDS,
+            )
+        except OSError as error:
+            number = error.errno or 0  # asyncio puts a sentence of its own before the words of the system
+            words = os.strerror(number) if number > 0 else error.strerror or str(error)
+            raise OSError(number, words.lower()) from error
+        yield int(server.sockets[0].getsockname()[1])
+    finally:
+        if server is not None:
+            server.close()
+        await runner.cleanup()
+        busy.abort()
+        await asyncio.sleep(0)  # in which transports close their sockets
+        events.set_exception_handler(before)
+
+
+class _Busy:
+    """Knows which connections have a request in progress, and closes the others when there are too many."""
+
+    def __init__(self) -> None:
+        self._busy: set[web.RequestHandler] = set()
+        self._transports: WeakSet[asyncio.WriteTransport] = WeakSet()
+
+    @web.middleware
+    async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        self._busy.add(request.protocol)
+        if isinstance(request.transport, asyncio.WriteTransport):
+            self._transports.add(request.transport)
+        try:
+            return await handler(request)
+        finally:
+            self._busy.discard(request.protocol)
+
+    def connection(self, server: web.Server) -> web.RequestHandler:
+        """The protocol of a new connection. A flood of idle connections costs other clients at most their idle ones."""
+        if len(server.connections) >= MAX_CONNECTIONS:
+            for connection in server.connections:
+                if connection not in self._busy:
+                    connection.force_close()
+        return server()
+
+    def abort(self) -> None:
+        """Close the connections of clients that do not even read that the server ends."""
+        for transport in self._transports:
+            transport.abort()
+
+
+def _report(exhausted: Callable[[str], object], events: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    error = context.get("exception")
+    if isinstance(error, OSError) and error.errno in NO_RESOURCES:
+        exhausted((error.strerror or str(error)).lower())
+    else:
+        events.default_exception_handler(context)
