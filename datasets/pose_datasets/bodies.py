@@ -34,6 +34,9 @@ class BodyConfig:
     proportions: float = 0.9
     unlike: float = 0.35  # of the bodies with other proportions: unlike all CMU skeletons, mostly wider and longer
     children: float = 0.12
+    size: float = 0.06  # spread of the log of an adult's height
+    child_head: float = 0.4  # by how much of the log of a child's height the head is larger than the body is smaller
+    child_legs: float = 0.0  # and the legs shorter than the body
     other_legs: float = 0.25
     other_arms: float = 0.3
     mirror: float = 0.5
@@ -66,7 +69,7 @@ def random_proportions(rng: np.random.Generator, batch: int, config: BodyConfig)
     """
     changed = rng.random((batch, 1)) < config.proportions
     child = rng.random((batch, 1)) < config.children
-    size = np.where(child, rng.uniform(np.log(0.55), np.log(0.85), (batch, 1)), rng.normal(0, 0.06, (batch, 1)))
+    size = np.where(child, rng.uniform(np.log(0.55), np.log(0.85), (batch, 1)), rng.normal(0, config.size, (batch, 1)))
     # Skeletons differ most in the trunk, whose ends no marker shows.
     odd = 1 + 1.5 * (rng.random((batch, 1)) < 0.15)
 
@@ -89,7 +92,9 @@ def random_proportions(rng: np.random.Generator, batch: int, config: BodyConfig)
         for joints, low, high in (([11, 14], -0.1, 0.28), ([8], -0.08, 0.15), ([7], -0.1, 0.1), ([1, 4], -0.15, 0.25),
                                   ([3, 6], -0.06, 0.1), ([13, 16], -0.1, 0.1)):  # fmt: skip
             logs[:, joints] += (some * rng.uniform(np.log1p(low), np.log1p(high), batch))[:, None]
-    logs[:, HEAD] = vary(0.06) - 0.4 * np.where(child, size, 0)
+    smaller = np.where(child, size, 0)
+    logs[:, HEAD] = vary(0.06) - config.child_head * smaller
+    logs[:, [0, 2, 3, 5, 6]] += config.child_legs * smaller
     return np.exp(changed * (size + np.clip(logs, -0.35, 0.35))).astype(np.float32)
 
 

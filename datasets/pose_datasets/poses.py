@@ -39,6 +39,7 @@ class PoseConfig:
     # Of all sequences, those with recorded poses included: people straighten and fold limbs more than recordings show.
     straight: float = 0.4
     bent: float = 0.2
+    whole_range: float = 0.0  # an elbow or knee at any angle, held or swaying
 
 
 def vary_poses(rng: np.random.Generator, bones: F32, times: F64, config: PoseConfig) -> None:
@@ -83,6 +84,18 @@ def flex_limbs(rng: np.random.Generator, bones: F32, times: F64, config: PoseCon
             swell = np.clip(0.75 + 0.35 * smooth_noise(rng, times[rows], 1, 0.5)[..., 0], 0, 1)
             more = rng.uniform(20, 80, (len(rows), 1)).astype(np.float32) * swell * (1 - np.exp(-((flexed / 45) ** 2)))
             _flex(bones, rows, limb, np.minimum(flexed + more, np.maximum(flexed, 150)))
+
+
+def bend_over_the_whole_range(rng: np.random.Generator, bones: F32, times: F64, config: PoseConfig) -> None:
+    """Bend each elbow and knee of (B, T, 19, 3) in `whole_range` of the sequences at `times` (B, T) s by any angle from
+    straight to 150 degrees, evenly distributed, in place; it sways by some 15 degrees. Hips and shoulders stay."""
+    for limbs, bend in ((ARMS, bend_elbow), (LEGS, bend_knee)):
+        for limb in limbs:
+            rows = _some(rng, len(bones), config.whole_range)
+            if len(rows):
+                goal = rng.uniform(0, 150, (len(rows), 1)) + 15 * smooth_noise(rng, times[rows], 1, 0.5)[..., 0]
+                goal = np.clip(goal, 0, 150).astype(np.float32)
+                bend(bones, rows, limb, np.radians(goal - _flexion(bones, rows, limb)))
 
 
 def _flexion(bones: F32, rows: I64, limb: list[int]) -> F32:

@@ -74,6 +74,8 @@ class Synthesis:
         bones *= bodies.random_proportions(rng, len(bones), config.bodies)[:, None, :, None]
         bones[varied] = _varied(rng, bones[varied], times[varied], config)
         poses.flex_limbs(rng, bones, times, config.poses)
+        if config.poses.whole_range:
+            poses.bend_over_the_whole_range(rng, bones, times, config.poses)
         # Tilted about the middle of the walk, so that the person does not swing far out.
         middle = bones[:, :, 0].mean(axis=1)
         bones[:, :, 0] -= middle[:, None]

@@ -58,6 +58,27 @@ def test_some_bodies_are_unlike_all_recorded_ones(rng):
     assert unlike[0] > 0.15
 
 
+def test_small_children_have_large_heads_and_short_legs(rng):
+    config = bodies.BodyConfig(proportions=1, children=1, unlike=0, child_head=0.6, child_legs=0.2)
+    factors = bodies.random_proportions(rng, 4000, config)
+    head, leg, trunk = (np.median(factors[:, bone]) for bone in (10, 2, 8))
+    assert head > 1.2 * trunk
+    assert leg < 0.97 * trunk
+
+
+def test_limbs_bend_over_their_whole_range_and_keep_their_length(rng):
+    points, times = batch(count=60, frames=10)
+    bones = bodies.to_bones(np.tile(points, (10, 1, 1, 1)))
+    before = lengths(bones)
+    poses.bend_over_the_whole_range(rng, bones, np.tile(times, (10, 1)), poses.PoseConfig(whole_range=1.0))
+    np.testing.assert_allclose(lengths(bones), before, rtol=1e-4)
+    for limb in (LEFT_KNEE, RIGHT_ELBOW):
+        first, second = bones[..., limb[0], :], bones[..., limb[1], :]
+        cosine = (first * second).sum(axis=-1) / np.linalg.norm(first, axis=-1) / np.linalg.norm(second, axis=-1)
+        share, _ = np.histogram(np.degrees(np.arccos(np.clip(cosine, -1, 1))), [0, 30, 60, 90, 120, 151])
+        assert (share / share.sum() > 0.13).all()
+
+
 @pytest.mark.parametrize(
     ("config", "seed"),
     [
