@@ -45,7 +45,9 @@ class NetworkForecaster(ABC):
         ways, spread = self.answer(described, ahead.astype(np.float32))
         joints, root = restore(view, ways, ahead)
         later, spread = ahead > 0, 1000 * spread
-        sigma = np.where(later[..., None], spread, view.sigma[:, None])
+        # The network's sigma is right in the mean over many people; who goes on from a joint that the lifter was less
+        # sure of than usual cannot become surer of it.
+        sigma = np.where(later[..., None], np.maximum(spread, view.sigma[:, None]), view.sigma[:, None])
         sigma[..., 0] = view.sigma[:, :1]
         return Forecast(joints, root, sigma, np.where(later, spread[..., 0], 0), ahead)
 

@@ -33,6 +33,15 @@ def forecaster(request):
     return request.param
 
 
+@pytest.mark.parametrize("unsure", [20, 150, 700])
+def test_a_forecast_is_never_surer_than_the_pose_it_goes_on_from(forecaster, unsure):
+    past = line(np.arange(31) / 30, speed=0.1 * SPEED)
+    sigma = past.sigma.copy()
+    sigma[:, 10:] = unsure  # some joints that the lifter was not sure of
+    found = forecast(replace(past, sigma=sigma), [0.05, 0.1, 0.3, 1.0], forecaster=forecaster)
+    assert (found.sequence.sigma >= sigma[-1] - 1e-3).all()
+
+
 def test_zero_velocity_holds_the_last_pose():
     past = line(np.arange(31) / 30)
     found = forecast(past, [0.1, 0.4], forecaster=ZeroVelocity())
