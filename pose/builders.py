@@ -104,6 +104,12 @@ def _blazepose_lite(weight: Path | None, options: StageOptions) -> Estimator:
     return BlazePose(model=weight, variant="lite", options=options)
 
 
+def _blazepose_heavy(weight: Path | None, options: StageOptions) -> Estimator:
+    from pose.estimators.blazepose import BlazePose
+
+    return BlazePose(model=weight, variant="heavy", options=options)
+
+
 def _movenet(weight: Path | None, options: StageOptions) -> Estimator:
     from pose.estimators.movenet import MoveNet
 
@@ -149,6 +155,7 @@ DETECTORS: dict[str, Choice[Detector]] = {
 ESTIMATORS: dict[str, Choice[Estimator]] = {
     "blazepose": Choice("blazepose-landmark-full", _blazepose_full, cpu_only=True, skeleton="blazepose33"),
     "blazepose-lite": Choice("blazepose-landmark-lite", _blazepose_lite, cpu_only=True, skeleton="blazepose33"),
+    "blazepose-heavy": Choice("blazepose-landmark-heavy", _blazepose_heavy, cpu_only=True, skeleton="blazepose33"),
     "movenet": Choice("movenet-lightning-int8", _movenet, cpu_only=True, presence=0.45, skeleton="coco17"),
     "rtmpose-t": Choice("rtmpose-t-coco17-256x192", _rtmpose, skeleton="coco17"),
     "rtmpose-s": Choice("rtmpose-s-coco17-256x192", _rtmpose, skeleton="coco17"),

@@ -8,7 +8,7 @@ from pose.config import PipelineConfig, choose_networks, default_preset, load_pr
 from pose.errors import PoseError
 from pose.weights import WEIGHTS
 
-USUAL = {"fast", "balanced", "accurate", "permissive"}
+USUAL = {"fast", "balanced", "accurate", "permissive", "best"}
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_the_presets_that_are_promised_are_there():
     assert set(preset_names()) == USUAL
 
 
-@pytest.mark.parametrize("name", ["fast", "accurate", "permissive"])
+@pytest.mark.parametrize("name", ["fast", "accurate", "permissive", "best"])
 def test_defaults_and_permissive_use_no_agpl(name):
     preset = load_preset(name)
     from pose.builders import ESTIMATORS, detector_choice
@@ -68,6 +68,7 @@ def test_a_driver_alone_does_not_make_the_largest_network_run_on_the_cpu(cuda, m
         (["--device=cuda"], "rtmpose-x"),
         (["--device", "cpu"], "blazepose"),
         (["--config", "permissive"], "rtmpose-m"),
+        (["--config", "best"], "blazepose-heavy"),
         (["--estimator", "movenet"], "movenet"),
         (["--detector", "mobilenet"], "blazepose"),
     ],
@@ -89,7 +90,7 @@ def test_what_was_chosen_beside_the_networks_stays(cuda):
 
 def test_a_live_demo_keeps_to_fast_networks(cuda):
     chosen = choose_networks(PipelineConfig(), live=True)
-    assert (chosen.detector, chosen.estimator, chosen.lifter) == ("auto", "blazepose", "stream")
+    assert (chosen.detector, chosen.estimator, chosen.lifter) == ("auto", "blazepose", "sliding")
 
 
 @pytest.mark.parametrize(
@@ -98,6 +99,7 @@ def test_a_live_demo_keeps_to_fast_networks(cuda):
         ("balanced", "yolo26n-pose.pt"),
         ("accurate", "rtmpose-x-coco17-384x288.onnx"),
         ("permissive", "rtmpose-m-coco17-256x192.onnx"),
+        ("best", "blazepose-landmark-heavy.tflite"),
     ],
 )
 def test_a_missing_weight_is_one_line_with_file_and_folder(name, file, offline, weights_dir, monkeypatch):

@@ -37,7 +37,11 @@ class BlazePose:
     skeleton = BLAZEPOSE33
 
     def __init__(
-        self, *, model: Path | None = None, variant: Literal["full", "lite"] = "full", options: StageOptions = USUAL
+        self,
+        *,
+        model: Path | None = None,
+        variant: Literal["full", "lite", "heavy"] = "full",
+        options: StageOptions = USUAL,
     ) -> None:
         """model: the LiteRT file; None takes it from the weight cache. Raises PoseError when it cannot be loaded."""
         self.name = f"blazepose-{variant}"

@@ -156,6 +156,16 @@ def _blazepose() -> tuple[Weight, ...]:
                 "https://storage.googleapis.com/mediapipe-assets/pose_landmark_lite.tflite?generation=1661875901231143"
             ),
         ),
+        Weight(
+            name="blazepose-landmark-heavy",
+            file="blazepose-landmark-heavy.tflite",
+            licence="Apache-2.0",
+            sha256="59e42d71bcd44cbdbabc419f0ff76686595fd265419566bd4009ef703ea8e1fe",
+            size=27_709_200,
+            source=Download(
+                "https://storage.googleapis.com/mediapipe-assets/pose_landmark_heavy.tflite?generation=1661875897944151"
+            ),
+        ),
     )
 
 

@@ -12,6 +12,7 @@ from pose.errors import PoseError
 from pose.estimators.blazepose import BlazePose, refine
 from pose.people.follow import PeopleTracker
 from pose.types import Boxes, Regions
+from pose.weights.store import Store
 
 REFERENCE = Path(__file__).with_name("mediapipe_dance.json")
 
@@ -151,3 +152,15 @@ def test_file_that_is_no_network_is_named(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(PoseError, match=r"broken\.tflite: not a readable LiteRT model"):
         BlazePose(model=path)
+
+
+def test_heavy_agrees_with_full_roughly(blazepose, blazepose_detector, dance):
+    """Where the file is in the weight cache or a folder of POSE_WEIGHTS_DIR: it is no file of the tests."""
+    model = Store.from_environment().find("blazepose-landmark-heavy")
+    if model is None:
+        pytest.skip("blazepose-landmark-heavy is not at hand")
+    regions, found = first(blazepose, blazepose_detector, dance[0])
+    heavy = BlazePose(model=model, variant="heavy")
+    again = heavy.estimate([dance[0]], [regions])[0]
+    assert heavy.name == "blazepose-heavy"
+    assert 0 < np.median(np.linalg.norm(again.xy - found.xy, axis=2)) < 0.03 * height(found)
