@@ -62,7 +62,8 @@ class PipelineConfig:
     estimator_model: str | None = option(None, "weights of the estimator: a file or a name of pose-weights list")
     tracker: str = option("ocsort", "re-identification of people who come back into view", choices=tuple(TRACKERS))
     lifter: str = option(
-        AUTO_LIFTER, "2D to 3D network: offline, stream or a checkpoint file; auto: stream if live, else offline"
+        AUTO_LIFTER,
+        "2D to 3D: offline, sliding (the same as a stream), stream or a file; auto: sliding if live, else offline",
     )
     lookahead: int = option(
         0, "delay of the streaming lifter in frames; more look-ahead is more accurate", least=0, most=600
@@ -127,7 +128,7 @@ def choose_networks(config: PipelineConfig, *, live: bool = False) -> PipelineCo
     Who chose no network at all gets those of the device's usual preset, offline; a live demo keeps to fast ones.
     """
     if config.lifter == AUTO_LIFTER:
-        config = replace(config, lifter="stream" if live else "offline")
+        config = replace(config, lifter="sliding" if live else "offline")
     if config.estimator != AUTO_ESTIMATOR:
         return config
     if live or config.detector != AUTO_DETECTOR:

@@ -111,7 +111,7 @@ class Pipeline:
         lifter = load_lifter(config.lifter, self.device)
         if not lifter.streaming and (self._live or config.lookahead):
             key = "lifter" if self._live else "lookahead"
-            raise UsageError(f"{key}: {config.lifter} sees whole windows and cannot stream; use the lifter stream")
+            raise UsageError(f"{key}: {config.lifter} sees whole windows and cannot stream; use the lifter sliding")
         seed_torch(config.seed)
         return lifter
 

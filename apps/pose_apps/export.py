@@ -16,7 +16,7 @@ from pose_apps.support.status import Status
 class ExportOptions(Options):
     """Which lifter is written, and as what."""
 
-    lifter: str = argument(REQUIRED, "offline, stream, or a checkpoint of pose-train")
+    lifter: str = argument(REQUIRED, "offline, stream, sliding, or a checkpoint of pose-train")
     format: Literal["onnx", "torch-export", "torchscript"] = option(REQUIRED, "what to write")
     out: str = option(REQUIRED, "the file to write", metavar="FILE")
     overwrite: bool = option(False, "replace an existing file")
@@ -37,6 +37,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         from pose.lifter.torch_lifter import TorchLifter
 
         lifter = TorchLifter.load(options.lifter)
-        difference = export_lifter(lifter.network, options.format, out, lifter.sha256)
+        difference = export_lifter(lifter.network, options.format, out, lifter.sha256, sliding=lifter.sliding)
     print(f"{out}: {out.stat().st_size / 1e6:.1f} MB, at most {difference:.1e} from the network")
     return 0

@@ -28,7 +28,7 @@ class LiftConfig(WorldConfig):
 
     keypoints: list[str] = argument([], ".npz, COCO or AlphaPose JSON files, or OpenPose folders")
     out: str | None = option(None, "the .npz file to write; a folder if there are several inputs")
-    lifter: str = option("offline", "offline, stream, or a checkpoint file")
+    lifter: str = option("offline", "offline, sliding, stream, or a checkpoint file")
     lookahead: int = option(0, "delay of the streaming lifter in frames; more look-ahead is more accurate", least=0)
     fps: float | None = option(None, "frame rate, required for JSON keypoints", least=0.001, most=1000.0)
     image_size: str | None = option(None, "image size in px, such as 1920x1080, for JSON keypoints without it")

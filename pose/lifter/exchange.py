@@ -19,8 +19,9 @@ from pose.camera import intrinsics_from_fov
 from pose.errors import PoseError
 from pose.lifter.backends import Arrays, OnnxGraph, StepBackend
 from pose.lifter.features import observe
-from pose.lifter.format import ANSWER, SEEN, STEP_FORMAT, WINDOW_FORMAT, WINDOW_SEEN
+from pose.lifter.format import ANSWER, COMMON_STATE, SEEN, SLIDING_FORMAT, STEP_FORMAT, WINDOW_FORMAT, WINDOW_SEEN
 from pose.lifter.model import LifterNetwork
+from pose.lifter.sliding import WINDOW, SlidingStep
 from pose.lifter.step import StreamStep
 from pose.lifter.step_batch import Memory, PeopleState, Setting, Step
 from pose.lifter.torch_lifter import TorchStep
@@ -62,22 +63,26 @@ class WindowLift(nn.Module):
         return lifted.joints, lifted.root, lifted.sigma
 
 
-Exported: TypeAlias = WindowLift | StreamStep
+Exported: TypeAlias = WindowLift | StreamStep | SlidingStep
+_FORMATS = {WindowLift: WINDOW_FORMAT, StreamStep: STEP_FORMAT, SlidingStep: SLIDING_FORMAT}
 
 
-def export_lifter(network: LifterNetwork, file_format: Format, path: Path, checkpoint_sha256: str = "") -> float:
+def export_lifter(
+    network: LifterNetwork, file_format: Format, path: Path, checkpoint_sha256: str = "", *, sliding: bool = False
+) -> float:
     """Write a streaming network's step or an offline network's window to `path`; batch, time and look-ahead stay free.
 
-    Returns the largest difference from the network. Raises PoseError when it is above `TOLERANCE` or a package misses.
+    sliding: write an offline network as a stream (`pose.lifter.sliding`). Returns the largest difference from the
+    network. Raises PoseError when it is above `TOLERANCE` or a package misses.
     """
-    module: Exported = StreamStep(network) if network.config.streaming else WindowLift(network)
-    module = module.eval().cpu()
+    kind = SlidingStep if sliding else StreamStep if network.config.streaming else WindowLift
+    module: Exported = kind(network).eval().cpu()
     metadata = {
-        "format": STEP_FORMAT if network.config.streaming else WINDOW_FORMAT,
+        "format": _FORMATS[kind],
         "config": json.dumps(network.config.to_dict()),
         "checkpoint_sha256": checkpoint_sha256,
     }
-    if isinstance(module, StreamStep):
+    if not isinstance(module, WindowLift):
         metadata["memory"] = _described(module.memory)
     with whole_file(path) as hidden:
         with quiet():
@@ -93,9 +98,8 @@ def _described(memory: Memory) -> str:
     """JSON: the value that fills each part of the empty memory, and `pinned`; shapes are those of the file's inputs."""
     for name, row in memory.empty.items():
         assert (row == row.flat[0]).all(), name
-    return json.dumps(
-        {"fill": {name: row.flat[0].item() for name, row in memory.empty.items()}, "pinned": memory.pinned}
-    )
+    fill = {name: row.flat[0].item() for name, row in memory.empty.items()}
+    return json.dumps({"fill": fill, "pinned": memory.pinned} | ({"ages": memory.ages} if memory.ages else {}))
 
 
 @contextmanager
@@ -184,13 +188,13 @@ def _dynamic_shapes(module: Exported) -> tuple[object, ...]:
     people = torch.export.Dim("people", min=1, max=4096)
     time = torch.export.Dim("time", min=1, max=4096)
     kept = torch.export.Dim("lookahead_and_1", min=1, max=4096)
-    second = {"recent": kept, "recent_times": kept}
+    second = {} if isinstance(module, SlidingStep) else {"recent": kept, "recent_times": kept}
     if isinstance(module, WindowLift):
         second = dict.fromkeys(("keypoints", "scores", "times"), time)
     free = [{0: people} | ({1: second[name]} if name in second else {}) for name in module.inputs]
     if isinstance(module, WindowLift):
         return tuple(free)
-    named = len(module.inputs) - len(module.core.state_names)
+    named = len(SEEN) + len(COMMON_STATE)
     return (*free[:named], tuple(free[named:]))
 
 
@@ -198,7 +202,8 @@ def _example(module: Exported) -> Arrays:
     """Inputs of sizes that torch.export does not take for constants."""
     if isinstance(module, WindowLift):
         return _motion(people=2, frames=20)
-    people = PeopleState(Setting(Step(TorchStep(module, module.inputs, module.outputs), module.memory), 3, {}), 2)
+    step = Step(TorchStep(module, module.inputs, module.outputs), module.memory)
+    people = PeopleState(Setting(step, module.memory.lookahead(3), {}), 2)
     seen = _motion(people=2, frames=1)
     seen = {name: seen[name][:, 0] for name in ("keypoints", "scores", "times")} | _camera(2)
     return dict(zip(SEEN, seen.values(), strict=True)) | people.state
@@ -227,8 +232,8 @@ def _difference(module: Exported, loaded: StepBackend) -> float:
     if isinstance(module, WindowLift):
         motion = _motion(people=3, frames=50)
         return _largest(*(_answer(backend.bind(motion)()) for backend in (loaded, torch_step)))
-    people, slots = 3, getattr(module.core, "slots", 0)
-    motion = _motion(people, frames=min(slots, 64) + 10)
+    people, slots = 3, WINDOW if isinstance(module, SlidingStep) else getattr(module.core, "slots", 0)
+    motion = _motion(people, frames=min(slots, 90) + 10)
     camera = {name: array[0] for name, array in _camera(1).items()}
     steps = [Step(backend, module.memory) for backend in (loaded, torch_step)]
     streams = [PeopleState(Setting(step, 1, camera), people) for step in steps]

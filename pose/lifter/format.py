@@ -23,6 +23,7 @@ COMMON_STATE = ("frames", "recent", "recent_times")
 
 WINDOW_FORMAT = "pose-lifter-window-1"
 STEP_FORMAT = "pose-lifter-step-1"
+SLIDING_FORMAT = "pose-lifter-sliding-1"
 
 
 def nothing_observed(people: int) -> F32:

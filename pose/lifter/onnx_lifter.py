@@ -9,9 +9,9 @@ import numpy as np
 
 from pose.errors import PoseError
 from pose.lifter.backends import OnnxGraph
-from pose.lifter.format import ANSWER, STEP_FORMAT, WINDOW_FORMAT
-from pose.lifter.predict import Lifter, checkpoint_path, network_inputs
-from pose.lifter.step_batch import Memory, PeopleState, Setting, Step
+from pose.lifter.format import ANSWER, SLIDING_FORMAT, STEP_FORMAT, WINDOW_FORMAT
+from pose.lifter.predict import SLIDING, Lifter, checkpoint_path, network_inputs
+from pose.lifter.step_batch import Memory, Step
 from pose.sequences import Sequence2D
 from pose.types import F32
 from pose.weights import sha256_of
@@ -24,9 +24,9 @@ class OnnxLifter(Lifter):
         """Raises PoseError for a graph that is no exported lifter."""
         self._graph, self.name, self.sha256, self.path = graph, name, sha256, path
         form = graph.metadata.get("format")
-        if form not in (WINDOW_FORMAT, STEP_FORMAT):
+        if form not in (WINDOW_FORMAT, STEP_FORMAT, SLIDING_FORMAT):
             raise PoseError(f"lifter {name}: its .onnx file is no lifter that pose-export wrote; export it again")
-        self.streaming = form == STEP_FORMAT
+        self.streaming = form != WINDOW_FORMAT
 
     @classmethod
     def beside(cls, name_or_path: str | Path) -> Self | None:
@@ -35,7 +35,7 @@ class OnnxLifter(Lifter):
         Raises UsageError when there is no checkpoint, PoseError when the .onnx file cannot be read.
         """
         path = checkpoint_path(name_or_path)
-        exported = path.with_suffix(".onnx")
+        exported = path.with_name(f"{SLIDING}.onnx") if str(name_or_path) == SLIDING else path.with_suffix(".onnx")
         if not exported.is_file():
             return None
         graph, sha256 = OnnxGraph(exported), sha256_of(path)
@@ -50,7 +50,8 @@ class OnnxLifter(Lifter):
         try:
             described = json.loads(self._graph.metadata["memory"])
             empty = {name: self._graph.row(name, fill) for name, fill in described["fill"].items()}
-            return Step(self._graph, Memory(empty, described["pinned"]))
+            ages = described.get("ages")
+            return Step(self._graph, Memory(empty, described["pinned"], None if ages is None else tuple(ages)))
         except (KeyError, ValueError, TypeError, StopIteration) as error:
             raise PoseError(
                 f"lifter {self.name}: its .onnx file does not say what it keeps; export it again"
@@ -58,14 +59,7 @@ class OnnxLifter(Lifter):
 
     def forward(self, windows: list[Sequence2D], lookahead: int = 0) -> list[F32]:
         if self.streaming:
-            return [self._stepped(window, lookahead) for window in windows]
+            return [self.stepped(window, lookahead) for window in windows]
         outputs = self._graph.run(network_inputs(windows))
         joints, root, sigma = (outputs[name] for name in ANSWER)
         return list(np.concatenate([joints.reshape(*joints.shape[:2], -1), root, sigma], axis=-1))
-
-    def _stepped(self, window: Sequence2D, lookahead: int) -> F32:
-        seen = {name: array[0] for name, array in network_inputs([window]).items()}
-        keypoints, scores, times = (seen.pop(name) for name in ("keypoints", "scores", "times"))
-        person = PeopleState(Setting(self.step, lookahead, seen), 1)
-        answers = [person.advance(*frame)[0] for frame in zip(keypoints, scores, times.tolist(), strict=True)]
-        return np.stack(answers[lookahead:])

@@ -20,7 +20,7 @@ from pose.errors import UsageError
 from pose.incoming import check_units
 from pose.lifter.backends import Arrays
 from pose.lifter.format import WINDOW_SEEN
-from pose.lifter.step_batch import Step
+from pose.lifter.step_batch import PeopleState, Setting, Step
 from pose.sequences import Sequence2D, Sequence3D, mirror_picture
 from pose.skeletons import H36M17, get_skeleton, to_h36m17
 from pose.types import F32
@@ -28,7 +28,8 @@ from pose.types import F32
 if TYPE_CHECKING:
     from pose.lifter.features import Lifted
 
-SHIPPED = ("offline", "stream")
+SLIDING = "sliding"  # the weights of `offline` as a stream (`pose.lifter.sliding`)
+SHIPPED = ("offline", "stream", SLIDING)
 WINDOW = 81
 HOP = 63
 CHUNK = 64  # windows a forward pass
@@ -43,7 +44,8 @@ _MIRROR_SIGNS = np.concatenate([np.tile([-1, 1, 1], 18), np.ones(17)]).astype(np
 class Lifter(ABC):
     """A trained network that takes and returns arrays. sha256, path: of its checkpoint, if it has one.
 
-    streaming: the network is causal. `OnnxLifter` and `TorchLifter` differ in what computes.
+    streaming: it steps frame by frame, as a causal network or by a window that slides. `OnnxLifter` and `TorchLifter`
+    differ in what computes.
     """
 
     name: str
@@ -98,18 +100,28 @@ class Lifter(ABC):
             for blend, sequence in zip(blends, sequences, strict=True)
         ]
 
+    def stepped(self, window: Sequence2D, lookahead: int) -> F32:
+        """(T - lookahead, 71): the answers of a stream over a sequence, one step a frame."""
+        seen = {name: array[0] for name, array in network_inputs([window]).items()}
+        keypoints, scores, times = (seen.pop(name) for name in ("keypoints", "scores", "times"))
+        person = PeopleState(Setting(self.step, lookahead, seen), 1)
+        answers = [person.advance(*frame)[0] for frame in zip(keypoints, scores, times.tolist(), strict=True)]
+        return np.stack(answers[lookahead:])
+
     def _lift_whole(self, sequence: Sequence2D, lookahead: int) -> Sequence3D:
+        lookahead = self.step.memory.lookahead(lookahead)
         answer = self.forward([followed_by_nothing(sequence, lookahead)], lookahead)[0]
         return Sequence3D(*split_outputs(answer), times=sequence.times)
 
 
 def checkpoint_path(name_or_path: str | Path) -> Path:
-    """The file of a shipped lifter (`offline`, `stream`) or of the user's own.
+    """The file of a shipped lifter (`offline`, `stream`, `sliding`) or of the user's own.
 
     Raises UsageError when there is none.
     """
     if str(name_or_path) in SHIPPED:
-        return Path(str(resources.files("pose"))) / "models" / f"{name_or_path}.safetensors"
+        stem = "offline" if str(name_or_path) == SLIDING else name_or_path
+        return Path(str(resources.files("pose"))) / "models" / f"{stem}.safetensors"
     path = Path(name_or_path)
     if not path.is_file():
         raise UsageError(f"lifter: {name_or_path} is neither a file nor one of {', '.join(SHIPPED)}")

@@ -6,7 +6,7 @@ the last few observations. It answers what the causal network answers for the wh
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from pose.camera import Camera
 from pose.lifter.format import TYPICAL_STEP
 from pose.lifter.pending import PendingFrame, PersonFrame, take_finished
 from pose.lifter.predict import Lifter
+from pose.lifter.refined import RecentFrames, Refinements
 from pose.lifter.step_batch import PeopleState, PersonState, Setting, gather
 from pose.repair.person import PersonRepair
 from pose.skeletons import Skeleton, to_h36m17
@@ -24,8 +25,8 @@ from pose.types import F32, FrameResult, People
 class LifterStream:
     """Steps a streaming `Lifter` for any number of people.
 
-    skeleton: of the keypoints. camera: that sees them. lookahead: how many frames later a frame is answered. Raises
-    ValueError for an offline lifter.
+    skeleton: of the keypoints. camera: that sees them. lookahead: how many frames later a frame is answered; a window
+    that slides says then what it knew at the last of its ages. Raises ValueError for an offline lifter.
     """
 
     def __init__(self, lifter: Lifter, skeleton: Skeleton, camera: Camera, lookahead: int = 0) -> None:
@@ -33,13 +34,22 @@ class LifterStream:
             raise ValueError(f"lifter: {lifter.name} sees whole windows and cannot stream")
         if lookahead < 0:
             raise ValueError(f"lookahead: must be at least 0 frames, got {lookahead}")
-        self.lookahead, self.skeleton = lookahead, skeleton
+        known = lifter.step.memory.lookahead(lookahead)
+        self.lookahead, self.skeleton, self._held = lookahead, skeleton, lookahead - known
         told = {
             "intrinsics": camera.matrix,
             "derived": np.array(skeleton.derived),
             "intrinsics_known": np.array(camera.known),
         }
-        self._setting = Setting(lifter.step, lookahead, told)
+        self._setting = Setting(lifter.step, known, told)
+
+    def again(self, most: int) -> tuple[int, ...]:
+        """How many frames later a frame is lifted again, up to `most` frames. Raises ValueError for a causal network,
+        which lifts each frame once."""
+        ages = self._setting.step.memory.ages
+        if ages is None:
+            raise ValueError("refine: a causal network lifts each frame once; use the lifter sliding")
+        return tuple(age for age in ages if age <= most)
 
     def new_person(self) -> PersonState:
         """The state of somebody of whom nothing is known yet."""
@@ -57,7 +67,8 @@ class LifterStream:
         state = gather(self._setting, people)
         ready = [person.ready for person in people]
         answers = state.advance(keypoints, scores, time)
-        return [answer if known else None for answer, known in zip(answers, ready, strict=True)]
+        given = (answer if known else None for answer, known in zip(answers, ready, strict=True))
+        return [person.hold(answer, self._held) for person, answer in zip(people, given, strict=True)]
 
 
 class StreamLifter:
@@ -68,9 +79,12 @@ class StreamLifter:
     repair exchanged.
     """
 
-    def __init__(self, stream: LifterStream, *, repair: bool = False) -> None:
-        """repair: what is lifted, as far as the frames up to now say what is wrong."""
+    def __init__(self, stream: LifterStream, *, repair: bool = False, refine: int = 0) -> None:
+        """repair: what is lifted, as far as the frames up to now say what is wrong. refine: give each frame a second
+        time, so many frames later, as it is known then (`take_refined`); 0 gives it once. A window that slides is
+        needed, and its last age up to `refine` is taken."""
         self._stream, self._repair = stream, repair
+        self._refined = Refinements(stream.again(refine)[-1]) if refine else None
         self._people: dict[int, _Live] = {}
         self._pending: deque[PendingFrame] = deque()
         self._step = TYPICAL_STEP
@@ -87,12 +101,17 @@ class StreamLifter:
         self._time = people.time
         frame = PendingFrame(people)
         self._pending.append(frame)
+        refined = self._refined.push(people) if self._refined else None
         for person in people.ids.tolist():
             if person not in self._people:
                 repair = PersonRepair(self._stream.skeleton, lookahead=0.0) if self._repair else None
                 self._people[person] = _Live(self._stream.new_person(), repair)
-        self._advance(people, frame)
+        self._advance(people, frame, refined)
         return ended + take_finished(self._pending)
+
+    def take_refined(self) -> list[FrameResult]:
+        """The frames that are final since the last call, oldest first; all that were pushed after `flush`."""
+        return self._refined.take() if self._refined else []
 
     def flush(self) -> list[FrameResult]:
         """The source has ended: return the frames that still wait, answered from what was seen."""
@@ -102,9 +121,11 @@ class StreamLifter:
             for ahead in range(1, self._stream.lookahead + 1):
                 self._advance(nobody(last, last.time + ahead * self._step), None)
                 results += take_finished(self._pending)
+        if self._refined:
+            self._refined.end()
         return results
 
-    def _advance(self, people: People, frame: PendingFrame | None) -> None:
+    def _advance(self, people: People, frame: PendingFrame | None, refined: PendingFrame | None = None) -> None:
         """Step everybody in mind, those who are not in the frame as unseen, and hand out the answers."""
         rows = {person: row for row, person in enumerate(people.ids.tolist())}
         keypoints = np.zeros((len(self._people), *people.keypoints.shape[1:]), np.float32)
@@ -119,6 +140,12 @@ class StreamLifter:
             return
         states = [live.state for live in self._people.values()]
         answers = self._stream.step(states, keypoints, scores, people.time)
+        if self._refined and refined:
+            ages = self._stream.again(self._refined.delay)
+            for live in self._people.values():
+                newest = live.asked[-1]
+                again = None if newest is None else replace(newest, pending=refined)
+                live.recent.add(again, live.state, ages)
         for live, answer in zip(self._people.values(), answers, strict=True):
             if answer is not None and (asked := live.asked.popleft()) is not None:
                 asked.lifted = answer
@@ -135,6 +162,7 @@ class _Live:
     state: PersonState
     repair: PersonRepair | None
     asked: deque[PersonFrame | None] = field(default_factory=deque)
+    recent: RecentFrames = field(default_factory=RecentFrames)
     seen: float = 0.0
 
     def see(self, frame: PersonFrame) -> PersonFrame:

@@ -12,7 +12,8 @@ from pose.lifter.backends import Arrays
 from pose.lifter.checkpoint import load_checkpoint
 from pose.lifter.features import observe
 from pose.lifter.model import LifterNetwork
-from pose.lifter.predict import Lifter, checkpoint_path, join_outputs, network_inputs
+from pose.lifter.predict import SLIDING, Lifter, checkpoint_path, join_outputs, network_inputs
+from pose.lifter.sliding import SlidingStep
 from pose.lifter.step import StreamStep
 from pose.lifter.step_batch import Step
 from pose.sequences import Sequence2D
@@ -47,23 +48,34 @@ class TorchLifter(Lifter):
     """`pose.lifter.predict.Lifter` over a network in torch, on any device."""
 
     def __init__(
-        self, network: LifterNetwork, name: str, sha256: str = "", device: str = "cpu", path: Path | None = None
+        self,
+        network: LifterNetwork,
+        name: str,
+        sha256: str = "",
+        device: str = "cpu",
+        path: Path | None = None,
+        *,
+        sliding: bool = False,
     ) -> None:
+        """sliding: let an offline network stream (`pose.lifter.sliding`)."""
         self.network, self.name, self.sha256, self.path = network.to(device).eval(), name, sha256, path
-        self.device, self.streaming = torch.device(device), network.config.streaming
+        self.device, self.sliding, self.streaming = torch.device(device), sliding, sliding or network.config.streaming
 
     @classmethod
     def load(cls, name_or_path: str | Path, device: str = "cpu") -> Self:
         """As `pose.lifter.load.load_lifter`, always in torch."""
         path = checkpoint_path(name_or_path)
-        return cls(load_checkpoint(path, device), str(name_or_path), sha256_of(path), device, path)
+        sliding = str(name_or_path) == SLIDING
+        return cls(load_checkpoint(path, device), str(name_or_path), sha256_of(path), device, path, sliding=sliding)
 
     @cached_property
     def step(self) -> Step:
-        step = StreamStep(self.network).eval()
+        step = SlidingStep(self.network).eval() if self.sliding else StreamStep(self.network).eval()
         return Step(TorchStep(step, step.inputs, step.outputs, self.device), step.memory)
 
     def forward(self, windows: list[Sequence2D], lookahead: int = 0) -> list[F32]:
+        if self.sliding:
+            return [self.stepped(window, lookahead) for window in windows]
         keypoints, scores, times, *camera = (
             torch.from_numpy(array).to(self.device) for array in network_inputs(windows).values()
         )

@@ -112,7 +112,7 @@ def test_headless_run_reports_what_it_measured(dance, tmp_path, capsys):
     assert report["lifter_delay_ms"] > 50
     assert report["people"] == {"ids": 1, "most_at_a_time": 1}
     assert report["memory_mib"]["highest_after"] > 100
-    assert (report["settings"]["lifter"], report["settings"]["lookahead"]) == ("stream", 2)
+    assert (report["settings"]["lifter"], report["settings"]["lookahead"]) == ("sliding", 2)
     assert report["messages"] == []
     poses = [message for message in messages if message["type"] == "pose"]
     assert 0 < len(poses) <= report["processed"]
@@ -341,7 +341,7 @@ def test_a_recording_with_ahead_holds_what_was_shown_and_says_how_far_it_was_pre
 
 def test_an_option_that_cannot_work_is_one_line(dance, capsys):
     assert main(["--headless", "--source", dance, "--lifter", "offline"]) == 2
-    words = "lifter: offline sees whole windows and cannot stream; use the lifter stream"
+    words = "lifter: offline sees whole windows and cannot stream; use the lifter sliding"
     assert capsys.readouterr().err == f"error: {words}\n"
 
 

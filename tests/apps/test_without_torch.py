@@ -54,7 +54,7 @@ def test_the_main_job_needs_no_torch(call_without_torch, videos, tmp_path):
     assert {path.name for path in out.iterdir()} >= {"poses.json", "poses.npz", "overlay.mp4"}
 
 
-@pytest.mark.parametrize("words", [["offline"], ["stream", "--lookahead", "4"]])
+@pytest.mark.parametrize("words", [["offline"], ["stream", "--lookahead", "4"], ["sliding", "--lookahead", "4"]])
 def test_shipped_lifters_need_no_torch(call_without_torch, keypoints, tmp_path, words):
     done = call_without_torch("lift", keypoints, "--out", tmp_path / "out.npz", "--lifter", *words)
     assert (done.returncode, done.stderr) == (0, "")

@@ -13,6 +13,7 @@ from pose.lifter.stream import LifterStream
 from pose.lifter.torch_lifter import TorchLifter
 from pose.skeletons import BLAZEPOSE33
 
+STREAMS = ("stream", "sliding")
 TOLERANCE = 1e-4  # m; of sigma relative to it
 
 
@@ -34,7 +35,7 @@ def test_the_cpu_takes_the_exported_file(name):
     lifter = load_lifter(name)
     assert isinstance(lifter, OnnxLifter)
     assert lifter.sha256 == TorchLifter.load(name).sha256
-    assert lifter.streaming == (name == "stream")
+    assert lifter.streaming == (name != "offline")
 
 
 @pytest.mark.parametrize("length", [1, 2, 7, 63, 80, 81, 82, 150])
@@ -67,17 +68,19 @@ def test_sequences_together_are_lifted_as_each_alone(both, make_walk):
         assert_equal_answers(got, expected)
 
 
-def test_a_stream_with_lookahead_is_lifted_alike(make_walk):
+@pytest.mark.parametrize("name", STREAMS)
+def test_a_stream_with_lookahead_is_lifted_alike(make_walk, name):
     sequence = make_walk(70)
-    by_onnx, by_torch = (load("stream").lift(sequence, 13) for load in (load_lifter, TorchLifter.load))
+    by_onnx, by_torch = (load(name).lift(sequence, 13) for load in (load_lifter, TorchLifter.load))
     assert_equal_answers(by_onnx, by_torch)
 
 
+@pytest.mark.parametrize("name", STREAMS)
 @pytest.mark.parametrize("lookahead", [0, 4])
-def test_a_live_stream_answers_alike(make_walk, lookahead):
+def test_a_live_stream_answers_alike(make_walk, lookahead, name):
     sequence = make_walk(80, skeleton="blazepose33", joints=33)
     answers = {}
-    for backend, lifter in (("onnx", load_lifter("stream")), ("torch", TorchLifter.load("stream"))):
+    for backend, lifter in (("onnx", load_lifter(name)), ("torch", TorchLifter.load(name))):
         stream = LifterStream(lifter, BLAZEPOSE33, Camera.of((640, 480)), lookahead=lookahead)
         people = [stream.new_person(), stream.new_person()]
         seen = zip(sequence.keypoints, sequence.scores, sequence.times, strict=True)

@@ -80,9 +80,9 @@ def test_look_ahead_delays_the_stream_by_so_many_frames(at_hand, dancer):
 
 def test_files_lift_offline_and_live_streams_unless_told_otherwise(at_hand, tiny_lifter):
     assert Pipeline(load_preset("fast")).config.lifter == "offline"
-    assert Pipeline(load_preset("fast"), live=True).config.lifter == "stream"
-    assert load_lifter("stream").streaming
-    assert Pipeline(load_preset("fast", lifter="stream", lookahead=4)).config.lookahead == 4
+    assert Pipeline(load_preset("fast"), live=True).config.lifter == "sliding"
+    assert load_lifter("sliding").streaming
+    assert Pipeline(load_preset("fast", lifter="sliding", lookahead=4)).config.lookahead == 4
 
 
 @pytest.mark.parametrize(

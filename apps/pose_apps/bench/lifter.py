@@ -29,7 +29,7 @@ class LifterBench(Bench):
     purpose = "A streaming step, offline frames a second, and every attention mechanism over length."
 
     offline: str = option("offline", "the offline lifter: a shipped name or a checkpoint")
-    stream: str = option("stream", "the streaming lifter: a shipped name or a checkpoint")
+    stream: str = option("sliding", "the streaming lifter: a shipped name or a checkpoint")
     lookahead: int = option(0, "look-ahead of the streaming lifter in frames")
     skeleton: str = option("blazepose33", "frame rate of the streamed keypoints")
     seconds: float = option(3.0, "measuring time per figure")

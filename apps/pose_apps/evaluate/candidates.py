@@ -94,7 +94,7 @@ def evaluate_all(
     from pose.evaluation.results import curve_point, describe
 
     if lookaheads and not any(one.lifter is not None and one.lifter.streaming for one in candidates):
-        raise UsageError("--lookahead needs a streaming lifter: --lifter stream")
+        raise UsageError("--lookahead needs a streaming lifter: --lifter sliding")
     results = []
     for candidate in candidates:
         evaluation = _evaluate(candidate, task, output, flip)

@@ -30,7 +30,7 @@ from pose_apps.support.status import Status
 class CandidateOptions(Options):
     """What is evaluated on a benchmark, and how."""
 
-    lifter: str | None = option(None, "offline, stream or a checkpoint file; default: offline")
+    lifter: str | None = option(None, "offline, sliding, stream or a checkpoint file; default: offline")
     predictions: str | None = option(None, "evaluate the predictions in this .npz instead of a lifter", metavar="FILE")
     compare: list[str] = option([], "further lifters or predictions for the same table", metavar="WHAT")
     lookahead: str | None = option(None, "measure accuracy for these numbers of look-ahead frames", metavar="0,4,13")

@@ -16,8 +16,8 @@ def batch_lifter(name: str) -> Callable[[LiftBatch], tuple[F32, F32, F32]]:
     from pose.training.measure import lift_batch
 
     lifter = TorchLifter.load(name)
-    if not lifter.streaming:
-        raise UsageError(f"--lifter: {name} sees whole windows; forecasts go on from what a stream says")
+    if not lifter.network.config.streaming:
+        raise UsageError(f"--lifter: {name} is no causal network, which lifts many sequences at once; use stream")
 
     def lift(batch: LiftBatch) -> tuple[F32, F32, F32]:
         lifted = lift_batch(lifter.network, batch)

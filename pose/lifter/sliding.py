@@ -1,0 +1,172 @@
+"""An offline lifter as a stream: the newest frames again and again, older ones now and then, the rest remembered.
+
+A window of the last 81 frames slides over the stream. Each layer keeps the keys and values of all its frames. With
+every new frame the tokens of some ages (`AGES`) run through all layers again, attend to all keys and values, and
+replace their own. So a frame is lifted first when it is new, again when it has seen what followed, and a last time when
+it is 36 frames old; a step costs a twelfth of the window. It is as accurate as lifting the window anew for every frame,
+since keys and values of old frames hardly change any more.
+
+Window and mirror image are lifted side by side and averaged, as offline. Axes: P person, M plain and mirrored (2), N
+refreshed tokens, F feature, H head, K feature of one head, S slot of the window.
+"""
+
+from collections.abc import Sequence
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from pose.attention import rotary_phases
+from pose.attention.softmax import SoftmaxAttention
+from pose.lifter.blocks import Block
+from pose.lifter.features import Lifted, decode, observe_next, split_features
+from pose.lifter.format import ANSWER, COMMON_STATE, FEATURES, JOINTS, SEEN, TYPICAL_STEP
+from pose.lifter.model import LifterNetwork
+from pose.lifter.step import Turn, WindowedBlock
+from pose.lifter.step_batch import Memory
+from pose.skeletons import H36M17
+
+WINDOW = 81  # frames; the longest that the offline lifter is trained on
+AGES = (0, 1, 2, 4, 9, 18, 36)  # of the frames that are lifted again with each new one
+
+_FLIP = torch.tensor(H36M17.flip_order)
+
+
+class SlidingStep(nn.Module):
+    """One frame of a stream by an offline network of softmax attention. inputs, outputs: names, in order.
+
+    The output `update` is what `keys0`, `values0`, `keys1`, ... become in the slots of the refreshed frames; the caller
+    writes it (`pose.lifter.step_batch.PeopleState`). Raises ValueError for another kind of network.
+    """
+
+    def __init__(self, network: LifterNetwork) -> None:
+        super().__init__()
+        if not serves(network):
+            raise ValueError("a sliding window needs an offline lifter of softmax attention over frames")
+        attention = cast(SoftmaxAttention, cast(Block, network.blocks[0]).attention)
+        self.heads, self.head_dim = attention.heads, attention.head_dim
+        self.embed, self.norm, self.head = network.embed, network.norm, network.head
+        self.blocks = nn.ModuleList(SlidingBlock(cast(Block, block)) for block in network.blocks)
+        self.calibration: Tensor
+        self.register_buffer("calibration", network.calibration)
+        self.state_names = [f"{name}{i}" for i in range(len(self.blocks)) for name in ("keys", "values")]
+        self.inputs = [*SEEN, *COMMON_STATE, *self.state_names]
+        self.outputs = [*ANSWER, *(f"next_{name}" for name in COMMON_STATE), "update"]
+        self.register_buffer("ages", torch.tensor(AGES), persistent=False)
+        self.register_buffer("kept", torch.tensor([a not in (*AGES, WINDOW) for a in range(WINDOW + 1)]), False)
+        order, signs = _mirrored_features()
+        self.register_buffer("mirror_order", order, persistent=False)
+        self.register_buffer("mirror_signs", signs, persistent=False)
+
+    ages: Tensor
+    kept: Tensor
+    mirror_order: Tensor
+    mirror_signs: Tensor
+
+    @property
+    def memory(self) -> Memory:
+        """What is kept of a person."""
+        empty = torch.zeros(2, self.heads, WINDOW, self.head_dim).numpy()
+        return Memory(dict.fromkeys(self.state_names, empty), pinned=0, ages=AGES)
+
+    def forward(
+        self,
+        keypoints: Tensor,
+        scores: Tensor,
+        time: Tensor,
+        intrinsics: Tensor,
+        derived: Tensor,
+        intrinsics_known: Tensor,
+        frames: Tensor,
+        recent: Tensor,
+        recent_times: Tensor,
+        *state: Tensor,
+    ) -> tuple[Tensor, ...]:
+        """The first nine as in `pose.lifter.step.StreamStep`, with `recent` (P, 37, F) oldest first; keys and values
+        (P, M, H, S, K). frames: seen so far.
+
+        Returns joints (P, N, 17, 3) m, root (P, N, 3) m and sigma (P, N, 17) mm of the frames of all `AGES`, then the
+        next frames, recent and recent times, and the update (P, 2 depth, M, H, N, K).
+        """
+        elapsed = torch.where(frames == 0, TYPICAL_STEP, time - recent_times[:, -1])
+        newest = observe_next(keypoints, scores, elapsed, recent[:, -1], intrinsics, derived, intrinsics_known)
+        recent = torch.cat([recent, newest[:, None]], dim=1)[:, 1:]
+        recent_times = torch.cat([recent_times, time[:, None]], dim=1)[:, 1:]
+        rows = AGES[-1] - self.ages
+        plain = recent[:, rows]
+        both = torch.stack([plain, plain[..., self.mirror_order] * self.mirror_signs], dim=1)
+        cos, sin = rotary_phases(recent_times[:, rows], self.head_dim)
+        turn = Turn(torch.cat([cos, cos], dim=-1)[:, None, None], torch.cat([-sin, sin], dim=-1)[:, None, None])
+        unseen = torch.where(self._seen(frames), 0.0, -torch.inf)[:, None, None, None]
+        x, update = self.embed(both), []
+        for block, keys, values in zip(self.blocks, state[::2], state[1::2], strict=True):
+            x, key, value = block(x, turn, unseen, keys, values)
+            update += [key, value]
+        lifted = self._mean(self.head(self.norm(x)), both)
+        following = (frames + 1, recent, recent_times, torch.stack(update, dim=1))
+        return lifted.joints, lifted.root, lifted.sigma, *following
+
+    def _seen(self, frames: Tensor) -> Tensor:
+        """(P, S + N): which slots hold a frame of the window that is not refreshed now, and which refreshed ones are
+        frames that there were."""
+        now = frames[:, None]
+        slot = torch.arange(WINDOW, device=frames.device)
+        age = 1 + (now - 1 - slot) % WINDOW
+        return torch.cat([(age <= now) & self.kept[age], self.ages <= now], dim=1)
+
+    def _mean(self, outputs: Tensor, both: Tensor) -> Lifted:
+        """Of the answers for the picture and, turned back, for its mirror image; of sigma the geometric one."""
+        plain, turned = (decode(outputs[:, side], split_features(both[:, side]), self.calibration) for side in range(2))
+        signs = outputs.new_tensor([-1.0, 1.0, 1.0])
+        return Lifted(
+            (plain.joints + turned.joints[..., _FLIP, :] * signs) / 2,
+            (plain.root + turned.root * signs) / 2,
+            (plain.sigma * turned.sigma[..., _FLIP]).sqrt(),
+        )
+
+
+class SlidingBlock(WindowedBlock):
+    """One block of a `SlidingStep`, for the refreshed tokens of all people."""
+
+    def forward(
+        self, x: Tensor, turn: Turn, unseen: Tensor, keys: Tensor, values: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """x: (P, M, N, D). unseen: (P, 1, 1, 1, S + N), 0 or -inf. keys, values: (P, M, H, S, K). Returns x and the
+        keys and values (P, M, H, N, K) of its frames."""
+        y, key, value = self._attend(x if self.post else self.norm1(x), turn, unseen, keys, values)
+        x = x + y
+        if self.post:
+            x = self.norm1(x)
+            return self.norm2(x + self.ffn(x)), key, value
+        return x + self.ffn(self.norm2(x)), key, value
+
+    def _attend(
+        self, x: Tensor, turn: Turn, unseen: Tensor, keys: Tensor, values: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        qkv = F.linear(x, self.qkv_weight, self.qkv_bias).unflatten(-1, (3 * self.heads, self.head_dim))
+        qkv = qkv.transpose(2, 3)
+        query, key = turn(qkv[:, :, : 2 * self.heads]).chunk(2, dim=2)
+        value = qkv[:, :, 2 * self.heads :]
+        share = (torch.cat([query @ keys.mT, query @ key.mT], dim=-1) + unseen).softmax(dim=-1)
+        y = share[..., :WINDOW] @ values + share[..., WINDOW:] @ value
+        return self.out_proj(y.transpose(2, 3).flatten(3)), key, value
+
+
+def serves(network: LifterNetwork) -> bool:
+    """Whether an offline network can slide."""
+    config = network.config
+    plain = config.model == "transformer" and config.residual == "plain" and config.tokens == "frames"
+    alike = not config.streaming and not config.adaptive_depth and config.shared_maps == 1
+    return plain and alike and all(type(cast(Block, block).attention) is SoftmaxAttention for block in network.blocks)
+
+
+def _mirrored_features() -> tuple[Tensor, Tensor]:
+    """Order and signs (F,) that turn the features of a frame into those of its mirror image."""
+    flip: Sequence[int] = H36M17.flip_order
+    pairs = [2 * joint + axis for joint in flip for axis in range(2)]
+    order = [*pairs, *(2 * JOINTS + j for j in flip), *(3 * JOINTS + j for j in flip), *range(4 * JOINTS, FEATURES)]
+    signs = torch.ones(FEATURES)
+    signs[: 2 * JOINTS : 2] = -1
+    signs[4 * JOINTS] = -1  # where the centre is, to the right
+    return torch.tensor(order), signs
