@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 DEVICES: tuple[str, ...] = get_args(Device)
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 AUTO_LIFTER = "auto"
-FIXED_CAMERA = "fixed"
-CAMERAS = ("auto", FIXED_CAMERA, "rotating", "free")
+AUTO_CAMERA, FIXED_CAMERA = "auto", "fixed"
+CAMERAS = (AUTO_CAMERA, FIXED_CAMERA, "rotating", "free")
 # What belongs to the networks that find people and joints: a score means something to one network only.
 NETWORK_KEYS = (
     "detector", "estimator", "detector_model", "estimator_model", "detection_score", "detector_size", "presence_score",
@@ -69,7 +69,7 @@ class PipelineConfig:
         0, "delay of the streaming lifter in frames; more look-ahead is more accurate", least=0, most=600
     )
     camera: str = option(
-        "auto",
+        AUTO_CAMERA,
         "camera motion; auto: measured, rotation and zoom compensated; fixed: not measured; rotating: no translation; "
         "free: with translation",
         choices=CAMERAS,

@@ -60,7 +60,7 @@ class Pipeline:
 
     config: with the detector and the lifter that `auto` stands for. stand_in: why the detector is not the one that
     `auto` prefers; None where it is. device: where networks run. times: seconds spent in each stage so far. skeleton:
-    of the 2D keypoints. turn: held
+    of the 2D keypoints. live: as given. turn: held
     while the 2D networks see a frame, so that sessions in several threads can share them.
     """
 
@@ -86,7 +86,7 @@ class Pipeline:
         self.times = StageTimes()
         self.turn = threading.Lock()
         self.device = resolve_device(config.device)
-        self._live = live
+        self.live = live
         if not lazy:
             self._load()
         if live:
@@ -109,15 +109,15 @@ class Pipeline:
 
         config = self.config
         lifter = load_lifter(config.lifter, self.device)
-        if not lifter.streaming and (self._live or config.lookahead):
-            key = "lifter" if self._live else "lookahead"
+        if not lifter.streaming and (self.live or config.lookahead):
+            key = "lifter" if self.live else "lookahead"
             raise UsageError(f"{key}: {config.lifter} sees whole windows and cannot stream; use the lifter sliding")
         seed_torch(config.seed)
         return lifter
 
     @cached_property
     def _found_by(self) -> tuple[Skeleton, Callable[[], PeopleStage]]:
-        stages = _people_stages(self.config, self.times, warm=self._live)
+        stages = _people_stages(self.config, self.times, warm=self.live)
         seed_torch(self.config.seed)
         return stages
 
@@ -277,7 +277,7 @@ class Session:
 
     @cached_property
     def _background(self) -> BackgroundMotion | None:
-        if self._pipeline.config.camera == FIXED_CAMERA:
+        if self._pipeline.live or self._pipeline.config.camera == FIXED_CAMERA:
             return None
         return BackgroundMotion(float(self.camera.matrix[0, 0]), self._skeleton)
 

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pose import analysis
+from pose.camera_motion.decision import AUTO, decide
+from pose.camera_motion.log import MotionLog
 from pose.errors import PoseError, UsageError
 from pose.export import Recording, check_formats, export, targets
 from pose.export.joint_angles import NAMES, joint_angles
 from pose.export.table import COLUMNS, rows
-from pose.files import NpzWriter, PoseTable, ResultSpool, RunInfo, WorldInfo, load_poses
+from pose.files import MotionInfo, NpzWriter, PoseTable, ResultSpool, RunInfo, WorldInfo, load_poses
 from pose.skeletons import H36M17
 from pose.spaces import CAMERA, SPACES, WORLD
 from pose.types import F64, I64, FrameResult
@@ -73,18 +75,26 @@ class Result:
         Args:
             results: of all frames.
             info: describes the run.
-            steps: from the frames to people in a world; None leaves them in camera coordinates.
+            steps: from the frames to people in a world; None leaves them in camera coordinates, as does a camera whose
+                motion is not known.
             join: join tracks of one person and drop short ones, where there are steps.
         """
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pose-")))
             if steps is not None:
                 spool = stack.enter_context(closing(ResultSpool(folder, info.skeleton)))
+                log = MotionLog()
                 for result in results:
                     spool.write(result)
-                run = PlacedRun(spool, info.skeleton, info.camera, steps, join=join, folder=folder)
-                results = stack.enter_context(run)
-                info = replace(info, world=WorldInfo.of(run))
+                    log.add(result.people)
+                camera = decide(log, str(info.settings.get("camera", AUTO)))
+                info = replace(info, motion=MotionInfo(camera.motion, camera.path is not None))
+                results = spool
+                if not camera.problem:
+                    steps = replace(steps, path=camera.path)
+                    run = PlacedRun(spool, info.skeleton, info.camera, steps, join=join, folder=folder)
+                    results = stack.enter_context(run)
+                    info = replace(info, world=WorldInfo.of(run))
             _write(folder / "poses.npz", results, info, complete=True)
             return cls(load_poses(folder / "poses.npz"), info.source)
 

@@ -20,7 +20,7 @@ from pose.errors import PoseError, UsageError
 from pose.options import option
 from pose.spaces import CAMERA, SPACES, WORLD
 from pose.system.progress import hidden_progress, progress_bar
-from pose_apps.support.camera_motion import decide
+from pose_apps.support.camera_motion import motion_line
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.host import Done, Host
 from pose_apps.support.interrupts import Interrupts
@@ -280,8 +280,9 @@ def _process(
     """Write the results as they come, then the overlay. Returns whether all was done (not where Ctrl-C ended it early),
     and what the cache knew.
     """
+    from pose.camera_motion.decision import decide
     from pose.camera_motion.log import MotionLog
-    from pose.files import ResultSpool
+    from pose.files import MotionInfo, ResultSpool
 
     motion = MotionLog()
     info = _run_info(source, pipeline, config)
@@ -303,14 +304,15 @@ def _process(
             if tally.frames:
                 with pipeline.times.measure("world"):
                     camera = decide(motion, pipeline.config.camera)
-                    info = replace(info, motion=camera.info)
-                    tally.world = [camera.line] if tally.ids else []
-                    if config.world and (camera.world or not tally.ids):
+                    placing = config.world and not (camera.problem and tally.ids)
+                    compensated = placing and camera.path is not None
+                    info = replace(info, motion=MotionInfo(camera.motion, compensated))
+                    tally.world = [motion_line(camera)] if tally.ids else []
+                    if placing:
                         placed, info = _into_world(spool, info, config, pipeline, tally, outputs.folder, camera.path)
                         stack.callback(placed.close)
-                    else:
-                        info = replace(info, motion=replace(camera.info, compensated=False))
-                        host.warn([camera.warning] if config.world else [])
+                    elif config.world:
+                        host.warn([camera.problem])
                 with pipeline.times.measure("write"):
                     _write(placed, info, outputs, tally.complete)
         host.warn(problem for problem in source.problems if problem != source.cut_short)

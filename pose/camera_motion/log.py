@@ -27,6 +27,11 @@ class MotionLog:
         self._indices.append(people.index)
         self._peopled.append(len(people) > 0)
 
+    @property
+    def measured(self) -> bool:
+        """Whether any frame was."""
+        return bool(self._measured)
+
     def solve(self) -> tuple[CameraPath, CameraMotion]:
         """The path of all frames, at least one, and what it amounts to."""
         path = find_path(np.array(self._times), self._indices, self._cuts, self._measured)

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.camera_motion.verdict import UNKNOWN
 from pose.errors import PoseError, UsageError
 from pose.export.skeleton import Solved
 from pose.export.space import CAMERA_SPACE, Space, level_space, where_from, world_space
@@ -57,6 +58,14 @@ class Span:
     known: NDArray[np.bool_]
 
 
+def _without_world(table: PoseTable) -> str:
+    """Why nothing can be put into a world of a result that has none; empty where it can."""
+    motion = None if table.run is None or table.world_info is not None else table.run.motion
+    if motion is None or not (motion.motion.moves or motion.motion.kind == UNKNOWN):
+        return ""
+    return f"the camera's motion is {motion.motion.kind} and not compensated, so the result has no world"
+
+
 class Recording:
     """What is exported: a result, or a part of it."""
 
@@ -98,6 +107,8 @@ class Recording:
         self._positions = np.searchsorted(self.frames, table.frame_index[self._rows])
         if space is None:
             space = CAMERA if table.world_info is None and up is None else WORLD
+        if space != CAMERA and (problem := _without_world(table)):
+            raise UsageError(f"space: {problem}; give --space {CAMERA}")
         self._space_name = WORLD if space == LEVEL else space
         # What one format has solved and the next one needs, by person, whether resampled, first frame, frames.
         self.solved: dict[tuple[int, bool, int, int], Solved] = {}
@@ -121,7 +132,7 @@ class Recording:
             up, said = info.world.up, where_from(info.world)  # who has another size stands on another floor
         rows = np.arange(self._rows.start, self._rows.stop)
         parts = np.array_split(thinned(rows, 8 * _SAMPLE), 8)
-        space = level_space((self.bodies(part) for part in parts if len(part)), up, said)
+        space = level_space((self.bodies(part, True) for part in parts if len(part)), up, said)
         self.release()
         return space
 
@@ -162,9 +173,16 @@ class Recording:
             return self._mean
         return self._fps or min(MOST_RATE, float(f"{1 / np.median(np.diff(self.times)):.4g}"))
 
-    def bodies(self, rows: I64) -> tuple[F32, F32]:
-        """Joints (N, 17, 3) m and root (N, 3) m of some rows of the table, in the camera frame, of the wanted sizes."""
+    def bodies(self, rows: I64, turned: bool) -> tuple[F32, F32]:
+        """Joints (N, 17, 3) m and root (N, 3) m of some rows of the table, of the wanted sizes, in the camera frame.
+
+        turned: of the first frame, where the camera moves; else of each row's own.
+        """
         joints, root = self.table.joints3d[rows], self.table.root[rows]
+        if turned and self.table.camera_rotation is not None:
+            at = np.searchsorted(self.table.frames, self.table.frame_index[rows])
+            turns = np.asarray(self.table.camera_rotation[at])
+            joints, root = np.einsum("nij,nkj->nki", turns, joints), np.einsum("nij,nj->ni", turns, root)
         if not self._scale:
             return joints, root
         factor = np.array([self._scale.get(int(number), 1.0) for number in self.table.id[rows]], np.float32)
@@ -253,7 +271,7 @@ class Track:
 
     def _values(self, rows: I64) -> tuple[F64, F64, F64]:
         table = self.recording.table
-        joints, root = self.recording.bodies(rows)
+        joints, root = self.recording.bodies(rows, self.space.name == WORLD)
         places = (joints + root[:, None]).astype(np.float64)
         _, score = to_h36m17(table.keypoints[rows], table.scores[rows], table.skeleton)
         return places, table.sigma[rows].astype(np.float64), score.astype(np.float64)
