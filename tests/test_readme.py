@@ -78,6 +78,7 @@ def run_example(example: str, videos: Path, weights_dir: Path, folder: Path) -> 
     return done.stdout
 
 
+@pytest.mark.slow
 def test_python_example_runs_and_tracks_a_person(videos, weights_dir, tmp_path):
     lines = run_example(blocks("python")[0], videos, weights_dir, tmp_path).splitlines()
     (found,) = [re.fullmatch(r"person 1: (.*) m tall, left knee up to (\d+) degrees", line) for line in lines]

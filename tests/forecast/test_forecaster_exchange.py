@@ -52,6 +52,7 @@ def blended(tmp_path_factory):
     return whole, checkpoint
 
 
+@pytest.mark.slow
 def test_exported_it_says_the_same_of_any_number(blended):
     whole, checkpoint = blended
     exported = OnnxForecaster.beside(checkpoint, "small")
@@ -64,6 +65,7 @@ def test_exported_it_says_the_same_of_any_number(blended):
             assert np.abs(found - true.numpy()).max() < 1e-5
 
 
+@pytest.mark.slow
 def test_a_file_holds_no_folder_of_this_machine(blended):
     written = blended[1].with_suffix(".onnx").read_bytes()
     assert FORMAT.encode() in written

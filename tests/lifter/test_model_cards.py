@@ -92,6 +92,7 @@ def test_cards_are_written_from_the_run_and_the_measurement(finished):
     assert cards["stream"]["sha256"] in readme
 
 
+@pytest.mark.slow
 def test_the_documentation_gets_its_tables_and_picture(finished):
     assert run(finished) == 0
     text = (finished / "docs" / "lifter.md").read_text()

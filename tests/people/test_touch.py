@@ -50,7 +50,7 @@ def whose(poses, ends):
 @pytest.mark.parametrize(
     ("detector", "weights", "view"),
     [
-        (RTMDetDetector, "rtmdet-nano-person-320.onnx", "view-a"),
+        pytest.param(RTMDetDetector, "rtmdet-nano-person-320.onnx", "view-a", marks=pytest.mark.slow),
         pytest.param(RTMDetDetector, "rtmdet-nano-person-320.onnx", "view-b", marks=pytest.mark.slow),
         pytest.param(BlazePoseDetector, "blazepose-detector.tflite", "view-a", marks=pytest.mark.slow),
         (BlazePoseDetector, "blazepose-detector.tflite", "view-b"),

@@ -66,7 +66,7 @@ def test_an_input_that_is_not_there_is_one_line(given, tmp_path):
 
 
 @settings(max_examples=30)
-@given(st.sets(st.text(min_size=1, max_size=8), max_size=30), st.integers(1, 9))
+@given(st.sets(st.text(min_size=1, max_size=8), max_size=12), st.integers(1, 9))
 def test_every_clip_is_in_one_shard_whatever_others_there_are(texts, count):
     clips = [Clip(f"/{text}", text) for text in sorted(texts)]
     shards = [shard_of(clips, (index, count)) for index in range(count)]
