@@ -226,6 +226,7 @@ class Poses3D:
     sigma: (P, 17) mm, the radius that holds the true joint with probability 0.68. exchanged: (P, 2), whether repair
     exchanged left and right of the legs and of the arms before lifting; nothing was where it is left out. ahead: (P,)
     s, how far this is predicted beyond the frame in which the person was last seen; 0 where it is no prediction.
+    seen_by: (P, 17), bit c is set where camera c of several saw the joint; 0 where there is one camera.
     """
 
     joints: F32
@@ -233,9 +234,13 @@ class Poses3D:
     sigma: F32
     exchanged: Flags = field(default_factory=lambda: np.zeros((0, 2), bool))
     ahead: F32 = field(default_factory=lambda: np.zeros(0, np.float32))
+    seen_by: U8 = field(default_factory=lambda: np.zeros((0, 17), np.uint8))
 
     def __post_init__(self) -> None:
         n = len(self.joints)
+        if not len(self.seen_by):
+            object.__setattr__(self, "seen_by", np.zeros((n, 17), np.uint8))
+        check_shape(self, "seen_by", (n, 17))
         if not len(self.exchanged):
             object.__setattr__(self, "exchanged", np.zeros((n, 2), bool))
         if not len(self.ahead):

@@ -2,11 +2,10 @@
 
 import argparse
 import math
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import chain
@@ -19,13 +18,15 @@ from pose.config import PipelineConfig
 from pose.errors import PoseError, UsageError
 from pose.options import option
 from pose.spaces import CAMERA, SPACES, WORLD
-from pose.system.progress import hidden_progress, progress_bar
+from pose.system.progress import hidden_progress
+from pose_apps.cameras.options import CamerasConfig
 from pose_apps.support.camera_motion import motion_line
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.host import Done, Host
 from pose_apps.support.interrupts import Interrupts
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
 from pose_apps.support.outputs import USUAL, Outputs, plan_outputs
+from pose_apps.support.shown import open_cache_of, shown_results, warn
 from pose_apps.support.status import Status
 from pose_apps.support.summary import Tally, counted, report, report_stills, say
 from pose_apps.support.world import (
@@ -97,11 +98,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of `pose-run`."""
     parser = ArgumentParser(prog="pose-run", description="Track every person of a video in 3D.", exit_on_error=False)
     clip = parser.add_argument(
-        "clip", nargs="?", default=argparse.SUPPRESS, action=_Video, metavar="VIDEO", help=f"{VIDEO}; also as --video"
+        "clip",
+        nargs="*",
+        default=argparse.SUPPRESS,
+        action=_Video,
+        metavar="VIDEO",
+        help=f"{VIDEO}; also as --video; several: cameras that film the same moment",
     )
     add_config_option(parser)
     video = parser.add_argument("--video", type=str, action=_Video, help=f"{VIDEO}; also without --video")
     add_options(parser, RunConfig, without={"video"})
+    add_options(parser, CamerasConfig)
     add_options(parser, PipelineConfig)
     try:
         parsed = parse_arguments(parser, config_first(argv))
@@ -111,15 +118,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise
     if clip.given and video.given:
         raise UsageError(f"--video and {clip.given}: name one video; call pose-run once for each")
-    config = config_of(RunConfig, parsed)
+    config, cameras = config_of(RunConfig, parsed), config_of(CamerasConfig, parsed)
+    if len(clip.videos) > 1 or cameras != CamerasConfig():
+        videos = clip.videos or [config.video or ""]
+        with Status("loading the networks", hidden=config.quiet) as status:
+            return _several(videos, cameras, config, config_of(PipelineConfig, parsed), status.end)
     with Status("loading the networks", hidden=config.quiet) as status:
         return run(config, config_of(PipelineConfig, parsed), status.end)
 
 
 class _Video(argparse.Action):
-    """The video, as a word of its own, `pose-run clip.mp4`, or as an option. given: how the call names it."""
+    """The video, as a word of its own, `pose-run clip.mp4`, or as an option. given: how the call names it. videos: all
+    of several.
+    """
 
     given: str | None = None
+    videos: tuple[str, ...] = ()
 
     def __call__(
         self,
@@ -128,7 +142,10 @@ class _Video(argparse.Action):
         values: str | Sequence[object] | None,
         option_string: str | None = None,
     ) -> None:
-        namespace.video = self.given = str(values)
+        words = [values] if isinstance(values, str) else list(values or [])
+        if words:
+            self.videos = tuple(map(str, words))
+            namespace.video = self.given = self.videos[0]
 
 
 def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[], None] = lambda: None) -> int:
@@ -153,10 +170,10 @@ def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[],
         return pipeline
 
     begun = time.perf_counter()
-    with _cache(config) as cache:
-        host = Host(partial(_shown, quiet=config.quiet), _warn, cache)
+    with open_cache_of(config.cache, config.cache_size) as cache:
+        host = Host(partial(shown_results, quiet=config.quiet), warn, cache)
         done = run_any(config, networks, host)
-        _warn([f"{cache.problem}; results are not remembered"] if cache is not None and cache.problem else [])
+        warn([f"{cache.problem}; results are not remembered"] if cache is not None and cache.problem else [])
     if not config.quiet:
         said = report_stills if done.stills else report
         said(done.tally, done.source, done.pipeline, done.files, time.perf_counter() - begun, done.known)
@@ -180,12 +197,22 @@ def _of_demo_clip(config: RunConfig) -> RunConfig:
     return replace(config, video=demo_clip(quiet=config.quiet), out=out)
 
 
-def _cache(config: RunConfig) -> "AbstractContextManager[Cache | None]":
-    if config.cache == "off":
-        return nullcontext()
-    from pose.cache import open_cache
+def _several(
+    videos: Sequence[str],
+    cameras: CamerasConfig,
+    config: RunConfig,
+    pipeline_config: PipelineConfig,
+    loaded: Callable[[], None],
+) -> int:
+    """Videos of several cameras that film the same moment. As `run`."""
+    from pose_apps.cameras.command import Common, run_several
 
-    return open_cache(config.cache, config.cache_size)
+    usual = RunConfig()
+    for name in ("stills", "start", "end", "intrinsics", "profile", "world", "demo"):
+        if getattr(config, name) != getattr(usual, name):
+            raise UsageError(f"{name}: is not supported with several cameras")
+    common = Common(**{entry.name: getattr(config, entry.name) for entry in fields(Common)})
+    return run_several(videos, cameras, common, pipeline_config, loaded)
 
 
 def run_any(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) -> Done:
@@ -420,20 +447,6 @@ def _draw_overlay(
                     drawn = overlay.draw(frame.planes, result)
                 write((drawn, frame.time))
     host.warn(writer.problems)
-
-
-def _shown(results: Iterable["FrameResult"], source: "Source", what: str, *, quiet: bool) -> Iterator["FrameResult"]:
-    """The same results, with a progress bar where a person can see it."""
-    with progress_bar(what, source.info.frame_count, " frames", hidden=quiet) as bar:
-        for result in results:
-            bar.set_postfix_str(f"people {len(result.people)}", refresh=False)
-            bar.update()
-            yield result
-
-
-def _warn(problems: Iterable[str]) -> None:
-    for problem in problems:
-        print(f"warning: {problem}", file=sys.stderr)
 
 
 def _print_times(times: "StageTimes", frames: int) -> None:

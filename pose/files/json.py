@@ -165,9 +165,11 @@ class PeopleJson:
         rows[~np.isfinite(rows)] = np.nan
         limbs = (_EXCHANGED[tuple(row)] for row in poses.exchanged.tolist())
         predicted = ((_AHEAD % ahead) if ahead else "" for ahead in poses.ahead.tolist())
-        named = zip(people.ids.tolist(), rows.tolist(), limbs, predicted, strict=True)
+        cameras = (f',"seen_by":{bits}'.replace(" ", "") if any(bits) else "" for bits in poses.seen_by.tolist())
+        named = zip(people.ids.tolist(), rows.tolist(), limbs, predicted, cameras, strict=True)
         texts = [
-            (self._format % (person, *row)).replace("nan", "null") + limb + far for person, row, limb, far in named
+            (self._format % (person, *row)).replace("nan", "null") + limb + far + seen_by
+            for person, row, limb, far, seen_by in named
         ]
         ends = ["}"] * n if result.placed is None else _placed(result.placed)
         return [text + end for text, end in zip(texts, ends, strict=True)]

@@ -134,6 +134,8 @@ class NpzWriter(WriterContext):
             layout |= _PLACED
         if info.motion is not None and info.motion.compensated:
             layout |= _VIEW
+        if info.cameras:
+            layout |= {"seen_by": ("|u1", (j3,))}
         with file_errors(path):
             if scratch is not None:
                 scratch.mkdir(exist_ok=True)
@@ -188,6 +190,8 @@ class NpzWriter(WriterContext):
                 "exchanged": poses.exchanged,
                 "ahead": poses.ahead,
             }
+            if self._info.cameras:
+                rows |= {"seen_by": poses.seen_by}
             if self._info.world is not None:
                 assert result.placed is not None, "a run with a world places everybody"
                 rows |= {"world": result.placed.joints}

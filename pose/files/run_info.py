@@ -108,6 +108,7 @@ class RunInfo:
     counts. camera: that the 3D refers to. skeleton: of the 2D keypoints. settings: plain values (what `json.dumps`
     takes) that a reader needs to repeat the run. world: that the results were put into; None where they were not.
     motion: of the camera; None where nothing is said of it.
+    cameras: of a run with several, as `pose.multiview.calibration_files.camera_json` gives them; else empty.
     """
 
     source: str
@@ -118,6 +119,7 @@ class RunInfo:
     settings: Mapping[str, Json] = field(default_factory=dict)
     world: WorldInfo | None = None
     motion: MotionInfo | None = None
+    cameras: tuple[Mapping[str, Json], ...] = ()
     created_by: str = field(default_factory=_created_by)
 
     def __post_init__(self) -> None:
@@ -147,6 +149,7 @@ class RunInfo:
             settings=settings,
             world=None if (said := head.get("world")) is None else WorldInfo.from_json(said),
             motion=None if (said := head.get("camera_motion")) is None else MotionInfo.from_json(said),
+            cameras=_cameras(head.get("cameras", [])),
             created_by=text(member(head, "created_by")),
         )
 
@@ -166,6 +169,7 @@ class RunInfo:
             "settings": dict(self.settings),
             "camera_motion": None if self.motion is None else self.motion.to_dict(),
             "world": None if self.world is None else self.world.to_dict(),
+            **({"cameras": [dict(camera) for camera in self.cameras]} if self.cameras else {}),
         }
 
 
@@ -174,6 +178,13 @@ def _name(said: Json) -> str:
     if len(name) > LONGEST_NAME:
         raise ValueError(f"source: a name of {len(name)} characters; at most {LONGEST_NAME} are read")
     return name
+
+
+def _cameras(said: Json) -> tuple[Mapping[str, Json], ...]:
+    cameras = tuple(camera for camera in items(said) if isinstance(camera, Mapping))
+    if len(cameras) != len(items(said)):
+        raise TypeError("cameras: expected objects")
+    return cameras
 
 
 def _matrix(rows: Json) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pose.camera import Camera
 from pose.files.run_info import RunInfo, WorldInfo
 from pose.skeletons import H36M17, Skeleton
-from pose.types import F32, I64, CameraView, Flags, FrameResult, People, Placed, Poses3D
+from pose.types import F32, I64, U8, CameraView, Flags, FrameResult, People, Placed, Poses3D
 
 F64 = NDArray[np.float64]
 
@@ -22,8 +22,9 @@ class PoseTable:
     box_score: (N,). keypoints: (N, J, 2) px. scores: (N, J). joints3d: (N, 17, 3) m root-relative, root: (N, 3) m, both
     in the camera frame. sigma: (N, 17) mm. exchanged: (N, 2), whether left and right of legs and arms were exchanged
     before lifting; False where the file does not say. ahead: (N,) s, how far each is predicted beyond the frame in
-    which the person was last seen; 0 where it is no prediction. placed: the people in the world, and world_info: what
-    world that is; None where the file has none. skeleton: of the keypoints. run: what the file says of the run; the
+    which the person was last seen; 0 where it is no prediction. seen_by: (N, 17), bit c is set where camera c of
+    several saw the joint; 0 where there is one camera. placed: the people in the world, and world_info: what world that
+    is; None where the file has none. skeleton: of the keypoints. run: what the file says of the run; the
     answer of `pose-lift` says nothing. complete: False when the run was cut short. format_version: None for the answer
     of `pose-lift`. camera_rotation: (F, 3, 3), camera_zoom: (F,) and camera_sigma: (F,) degrees, as in `CameraView`;
     None where the camera stands still, or its motion is not known.
@@ -43,6 +44,7 @@ class PoseTable:
     sigma: F32
     exchanged: Flags
     ahead: F32
+    seen_by: U8
     skeleton: Skeleton
     placed: Placed | None = None
     world_info: WorldInfo | None = None
@@ -91,7 +93,14 @@ class PoseTable:
             self.keypoints[rows],
             self.scores[rows],
         )
-        poses = Poses3D(self.joints3d[rows], self.root[rows], self.sigma[rows], self.exchanged[rows], self.ahead[rows])
+        poses = Poses3D(
+            self.joints3d[rows],
+            self.root[rows],
+            self.sigma[rows],
+            self.exchanged[rows],
+            self.ahead[rows],
+            self.seen_by[rows],
+        )
         return FrameResult(people, poses, self.placed_rows(rows), self.view(position))
 
     def view(self, position: int) -> CameraView | None:

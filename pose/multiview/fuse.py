@@ -33,7 +33,8 @@ class Fused:
 
     instants: (K,) s, common time. joints: (K, 17, 3) m in the world. sigma: (K, 17) mm, the radius that holds the true
     joint with probability 0.68, of the cameras as they are. observed: (C, K, 17), which cameras saw each joint.
-    residual: (C, K) px, median over joints, NaN where a camera does not see the person.
+    residual: (C, K) px, median over joints, NaN where a camera does not see the person. present: (K,), whether any
+    camera tracks the person.
     """
 
     instants: F64
@@ -41,6 +42,7 @@ class Fused:
     sigma: F64
     observed: Flags
     residual: F64
+    present: Flags
 
 
 def fuse(
@@ -100,7 +102,7 @@ def _fused(observed: Observed, cameras: list[ViewCamera], body: Body, bundle: Bu
     seen[..., DERIVED] = agrees[..., trunk].all(axis=-1, keepdims=True)
     with np.errstate(all="ignore"):
         residual = np.array([[np.nan if np.isnan(row).all() else np.nanmedian(row) for row in rows] for rows in off])
-    return Fused(observed.knots, joints, spread, seen, residual)
+    return Fused(observed.knots, joints, spread, seen, residual, np.any(observed.present, axis=0, keepdims=True)[0])
 
 
 def _lifted(observed: Observed, cameras: list[ViewCamera]) -> tuple[F64, Flags, F64]:
@@ -117,6 +119,5 @@ def _sigma_of(observed: Observed) -> F64:
 
 def _cut(fused: Fused, first: int, last: int) -> Fused:
     rows = slice(first, last)
-    return Fused(
-        fused.instants[rows], fused.joints[rows], fused.sigma[rows], fused.observed[:, rows], fused.residual[:, rows]
-    )
+    parts = fused.instants[rows], fused.joints[rows], fused.sigma[rows], fused.observed[:, rows]
+    return Fused(*parts, fused.residual[:, rows], fused.present[rows])

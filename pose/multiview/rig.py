@@ -42,13 +42,14 @@ class Accuracy:
 
 @dataclass(frozen=True, slots=True)
 class Rig:
-    """cameras: in the frame of the first unless their poses were given. people: of each person one track by camera,
-    and bones: (B,) m of each. accuracy: of each camera. scale: by which the lifter's bodies are made larger. notes:
-    what is weak, one line each.
+    """What is found. cameras: in the frame of the first. people: of each person one track by camera. tracks: the
+    (camera, number) of the tracks that each is made of. bones: (B,) m of each. accuracy: of each camera. scale: by
+    which the lifter's bodies are made larger. notes: what is weak, one line each.
     """
 
     cameras: list[ViewCamera]
     people: list[dict[int, Track]]
+    tracks: list[list[tuple[int, int]]]
     bones: list[F64]
     accuracy: list[Accuracy]
     scale: float
@@ -83,7 +84,8 @@ def find_rig(
             say("cameras from the best matches")
             cameras = adjust(_linked_people(tracks, links), cameras, known, rough=True)[0].cameras
     say("identities")
-    people = [merge_tracks(tracks, rows) for rows in find_people(tracks, cameras)]
+    found = find_people(tracks, cameras)
+    people = [merge_tracks(tracks, rows) for rows in found]
     shared = [one for one in people if len(one) >= 2]
     if not shared:
         raise PoseError(f"{', '.join(names)}: no person is seen by two cameras at once; {REMEDY}")
@@ -93,13 +95,19 @@ def find_rig(
     scale = body_scale(solution.bodies, seen)
     accuracy = [_accuracy(solution, seen, index) for index in range(len(cameras))]
     _check(cameras, accuracy, seen, names, known)
-    return Rig(
-        cameras,
-        people,
-        _bones(people, shared, solution.bodies),
-        accuracy,
-        scale,
-        _notes(cameras, accuracy, seen, names),
+    numbers = [[(tracks[row].camera, tracks[row].number) for row in rows] for rows in found]
+    notes = _notes(cameras, accuracy, seen, names)
+    return Rig(cameras, people, numbers, _bones(people, shared, solution.bodies), accuracy, scale, notes)
+
+
+def rescaled(rig: Rig, factor: float) -> Rig:
+    """The same with all lengths in space times `factor`."""
+    return replace(
+        rig,
+        cameras=[replace(camera, translation=factor * camera.translation) for camera in rig.cameras],
+        bones=[factor * bones for bones in rig.bones],
+        accuracy=[replace(one, place=factor * one.place) for one in rig.accuracy],
+        scale=factor * rig.scale,
     )
 
 

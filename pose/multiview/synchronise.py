@@ -15,7 +15,7 @@ from pose.types import F64, Flags
 RATE = 30.0  # samples a second of the speeds
 LEAST_OVERLAP = 0.8  # s
 INDEPENDENT = 6.0  # independent numbers in a second of twelve joints' speeds
-LEAST_SURE = 3.0  # standard deviations from chance, below which a lag is no candidate
+LEAST_SURE = 1.5  # standard deviations from chance, below which a lag is no candidate; the poses decide
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,104 @@
+"""What can be said of several cameras, and what it means."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pose.errors import UsageError
+from pose.options import Options, option
+
+AUTO = "auto"
+MOST_CAMERAS = 8
+VIDEO_SUFFIXES = frozenset({".mp4", ".mov", ".mkv", ".avi", ".webm", ".m4v", ".mts", ".mpg", ".mpeg", ".3gp"})
+CAMERAS_HELP = (
+    "several cameras: a calibration file (cameras.json, TOML, OpenCV YAML), or auto to take a folder's videos as "
+    "cameras; default: calibrate from the people"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CamerasConfig(Options):
+    """Several cameras. Raises UsageError for a value that is not allowed."""
+
+    cameras: str | None = option(None, CAMERAS_HELP)
+    distance: str | None = option(
+        None, "several cameras: distance of two of them in metres, such as cam1,cam2=3.4 or left,right=3.4"
+    )
+    offsets: str | None = option(
+        None, "several cameras: seconds after the first one at which each starts, such as 0,1.25; default: found"
+    )
+
+    def __post_init__(self) -> None:
+        Options.__post_init__(self)
+        read_offsets(self.offsets)
+
+    @property
+    def file(self) -> Path | None:
+        """The calibration file."""
+        return None if self.cameras in (None, AUTO) else Path(str(self.cameras))
+
+
+def read_offsets(text: str | None) -> list[float] | None:
+    """`0,1.25` as seconds. Raises UsageError."""
+    if text is None:
+        return None
+    try:
+        values = [float(word) for word in str(text).split(",")]
+    except ValueError:
+        values = []
+    if not values or not all(abs(value) < 1e5 for value in values):
+        raise UsageError(f"offsets: expected seconds separated by commas, such as 0,1.25, got {text!r}")
+    return values
+
+
+def read_distance(text: str, names: Sequence[str]) -> tuple[int, int, float]:
+    """`cam1,cam2=3.4`, or with names of videos, as two rows and metres. Raises UsageError."""
+    pair, _, metres = str(text).partition("=")
+    words = [word.strip() for word in pair.split(",")]
+    known = {f"cam{row + 1}": row for row in range(len(names))} | {
+        Path(name).stem: row for row, name in enumerate(names)
+    }
+    try:
+        value = float(metres)
+    except ValueError:
+        value = 0.0
+    if len(words) != 2 or not 0.01 <= value <= 1000 or not all(word in known for word in words) or words[0] == words[1]:
+        raise UsageError(
+            f"distance: expected two cameras and metres, such as cam1,cam2=3.4, got {text!r}; "
+            f"cameras: {', '.join(known)}"
+        )
+    return known[words[0]], known[words[1]], value
+
+
+def camera_videos(videos: Sequence[str], cameras: str | None) -> list[str]:
+    """The videos of the cameras, of what a command is given. Raises UsageError."""
+    if len(videos) == 1:
+        folder = Path(videos[0])
+        if cameras is None or not folder.is_dir():
+            raise UsageError(f"{videos[0]}: one video; several cameras need 2 to {MOST_CAMERAS}, or a folder of them")
+        videos = sorted(str(path) for path in folder.iterdir() if path.suffix.lower() in VIDEO_SUFFIXES)
+    if not 2 <= len(videos) <= MOST_CAMERAS:
+        raise UsageError(
+            f"{len(videos)} videos of several cameras; allowed: 2 to {MOST_CAMERAS}; pose-batch takes many clips"
+        )
+    for row, video in enumerate(videos):
+        if not Path(video).is_file():
+            raise UsageError(f"{video}: no such file; several cameras are given as video files")
+        for other in videos[:row]:
+            if Path(video).samefile(other):
+                raise UsageError(f"{video}: given twice; each camera has a video of its own")
+    return list(videos)
+
+
+def camera_names(videos: Sequence[str]) -> list[str]:
+    """Of the cameras: the videos' names, told apart where two are alike."""
+    stems = [Path(video).stem for video in videos]
+    return [stem if stems.count(stem) == 1 else f"{stem}-{row + 1}" for row, stem in enumerate(stems)]
+
+
+def joint_folder(videos: Sequence[str]) -> Path:
+    """Where the results of several cameras go by default: beside the first video, named after all."""
+    first = Path(videos[0])
+    if len(videos) == 1:
+        return first.resolve().with_name(f"{first.resolve().name}-poses")
+    return first.with_name("+".join(camera_names(videos))[:100])

@@ -1,0 +1,112 @@
+"""Each camera by itself: 2D, tracks and 3D, kept on disk and as tracks."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pose.errors import PoseError
+
+if TYPE_CHECKING:
+    import threading
+
+    from pose.camera import Camera
+    from pose.files import ResultSpool
+    from pose.multiview.types import Track
+    from pose.pipeline import Pipeline
+    from pose.types import FrameResult
+    from pose.video import Source
+    from pose_apps.support.host import Host
+    from pose_apps.support.summary import Tally
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one camera sees. spool: its results. span: (first, last) s of its frames. camera: its intrinsics."""
+
+    spool: "ResultSpool"
+    tracks: "list[Track]"
+    span: tuple[float, float]
+    fps: float
+    camera: "Camera"
+
+
+def track_cameras(
+    videos: Sequence[str],
+    pipeline: "Pipeline",
+    folder: Path,
+    stack: ExitStack,
+    host: "Host",
+    stop: "threading.Event",
+    tally: "Tally",
+) -> list[Seen]:
+    """Run the pipeline over every video. folder: for temporary files. stack: closes them.
+
+    Raises PoseError for a video without frames, and for one that shows what another one shows, frame for frame.
+    """
+    found: list[Seen] = []
+    for row, video in enumerate(videos):
+        seen = _track(row, video, pipeline, folder, stack, host, stop, tally)
+        if stop.is_set():
+            break
+        for other, earlier in enumerate(found):
+            if _same(seen.tracks, earlier.tracks):
+                raise PoseError(
+                    f"{video}: shows the very same images as {videos[other]}; each camera has its own video"
+                )
+        found.append(seen)
+    return found
+
+
+def _track(
+    row: int,
+    video: str,
+    pipeline: "Pipeline",
+    folder: Path,
+    stack: ExitStack,
+    host: "Host",
+    stop: "threading.Event",
+    tally: "Tally",
+) -> Seen:
+    from pose.files import ResultSpool
+    from pose.multiview.collect import collect_tracks
+    from pose.video import open_source
+
+    with open_source(video) as source:
+        camera = pipeline.camera(source.info.size, source.info.focal_35mm)
+        spool = ResultSpool(folder, pipeline.skeleton)
+        stack.callback(spool.close)
+        times = []
+        results = _results(source, pipeline, stop, host)
+        for result in host.shown(results, source, f"camera {row + 1}"):
+            spool.write(result)
+            times.append(result.time)
+            if row == 0:
+                tally.add(result, pipeline.skeleton)
+        host.warn(source.problems)
+    if not times:
+        raise PoseError(f"{video}: no frame could be read")
+    steps = np.diff(times)
+    fps = 1 / float(np.median(steps)) if len(steps) else source.info.fps
+    return Seen(spool, collect_tracks(spool, pipeline.skeleton, row), (times[0], times[-1]), fps, camera)
+
+
+def _results(source: "Source", pipeline: "Pipeline", stop: "threading.Event", host: "Host") -> "Iterator[FrameResult]":
+    if host.cache is None:
+        return pipeline.run(source, stop=stop)
+    from pose.cache import CachedRun
+
+    return CachedRun(pipeline, source, host.cache).results(stop)
+
+
+def _same(tracks: "list[Track]", others: "list[Track]") -> bool:
+    """Whether two videos show the very same motion at the same pixels: one video under two names."""
+    if not tracks or len(tracks) != len(others):
+        return False
+    return all(
+        len(one) == len(other) and np.array_equal(one.keypoints, other.keypoints)
+        for one, other in zip(tracks, others, strict=True)
+    )

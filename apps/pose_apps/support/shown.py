@@ -1,0 +1,39 @@
+"""What a command shows and remembers while clips are processed."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
+
+from pose.system.progress import progress_bar
+
+if TYPE_CHECKING:
+    from pose.cache import Cache
+    from pose.types import FrameResult
+    from pose.video import Source
+
+
+def shown_results(
+    results: Iterable["FrameResult"], source: "Source", what: str, *, quiet: bool
+) -> Iterator["FrameResult"]:
+    """The same results, with a progress bar where a person can see it."""
+    with progress_bar(what, source.info.frame_count, " frames", hidden=quiet) as bar:
+        for result in results:
+            bar.set_postfix_str(f"people {len(result.people)}", refresh=False)
+            bar.update()
+            yield result
+
+
+def warn(problems: Iterable[str]) -> None:
+    """Print warnings, a line each."""
+    for problem in problems:
+        print(f"warning: {problem}", file=sys.stderr)
+
+
+def open_cache_of(folder: str, gigabytes: float) -> "AbstractContextManager[Cache | None]":
+    """The cache in a folder; None where it is "off"."""
+    if folder == "off":
+        return nullcontext()
+    from pose.cache import open_cache
+
+    return open_cache(folder, gigabytes)

@@ -1,0 +1,172 @@
+"""Calibrations in files: our own `cameras.json`, JSON with K, R and t, TOML of aniposelib, Pose2Sim and Caliscope,
+and OpenCV's YAML of a stereo pair.
+
+All have x = K (R X + t) with OpenCV's axes. Fisheye lenses and larger tangential distortion are refused.
+"""
+
+import json
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from pose.errors import PoseError, UsageError, in_brief
+from pose.multiview.bundle import turn_matrix
+from pose.multiview.rig import Accuracy
+from pose.multiview.types import ViewCamera
+from pose.system.json_values import Json
+from pose.types import F64
+
+FORMS = "cameras.json, TOML of aniposelib, Pose2Sim or Caliscope, or OpenCV YAML with M1, D1, M2, D2, R, T"
+MOST_BYTES = 1 << 20
+FARTHEST_METRES = 30.0  # cameras that are farther apart were measured in millimetres
+MOST_TANGENTIAL = 0.01
+_DISTORTION = ("distortion", "distortions", "distortion_k1_k2_p1_p2")
+
+
+def camera_json(name: str, camera: ViewCamera, accuracy: Accuracy) -> dict[str, Json]:
+    """A camera as results and `cameras.json` hold it; lengths in m, angles in degrees."""
+    known = {
+        "rotation": accuracy.turn, "position": accuracy.place, "focal": accuracy.focal, "k1": accuracy.radial,
+        "offset": accuracy.offset, "drift": accuracy.drift,
+    }  # fmt: skip
+    return {
+        "name": name,
+        "size": list(camera.size),
+        "K": [[round(float(v), 4) for v in row] for row in camera.matrix],
+        "distortion": [round(camera.radial[0], 6), round(camera.radial[1], 6), 0.0, 0.0],
+        "R": [[round(float(v), 8) for v in row] for row in camera.rotation],
+        "t": [round(float(v), 6) for v in camera.translation],
+        "offset": round(camera.offset, 6),
+        "drift": round(camera.drift, 9),
+        "status": "known" if camera.known else "found",
+        "sigma": {key: round(value, 8) for key, value in known.items()},
+        "residual_px": round(accuracy.residual, 3) if math.isfinite(accuracy.residual) else None,
+    }
+
+
+def write_cameras(path: Path, cameras: Sequence[Mapping[str, Json]]) -> None:
+    """Write `cameras.json`."""
+    text = json.dumps({"format": "pose-run cameras", "version": 1, "cameras": list(cameras)}, indent=1, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def read_cameras(path: Path, names: Sequence[str], sizes: Sequence[tuple[int, int]]) -> list[ViewCamera]:
+    """The cameras of a calibration file for videos, in the frame of the first; clocks are not in it.
+
+    names, sizes: of the videos. Cameras belong to the videos of their names, or in their order where no name fits.
+    Raises UsageError for a missing file, PoseError for one that does not fit.
+    """
+    if not path.is_file():
+        raise UsageError(f"--cameras {path}: no such file")
+    if path.stat().st_size > MOST_BYTES:
+        raise PoseError(f"--cameras {path}: larger than {MOST_BYTES} bytes, which is no calibration")
+    try:
+        found = _read(path)
+        chosen = _for_videos(path, found, names)
+        cameras = [_camera(name, values, size) for (name, values), size in zip(chosen, sizes, strict=True)]
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError, cv2.error) as error:
+        what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else in_brief(error)
+        raise PoseError(f"--cameras {path}: not a calibration ({what}); allowed: {FORMS}") from error
+    return _relative(cameras)
+
+
+def _read(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
+    suffix = path.suffix.lower()
+    if suffix in (".yml", ".yaml"):
+        return _stereo(path)
+    text = path.read_text(encoding="utf-8")
+    data = tomllib.loads(text) if suffix == ".toml" else json.loads(text)
+    if not isinstance(data, Mapping):
+        raise ValueError("expected an object of cameras")
+    cameras = data.get("cameras", data)
+    if isinstance(cameras, Mapping):
+        listed = [(str(value.get("name", name)), value) for name, value in cameras.items() if _is_camera(value)]
+    else:
+        listed = [(str(value["name"]), value) for value in cameras]
+    if not listed:
+        raise ValueError("no camera in it")
+    return listed
+
+
+def _is_camera(value: object) -> bool:
+    return isinstance(value, Mapping) and ("matrix" in value or "K" in value)
+
+
+def _for_videos(
+    path: Path, found: list[tuple[str, Mapping[str, Any]]], names: Sequence[str]
+) -> list[tuple[str, Mapping[str, Any]]]:
+    known = dict(found)
+    if all(name in known for name in names):
+        return [(name, known[name]) for name in names]
+    if len(found) != len(names):
+        raise PoseError(
+            f"--cameras {path}: has {len(found)} cameras ({', '.join(known)}) for {len(names)} videos "
+            f"({', '.join(names)}); names must fit, or the number"
+        )
+    return found
+
+
+def _camera(name: str, values: Mapping[str, Any], size: tuple[int, int]) -> ViewCamera:
+    matrix = _array(values["K"] if "K" in values else values["matrix"], (3, 3))
+    rotation = np.asarray(values["R"] if "R" in values else values["rotation"], np.float64)
+    turned = turn_matrix(rotation) if rotation.shape == (3,) else _array(rotation, (3, 3))
+    if abs(np.linalg.det(turned) - 1) > 1e-3 or np.abs(turned @ turned.T - np.eye(3)).max() > 1e-3:
+        raise ValueError(f"{name}: its rotation is not one")
+    move = _array(np.ravel(values["t"] if "t" in values else values["translation"]), (3,))
+    bent: Any = next((values[key] for key in _DISTORTION if key in values), [])
+    lens = np.zeros(5)
+    given = np.asarray(bent, np.float64).ravel()[:5]
+    lens[: len(given)] = given
+    if np.abs(lens[2:4]).max() > MOST_TANGENTIAL or bool(values.get("fisheye", False)):
+        raise ValueError(f"{name}: fisheye and tangential distortion are not supported; undistort the video first")
+    said = values.get("size", values.get("image_size", size))
+    width, height = (int(part) for part in said)
+    if width * size[1] != height * size[0]:
+        raise ValueError(f"{name}: is of {width} x {height} px, its video has {size[0]} x {size[1]}")
+    matrix[:2] *= size[0] / width
+    focal = math.sqrt(float(matrix[0, 0] * matrix[1, 1]))
+    if not focal > 0:
+        raise ValueError(f"{name}: its focal length must be above 0")
+    return ViewCamera(size, focal, matrix[:2, 2].copy(), turned, move, (float(lens[0]), float(lens[1])), known=True)
+
+
+def _array(values: object, shape: tuple[int, ...]) -> F64:
+    array = np.array(values, np.float64)
+    if array.shape != shape or not np.isfinite(array).all():
+        raise ValueError(f"expected {' x '.join(map(str, shape))} finite numbers")
+    return array
+
+
+def _stereo(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
+    storage = cv2.FileStorage(str(path), cv2.FILE_STORAGE_READ)
+    try:
+        parts = {name: storage.getNode(name).mat() for name in ("M1", "D1", "M2", "D2", "R", "T")}
+    finally:
+        storage.release()
+    for name, value in parts.items():
+        if value is None:
+            raise KeyError(name)
+    first = {"K": parts["M1"], "distortion": parts["D1"], "R": np.eye(3), "t": np.zeros(3)}
+    second = {"K": parts["M2"], "distortion": parts["D2"], "R": parts["R"], "t": parts["T"]}
+    return [("1", first), ("2", second)]
+
+
+def _relative(cameras: list[ViewCamera]) -> list[ViewCamera]:
+    """The same in the frame of the first, in metres."""
+    base = cameras[0]
+    places = np.stack([camera.place for camera in cameras])
+    apart = float(np.linalg.norm(places - places[0], axis=1).max())
+    unit = 0.001 if apart > FARTHEST_METRES else 1.0
+    found = []
+    for camera in cameras:
+        rotation = camera.rotation @ base.rotation.T
+        found.append(
+            replace(camera, rotation=rotation, translation=unit * (camera.translation - rotation @ base.translation))
+        )
+    return found

@@ -1,0 +1,141 @@
+"""Everybody's motion on one even time line, in the frame of the first camera, and the world that they stand in."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pose.multiview.fuse import fuse
+from pose.multiview.rig import Rig
+from pose.multiview.types import ViewCamera
+from pose.refine import lengths_of
+from pose.stages import LONGEST_GAP_SECONDS
+from pose.types import F32, F64, U8
+from pose.world.contacts import find_contacts
+from pose.world.floor import common_floor, own_floor
+from pose.world.frame import World
+from pose.world.gravity import ANKLES, Standing, find_gravity, given_gravity
+from pose.world.height import scale_to, stature
+
+FASTEST = 60.0  # frames a second of the result
+
+
+@dataclass(frozen=True, slots=True)
+class Motion:
+    """One person. frames: (K,) positions on the time line, increasing. joints: (K, 17, 3) m in the frame of the first
+    camera. sigma: (K, 17) mm. seen_by: (K, 17), bit c: camera c saw the joint. residual: (C, K) px, median over joints,
+    NaN where a camera does not see the person.
+    """
+
+    frames: np.ndarray
+    joints: F32
+    sigma: F32
+    seen_by: U8
+    residual: F32
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLine:
+    """times: (F,) s since the earliest first frame, even. begins: s, that moment by the first camera's clock."""
+
+    times: F64
+    begins: float
+
+    @property
+    def fps(self) -> float:
+        return 1 / float(self.times[1] - self.times[0])
+
+
+def time_line(cameras: Sequence[ViewCamera], spans: Sequence[tuple[float, float]], fps: float) -> TimeLine:
+    """From when the first camera begins until the last one ends. spans: (first, last) s of each by its own clock."""
+    ends = [camera.common_time(np.array(span)) for camera, span in zip(cameras, spans, strict=True)]
+    begins, last = min(float(one[0]) for one in ends), max(float(one[1]) for one in ends)
+    rate = min(fps, FASTEST)
+    count = max(math.floor((last - begins) * rate + 1e-6) + 1, 2)
+    return TimeLine(np.arange(count) / rate, begins)
+
+
+def on_time_line(rig: Rig, line: TimeLine) -> Rig:
+    """The same rig with clocks that give the time of the results."""
+    return replace(rig, cameras=[replace(camera, offset=camera.offset - line.begins) for camera in rig.cameras])
+
+
+def find_motions(rig: Rig, line: TimeLine, step: Callable[[int], None] = lambda frames: None) -> list[Motion]:
+    """Everybody's motion. rig: as `on_time_line` gives it. step: called with the number of frames that are done."""
+    found = []
+    for tracks, bones in zip(rig.people, rig.bones, strict=True):
+        ends = [rig.cameras[c].common_time(track.times[[0, -1]]) for c, track in tracks.items()]
+        low = int(np.searchsorted(line.times, min(float(one[0]) for one in ends) - 1e-6))
+        high = int(np.searchsorted(line.times, max(float(one[1]) for one in ends) + 1e-6))
+        high = max(high, min(low + 2, len(line.times)))
+        low = min(low, high - 2)
+        parts = []
+        for part in fuse(tracks, rig.cameras, line.times[low:high], bones, rig.scale):
+            parts.append(part)
+            step(len(part.instants))
+        if not parts:
+            continue
+        instants = np.concatenate([part.instants for part in parts])
+        present = np.concatenate([part.present for part in parts])
+        kept = _near(instants, instants[present], LONGEST_GAP_SECONDS / 2)
+        seen = np.concatenate([part.observed for part in parts], axis=1)
+        bits = (seen.astype(np.int64) << np.arange(len(seen))[:, None, None]).sum(axis=0).astype(np.uint8)
+        found.append(
+            Motion(
+                np.rint(instants * line.fps).astype(np.int64)[kept],
+                np.concatenate([part.joints for part in parts])[kept].astype(np.float32),
+                np.concatenate([part.sigma for part in parts])[kept].astype(np.float32),
+                bits[kept],
+                np.concatenate([part.residual for part in parts], axis=1)[:, kept].astype(np.float32),
+            )
+        )
+    return found
+
+
+def _near(instants: F64, seen: F64, reach: float) -> np.ndarray:
+    """(K,) which instants lie within `reach` s of one of `seen`."""
+    if not len(seen):
+        return np.zeros(len(instants), bool)
+    place = np.clip(np.searchsorted(seen, instants), 1, max(len(seen) - 1, 1))
+    before, after = seen[place - 1], seen[np.minimum(place, len(seen) - 1)]
+    return np.minimum(np.abs(instants - before), np.abs(after - instants)) <= reach + 1e-9
+
+
+def stature_of(motion: Motion) -> float:
+    """m, of the bones in the median."""
+    return stature(lengths_of(motion.joints, motion.sigma))
+
+
+def scale_for_height(motions: Sequence[Motion], height: float) -> float:
+    """By which everything must be larger for the person who is seen longest to be `height` m tall."""
+    longest = max(motions, key=lambda motion: len(motion.frames))
+    return scale_to(height, stature_of(longest))
+
+
+def find_world(motions: Sequence[Motion], line: TimeLine, up: F64 | None = None) -> World:
+    """Gravity and the floor that all share. up: (3,) against gravity in the first camera's axes, where it is given."""
+    standing = [
+        Standing(
+            (motion.joints - motion.joints[:, :1]).astype(np.float64),
+            motion.joints[:, 0].astype(np.float64),
+            line.times[motion.frames],
+        )
+        for motion in motions
+    ]
+    world = given_gravity(up) if up is not None else find_gravity(standing)
+    floors, seconds = [], []
+    for motion in motions:
+        floor = own_floor(world.place(motion.joints[:, ANKLES].astype(np.float64)), line.times[motion.frames])
+        if floor is not None:
+            floors.append(floor)
+            seconds.append(len(motion.frames) / line.fps)
+    if not floors:
+        return world
+    return replace(world, floor=world.floor + common_floor(floors, seconds), floor_known=True)
+
+
+def contacts_of(motion: Motion, world: World, line: TimeLine) -> F64:
+    """(K, 2) probability that the left and the right foot stand."""
+    placed = world.place(motion.joints[:, ANKLES].astype(np.float64))
+    return find_contacts(placed, line.times[motion.frames])[1]
