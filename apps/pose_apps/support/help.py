@@ -21,6 +21,7 @@ LAYOUTS: Mapping[str, Layout] = {
     "pose-run": {
         "input": ("clip", "demo", "start", "end", "image_fps", "stills", "intrinsics"),
         "output": ("out", "formats", "overlay", "overwrite", "quiet"),
+        "several cameras": ("cameras", "height", "distance", "offsets"),
         "people": _PEOPLE,
         "networks": _NETWORKS,
         "speed": (*_SPEED, "profile"),

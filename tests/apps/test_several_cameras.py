@@ -1,0 +1,100 @@
+"""`pose-run` with several videos: what is refused in one line, and a real scene from the videos to the files."""
+
+import json
+
+import numpy as np
+import pytest
+from pose_apps.cameras.options import camera_names, camera_videos, joint_folder, read_distance, read_offsets
+from pose_apps.run import main
+
+from pose.errors import UsageError
+from pose.files import load_poses
+
+
+@pytest.fixture
+def clips(tmp_path):
+    paths = [tmp_path / "left.mp4", tmp_path / "right.mp4"]
+    for number, path in enumerate(paths):
+        path.write_bytes(b"no video %d" % number)
+    return list(map(str, paths))
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--start", "1"], "start: is not supported with several cameras"),
+        (["--stills"], "stills: is not supported with several cameras"),
+        (["--no-world"], "world: is not supported with several cameras"),
+        (["--offsets", "0,1,2"], "offsets: 3 for 2 videos"),
+        (["--offsets", "now"], "offsets: expected seconds"),
+        (["--distance", "cam1,cam3=2"], "distance: expected two cameras"),
+        (["--distance", "left,right=0"], "distance: expected two cameras"),
+        (["--height", "1.8", "--distance", "left,right=3"], "both say the scale"),
+        (["--cameras", "nowhere.json"], "nowhere.json: no such file"),
+        (["--formats", "nothing"], "'nothing' is unknown"),
+    ],
+)
+def test_options_that_do_not_go_together_are_one_line(clips, more, message, capsys):
+    assert main([*clips, *more]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_the_same_file_twice_and_one_that_is_missing(clips, tmp_path, capsys):
+    assert main([clips[0], clips[0]]) == 2
+    assert "given twice" in capsys.readouterr().err
+    assert main([clips[0], str(tmp_path / "gone.mp4")]) == 2
+    assert "no such file" in capsys.readouterr().err
+    assert main([*clips * 5]) == 2
+    assert "allowed: 2 to 8" in capsys.readouterr().err
+
+
+def test_options_of_several_cameras_need_several(clips, capsys):
+    assert main([clips[0], "--offsets", "0"]) == 2
+    assert "one video" in capsys.readouterr().err
+
+
+def test_a_file_that_is_no_video_is_one_line(clips, tmp_path, capsys, weights_dir, monkeypatch):
+    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+    assert main([*clips, "--out", str(tmp_path / "out"), "--quiet"]) == 1
+    error = capsys.readouterr().err
+    assert "left.mp4" in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_of_videos_is_a_camera_each(clips, tmp_path):
+    assert camera_videos([str(tmp_path)], "auto") == clips
+    with pytest.raises(UsageError, match="one video"):
+        camera_videos([str(tmp_path)], None)
+
+
+def test_names_and_folder_of_the_results():
+    assert camera_names(["a/left.mp4", "b/left.mp4", "b/right.mp4"]) == ["left-1", "left-2", "right"]
+    assert str(joint_folder(["a/left.mp4", "a/right.mp4"])) == "a/left+right"
+
+
+def test_distance_and_offsets_as_they_are_said():
+    assert read_distance("cam1,cam2=3.4", ["left", "right"]) == (0, 1, 3.4)
+    assert read_distance("right,left=2", ["left", "right"]) == (1, 0, 2.0)
+    assert read_offsets("0,-1.25") == [0.0, -1.25]
+
+
+@pytest.mark.slow
+def test_two_real_views_from_nothing(videos, weights_dir, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+    views = [str(videos / "two-people" / f"view-{name}.mp4") for name in "ab"]
+    assert main([*views, "--out", str(tmp_path / "both"), "--quiet"]) == 0
+    assert sorted(path.name for path in (tmp_path / "both").glob("[!.]*")) == [
+        "cameras.json", "overlay.mp4", "poses.json", "poses.npz",
+    ]  # fmt: skip
+    table = load_poses(tmp_path / "both" / "poses.npz")
+    assert len(set(table.id.tolist())) == 2
+    assert ((table.seen_by == 3).mean(axis=1) > 0.3).mean() > 0.8
+    published = json.loads((videos / "two-people" / "calibration.json").read_text())["cameras"]
+    first, second = (np.array(published[name]["R"]) for name in ("view-a", "view-b"))
+    found = np.array(table.run.cameras[1]["R"])
+    angle = np.degrees(np.arccos((np.trace(found @ (second @ first.T).T) - 1) / 2))
+    assert angle < 6
+    assert abs(table.run.cameras[1]["offset"] - table.run.cameras[0]["offset"]) < 0.03

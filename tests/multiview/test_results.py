@@ -1,0 +1,175 @@
+"""What several cameras found as results of frames: on one time line, in the file format, in other programs' formats."""
+
+import json
+
+import jsonschema
+import numpy as np
+import pytest
+import scenes
+from pose_datasets.several_cameras import film_scene
+
+from pose.camera import Camera
+from pose.errors import PoseError
+from pose.export import export, open_recording
+from pose.files import JsonWriter, NpzWriter, RunInfo, WorldInfo, load_poses
+from pose.files.json import SCHEMA_PATH
+from pose.multiview.calibration_files import camera_json, read_cameras, write_cameras
+from pose.multiview.motions import find_motions, find_world, on_time_line, scale_for_height, stature_of, time_line
+from pose.multiview.results import MultiviewResults
+from pose.multiview.rig import find_rig, rescaled
+from pose.skeletons import COCO17
+from pose.types import FrameResult, Poses3D
+from pose.view.grid import CameraGrid
+
+NAMES = ["left", "right"]
+
+
+@pytest.fixture(scope="module")
+def scene():
+    """Two cameras, the first of which begins later, and one person: what `pose-run` has before it writes files."""
+    points = scenes.person(1, seconds=4.0)
+    views = scenes.cameras(people=[points], seed=2, seconds=4.0, offset=2.0, rates=(30.0,))
+    views = [views[1], views[0]]  # the late one first
+    tracks = [scenes.track(view, i, points, noise_px=1.0) for i, view in enumerate(views)]
+    rig = find_rig(tracks, scenes.told(views), NAMES)
+    line = time_line(rig.cameras, [(track.times[0], track.times[-1]) for track in tracks], 30.0)
+    rig = on_time_line(rig, line)
+    motions = find_motions(rig, line)
+    world = find_world(motions, line)
+    first = [
+        FrameResult(
+            people, Poses3D(np.zeros((n, 17, 3), np.float32), np.ones((n, 3), np.float32), np.ones((n, 17), np.float32))
+        )
+        for people in film_scene(np.random.default_rng(0), [points], scenes.RATE, views[0], None)
+        for n in [len(people)]
+    ]
+    results = MultiviewResults(rig, motions, line, world, first, COCO17)
+    cameras = [camera_json(*each) for each in zip(NAMES, rig.cameras, rig.accuracy, strict=True)]
+    info = RunInfo(
+        source="left.mp4, right.mp4", fps=line.fps, camera=Camera(rig.cameras[0].matrix, True, rig.cameras[0].size),
+        skeleton=COCO17, world=WorldInfo(world, {1: (stature_of(motions[0]), 0.0)}), cameras=tuple(cameras),
+    )  # fmt: skip
+    return views, points, rig, line, motions, results, info
+
+
+def test_time_line_begins_with_the_earliest_camera(scene):
+    views, _, rig, line, motions, results, _ = scene
+    assert line.times[0] == 0
+    assert rig.cameras[1].offset == pytest.approx(0, abs=0.01)
+    assert rig.cameras[0].offset == pytest.approx(views[0].offset, abs=0.02)
+    every = list(results)
+    assert len(every) == len(line.times)
+    assert len(motions[0].frames) == len(every)
+    alone = [result for result in every if result.time < views[0].offset - 0.2]
+    assert alone
+    assert all((result.people.scores == 0).all() for result in alone)
+    assert all((result.poses.seen_by[0] & 1 == 0).all() for result in alone)
+    assert (every[-1].poses.seen_by[0] == 3).mean() > 0.8
+
+
+def test_feet_are_on_the_floor_and_heads_above(scene):
+    *_, results, info = scene
+    placed = np.concatenate([result.placed.joints for result in results])
+    assert info.world.world.floor_known
+    assert np.percentile(placed[:, [3, 6], 1].min(axis=1), 20) == pytest.approx(0.08, abs=0.1)
+    assert np.median(placed[:, 10, 1]) > 1.3
+
+
+def test_results_survive_both_files_and_fit_the_schema(scene, tmp_path):
+    *_, results, info = scene
+    with JsonWriter(tmp_path / "poses.json", info) as one, NpzWriter(tmp_path / "poses.npz", info) as other:
+        for result in results:
+            one.write(result)
+            other.write(result)
+    document = json.loads((tmp_path / "poses.json").read_text())
+    jsonschema.validate(document, json.loads(SCHEMA_PATH.read_text()))
+    assert [camera["name"] for camera in document["cameras"]] == NAMES
+    table = load_poses(tmp_path / "poses.npz")
+    assert table.run.cameras == info.cameras
+    last = list(results)[-1]
+    np.testing.assert_array_equal(table[len(table) - 1].poses.seen_by, last.poses.seen_by)
+    assert document["frames"][-1]["people"][0]["seen_by"] == last.poses.seen_by[0].tolist()
+    recording = open_recording(tmp_path / "poses.npz")
+    written = list(export(recording, ["trc", "csv", "bvh", "coco"], tmp_path, "poses", recording.people))
+    assert all(one.path.stat().st_size for one in written)
+
+
+def test_a_given_height_scales_people_and_cameras_alike(scene):
+    _, _, rig, line, motions, _, _ = scene
+    factor = scale_for_height(motions, 1.9)
+    larger = rescaled(rig, factor)
+    assert np.linalg.norm(larger.cameras[1].translation) == pytest.approx(
+        factor * np.linalg.norm(rig.cameras[1].translation)
+    )
+    again = find_motions(larger, line)
+    assert stature_of(again[0]) == pytest.approx(1.9, abs=0.03)
+
+
+def test_cameras_json_is_read_back(scene, tmp_path):
+    _, _, rig, _, _, _, info = scene
+    path = tmp_path / "cameras.json"
+    write_cameras(path, info.cameras)
+    found = read_cameras(path, NAMES, [camera.size for camera in rig.cameras])
+    for camera, given in zip(found, rig.cameras, strict=True):
+        np.testing.assert_allclose(camera.rotation, given.rotation, atol=1e-6)
+        np.testing.assert_allclose(camera.translation, given.translation, atol=1e-5)
+        assert camera.focal == pytest.approx(given.focal, rel=1e-6)
+        assert camera.known
+    swapped = read_cameras(path, NAMES[::-1], [camera.size for camera in rig.cameras[::-1]])
+    np.testing.assert_allclose(swapped[1].rotation, rig.cameras[1].rotation.T, atol=1e-6)
+
+
+TOML = """
+[cam_0]
+name = "left"
+size = [ 640.0, 480.0,]
+matrix = [ [ 600.0, 0.0, 320.0,], [ 0.0, 600.0, 240.0,], [ 0.0, 0.0, 1.0,],]
+distortions = [ 0.1, 0.0, 0.0, 0.0,]
+rotation = [ 0.0, 0.0, 0.0,]
+translation = [ 0.0, 0.0, 0.0,]
+[cam_1]
+name = "right"
+size = [ 640.0, 480.0,]
+matrix = [ [ 600.0, 0.0, 320.0,], [ 0.0, 600.0, 240.0,], [ 0.0, 0.0, 1.0,],]
+distortions = [ 0.0, 0.0, 0.0, 0.0,]
+rotation = [ 0.0, 1.5707963, 0.0,]
+translation = [ 1.0, 0.0, 2.0,]
+[metadata]
+adjusted = true
+"""
+
+
+def test_toml_of_other_programs(tmp_path):
+    (tmp_path / "calibration.toml").write_text(TOML)
+    left, right = read_cameras(tmp_path / "calibration.toml", NAMES, [(640, 480), (1280, 960)])
+    assert left.radial == (0.1, 0.0)
+    assert right.focal == pytest.approx(1200)  # the video is twice as large
+    np.testing.assert_allclose(right.rotation, [[0, 0, 1], [0, 1, 0], [-1, 0, 0]], atol=1e-6)
+    np.testing.assert_allclose(right.translation, [1, 0, 2])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "not a calibration"),
+        ("[]", "not a calibration"),
+        ("{}", "no camera in it"),
+        ('{"cameras": [{"name": "left"}]}', "has 1 cameras"),
+        ('{"left": {"K": [[1]], "R": 1, "t": 2}, "right": {"K": [[NaN]]}}', "not a calibration"),
+        (TOML, "not a calibration"),
+    ],
+)
+def test_a_file_that_is_no_calibration_is_one_line(tmp_path, text, message):
+    path = tmp_path / "cameras.json"
+    path.write_text(text)
+    with pytest.raises(PoseError, match=message) as caught:
+        read_cameras(path, NAMES, [(640, 480)] * 2)
+    assert "\n" not in str(caught.value)
+
+
+def test_grid_shows_every_camera_and_the_3d_view(scene):
+    _, _, rig, _, _, results, _ = scene
+    grid = CameraGrid(rig.cameras, NAMES, [iter(()), iter(())])
+    drawn = [grid.draw(result) for result in list(results)[:2]]
+    assert drawn[0].shape == (grid.size[1], grid.size[0], 3)
+    assert drawn[0].std() > 1
