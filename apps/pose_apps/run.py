@@ -26,7 +26,7 @@ from pose_apps.support.host import Done, Host
 from pose_apps.support.interrupts import Interrupts
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
 from pose_apps.support.outputs import USUAL, Outputs, plan_outputs
-from pose_apps.support.shown import open_cache_of, shown_results, warn
+from pose_apps.support.shown import open_cache_of, print_times, shown_results, warn
 from pose_apps.support.status import Status
 from pose_apps.support.summary import Tally, counted, report, report_stills, say
 from pose_apps.support.world import (
@@ -180,7 +180,7 @@ def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[],
         for note in done.notes:
             say(note)
     if config.profile:
-        _print_times(done.pipeline.times, done.tally.frames)
+        print_times(done.pipeline.times, done.tally.frames)
     if done.problems:
         raise PoseError("; ".join(done.problems))
     if done.interruption:
@@ -447,12 +447,3 @@ def _draw_overlay(
                     drawn = overlay.draw(frame.planes, result)
                 write((drawn, frame.time))
     host.warn(writer.problems)
-
-
-def _print_times(times: "StageTimes", frames: int) -> None:
-    """The table of `--profile`: by the clock on the wall, and what processors worked."""
-    print(f"{'stage':<34}{'s':>9}{'ms/frame':>10}{'processor s':>13}{'ms/frame':>10}")
-    rows = [(stage, spent, times.processor[stage]) for stage, spent in times.seconds.items()]
-    for stage, spent, worked in [*rows, ("processor time in all", 0.0, sum(times.processor.values()))]:
-        wall = f"{spent:>9.2f}{1000 * spent / frames:>10.2f}" if spent else " " * 19
-        print(f"{stage:<34}{wall}{worked:>13.2f}{1000 * worked / frames:>10.2f}")
