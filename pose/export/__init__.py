@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pose.errors import PoseError, UsageError
-from pose.export import angles, bvh, c3d, coco, csv, glb, html, mot, openpose, parquet, rrd, trc
+from pose.export import angles, bvh, c3d, coco, csv, glb, html, mot, openpose, opensim, parquet, rrd, trc
 from pose.export.format import Format, PersonFormat, SceneFormat, Written
 from pose.export.tracks import Recording, open_recording
 
@@ -19,6 +19,7 @@ FORMATS: dict[str, Format] = {
     "trc": trc.FORMAT,
     "c3d": c3d.FORMAT,
     "mot": mot.FORMAT,
+    "opensim": opensim.FORMAT,
     "csv": csv.FORMAT,
     "parquet": parquet.FORMAT,
     "angles": angles.FORMAT,

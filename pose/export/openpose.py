@@ -2,15 +2,13 @@
 
 import os
 import re
-import shutil
 from pathlib import Path
 
-from pose.errors import PoseError
 from pose.export.digits import joined, number, text
 from pose.export.flat import BODY_25, People2D, keypoints, own_frames, portions
+from pose.export.folder import whole_folder
 from pose.export.format import Notes, SceneFormat
 from pose.export.tracks import Recording
-from pose.system.whole_file import WholeFile, file_errors
 
 _OTHERS = (
     '],"face_keypoints_2d":[],"hand_left_keypoints_2d":[],"hand_right_keypoints_2d":[],"pose_keypoints_3d":[],'
@@ -19,32 +17,14 @@ _OTHERS = (
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
-    folder = WholeFile(target)
     name = target.name.removesuffix("-openpose")
-    try:
-        with file_errors(target):
-            folder.path.mkdir()
-            for part in portions(recording, people, BODY_25):
-                objects = _people(part)
-                for frame, first, last in zip(part.frames, part.edges[:-1], part.edges[1:], strict=True):
-                    content = b'{"version":1.3,"people":[%b]}' % b",".join(objects[first:last])
-                    _write_small(f"{folder.path}/{name}_{frame:012d}_keypoints.json", content)
-            _remove_earlier(target, name)
-            folder.path.replace(target)
-    finally:
-        shutil.rmtree(folder.path, ignore_errors=True)
+    with whole_folder(target, rf"{re.escape(name)}_\d{{12,}}_keypoints\.json") as folder:
+        for part in portions(recording, people, BODY_25):
+            objects = _people(part)
+            for frame, first, last in zip(part.frames, part.edges[:-1], part.edges[1:], strict=True):
+                content = b'{"version":1.3,"people":[%b]}' % b",".join(objects[first:last])
+                _write_small(f"{folder}/{name}_{frame:012d}_keypoints.json", content)
     return ["2D, px; a file for each frame, BODY_25", *own_frames(recording)]
-
-
-def _remove_earlier(target: Path, name: str) -> None:
-    """Delete an earlier result. Raises PoseError for a folder that holds anything else, and for a link to one."""
-    if target.is_dir() and not target.is_symlink():
-        own = re.compile(rf"{re.escape(name)}_\d{{12,}}_keypoints\.json")
-        if foreign := [path.name for path in target.iterdir() if not own.fullmatch(path.name)]:
-            raise PoseError(f"{target}: holds other files, such as {foreign[0]}; move them away")
-        shutil.rmtree(target)
-    elif os.path.lexists(target):
-        raise PoseError(f"{target}: is no folder of an earlier result; move it away")
 
 
 def _people(part: People2D) -> list[bytes]:

@@ -7,6 +7,7 @@ test is skipped and says so.
 import csv
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 
 from pose.export import export
 from pose.export.motions import Bones
+from pose.export.opensim_setup import MODEL
 from pose.export.skeleton import NAMES, ORDER, place
 from pose.skeletons import H36M17
 
@@ -108,6 +110,18 @@ def test_opensim_reads_the_numbers_of_trc_and_mot(files):
     np.testing.assert_allclose(read["mot"]["rows"], mot[:, 1:], atol=1e-9)
     assert read["mot"]["names"][:3] == ["pelvis_tilt", "pelvis_list", "pelvis_rotation"]
     assert recording.people == [1, 2]
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_opensim_scales_and_solves_the_package(files, gaps):
+    """As the README in it says, on the files as they are."""
+    model = environment("rajagopal") / "Rajagopal2015.osim"
+    (folder,), _, _ = files("opensim", present=GAPS[:1] if gaps else None)
+    shutil.copy(model, folder / MODEL)
+    read = read_by("opensim", "opensim_tools.py", folder)
+    assert read["frames"] == (54 if gaps else 90)
+    assert read["rms"] < 0.008
+    assert read["hips"] < 0.003, "of a model that motion.mot poses"
 
 
 def test_py_c3d_reads_the_points_and_the_gaps(files):

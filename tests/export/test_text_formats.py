@@ -5,12 +5,14 @@ import re
 
 import numpy as np
 import pytest
+from pose_datasets.rotations import about_axis
 from strict import bvh_places, read_bvh, read_mot, read_trc
 
 from pose.export import FORMATS, export
 from pose.export.joint_angles import NAMES as ANGLES
 from pose.export.joint_angles import joint_angles
 from pose.export.motions import Bones
+from pose.export.opensim_setup import HALF_HIPS, HIPS
 from pose.export.skeleton import NAMES, place
 from pose.export.skeleton import ORDER as TREE
 from pose.skeletons import H36M17
@@ -128,23 +130,40 @@ def test_mot_columns_are_the_angles_of_the_joints(recorded, tmp_path):
         np.testing.assert_allclose(
             column(flexion), ours(f"{'left' if flexion[-1] == 'l' else 'right'}_hip_flexion"), atol=1e-3
         )
-    pelvis = [found.names.index(f"pelvis_t{axis}") for axis in "xyz"]
-    np.testing.assert_allclose(found.values[:, pelvis], places[0, :, 0], atol=2e-5)
+    assert "hip_rotation_r" not in found.names
 
 
-def test_mot_of_a_person_who_faces_forward_is_neutral(save, tmp_path):
-    """OpenSim's models face x; a person who faces z has turned by -90 degrees about y."""
+@pytest.mark.parametrize("degrees", [0, 90, -135, 180])
+def test_mot_of_an_upright_person_is_neutral_whichever_way_they_face(save, tmp_path, degrees):
     from test_joint_angles import pose
 
+    facing = pose()[None] @ about_axis("y", np.radians(degrees)).T
+    values = mot_of(save(facing), tmp_path)
+    hip = facing[0, 0, [H36M17.index("left_hip"), H36M17.index("right_hip")]]
+    scale = np.linalg.norm(hip[1] - hip[0]) / (2 * HALF_HIPS)
+    origin = [-scale * HIPS[0], hip[0, 1] - scale * HIPS[1], 0.0]
+    assert [values.pop(f"pelvis_t{axis}") for axis in "xyz"] == pytest.approx(origin, abs=1e-4)
+    assert values == pytest.approx(dict.fromkeys(values, 0), abs=1e-3)
+
+
+@pytest.mark.parametrize("degrees", [0, 90, -135, 180])
+def test_lean_is_tilt_and_list_of_the_body_whichever_way_the_person_faces(save, tmp_path, degrees):
+    from test_joint_angles import pose
+
+    for axis, name, angle in (("x", "pelvis_tilt", -20), ("z", "pelvis_list", 15)):
+        lean = about_axis("y", np.radians(degrees)) @ about_axis(axis, np.radians(20 if axis == "x" else 15))
+        values = mot_of(save(pose()[None] @ lean.T), tmp_path)
+        found = {key: values[key] for key in ("pelvis_tilt", "pelvis_list", "pelvis_rotation")}
+        assert found == pytest.approx(dict.fromkeys(found, 0) | {name: angle}, abs=0.01)
+
+
+def mot_of(path, folder) -> dict[str, float]:
+    """The first row of the MOT of person 1."""
     from pose.export import open_recording
 
-    recording = open_recording(save(pose()[None]))
-    written(recording, "mot", tmp_path)
-    found = read_mot((tmp_path / "poses-person1.mot").read_text())
-    values = dict(zip(found.names, found.values[0].tolist(), strict=True))
-    assert values.pop("pelvis_rotation") == pytest.approx(-90)
-    assert [values.pop(f"pelvis_t{axis}") for axis in "xyz"] == pytest.approx([0, 1, 0], abs=1e-5)
-    assert values == pytest.approx(dict.fromkeys(values, 0), abs=1e-3)
+    written(open_recording(path), "mot", folder)
+    found = read_mot((folder / "poses-person1.mot").read_text())
+    return dict(zip(found.names, found.values[0].tolist(), strict=True))
 
 
 def test_csv_has_a_row_a_joint_and_the_numbers_of_the_result(recorded, tmp_path):

@@ -1,0 +1,109 @@
+"""Set-up files of OpenSim's Scale and Inverse Kinematics tools for markers at joint centres.
+
+Markers lie at the origins of the model's bodies, which are joint centres in the models of this family: Rajagopal 2016,
+Hamner 2010, Pose2Sim. Source of the formats: OpenSim 4's user guide (Scale Tool, Inverse Kinematics Tool).
+"""
+
+from dataclasses import dataclass
+from xml.sax.saxutils import escape
+
+MODEL = "Rajagopal2016.osim"
+SIDES = ("right", "left")
+# Marker -> body and place in it, m, before scaling; {side} is r or l. Only these take part in the inverse kinematics.
+_LIMBS = {
+    "hip": "femur", "knee": "tibia", "ankle": "talus", "shoulder": "humerus", "elbow": "ulna", "wrist": "hand",
+}  # fmt: skip
+_WEIGHTS = {"hip": 10, "knee": 10, "ankle": 10, "shoulder": 10, "elbow": 5, "wrist": 5}
+# Of the named model, m: from the pelvis' origin to the midpoint of the hips, half the distance of the hips, from there
+# to the joint of the back, from the back to the midpoint of the shoulders, half the distance of the shoulders.
+HIPS = (-0.056276, -0.07849, 0.0)
+HALF_HIPS = 0.07726
+BACK = (-0.1007, 0.0815, 0.0)
+SHOULDERS = (0.003155, 0.3715, 0.0)
+HALF_SHOULDERS = 0.17
+_MEASURED = {  # bodies whose scale is a ratio of distances between markers
+    "pelvis": (("right_hip", "left_hip"), ("pelvis",)),
+    "thigh": (("{side}_hip", "{side}_knee"), ("femur_{s}", "patella_{s}")),
+    "shank": (("{side}_knee", "{side}_ankle"), ("tibia_{s}", "talus_{s}", "calcn_{s}", "toes_{s}")),
+    "upper_arm": (("{side}_shoulder", "{side}_elbow"), ("humerus_{s}",)),
+    "forearm": (("{side}_elbow", "{side}_wrist"), ("ulna_{s}", "radius_{s}", "hand_{s}")),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Trunk:
+    """Scale factors of the torso: along x and y, and along z, the width."""
+
+    length: float
+    width: float
+
+
+def markers() -> list[str]:
+    """Names of the markers that take part, as in the TRC file."""
+    return [f"{side}_{joint}" for joint in _LIMBS for side in SIDES]
+
+
+def marker_set() -> str:
+    """The model's markers."""
+    lines = []
+    for joint, body in _LIMBS.items():
+        for side in SIDES:
+            lines.append(
+                f'<Marker name="{side}_{joint}"><socket_parent_frame>/bodyset/{body}_{side[0]}</socket_parent_frame>'
+                "<location>0 0 0</location><fixed>true</fixed></Marker>"
+            )
+    return _document(f'<MarkerSet name="joints"><objects>{"".join(lines)}</objects></MarkerSet>')
+
+
+def scale_setup(name: str, trunk: Trunk, span: tuple[float, float]) -> str:
+    """The Scale tool's set-up. span: s of the recording over which distances are averaged."""
+    measurements, scales = [], [_manual("torso", (trunk.length, trunk.length, trunk.width))]
+    for measure, ((first, second), bodies) in _MEASURED.items():
+        sides = SIDES if "{side}" in first else SIDES[:1]
+        ends = [(side, first.format(side=side), second.format(side=side)) for side in sides]
+        pairs = "".join(
+            f'<MarkerPair name="{side}"><markers>{one} {other}</markers></MarkerPair>' for side, one, other in ends
+        )
+        names = dict.fromkeys(body.format(s=side[0]) for body in bodies for side in SIDES)
+        scaled = "".join(f'<BodyScale name="{body}"><axes>X Y Z</axes></BodyScale>' for body in names)
+        measurements.append(
+            f'<Measurement name="{measure}"><apply>true</apply><MarkerPairSet name="pairs"><objects>{pairs}</objects>'
+            f'</MarkerPairSet><BodyScaleSet name="bodies"><objects>{scaled}</objects></BodyScaleSet></Measurement>'
+        )
+    time = f"<time_range>{span[0]:.6f} {span[1]:.6f}</time_range>"
+    return _document(
+        f'<ScaleTool name="{escape(name)}"><mass>-1</mass><height>-1</height><age>-1</age>'
+        f'<GenericModelMaker name=""><model_file>{MODEL}</model_file><marker_set_file>markers.xml</marker_set_file>'
+        '</GenericModelMaker><ModelScaler name=""><apply>true</apply>'
+        "<scaling_order> measurements manualScale</scaling_order>"
+        f'<MeasurementSet name="joints"><objects>{"".join(measurements)}</objects></MeasurementSet>'
+        f'<ScaleSet name="joints"><objects>{"".join(scales)}</objects></ScaleSet>'
+        f"<marker_file>markers.trc</marker_file>{time}"
+        "<preserve_mass_distribution>true</preserve_mass_distribution><output_model_file>scaled.osim</output_model_file>"
+        "<output_scale_file>scale-factors.xml</output_scale_file></ModelScaler></ScaleTool>"
+    )
+
+
+def ik_setup(span: tuple[float, float]) -> str:
+    """The Inverse Kinematics tool's set-up. span: first and last time of the recording, s."""
+    tasks = "".join(
+        f'<IKMarkerTask name="{side}_{joint}"><apply>true</apply><weight>{weight}</weight></IKMarkerTask>'
+        for joint, weight in _WEIGHTS.items()
+        for side in SIDES
+    )
+    return _document(
+        '<InverseKinematicsTool name="ik"><results_directory>./</results_directory><model_file>scaled.osim</model_file>'
+        f"<time_range>{span[0]:.6f} {span[1]:.6f}</time_range><output_motion_file>ik.mot</output_motion_file>"
+        f'<report_errors>true</report_errors><IKTaskSet name="joints"><objects>{tasks}</objects></IKTaskSet>'
+        "<marker_file>markers.trc</marker_file><constraint_weight>Inf</constraint_weight><accuracy>1e-5</accuracy>"
+        "</InverseKinematicsTool>"
+    )
+
+
+def _manual(body: str, factors: tuple[float, float, float]) -> str:
+    text = " ".join(f"{factor:.5f}" for factor in factors)
+    return f'<Scale name="{body}"><scales>{text}</scales><segment>{body}</segment><apply>true</apply></Scale>'
+
+
+def _document(content: str) -> str:
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<OpenSimDocument Version="40500">{content}</OpenSimDocument>\n'

@@ -1,0 +1,100 @@
+"""The folder for OpenSim: its parts agree with each other."""
+
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from strict import read_mot, read_trc
+
+from pose.errors import PoseError
+from pose.export import export
+from pose.export.opensim import FILES
+from pose.export.opensim_setup import BACK, HALF_HIPS, HALF_SHOULDERS, HIPS, SHOULDERS
+from pose.skeletons import H36M17
+
+GAPS = np.ones((1, 60), bool)
+GAPS[0, 20:25] = False
+
+
+@pytest.fixture
+def package(recorded, tmp_path):
+    """The recording, its joints, and the folder that was made of it."""
+    recording, places = recorded(60, present=GAPS)
+    (made,) = export(recording, ["opensim"], tmp_path, "poses")
+    return recording, places[0], made.path
+
+
+def xml(path):
+    return ElementTree.fromstring(path.read_text())
+
+
+def test_it_holds_all_that_the_tools_name(package):
+    _, _, folder = package
+    assert folder.name == "poses-person1-opensim"
+    assert {path.name for path in folder.iterdir()} == set(FILES)
+    scale, ik = xml(folder / "scale.xml"), xml(folder / "ik.xml")
+    assert scale.findtext(".//marker_set_file") == "markers.xml"
+    assert {scale.findtext(".//marker_file"), ik.findtext(".//marker_file")} == {"markers.trc"}
+    assert ik.findtext(".//model_file") == scale.findtext(".//ModelScaler/output_model_file") == "scaled.osim"
+    assert scale.findtext(".//model_file") in (folder / "README.txt").read_text()
+
+
+def test_markers_have_the_same_names_everywhere(package):
+    _, _, folder = package
+    names = set(read_trc((folder / "markers.trc").read_text()).names)
+    assert len(names) == 12
+    assert {marker.get("name") for marker in xml(folder / "markers.xml").iter("Marker")} == names
+    assert {task.get("name") for task in xml(folder / "ik.xml").iter("IKMarkerTask")} == names
+    pairs = [pair.findtext("markers").split() for pair in xml(folder / "scale.xml").iter("MarkerPair")]
+    assert {name for pair in pairs for name in pair} <= names
+
+
+def test_the_tools_take_the_longest_stretch_without_a_gap(package):
+    _, _, folder = package
+    for name in ("scale.xml", "ik.xml"):
+        times = [float(word) for word in xml(folder / name).findtext(".//time_range").split()]
+        assert times == pytest.approx([25 / 30, 59 / 30], abs=1e-6)
+
+
+def test_markers_and_angles_are_turned_alike(package):
+    """The markers are the joints turned about y, and the model's hips, placed by the angles, are the markers."""
+    _, places, folder = package
+    trc, mot = read_trc((folder / "markers.trc").read_text()), read_mot((folder / "motion.mot").read_text())
+    known = GAPS[0]
+    joints = [H36M17.index(name) for name in trc.names]
+    points, wanted = trc.values[known], places[known][:, joints]
+    np.testing.assert_allclose(points[..., 1], wanted[..., 1], atol=2e-5)
+    lengths = [np.linalg.norm(np.diff(joints, axis=1), axis=-1) for joints in (points, wanted)]
+    np.testing.assert_allclose(*lengths, atol=1e-4)
+    angles = {name: mot.values[known, mot.names.index(name)] for name in mot.names}
+    assert abs(angles["pelvis_rotation"].mean()) < 5, "faces +x on average"
+    hips = [points[:, trc.names.index(f"{side}_hip")] for side in ("left", "right")]
+    scale = np.linalg.norm(hips[0] - hips[1], axis=1).mean() / (2 * HALF_HIPS)
+    origin = np.stack([angles[f"pelvis_t{axis}"] for axis in "xyz"], axis=1)
+    away = np.linalg.norm((hips[0] + hips[1]) / 2 - origin, axis=1)
+    np.testing.assert_allclose(away, scale * np.hypot(*HIPS[:2]), atol=1e-3)
+
+
+def test_the_torso_reaches_from_the_scaled_pelvis_to_the_shoulders(package):
+    _, places, folder = package
+    left_hip, right_hip, left, right = (
+        places[GAPS[0]][:, H36M17.index(name)] for name in ("left_hip", "right_hip", "left_shoulder", "right_shoulder")
+    )
+    found = xml(folder / "scale.xml").iter("Scale")
+    scales = {one.get("name"): np.array(one.findtext("scales").split(), float) for one in found}
+    pelvis = np.linalg.norm(left_hip - right_hip, axis=1).mean() / (2 * HALF_HIPS)
+    reach = pelvis * (np.array(BACK) - np.array(HIPS)) + scales["torso"] * SHOULDERS
+    length = np.percentile(np.linalg.norm((left + right - left_hip - right_hip) / 2, axis=1), 75)
+    assert np.linalg.norm(reach) == pytest.approx(length, abs=2e-3)
+    width = np.linalg.norm(left - right, axis=1).mean()
+    assert scales["torso"][2] * 2 * HALF_SHOULDERS == pytest.approx(width, abs=1e-3)
+
+
+def test_an_earlier_package_goes_and_work_in_it_stays(package, tmp_path):
+    recording, _, folder = package
+    list(export(recording, ["opensim"], tmp_path, "poses"))
+    (folder / "scaled.osim").write_text("made by OpenSim")
+    with pytest.raises(PoseError, match=r"holds other files, such as scaled\.osim; move them away"):
+        list(export(recording, ["opensim"], tmp_path, "poses"))
+    assert (folder / "scaled.osim").exists()
+    assert not list(tmp_path.glob(".*"))
