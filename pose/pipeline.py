@@ -39,7 +39,7 @@ from pose.people.follow import PeopleTracker
 from pose.people.one_pass import OnePassPeople
 from pose.people.warm_up import warm_up_lifter, warm_up_networks, warm_up_one_pass, warm_up_tracker
 from pose.skeletons import Skeleton, get_skeleton
-from pose.stages import LifterStage, PeopleStage
+from pose.stages import Detector, LifterStage, PeopleStage
 from pose.system.device import resolve_device, seed_torch, torch_threads
 from pose.system.prefetch import prefetch
 from pose.system.times import StageTimes
@@ -71,15 +71,26 @@ class Pipeline:
         intrinsics: NDArray[np.float64] | None = None,
         live: bool = False,
         lazy: bool = False,
+        detector: Detector | None = None,
     ) -> None:
-        """intrinsics: (3, 3) px of the camera; None assumes a field of view. live: every frame is answered at once, or
-        `config.lookahead` frames later, for which the lifter must be a streaming one; what would delay the first frames
-        is done now. lazy: a network is loaded when something must be computed with it, for who may know the results.
+        """Load the networks.
 
-        Raises PoseError when a weight cannot be had, the device is not there, or the lifter cannot do it; a lazy one
-        when it is loaded.
+        Args:
+            config: which stages run, and how; the defaults of `PipelineConfig` if None.
+            intrinsics: (3, 3) px of the camera; None assumes a field of view.
+            live: answer every frame at once, or `config.lookahead` frames later, with a streaming lifter. Networks are
+                run once now, so that the first frames are not delayed.
+            lazy: load a network when it is first used, for runs whose results may be in the cache.
+            detector: a person detector of your own, which replaces `config.detector`.
+
+        Raises:
+            PoseError: when a weight or the device is not available, or the lifter cannot stream; if lazy, when the
+                network is loaded.
         """
         config = config or PipelineConfig()
+        self._own_detector = detector
+        if detector is not None:  # the one that needs no weights stands for it
+            config = replace(config, detector="full-frame", detector_model=None, detection_score=None)
         config = choose_networks(config, live=live)
         self.config, self.stand_in = choose_detector(config)
         self._intrinsics = intrinsics
@@ -94,10 +105,16 @@ class Pipeline:
 
     @classmethod
     def from_preset(
-        cls, name: str, *, intrinsics: NDArray[np.float64] | None = None, live: bool = False, **changes: Any
+        cls,
+        name: str,
+        *,
+        intrinsics: NDArray[np.float64] | None = None,
+        live: bool = False,
+        detector: Detector | None = None,
+        **changes: Any,
     ) -> Self:
         """The pipeline of a preset in `configs/`, with some fields of its `PipelineConfig` changed."""
-        return cls(load_preset(name, **changes), intrinsics=intrinsics, live=live)
+        return cls(load_preset(name, **changes), intrinsics=intrinsics, live=live, detector=detector)
 
     def _load(self) -> tuple[object, ...]:
         """All networks, those that are there already too."""
@@ -117,7 +134,7 @@ class Pipeline:
 
     @cached_property
     def _found_by(self) -> tuple[Skeleton, Callable[[], PeopleStage]]:
-        stages = _people_stages(self.config, self.times, warm=self.live)
+        stages = _people_stages(self.config, self.times, self._own_detector, warm=self.live)
         seed_torch(self.config.seed)
         return stages
 
@@ -152,6 +169,8 @@ class Pipeline:
     ) -> RunInfo:
         """What result files say of a run over pictures of (width, height) px. source, fps: as in `RunInfo`."""
         camera, settings = self.camera(image_size, focal_35mm), asdict(self.config)
+        if self._own_detector is not None:
+            settings["detector"] = self._own_detector.name
         return RunInfo(
             source=source, fps=fps, camera=camera, skeleton=self.skeleton, models=self.models, settings=settings
         )
@@ -330,11 +349,11 @@ def _height_text(heights: Mapping[int | None, float]) -> str | None:
 
 
 def _people_stages(
-    config: PipelineConfig, times: StageTimes, warm: bool = False
+    config: PipelineConfig, times: StageTimes, detector: Detector | None = None, *, warm: bool = False
 ) -> tuple[Skeleton, Callable[[], PeopleStage]]:
-    """The 2D skeleton, and what makes a stage of the networks that find and follow people; they are loaded once.
+    """The 2D skeleton, and a factory of stages that detect and track people; networks are loaded once.
 
-    warm: and run once, too.
+    detector: instead of the one that `config` names. warm: run the networks once, too.
     """
     options = config.stage_options
     follow: dict[str, Any] = {"tracker": config.tracker, "max_people": config.max_people, "times": times}
@@ -345,7 +364,8 @@ def _people_stages(
         if warm:
             warm_up_one_pass(network)
         return network.skeleton, partial(OnePassPeople, network, **follow)
-    detector = build(DETECTORS, config.detector, options, config.detector_model, "detector_model")
+    if detector is None:
+        detector = build(DETECTORS, config.detector, options, config.detector_model, "detector_model")
     estimator = build(ESTIMATORS, config.estimator, options, config.estimator_model, "estimator_model")
     if warm:
         warm_up_networks(detector, estimator)

@@ -72,6 +72,7 @@ PREPARED: dict[str, tuple[str, dict[str, str]]] = {
     'np.load("poses.npz")': (RESULT, {}),
     "pelvis at {result.poses.root[row]} m": (SHORT_CLIP, {"../shared/videos/squats.mp4": "short.mp4"}),
     "session.push(Frame(image": ("", {}),
+    "from pose import analyse": (RESULT, {}),
     "from pose.repair.person import repair": (SEQUENCE, {}),
     "from pose.forecast import forecast": ("", {}),
 }

@@ -1,0 +1,28 @@
+"""Train a small lifter. Needs `pip install "pose-run[train]"` and the file of `pose-prepare mocap`.
+
+python examples/train_small_lifter.py clips.npz run 200
+"""
+
+import sys
+from pathlib import Path
+
+from pose_datasets.training import MocapConfig, MocapSource
+
+from pose.lifter.config import LifterConfig
+from pose.training.config import OptimizerConfig, TrainConfig
+from pose.training.measure import measure
+from pose.training.trainer import Trainer
+
+clips, folder, steps = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+config = TrainConfig(
+    model=LifterConfig(dim=64, depth=2, heads=2, attention="softmax", norm="pre"),
+    optimizer=OptimizerConfig(name="adamw", lr=2e-3),
+    steps=steps,
+    evaluate_every=steps,
+    precision="fp32",
+)
+data = MocapSource(MocapConfig(mocap=clips), config.seed)
+trainer = Trainer(config, data, folder, lambda network, step: {})
+trainer.run(lambda step, figures: print(f"step {step}: loss {figures['loss']:.3f}"))
+for condition, batches in data.evaluation("validation").items():
+    print(f"validation, {condition} 2D: {measure(trainer.final_network(), batches)}")

@@ -1,0 +1,135 @@
+"""Every script and notebook of examples/ runs on what its docstring asks for."""
+
+import json
+import os
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+from pose_datasets.mocap import save_clips
+from short_clips import beginning
+
+from pose import Pipeline, load
+
+sys.path.append(str(Path(__file__).parent / "datasets"))
+from motion import waving_clip
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+
+
+@pytest.fixture(scope="module")
+def clip(videos, tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("examples") / "clip.mp4"
+    return beginning(videos / "squats.mp4", path, 2.4)  # 12 frames
+
+
+@pytest.fixture(scope="module")
+def poses(clip) -> Path:
+    return Pipeline.from_preset("fast").process(clip).save(clip.with_name("poses.npz"))
+
+
+@pytest.fixture
+def run(monkeypatch, clip):
+    def run_example(name, *words):
+        monkeypatch.chdir(clip.parent)
+        monkeypatch.setattr(sys, "argv", [name, *map(str, words)])
+        runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+
+    return run_example
+
+
+@pytest.fixture(autouse=True)
+def known_weights(monkeypatch, weights_dir):
+    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+
+
+def test_read_poses_npz(run, poses, capsys):
+    run("read_poses_npz.py", poses)
+    assert "12 frames" in capsys.readouterr().out
+
+
+def test_knee_angle(run, poses, tmp_path):
+    run("knee_angle.py", poses, tmp_path / "knee.png")
+    assert (tmp_path / "knee.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_lift_keypoints(run, poses, capsys):
+    run("lift_keypoints.py", poses)
+    assert capsys.readouterr().out.startswith("12 frames lifted")
+
+
+def test_compare_lifters(run, poses, capsys):
+    run("compare_lifters.py", poses, "offline", "offline")
+    assert "MPJPE 0.0 mm, P-MPJPE 0.0 mm" in capsys.readouterr().out
+
+
+def test_custom_detector(run, clip, capsys):
+    run("custom_detector.py", clip)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 12
+    assert lines[-1].endswith("1 people")
+
+
+def test_the_name_of_an_own_detector_is_recorded(clip, monkeypatch):
+    class Nobody:
+        name = "nobody"
+
+        def detect(self, images):
+            from pose.types import Boxes
+
+            return [Boxes.empty() for _ in images]
+
+    result = Pipeline.from_preset("fast", detector=Nobody()).process(clip)
+    assert result.people == ()
+    assert result.table.run.settings["detector"] == "nobody"
+    assert [model.role for model in result.table.run.models] == ["estimator", "lifter"]
+
+
+def test_live_callback(run, clip, capsys):
+    run("live_callback.py", clip)
+    assert "pelvis at" in capsys.readouterr().out
+
+
+def test_new_attention(run, monkeypatch, capsys):
+    from pose.attention import ATTENTIONS
+
+    monkeypatch.delitem(ATTENTIONS, "mean", raising=False)
+    run("new_attention.py")
+    assert "lifter with mean attention" in capsys.readouterr().out
+    ATTENTIONS.pop("mean")
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda path: path.name)
+def test_notebook(path, poses, monkeypatch):
+    monkeypatch.chdir(poses.parent)
+    names = {}
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        if cell["cell_type"] == "code":
+            exec(compile("".join(cell["source"]), path.name, "exec"), names)
+    assert os.path.exists(poses)
+
+
+@pytest.mark.slow
+def test_train_small_lifter(run, tmp_path, capsys):
+    path = tmp_path / "clips.npz"
+    save_clips([waving_clip(subject, seconds=3.0) for subject in ("01", "39", "08")], path)
+    run("train_small_lifter.py", path, tmp_path / "run", 3)
+    assert "validation, detector 2D" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_batch_ray(run, clip, tmp_path, capsys):
+    pytest.importorskip("ray", reason="the extra [ray] is not installed")
+    run("batch_ray.py", clip.parent, tmp_path / "results")
+    assert "clip.mp4: 1 people" in capsys.readouterr().out
+
+
+def test_every_example_has_a_test():
+    text = Path(__file__).read_text(encoding="utf-8")
+    missing = [path.name for path in EXAMPLES.glob("*.py") if f'"{path.name}"' not in text]
+    assert missing == []
+
+
+def test_results_of_examples_load(poses):
+    assert load(poses).people == (1,)
