@@ -73,6 +73,7 @@ PREPARED: dict[str, tuple[str, dict[str, str]]] = {
     "pelvis at {result.poses.root[row]} m": (SHORT_CLIP, {"../shared/videos/squats.mp4": "short.mp4"}),
     "session.push(Frame(image": ("", {}),
     "from pose import analyse": (RESULT, {}),
+    'VideoWriter("drawn.mp4"': (SHORT_CLIP, {"clip.mp4": "short.mp4"}),
     "from pose.repair.person import repair": (SEQUENCE, {}),
     "from pose.forecast import forecast": ("", {}),
 }
