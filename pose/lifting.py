@@ -43,7 +43,7 @@ def lift(
     Args:
         keypoints: a `.npz` file, a JSON file, a folder of JSON files (docs/reference/outputs.md), one person's
             sequence, or sequences by id, all seen by one camera.
-        lifter: 'offline', 'stream', or the path of a checkpoint.
+        lifter: 'offline', 'sliding', 'stream', or the path of a checkpoint.
         lookahead: frames that a streaming lifter may wait for.
         repair: undo left-right swaps and drop outliers first.
         constant_bones: keep bone lengths constant over time for each person; offline lifters only.

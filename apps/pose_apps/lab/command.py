@@ -87,7 +87,7 @@ class Table(LogOptions, Command):
 class Maps(Command):
     purpose = "Draw what a lifter's heads look at, with their entropy and reach in seconds."
 
-    checkpoint: str = argument(REQUIRED, "offline, stream, or a checkpoint file")
+    checkpoint: str = argument(REQUIRED, "offline, sliding, stream, or a checkpoint file")
     clip: str = argument(REQUIRED, "2D keypoints, an .npz file as pose-lift takes it")
     start: int = option(0, "the first frame")
     frames: int = option(81, "number of frames")
