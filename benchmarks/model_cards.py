@@ -36,8 +36,8 @@ from pose.weights import sha256_of
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = ("offline", "stream")
 PURPOSE = {
-    "offline": "Lifts the 2D keypoints of one person to 3D, over whole windows of a recorded video; `sliding` streams with "
-    "the same weights.",
+    "offline": "Lifts the 2D keypoints of one person to 3D, over whole windows of a recorded video; `sliding` streams "
+    "with the same weights.",
     "stream": "Lifts the 2D keypoints of one person to 3D, frame by frame, 0 to 40 frames late.",
 }
 DATA = {
