@@ -122,6 +122,24 @@ class PipelineConfig:
         )
 
 
+@dataclass(frozen=True, kw_only=True)  # without slots: a base beside others
+class LiveConfig:
+    """Settings of a live loop: `pose-webcam`, the web server and `pose.live.LiveLoop` pass it on as it is.
+
+    Raises UsageError for a value that is not allowed.
+    """
+
+    ahead: str | None = option(
+        None, "predict poses to the time at which they are shown: auto (measured), or so many ms; not with lookahead"
+    )
+    bridge: float = option(
+        0.5, "seconds for which the pose of an occluded person is predicted; 0: never", least=0, most=1
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+
 def choose_networks(config: PipelineConfig, *, live: bool = False) -> PipelineConfig:
     """`config` with the lifter and the estimator that `auto` stands for.
 

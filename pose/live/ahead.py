@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.camera import Camera, project
+from pose.config import LiveConfig
 from pose.forecast import Forecast, Forecaster, load_forecaster
 from pose.forecast.pasts import Pasts
 from pose.forecast.picture import NEAREST, moved_boxes, moved_keypoints
@@ -18,7 +19,6 @@ from pose.types import F32, F64, FrameResult, People, Placed, Poses3D
 
 T = TypeVar("T", Poses3D, Placed)
 
-BRIDGE = 0.5  # s for which somebody who is hidden is carried on
 _KNOWN = 0.3  # s for which somebody was seen who is: a track of a moment may be nobody
 _TAKEN = 0.5  # overlap of boxes beyond which somebody new counts as the one who is missing
 
@@ -48,9 +48,14 @@ class Ahead:
     """
 
     def __init__(
-        self, skeleton: Skeleton, camera: Camera, *, bridge: float = BRIDGE, forecaster: Forecaster | None = None
+        self,
+        skeleton: Skeleton,
+        camera: Camera,
+        *,
+        bridge: float = LiveConfig.bridge,
+        forecaster: Forecaster | None = None,
     ) -> None:
-        """skeleton: of the keypoints. camera: that the 3D refers to. bridge: s, see `BRIDGE`; 0 carries nobody on.
+        """skeleton: of the keypoints. camera: that the 3D refers to. bridge: s, see `LiveConfig`; 0 carries nobody on.
         forecaster: None takes the usual one, steadied.
         """
         self._skeleton, self._camera, self._bridge = skeleton, camera, bridge

@@ -1,4 +1,4 @@
-"""How far ahead live poses are predicted: as long as it takes until they are shown, or as far as somebody said."""
+"""How far live poses are predicted: to the measured time at which they are shown, or by a fixed time."""
 
 import threading
 from collections import deque
@@ -7,7 +7,6 @@ from statistics import median
 from pose.errors import UsageError
 
 AUTO = "auto"
-NOT_BOTH = "--ahead predicts to be now, --lookahead waits to be right: give one of them"
 LONGEST = 0.5  # s; beyond it a prediction shows next to nothing of what people do
 KEPT = 31  # of the last ways from a result to the screen
 
@@ -27,14 +26,20 @@ class Horizon:
         self._lock = threading.Lock()
 
     @classmethod
-    def read(cls, text: str) -> "Horizon":
-        """Of `auto`, or a number of milliseconds. Raises UsageError."""
-        if text == AUTO:
-            return cls()
+    def read(cls, text: str | None, lookahead: int = 0) -> "Horizon | None":
+        """The horizon of `--ahead`: `auto`, or a number of milliseconds; None for None.
+
+        Raises UsageError for any other text, or together with a look-ahead.
+        """
+        if text is None:
+            return None
         try:
-            return cls(float(text) / 1000)
+            horizon = cls() if text == AUTO else cls(float(text) / 1000)
         except ValueError as error:
             raise UsageError(f"--ahead: {text!r} is neither {AUTO} nor a number of milliseconds") from error
+        if lookahead:
+            raise UsageError("--ahead predicts and --lookahead waits: give one of them")
+        return horizon
 
     def shown(self, after: float) -> None:
         """A result was shown so many seconds after it was there. Whoever shows results says so."""

@@ -13,10 +13,10 @@ from time import monotonic
 from types import TracebackType
 from typing import Self
 
-from pose.errors import UsageError
+from pose.config import LiveConfig
 from pose.files import WorldInfo
-from pose.live.ahead import BRIDGE, Ahead, usual_forecaster
-from pose.live.horizon import NOT_BOTH, Horizon
+from pose.live.ahead import Ahead, usual_forecaster
+from pose.live.horizon import Horizon
 from pose.live.mailbox import Mailbox
 from pose.live.meter import Meter
 from pose.live.result import LiveResult, Status, Stream, gravity_words
@@ -28,6 +28,7 @@ from pose.world.live import LiveWorld
 
 BACKLOG = 4  # frames that may wait for the 2D networks: one slow frame is caught up, a slow machine shows fresh frames
 LIFTER_BACKLOG = 2
+DEFAULTS = LiveConfig()
 JOIN_SECONDS = 15.0
 CAMERA_SECONDS = 0.5  # a thread that waits for a dead camera is left alone, and ends by itself
 
@@ -51,23 +52,25 @@ class LiveLoop:
         self,
         pipeline: Pipeline,
         source: LiveSource,
+        config: LiveConfig = DEFAULTS,
         *,
         backlog: int = BACKLOG,
-        ahead: Horizon | None = None,
-        bridge: float = BRIDGE,
         world: Steps | None = None,
     ) -> None:
-        """backlog: how many frames may wait for the networks before the oldest of them is dropped. ahead: how far poses
-        are predicted; None predicts nobody in view. bridge: s for which somebody who is hidden is carried on. world:
-        put people into the world of a fixed camera by these steps; None leaves them as they are lifted.
+        """Args:
+            pipeline: Made with `live=True`.
+            source: Where the frames come from.
+            config: Settings of prediction.
+            backlog: How many frames may wait for the networks before the oldest of them is dropped.
+            world: Steps that put people into the world of a fixed camera; None leaves them as they are lifted.
 
-        Raises UsageError for a pipeline that looks ahead, when poses are to be predicted.
+        Raises UsageError for a pipeline that looks ahead, if poses are to be predicted.
         """
         self.source = source
-        self.ahead = ahead
-        self._bridge, self._steps = bridge, world
-        self._check(pipeline)
-        if ahead is not None or bridge:
+        self.config = config
+        self.ahead = Horizon.read(config.ahead, pipeline.config.lookahead)
+        self._steps = world
+        if self.ahead is not None or config.bridge:
             usual_forecaster()  # loaded before the first frame
         self._pipeline = pipeline
         self._waiting: Mailbox[Captured] = Mailbox(backlog)
@@ -106,7 +109,7 @@ class LiveLoop:
 
     @pipeline.setter
     def pipeline(self, pipeline: Pipeline) -> None:
-        self._check(pipeline)
+        Horizon.read(self.config.ahead, pipeline.config.lookahead)
         self._pipeline = pipeline
 
     @property
@@ -266,9 +269,9 @@ class LiveLoop:
                 self._meter.add(live.done, live.latency)
 
     def _predictor(self, stream: Stream) -> Ahead | None:
-        if self.ahead is None and not self._bridge:
+        if self.ahead is None and not self.config.bridge:
             return None
-        return Ahead(stream.pipeline.skeleton, stream.session.camera, bridge=self._bridge)
+        return Ahead(stream.pipeline.skeleton, stream.session.camera, bridge=self.config.bridge)
 
     def _where_shown(self, result: FrameResult, captured: float) -> FrameResult:
         """The people where they are when the frame is shown, and those who are hidden."""
@@ -277,10 +280,6 @@ class LiveLoop:
         seconds = 0.0 if self.ahead is None else self.ahead.of(captured, monotonic())
         self._ahead_seconds = seconds
         return self._predict(result, seconds)
-
-    def _check(self, pipeline: Pipeline) -> None:
-        if self.ahead is not None and pipeline.config.lookahead:
-            raise UsageError(NOT_BOTH)
 
     def _world_of(self, session: Session, size: tuple[int, int], before: Stream | None) -> LiveWorld | None:
         """The world of a new stream: that of the one before, while the same camera sends pictures of the same size."""

@@ -11,12 +11,11 @@ from typing import Any
 
 from aiohttp import WSCloseCode, web
 
+from pose.config import LiveConfig
 from pose.errors import PoseError
 from pose.live import LiveLoop, LiveSource, PushedFrames
-from pose.live.ahead import BRIDGE
-from pose.live.horizon import Horizon
 from pose.live.listener import SHUTDOWN_SECONDS, listening
-from pose.live.loop import BACKLOG
+from pose.live.loop import DEFAULTS
 from pose.pipeline import Pipeline
 from pose.web import messages
 from pose.web.client import Client, reason
@@ -48,19 +47,21 @@ class WebServer:
         settings: WebSettings,
         source: Callable[[], LiveSource] | None = None,
         *,
-        mirror: bool | None = None,
-        ahead: Callable[[], Horizon | None] = lambda: None,
-        bridge: float = BRIDGE,
+        live: LiveConfig = DEFAULTS,
         world: Steps | None = None,
     ) -> None:
-        """source: opens what everybody sees; None takes the browsers' cameras. mirror: None mirrors those. ahead: makes
-        the horizon of a loop, see `LiveLoop`, as bridge and world.
+        """Args:
+        pipeline: Made with `live=True`.
+        settings: Where to listen, and who may connect.
+        source: Opens the source that all browsers see; None uses each browser's own camera.
+        live: Settings of the loops.
+        world: See `LiveLoop`.
         """
         self._pipeline = pipeline
         self._settings = settings
-        self._loop = partial(_loop, pipeline, ahead, bridge, world)
+        self._loop = partial(LiveLoop, pipeline, config=live, world=world)
         self._shared = None if source is None else SharedSource(self._loop, source)
-        self._mirror = source is None if mirror is None else mirror
+        self._mirror = settings.mirror or source is None
         self._guard = Guard(settings)
         self._recordings: RecordingStore | None = None
         self._static = _read_static()
@@ -222,7 +223,7 @@ class WebServer:
     async def _serve_camera(self, socket: web.WebSocketResponse, name: str, browser: str) -> None:
         most = messages.most_pictures(self._pipeline.config.lookahead)  # none is dropped here: the page drops its own
         camera = PushedFrames(f"camera of {name}", waiting=most)
-        loop = self._loop(camera, most)
+        loop = self._loop(camera, backlog=most)
         feed = Feed(loop, pictures=False)
         loop.start()
         try:
@@ -246,17 +247,6 @@ class WebServer:
 
         # All at once: each may take its time, or read nothing any more, not even that it is over.
         await asyncio.gather(*map(bye, self._sockets), return_exceptions=True)
-
-
-def _loop(
-    pipeline: Pipeline,
-    ahead: Callable[[], Horizon | None],
-    bridge: float,
-    world: Steps | None,
-    source: LiveSource,
-    backlog: int = BACKLOG,
-) -> LiveLoop:
-    return LiveLoop(pipeline, source, backlog=backlog, ahead=ahead(), bridge=bridge, world=world)
 
 
 @asynccontextmanager

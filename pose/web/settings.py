@@ -1,4 +1,4 @@
-"""What a web server is told, and the one rule that nobody may forget: the open network needs a token."""
+"""Options of the web server. A server that other computers can reach needs a token."""
 
 import ipaddress
 import os
@@ -7,30 +7,34 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pose.errors import UsageError
+from pose.options import option
 
 TOKEN_VARIABLE = "POSE_WEB_TOKEN"
 SHORTEST_TOKEN = 16
 MAKE_TOKEN = 'python -c "import secrets; print(secrets.token_urlsafe())"'
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebSettings:
-    """Where a server listens, and whom it lets in. Raises UsageError for what is not allowed.
+@dataclass(frozen=True, kw_only=True)  # without slots: a base beside others
+class WebOptions:
+    """Options of the web server, with their defaults."""
 
-    token: what a browser must show; None lets everybody in, which only this computer's own addresses allow. cert, key:
-    PEM files, for https. clients: browsers served at the same time. out: folder for recordings. keep_hours: how long a
-    recording is kept. once: end with the source instead of offering it again.
-    """
+    host: str = option("127.0.0.1", "--web: address to listen at; any other than this computer's own needs --token")
+    port: int = option(8000, "--web: port to listen at; 0 takes a free one", least=0, most=65535)
+    token: str | None = option(None, "--web: secret that a browser must enter; or set POSE_WEB_TOKEN")
+    cert: str | None = option(None, "--web: a certificate (PEM), for https")
+    key: str | None = option(None, "--web: the certificate's key (PEM)")
+    clients: int = option(4, "--web: maximum number of browsers at a time", least=1, most=64)
+    once: bool = option(False, "--web: exit when the source ends; by default the page offers to play it again")
+    keep_hours: float = option(
+        24.0, "--web: hours for which a recording is kept and offered for download", least=0.01, most=8760
+    )
+    mirror: bool = option(False, "mirror the image; --web: by default only a browser's own camera")
+    out: str = option(".", "folder for recordings and snapshots")
 
-    host: str = "127.0.0.1"
-    port: int = 8000
-    token: str | None = None
-    cert: str | None = None
-    key: str | None = None
-    clients: int = 4
-    out: str = "."
-    keep_hours: float = 24.0
-    once: bool = False
+
+@dataclass(frozen=True, kw_only=True)
+class WebSettings(WebOptions):
+    """Checked settings of a web server. Raises UsageError for what is not allowed."""
 
     def __post_init__(self) -> None:
         if self.token is None and not is_loopback(self.host):

@@ -73,8 +73,8 @@ def patient(monkeypatch, dance):
     """What a run reads, 45 frames of the dancer, and in `results` what its loop shows of them."""
     source = Patient(dance, 45)
 
-    def loop_of(pipeline, its_source, **options):
-        source.loop = LiveLoop(pipeline, its_source, **options)
+    def loop_of(pipeline, its_source, config, **options):
+        source.loop = LiveLoop(pipeline, its_source, config, **options)
         source.results = source.loop.subscribe(maxlen=100)
         return source.loop
 
@@ -304,7 +304,7 @@ def test_a_wrong_call_is_one_line_before_any_network_is_loaded(arguments, status
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--ahead", "auto", "--lookahead", "2"], "--ahead predicts to be now, --lookahead waits to be right"),
+        (["--ahead", "auto", "--lookahead", "2"], "--ahead predicts and --lookahead waits"),
         (["--ahead", "soon"], "--ahead: 'soon' is neither auto nor a number of milliseconds"),
         (["--ahead", "900"], "--ahead: 900 ms is out of range; allowed: 0 to 500"),
         (["--bridge", "3"], "bridge: 3.0 is out of range; allowed: 0 to 1"),

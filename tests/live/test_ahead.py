@@ -6,17 +6,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from live_fakes import FakePipeline, FakeSession, picture, settled
-from pose_apps.webcam.options import WebcamConfig
 from pose_fakes import SIZE, STANDING, seen_result
 
 from pose.camera import Camera, project
+from pose.config import LiveConfig
 from pose.errors import UsageError
 from pose.forecast import DampedVelocity, ZeroVelocity
 from pose.forecast.pasts import MOST_FRAMES, Pasts
 from pose.forecast.picture import carriers
 from pose.forecast.steady import Steady
 from pose.live import LiveLoop, PushedFrames
-from pose.live.ahead import BRIDGE, Ahead
+from pose.live.ahead import Ahead
 from pose.live.horizon import LONGEST, Horizon
 from pose.live.messages import messages
 from pose.skeletons import BLAZEPOSE33, H36M17, HALPE26, WHOLEBODY133
@@ -150,7 +150,7 @@ def test_who_is_hidden_goes_on_for_a_while_marked_with_growing_sigma_and_is_then
         time = TIMES[-1] + number / 30
         frame = without(walker(time), 1)
         shown = ahead(frame, 0.0)
-        if number / 30 > BRIDGE + 1e-6:
+        if number / 30 > LiveConfig.bridge + 1e-6:
             assert shown is frame
             continue
         carried.append(shown)
@@ -161,7 +161,7 @@ def test_who_is_hidden_goes_on_for_a_while_marked_with_growing_sigma_and_is_then
         truth, held = walker(time).poses.root, walker(TIMES[-1]).poses.root
         assert np.linalg.norm(shown.poses.root - truth) < 0.5 * np.linalg.norm(held - truth)
         assert np.abs(shown.people.boxes - walker(time).people.boxes).max() < 25
-    assert len(carried) == round(30 * BRIDGE)
+    assert len(carried) == round(30 * LiveConfig.bridge)
     sigmas = np.array([shown.poses.sigma[0, 1:] for shown in carried])
     assert (np.diff(sigmas, axis=0) > 0).all()
 
@@ -299,8 +299,8 @@ def test_a_horizon_that_cannot_be_is_refused_in_one_line(text):
 
 def test_a_person_chooses_to_be_now_or_to_be_right():
     with pytest.raises(UsageError, match=r"^--ahead .*--lookahead .*one of them$"):
-        LiveLoop(FakePipeline(lookahead=2), PushedFrames("test"), ahead=Horizon())
-    loop = LiveLoop(FakePipeline(), PushedFrames("test"), ahead=Horizon())
+        LiveLoop(FakePipeline(lookahead=2), PushedFrames("test"), LiveConfig(ahead="auto"))
+    loop = LiveLoop(FakePipeline(), PushedFrames("test"), LiveConfig(ahead="auto"))
     with pytest.raises(UsageError, match="one of them"):
         loop.pipeline = FakePipeline(lookahead=1)
 
@@ -330,7 +330,7 @@ class WalkingSession(FakeSession):
 
 def run_loop(pipeline, count, **options):
     source = PushedFrames("test")
-    with LiveLoop(pipeline, source, **options) as loop:
+    with LiveLoop(pipeline, source, LiveConfig(**options)) as loop:
         mailbox = loop.subscribe(maxlen=count)
         for number in range(count):
             source.push(picture(number, SIZE), at=number / 30)
@@ -340,8 +340,7 @@ def run_loop(pipeline, count, **options):
 
 
 def test_a_loop_shows_people_where_they_are_when_they_are_shown():
-    horizon = Horizon(0.1)
-    results, status = run_loop(WalkingPipeline(), 20, ahead=horizon)
+    results, status = run_loop(WalkingPipeline(), 20, ahead="100")
     last = results[-1].result
     assert last.poses.ahead.tolist() == [pytest.approx(0.1)]
     now, late = walker(last.time + 0.1).poses.root[0, 0], walker(last.time).poses.root[0, 0]
@@ -354,7 +353,7 @@ def test_a_loop_shows_people_where_they_are_when_they_are_shown():
 
 
 def test_the_messages_say_how_far_each_pose_is_predicted():
-    results, _ = run_loop(WalkingPipeline(), 5, ahead=Horizon(0.066))
+    results, _ = run_loop(WalkingPipeline(), 5, ahead="66")
     assert [json.loads(text)["ahead"] for live in results for text in messages(live)] == [0.066] * 5
     results, _ = run_loop(WalkingPipeline(), 5)
     assert all("ahead" not in json.loads(text) for live in results for text in messages(live))
@@ -367,10 +366,6 @@ def test_a_loop_carries_on_who_is_hidden_and_counts_who_is_seen():
     assert hidden.poses.ahead.tolist() == [pytest.approx(2 / 30)]
     assert status.people == 0
     assert run_loop(WalkingPipeline(missing=(18, 19)), 20, bridge=0.0)[0][-1].result.people.ids.tolist() == []
-
-
-def test_commands_and_loops_bridge_alike():
-    assert WebcamConfig().bridge == BRIDGE
 
 
 def straight_past(speed, seconds=1.0, noise=0.0):

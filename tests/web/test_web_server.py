@@ -25,7 +25,8 @@ from web_fakes import (
 )
 
 from pose.errors import PoseError
-from pose.live.horizon import LONGEST, Horizon
+from pose.live import LiveLoop
+from pose.live.horizon import LONGEST
 from pose.web import messages
 from pose.web.jpeg import decode_jpeg
 from pose.web.server import _read_static
@@ -190,13 +191,22 @@ def test_pictures_of_a_browser_come_back_as_poses():
     run(test)
 
 
+def list_loops(monkeypatch) -> list[LiveLoop]:
+    """All loops that are started from now on."""
+    loops: list[LiveLoop] = []
+    start = LiveLoop.start
+    monkeypatch.setattr(LiveLoop, "start", lambda loop: loops.append(loop) or start(loop))
+    return loops
+
+
 @pytest.mark.parametrize("own_camera", [True, False])
-def test_poses_are_predicted_by_what_the_page_says_it_takes(own_camera):
+def test_poses_are_predicted_by_what_the_page_says_it_takes(own_camera, monkeypatch):
     """An old page says nothing; a page that claims hours gets what is allowed."""
 
     async def test():
-        source, horizon = None if own_camera else Clip(fps=30.0), Horizon()
-        async with serving(FakePipeline(), source, horizon) as browser, browser.live() as live:
+        source = None if own_camera else Clip(fps=30.0)
+        loops = list_loops(monkeypatch)
+        async with serving(FakePipeline(), source, "auto") as browser, browser.live() as live:
             for number, after in enumerate(["", "", *[',"after":40'] * 6, *[',"after":3.6e6'] * 40]):
                 if own_camera:
                     await live.send_bytes(picture_message(10 + number / 30))
@@ -205,7 +215,7 @@ def test_poses_are_predicted_by_what_the_page_says_it_takes(own_camera):
                     message, _ = read_message(await live.receive())
                 await live.send_str(f'{{"type":"ack"{after}}}')
                 if number == 7:
-                    way = horizon.of(5.0, 5.0)
+                    way = loops[0].ahead.of(5.0, 5.0)
             (ahead,) = [person["ahead"] for person in message["people"]]
             assert way == pytest.approx(0.04)
             assert ahead == pytest.approx(LONGEST)

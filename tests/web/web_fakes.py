@@ -17,9 +17,8 @@ import numpy as np
 from pose_fakes import seen_result
 
 from pose.camera import Camera
-from pose.config import PipelineConfig
+from pose.config import LiveConfig, PipelineConfig
 from pose.files import RunInfo
-from pose.live.horizon import Horizon
 from pose.skeletons import H36M17
 from pose.types import Frame, FrameResult
 from pose.web.server import WebServer
@@ -160,13 +159,13 @@ async def recording_begins(browser: Browser, socket: aiohttp.ClientWebSocketResp
 
 @asynccontextmanager
 async def serving(
-    pipeline: FakePipeline | None = None, source=None, ahead: Horizon | None = None, **settings
+    pipeline: FakePipeline | None = None, source=None, ahead: str | None = None, **settings
 ) -> AsyncIterator[Browser]:
     """A running server on a free port, and a browser that knows nothing of it yet."""
     with tempfile.TemporaryDirectory(prefix="pose-web-test-") as out:  # for recordings
         chosen = replace(WebSettings(port=0, out=out), **settings)
         opened = source if source is None or callable(source) else lambda: source
-        server = WebServer(pipeline or FakePipeline(), chosen, opened, ahead=lambda: ahead)  # type: ignore[arg-type]
+        server = WebServer(pipeline or FakePipeline(), chosen, opened, live=LiveConfig(ahead=ahead))  # type: ignore[arg-type]
         bound: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         running = asyncio.create_task(server.run(bound.set_result))
         await asyncio.wait([running, bound], return_when=asyncio.FIRST_COMPLETED)

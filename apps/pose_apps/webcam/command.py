@@ -61,12 +61,13 @@ def _serve(config: WebcamConfig, pipeline_config: PipelineConfig) -> int:
         if getattr(config, name):
             raise UsageError(f"--{name}: does not go with --web")
     with Status("loading the networks"):
+        from pose.live.horizon import Horizon
         from pose_apps.webcam.extras import load_pipeline
-        from pose_apps.webcam.options import check_live_source, read_horizon
+        from pose_apps.webcam.options import check_live_source
         from pose_apps.webcam.web import check_library, serve, web_settings
 
         check_library()  # what is wrong is said before the networks are loaded
-        read_horizon(config, pipeline_config)
+        Horizon.read(config.ahead, pipeline_config.lookahead)
         web_settings(config)
         if config.source is not None:
             check_live_source(config)

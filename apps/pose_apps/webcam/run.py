@@ -9,6 +9,7 @@ from pathlib import Path
 from pose.config import PipelineConfig
 from pose.errors import PoseError
 from pose.live import LiveLoop
+from pose.live.horizon import Horizon
 from pose_apps.support.status import Status
 from pose_apps.webcam.extras import (
     Extras,
@@ -17,7 +18,7 @@ from pose_apps.webcam.extras import (
     load_pipeline,
     world_steps,
 )
-from pose_apps.webcam.options import WebcamConfig, check_live_source, open_live_source, read_horizon
+from pose_apps.webcam.options import WebcamConfig, check_live_source, open_live_source
 from pose_apps.webcam.report import check_report, summary, watched, write_report
 from pose_apps.webcam.sinks import check_sinks
 
@@ -33,13 +34,13 @@ def run_live(config: WebcamConfig, pipeline_config: PipelineConfig, show: Callab
     check_live_source(config)
     check_sinks(config)
     check_report(config)
-    ahead = read_horizon(config, pipeline_config)
+    Horizon.read(config.ahead, pipeline_config.lookahead)
     finish_interrupted_recordings(config)
     with Status("loading the networks"):
         pipeline = load_pipeline(pipeline_config, config.intrinsics)
     with closing(open_live_source(config)) as source:  # last: what a camera sends before that would be old
         steps = world_steps(config, pipeline)
-        loop = LiveLoop(pipeline, source, ahead=ahead, bridge=config.bridge, world=steps)
+        loop = LiveLoop(pipeline, source, config, world=steps)
         with watched(loop) as watch:
             try:
                 with live_extras(loop, config) as watch.extras, loop:

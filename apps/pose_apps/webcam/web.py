@@ -6,13 +6,14 @@ import socket
 import sys
 from collections.abc import Coroutine
 from contextlib import suppress
+from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING
 
 from pose.errors import PoseError
 from pose.web.settings import WebSettings, ip_address, is_loopback, token_from
 from pose_apps.webcam.extras import finish_interrupted_recordings, world_steps
-from pose_apps.webcam.options import WebcamConfig, open_live_source, read_horizon
+from pose_apps.webcam.options import WebcamConfig, open_live_source
 
 if TYPE_CHECKING:
     from pose.pipeline import Pipeline
@@ -22,18 +23,9 @@ NO_LIBRARY = 'pose-webcam --web needs aiohttp: pip install "pose-run[web]"'
 
 
 def web_settings(config: WebcamConfig) -> WebSettings:
-    """What the options say of it. Raises UsageError for what is not allowed: call it before loading networks."""
-    return WebSettings(
-        host=config.host,
-        port=config.port,
-        token=token_from(config.token),
-        cert=config.cert,
-        key=config.key,
-        clients=config.clients,
-        out=config.out,
-        keep_hours=config.keep_hours,
-        once=config.once,
-    )
+    """The checked settings of the server. Raises UsageError: call it before loading networks."""
+    values = {entry.name: getattr(config, entry.name) for entry in fields(WebSettings)}
+    return WebSettings(**values | {"token": token_from(config.token)})
 
 
 def check_library() -> None:
@@ -60,9 +52,7 @@ def serve(config: WebcamConfig, pipeline: "Pipeline") -> int:
         pipeline,
         settings,
         source,
-        mirror=config.mirror or None,
-        ahead=partial(read_horizon, config, pipeline.config),
-        bridge=config.bridge,
+        live=config,
         world=world_steps(config, pipeline),
     )
     started = partial(_announce, settings=settings, own_cameras=source is None)
