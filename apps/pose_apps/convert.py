@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class ConvertOptions(Options):
     """What is converted, and into what. Raises UsageError for a value that is not allowed."""
 
-    poses: str = argument(REQUIRED, "the poses.npz")
+    poses: str = argument(REQUIRED, "poses.npz or its folder")
     to: str = option(REQUIRED, f"separated by commas: {', '.join(FORMATS)}", metavar="FORMATS")
     out: str | None = option(None, "folder for the files; by default that of the result", metavar="DIR")
     person: str | None = option(None, "only these people, separated by commas", metavar="ID")
@@ -72,11 +72,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _convert(options: ConvertOptions, names: list[str], say: Callable[[str], None]) -> int:
     from pose.export import check_formats, open_recording
+    from pose.files import result_file
     from pose_apps.support.exports import check_targets, export_all
     from pose_apps.support.folders import made_folder
 
     check_formats(names, "--to")
-    poses = Path(options.poses)
+    poses = result_file(Path(options.poses))
     recording = open_recording(
         poses,
         fps=options.fps,

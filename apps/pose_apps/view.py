@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pose.errors import PoseError, UsageError
 from pose.options import REQUIRED, Options, argument, option
 from pose.system.progress import progress_bar
+from pose.system.shown import shown
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import command_parser, config_of
 from pose_apps.support.status import Status
@@ -71,7 +72,7 @@ def render(poses: Path, target: Path, size: tuple[int, int], fps: float | None, 
         stage = _stage(poses)
         check_off_screen()
     save_video(stage, target, size, fps=fps, speed=speed, progress=_progress)
-    print(target)
+    print(shown(target))
 
 
 def _stage(poses: Path) -> "Stage":

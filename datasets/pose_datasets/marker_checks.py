@@ -42,7 +42,7 @@ def agreement(markers: F64, points: F64) -> Agreement:
         ]
         bones[name] = max(float(length.std()) for length in lengths)
         left, right = map(np.median, lengths)
-        sides.append(float(2 * abs(left - right) / (left + right)))
+        sides.append(float(2 * abs(left - right) / max(left + right, 1e-9)))
     expected = hips_by_regression(markers)
     hips = [points[:, POINTS.index(f"{side}_hip")] for side, _, _ in SIDES]
     distances = [np.median(norm(hip - guess)) for hip, guess in zip(hips, expected, strict=True)]

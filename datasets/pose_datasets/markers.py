@@ -140,7 +140,7 @@ def _centre_of_rotation(turning: list[F64], expected: F64, deviations: tuple[flo
         matrix, vector = np.eye(3) / anatomy**2, (expected - centre) / anatomy**2
         for points in turning:
             distance = norm(centre - points)
-            slope = (centre - points) / distance[:, None]
+            slope = (centre - points) / np.maximum(distance, 1e-9)[:, None]
             slope, residual = slope - slope.mean(axis=0), distance - distance.mean()
             matrix += slope.T @ slope / len(points) / skin**2
             vector -= slope.T @ residual / len(points) / skin**2

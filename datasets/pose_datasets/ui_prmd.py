@@ -23,6 +23,7 @@ F64 = NDArray[np.float64]
 
 FPS = 100.0
 _FILE = re.compile(r"m(\d+)_s(\d+)_e(\d+)_positions(_inc)?\.txt", re.IGNORECASE)
+FARTHEST = 1e5  # mm from the origin
 
 
 def prepare_ui_prmd(source: Path, out: Path, say: Callable[[str], None]) -> str:
@@ -49,7 +50,10 @@ def load_ui_prmd(source: Path, say: Callable[[str], None] = lambda line: None) -
         trials[trial] = MarkerTrial(person, trial, parse_positions(text, f"{folder}/{name}"), FPS)
     if not trials:
         raise PoseError(f"{source}: no mXX_sYY_eZZ_positions.txt of UI-PRMD's Vicon half, nor a ZIP file with some")
-    return marker_clips([trials[name] for name in sorted(trials)], say)
+    clips = marker_clips([trials[name] for name in sorted(trials)], say)
+    if not clips:
+        raise PoseError(f"{source}: no recording shows enough markers for long enough to find joints")
+    return clips
 
 
 def _texts(source: Path) -> Iterator[tuple[Path, str, str]]:
@@ -87,6 +91,8 @@ def parse_positions(text: str, source: str) -> F64:
         raise PoseError(f"{source}: not rows of numbers ({in_brief(error)})") from error
     if rows.shape[1] != 3 * len(MARKERS):
         raise PoseError(f"{source}: {rows.shape[1]} numbers a row; expected {3 * len(MARKERS)}, 39 markers")
+    if (np.abs(rows[np.isfinite(rows)]) > FARTHEST).any():
+        raise PoseError(f"{source}: markers beyond {FARTHEST:g}; expected mm")
     markers = rows.reshape(len(rows), -1, 3)[..., [1, 2, 0]] / 1000
     markers[(markers == 0).all(axis=-1) | ~np.isfinite(markers).all(axis=-1)] = np.nan
     return markers

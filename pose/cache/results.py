@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Literal
 
+from pose.cache.checks import check_people, check_poses
 from pose.cache.keys import people_key, poses_key
 from pose.cache.store import Cache, Entry, NewEntry
 from pose.files.records import PeopleRecords, PosesRecords
@@ -31,10 +32,32 @@ class CachedRun:
         if self._people_key is None:
             return
         self._poses_key = poses_key(pipeline, source, self._people_key)
-        self._people = cache.find(self._people_key)
+        self._people = self._sound(self._people_key, poses=False)
         if self._people is not None:
-            self._poses = cache.find(self._poses_key)
+            self._poses = self._sound(self._poses_key, poses=True)
             self.found = "people" if self._poses is None else "everything"
+
+    def _sound(self, key: str, *, poses: bool) -> Entry | None:
+        """The entry of a key, if every frame in it can be read and is one; any other is removed."""
+        entry = self._cache.find(key)
+        if entry is None:
+            return None
+        place = entry.file.tell()
+        try:
+            if poses:
+                assert self._people is not None
+                check_poses(entry, self._people, len(self._pipeline.skeleton))
+                self._people.file.seek(place)
+            else:
+                check_people(entry, len(self._pipeline.skeleton))
+        except (ValueError, TypeError, OSError):
+            entry.close()
+            self._cache.remove(key)
+            if poses and self._people is not None:
+                self._people.file.seek(place)
+            return None
+        entry.file.seek(place)
+        return entry
 
     def results(self, stop: threading.Event | None = None) -> Iterator[FrameResult]:
         """The result of every frame, in order. stop: as in `Pipeline.run`. Once only."""

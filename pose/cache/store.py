@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from pose.errors import PoseError
+from pose.system.json_values import strict_json
 from pose.system.whole_file import file_errors
 from pose.system.work_folder import work_folder
 
@@ -46,6 +47,8 @@ class Cache:
         """Raises PoseError where the folder cannot be made or written."""
         with file_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if not _is_own(self.folder.stat()):
+                raise PoseError(f"--cache: {self.folder} belongs to another user; name a folder of your own, or off")
         self._work = self._stack.enter_context(work_folder(self.folder))
         return self
 
@@ -58,18 +61,22 @@ class Cache:
         """The entry of a key (hex), if it is there and nothing in it has changed; a damaged one is removed."""
         path = self._path(key)
         try:
-            file = path.open("rb")
+            file = _opened(path)
         except OSError:
             return None
         entry = Entry.checked(file, key)
         if entry is None:
             file.close()
-            with suppress(OSError):
-                path.unlink()
+            self.remove(key)
             return None
         with suppress(OSError):
             os.utime(path)  # used now, so others go first
         return entry
+
+    def remove(self, key: str) -> None:
+        """Delete the entry of a key."""
+        with suppress(OSError):
+            self._path(key).unlink()
 
     @contextmanager
     def create(self, key: str) -> Iterator["NewEntry"]:
@@ -114,6 +121,26 @@ class Cache:
             left -= size
 
 
+def _opened(path: Path) -> IO[bytes]:
+    """An entry of this user. Raises OSError for another one's, a link, a pipe, and where there is none."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags)
+    state = os.fstat(descriptor)
+    if not stat.S_ISREG(state.st_mode) or not _is_own(state):
+        os.close(descriptor)
+        raise PermissionError(f"{path}: not an entry of this user")
+    return os.fdopen(descriptor, "rb")
+
+
+def _is_own(state: os.stat_result) -> bool:
+    return not hasattr(os, "geteuid") or state.st_uid == os.geteuid()
+
+
+def _private(path: str, flags: int) -> int:
+    """Opener of files that their owner alone can read."""
+    return os.open(path, flags, 0o600)
+
+
 def _is_entry(path: Path) -> bool:
     """Whether a cache wrote it, by its name and beginning. Raises OSError."""
     if not _NAME.fullmatch(path.name) or not stat.S_ISREG(path.lstat().st_mode):
@@ -132,7 +159,7 @@ class NewEntry:
         self._hash = hashlib.sha256()
         self._file: IO[bytes] | None = None
         try:
-            self._file = path.open("wb")
+            self._file = open(path, "wb", opener=_private)  # noqa: SIM115 - closed by `close`
         except OSError as error:
             self._give_up(error)
         self.write(MARK + bytes.fromhex(key))
@@ -167,10 +194,12 @@ class NewEntry:
 
 
 class Entry:
-    """An entry whose hash was right. file: stands at the beginning of the content. said: what is said of it."""
+    """An entry whose hash was right. file: stands at the beginning of the content. end: where the content ends. said:
+    what is said of it.
+    """
 
-    def __init__(self, file: IO[bytes], said: dict[str, Any]) -> None:
-        self.file, self.said = file, said
+    def __init__(self, file: IO[bytes], said: dict[str, Any], end: int) -> None:
+        self.file, self.said, self.end = file, said, end
 
     @classmethod
     def checked(cls, file: IO[bytes], key: str) -> Self | None:
@@ -185,10 +214,11 @@ class Entry:
             if length > end - _LENGTH - len(start):
                 return None
             file.seek(end - _LENGTH - length)
-            said = json.loads(file.read(length))
+            said = strict_json(file.read(length))
             file.seek(0)
-            return cls(file, said) if file.read(len(start)) == start and isinstance(said, dict) else None
-        except (OSError, ValueError, RecursionError):
+            content_end = end - _LENGTH - length
+            return cls(file, said, content_end) if file.read(len(start)) == start and isinstance(said, dict) else None
+        except (OSError, ValueError):
             return None
 
     def close(self) -> None:

@@ -12,10 +12,12 @@ from typing import NotRequired, TypedDict
 
 import numpy as np
 
-from pose.errors import PoseError, UsageError
+from pose.errors import PoseError, UsageError, in_brief
 from pose.evaluation import calibration
 from pose.evaluation.lifting import Evaluation
 from pose.evaluation.scores import Averaging, SequenceScores, Summary, summarize
+from pose.system.json_types import conform, read_text_file
+from pose.system.json_values import strict_json
 from pose.system.whole_file import write_whole
 
 # One point of accuracy against latency: "lookahead" in frames, "latency_ms", and the average of each measure.
@@ -72,6 +74,12 @@ class Result(TypedDict):
     lookahead: list[CurvePoint]
     found: NotRequired[int]
     known: NotRequired[int]
+
+
+class _File(TypedDict):
+    format: str
+    version: int
+    results: list[Result]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,19 +192,17 @@ def load_results(path: Path) -> list[Result]:
     if not file.is_file():
         raise UsageError(f"{file}: no such file; pose-eval writes one for each evaluation")
     try:
-        content = json.loads(file.read_bytes())
-        if content["format"] != FORMAT or content["version"] != VERSION:
-            raise PoseError(
-                f"{file}: expected {FORMAT} version {VERSION}, got {content['format']} {content['version']}"
-            )
-        results: list[Result] = list(content["results"])
-        for result in results:
-            if missing := Result.__required_keys__ - result.keys():
-                raise KeyError(min(missing))
-            benchmark_of(result)
-        return results
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise PoseError(f"{file}: is not a results.json of pose-eval") from error
+        content = strict_json(read_text_file(file))
+        if not isinstance(content, dict) or (content.get("format"), content.get("version")) != (FORMAT, VERSION):
+            raise TypeError(f"expected {FORMAT} version {VERSION}")
+        conform(content, _File)
+    except (ValueError, TypeError) as error:
+        raise PoseError(f"{file}: is not a results.json of pose-eval: {in_brief(error)}") from error
+    results: list[Result] = list(content["results"])
+    for result in results:
+        if not result["fps"] > 0:
+            raise PoseError(f"{file}: is not a results.json of pose-eval: fps {result['fps']}")
+    return results
 
 
 def tables(results: Sequence[Result]) -> list[list[Result]]:

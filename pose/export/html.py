@@ -9,7 +9,6 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import IO, Any
@@ -23,6 +22,7 @@ from pose.export.joint_angles import NAMES, joint_angles
 from pose.export.space import Space
 from pose.export.tracks import Recording, Timeline, Track, stretches
 from pose.repair.sides import LIMB_NAMES
+from pose.system.shown import shown_in_html
 from pose.system.whole_file import whole_file
 from pose.view.colours import drawing_facts
 
@@ -191,8 +191,9 @@ def _static(name: str) -> str:
 
 def _head(recording: Recording) -> str:
     title = recording.name if "://" in recording.name else Path(recording.name).name
-    body = _static("report.html").replace("{{title}}", escape(title))
-    return body.replace("{{style}}", f"{_static('style.css')}\n{_static('report.css')}")
+    texts = {"title": shown_in_html(title), "style": f"{_static('style.css')}\n{_static('report.css')}"}
+    # In one pass: what is put in is no template.
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: texts[found[1]], _static("report.html"))
 
 
 def _scripts() -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from pose.files.json import JsonWriter
 from pose.files.motion_info import MotionInfo
 from pose.files.npz import NpzWriter
-from pose.files.reader import load_poses
+from pose.files.reader import load_poses, result_file
 from pose.files.run_info import ModelInfo, RunInfo, WorldInfo
 from pose.files.spool import ResultSpool
 from pose.files.table import PoseTable
@@ -27,4 +27,5 @@ __all__ = [
     "RunInfo",
     "WorldInfo",
     "load_poses",
+    "result_file",
 ]

@@ -18,18 +18,25 @@ from pose.skeletons import H36M17, SKELETONS
 from pose.system.archives import open_arrays
 from pose.types import F32, Array, Placed
 
+NAME = "poses.npz"  # of the result in its folder
 T = TypeVar("T", bound=np.generic)
 F64 = NDArray[np.float64]
 
 
+def result_file(path: Path) -> Path:
+    """The file that a path means: itself, or `poses.npz` in a result folder."""
+    return path / NAME if path.is_dir() else path
+
+
 def load_poses(path: Path | str, *, mapped: bool = False) -> PoseTable:
-    """Read what `pose-run` or `pose-lift` wrote. Raises UsageError for a missing file, PoseError for a wrong one.
+    """Read what `pose-run` or `pose-lift` wrote: a file, or a folder with `poses.npz`.
 
-    What `pose.files.checks` says holds of every result that is returned.
+    What `pose.files.checks` says holds of every result that is returned. mapped: leave large arrays on the disk, as
+    `numpy.memmap`s that are read where they are touched.
 
-    mapped: leave large arrays on the disk, as `numpy.memmap`s that are read where they are touched.
+    Raises UsageError for a missing file, PoseError for a wrong one.
     """
-    path = Path(path)
+    path = result_file(Path(path))
     arrays = _read_arrays(path, mapped)
     try:
         table = _from_run(path, arrays) if "format_version" in arrays else _from_lift(arrays)

@@ -5,10 +5,12 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Self, cast
+from typing import Self, TypedDict, cast
 
-from pose.errors import PoseError
+from pose.errors import PoseError, in_brief
 from pose.laboratory.experiment import Settings
+from pose.system.json_types import conform, read_text_file
+from pose.system.json_values import strict_json
 from pose.system.whole_file import file_errors
 
 
@@ -29,10 +31,23 @@ class Record:
     @classmethod
     def parse(cls, line: str) -> Self:
         """Raises ValueError or TypeError for anything but what `TrialLog.append` wrote."""
-        record = cls(**json.loads(line))
-        if not (isinstance(record.results, dict) and isinstance(record.settings, dict)):
-            raise TypeError("settings and results must be objects")
-        return record
+        values = strict_json(line)
+        conform(values, _Fields)
+        assert isinstance(values, dict)
+        if unknown := values.keys() - _Fields.__required_keys__:
+            raise TypeError(f"{min(unknown)[:40]!r} is unknown")
+        return cls(**values)
+
+
+class _Fields(TypedDict):
+    experiment: str
+    condition: str
+    seed: int
+    settings: dict[str, object]
+    steps: int
+    examples: int
+    cpu_seconds: float
+    results: dict[str, float | None]
 
 
 class TrialLog:
@@ -46,8 +61,7 @@ class TrialLog:
         """Raises PoseError for a line, other than an unfinished last one, that is none of ours."""
         if not self.path.is_file():
             return []
-        with file_errors(self.path):
-            lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)
+        lines = read_text_file(self.path).decode("utf-8", "replace").splitlines(keepends=True)
         records = []
         for number, line in enumerate(lines, start=1):
             try:
@@ -55,7 +69,7 @@ class TrialLog:
             except (TypeError, ValueError) as error:
                 if not line.endswith("\n"):
                     break
-                raise PoseError(f"{self.path}, line {number}: no record of a trial ({error})") from error
+                raise PoseError(f"{self.path}, line {number}: no record of a trial ({in_brief(error)})") from error
         return records
 
     def append(self, record: Record) -> None:

@@ -31,12 +31,13 @@ def usual_forecaster() -> Forecaster:
 
 @dataclass(frozen=True, slots=True)
 class _Last:
-    """Where somebody was last seen: the box (4,) px and its score, the joints (17, 3) m in the camera frame, and in
-    the world with the pelvis' sigma there, where there is one."""
+    """Where somebody was last seen: the box (4,) px and its score, the joints (17, 3) m in the camera frame with their
+    sigma (17,) mm, and in the world with the pelvis' sigma there, where there is one."""
 
     box: F32
     score: float
     joints: F64
+    sigma: F32
     placed: F32 | None
     root_sigma: float
 
@@ -94,6 +95,7 @@ class Ahead:
                 people.boxes[row],
                 float(people.box_scores[row]),
                 joints[row],
+                result.poses.sigma[row],
                 None if placed is None else placed.joints[row],
                 float("nan") if placed is None else float(placed.root_sigma[row]),
             )
@@ -138,7 +140,8 @@ class Ahead:
                 poses,
                 joints=_put(poses.joints, rows, found.joints[:n, 0]),
                 root=_put(poses.root, rows, found.root[:n, 0]),
-                sigma=_put(poses.sigma, rows, found.sigma[:n, 0]),
+                # A forecast from a whole past may be surer than its last pose; what is reported never is.
+                sigma=_put(poses.sigma, rows, np.maximum(found.sigma[:n, 0], poses.sigma[rows])),
                 ahead=_put(poses.ahead, rows, found.ahead[:n, 0]),
             ),
             placed,
@@ -159,7 +162,7 @@ class Ahead:
         more = Poses3D(
             found.joints[rows, 0],
             found.root[rows, 0],
-            found.sigma[rows, 0],
+            np.maximum(found.sigma[rows, 0], np.stack([last.sigma for last in lasts])),
             ahead=found.ahead[rows, 0].astype(np.float32),
         )
         if placed is not None:

@@ -12,13 +12,12 @@ _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Co", "Cn"})
 def shown(text: object, most: int = MOST) -> str:
     r"""One line that any terminal and any encoding of Unicode can take.
 
-    What is not visible becomes an escape as Python writes it, such as ``\x1b``; spaces and line ends become one space,
-    and what exceeds `most` characters an ellipsis.
+    What is not visible becomes an escape as Python writes it, such as ``\x1b``; line ends become spaces, and what
+    exceeds `most` characters an ellipsis.
     """
     whole = str(text)
-    line = " ".join(whole[: 4 * most].split())
-    cut = len(line) > most or len(whole) > 4 * most
-    line = line[: most - 3] + "..." if cut else line
+    line = " ".join(filter(None, map(str.strip, whole[: most + 1].splitlines())))
+    line = line[: most - 3] + "..." if len(whole) > most else line
     return "".join(map(_visible, line))
 
 

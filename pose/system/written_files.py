@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pose.errors import PoseError
+from pose.system.shown import shown
 from pose.system.whole_file import file_errors, write_whole
 
 RECORD = ".pose-run-files.json"
@@ -23,7 +24,7 @@ MOST_BYTES = 64 << 20  # of a record
 
 
 def say_warning(message: str) -> None:
-    print(f"warning: {message}", file=sys.stderr)
+    print(f"warning: {shown(message, 1000)}", file=sys.stderr)
 
 
 class WrittenFiles:

@@ -4,8 +4,9 @@ import glob
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
+from importlib.util import find_spec
 from pathlib import Path
 
 from pose.errors import PoseError, UsageError
@@ -13,7 +14,8 @@ from pose.types import U8, Frame
 from pose.video.lens import focal_35mm
 from pose.video.source import Source, Span, VideoInfo
 
-SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
+HEIC = frozenset({".heic", ".heif", ".hif"})  # of iPhones and other cameras; read with pillow-heif
+SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"}) | HEIC
 WILDCARDS = re.compile(r"[*?\[]")
 MOST_PIXELS = os.environ["OPENCV_IO_MAX_IMAGE_PIXELS"]  # of a picture; OpenCV's own limit, which `pose` sets
 MOST_BYTES = 800 << 20  # of a file: 100 million pixels of four channels of 16 bits, not compressed
@@ -76,6 +78,7 @@ class ImageSource(Source):
             what = "the folder has no pictures" if folder else "no picture matches"
             advice = "; a folder of videos is for pose-batch" if folder else ""
             raise UsageError(f"cannot read {spec}: {what} ({', '.join(sorted(SUFFIXES))}){advice}")
+        check_heic(self._paths)
         self._fps = fps
         self._span = span
         found = ((path, image) for path in self._paths if (image := read_image(path)) is not None)
@@ -156,6 +159,8 @@ def read_image(path: Path) -> U8 | None:
         return None
     if path.stat().st_size > MOST_BYTES:
         raise PoseError(f"{path} has {path.stat().st_size >> 20} MiB; pictures of at most {MOST_BYTES >> 20} are taken")
+    if path.suffix.lower() in HEIC:
+        return _read_heic(path)
     data = np.fromfile(path, np.uint8)  # OpenCV itself cannot open every path on Windows
     if data.size == 0:
         return None
@@ -166,3 +171,29 @@ def read_image(path: Path) -> U8 | None:
             return None
         raise PoseError(f"{path} has more than {MOST_PIXELS} pixels; make it smaller") from error
     return None if image is None else np.asarray(image, np.uint8)
+
+
+def check_heic(paths: Iterable[Path]) -> None:
+    """Raises PoseError where one of the images is HEIC and what reads them is not installed."""
+    heic = next((path for path in paths if path.suffix.lower() in HEIC), None)
+    if heic is not None and find_spec("pillow_heif") is None:
+        raise PoseError(f'{heic}: HEIC images need pillow-heif: pip install "pose-run[heic]"')
+
+
+def _read_heic(path: Path) -> U8 | None:
+    """As `read_image`. The file's own rotation is applied by the decoder."""
+    import numpy as np
+    import pillow_heif
+
+    with path.open("rb") as file:
+        if file.read(12)[4:8] != b"ftyp":
+            return None
+    try:
+        opened = pillow_heif.open_heif(path, convert_hdr_to_8bit=True)
+        width, height = opened.size
+        if width * height > int(MOST_PIXELS):
+            raise PoseError(f"{path} has more than {MOST_PIXELS} pixels; make it smaller")
+        image = opened.to_pillow().convert("RGB")
+    except (OSError, ValueError, RuntimeError, EOFError, SyntaxError, MemoryError):
+        return None
+    return np.asarray(image, np.uint8)

@@ -14,6 +14,7 @@ from typing import IO
 _FOCAL, _EXIF = 0xA405, 0x8769
 _WIDTH, _HEIGHT = 0xA002, 0xA003  # px of the whole picture when it was taken
 _APPLE = b"com.apple.quicktime.camera.focal_length.35mm_equivalent"
+_HEIC = {b"heic", b"heix", b"heim", b"heis", b"mif1", b"msf1"}  # brands of images among files that begin like movies
 _ANY = range(5, 2001)  # mm that a lens may have
 _MOST = 1 << 20  # bytes of metadata that are looked at
 _SAME = 0.02  # by which the sides' ratio may be off after scaling
@@ -27,7 +28,10 @@ def focal_35mm(path: Path, size: tuple[int, int]) -> float | None:
     try:
         with path.open("rb") as file:
             head = file.read(12)
-            if head[4:8] == b"ftyp":
+            if head[4:8] == b"ftyp" and head[8:12] in _HEIC:
+                tiff = _of_heic(path)
+                found = _of_tiff(tiff, size) if tiff else None
+            elif head[4:8] == b"ftyp":
                 found = _of_movie(file, path.stat().st_size)
             else:
                 tiff = _exif(file, head)
@@ -50,6 +54,17 @@ def _exif(file: IO[bytes], head: bytes) -> bytes:
         file.seek(0)
         return file.read(_MOST)
     return b""
+
+
+def _of_heic(path: Path) -> bytes:
+    """The same of an image that `pose.video.images` reads with pillow-heif."""
+    import pillow_heif
+
+    try:
+        exif = pillow_heif.open_heif(path).info.get("exif") or b""
+    except (OSError, ValueError, RuntimeError, EOFError, SyntaxError):
+        return b""
+    return bytes(exif[:_MOST]).removeprefix(b"Exif\0\0")
 
 
 def _of_jpeg(file: IO[bytes]) -> bytes:

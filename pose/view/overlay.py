@@ -28,6 +28,7 @@ _FULL_FROM = 0.65  # from this on drawn opaque,
 _LEVELS = 4  # and between the two fading, in this many steps
 _LANDSCAPE = 1.2  # width / height from which on the inset lies in a corner
 _CORNER_SHARE = 0.42  # of the picture's height
+_LEAST_SIDE = 8  # px of an inset; a smaller one shows nothing
 _CORNER_OPACITY = 0.9
 _MOVE_SECONDS = 1.5  # how long another corner must be clearly better
 _PANEL_SHARE = 0.6  # of the width of a portrait picture that the panel adds
@@ -82,8 +83,7 @@ class Overlay:
             panel = max(1, round(_PANEL_SHARE * min(width, height)))
             self._inset = Inset((panel, height), colours)
             self.output_size = width + panel, height
-        elif inset:
-            side = round(_CORNER_SHARE * height)
+        elif inset and (side := round(_CORNER_SHARE * height)) >= _LEAST_SIDE:
             self._inset = Inset((round(1.1 * side), side), colours)
             self._corner = _Corner(size, self._inset.size, self._legend.height)
 

@@ -10,6 +10,7 @@ import pytest
 
 from pose.export import export
 from pose.export.joint_angles import NAMES, joint_angles
+from pose.system.shown import shown_in_html
 from pose.types import Placed
 
 GAPS = np.ones((2, 60), bool)
@@ -128,3 +129,13 @@ def test_a_result_without_anybody_is_a_page_all_the_same(save, tmp_path):
     recording = open_recording(save(np.zeros((1, 5, 17, 3)), present=np.zeros((1, 5), bool)))
     page, _ = report(recording, tmp_path)
     assert json.loads(script(page, "facts"))["people"] == []
+
+
+@pytest.mark.parametrize("name", ["{{style}}", "{{title}}{{style}}", "</title><script>alert(1)</script>", "a\x1b[2Jb"])
+def test_a_name_is_text_in_the_title_and_nothing_else(recorded, tmp_path, name):
+    recording, _ = recorded(5)
+    recording.name = name
+    page, _ = report(recording, tmp_path)
+    title = page.partition("<title>")[2].partition("</title>")[0]
+    assert title == shown_in_html(name.rpartition("/")[2])
+    assert page.count("<style>\n") == 1

@@ -424,3 +424,18 @@ def test_steadied_somebody_seen_once_or_beside_the_camera_has_a_forecast():
     near = straight_past((0, 0, 0))
     near.root[..., 2] = 0.05
     assert np.isfinite(Steady(DampedVelocity()).predict(near, near.times[:, -1:] + 0.1).root).all()
+
+
+@pytest.mark.parametrize("seconds", [0.05, 0.3])
+def test_a_prediction_is_never_surer_than_the_pose_it_comes_from(seconds):
+    """A forecast knows a whole past, and may be surer of it than the last pose was."""
+    ahead = new_ahead()
+    for index, time in enumerate(TIMES.tolist()):
+        frame = walker(time, index=index)
+        unsure = 400.0 if index % 2 else 15.0
+        frame = FrameResult(frame.people, replace(frame.poses, sigma=np.full_like(frame.poses.sigma, unsure)))
+        assert (ahead(frame, seconds).poses.sigma >= unsure).all()
+    frame = walker(1.05, index=31)
+    gone = ahead(without(frame, 1), seconds).poses.sigma
+    assert len(gone) == 1
+    assert (gone >= unsure).all()

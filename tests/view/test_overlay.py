@@ -315,3 +315,11 @@ def test_points_that_trace_a_face_or_fingers_do_not_cover_it(points):
 def test_the_closer_together_joints_are_the_finer_they_are_drawn():
     assert max(thickness(name) for name in (*FACE, *HANDS)) < thickness("left_eye") / 2
     assert thickness("left_index") == thickness("nose") < thickness("left_foot_index") == thickness("left_knee") == 1
+
+
+@pytest.mark.parametrize("size", [(300, 1), (1, 300), (1, 1), (3, 300), (300, 16), (2000, 4)])
+def test_images_of_any_shape_are_drawn_on(size, rng):
+    width, height = size
+    overlay = Overlay(size, BLAZEPOSE33)
+    drawn = overlay.draw(np.zeros((height, width, 3), np.uint8), random_result(rng, 0, 2))
+    assert drawn.shape == (overlay.output_size[1], overlay.output_size[0], 3)

@@ -12,8 +12,10 @@ from jsonargparse import ArgumentParser
 from pose.config import PipelineConfig, choose_detector, choose_networks, model_files
 from pose.errors import PoseError, UsageError
 from pose.options import Options, argument, option
+from pose.system.shown import shown
 from pose_apps.run import RunConfig
 from pose_apps.support.command import parse_arguments, run_command
+from pose_apps.support.interrupts import signals_as_ctrl_c
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
 from pose_apps.support.status import Status
 from pose_apps.support.summary import counted
@@ -61,7 +63,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parsed = parse_arguments(parser, config_first(argv))
     config = config_of(BatchConfig, parsed)
     own = {entry.name: parsed[entry.name] for entry in fields(RunConfig) if entry.name not in WITHOUT}
-    return run(config, RunConfig(**own), config_of(PipelineConfig, parsed))
+    with signals_as_ctrl_c():
+        return run(config, RunConfig(**own), config_of(PipelineConfig, parsed))
 
 
 def run(config: BatchConfig, clip_config: RunConfig, pipeline_config: PipelineConfig) -> int:
@@ -93,6 +96,9 @@ def run(config: BatchConfig, clip_config: RunConfig, pipeline_config: PipelineCo
 
         print(table(lines, already=len(known), manifest=manifest.path))
     failed = [line for line in lines if line.status != "ok"]
+    if config.quiet:  # the table says it otherwise
+        for line in failed:
+            print(shown(f"error: {line.name}: {line.error}"), file=sys.stderr)
     return 1 if failed else 0
 
 

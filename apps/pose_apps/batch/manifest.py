@@ -5,18 +5,23 @@ and hold two for a clip; the last one counts, and the next call puts it in order
 """
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, NotRequired, TypedDict
 
 from pose.errors import PoseError
+from pose.system.json_types import conform, read_text_file
+from pose.system.json_values import strict_json
 from pose.system.whole_file import WholeFile, file_errors, write_whole
 from pose.system.work_folder import alone_in
+from pose.system.written_files import WrittenFiles
 
 NAME = "manifest"
 ENDING = ".jsonl"
+MOST_BYTES = 256 << 20  # of a file: a million clips
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +48,23 @@ class Line:
     signature: list[int] | None = None
 
 
+class _Fields(TypedDict):
+    path: str
+    name: str
+    key: str | None
+    status: Literal["ok", "failed"]
+    error: NotRequired[str | None]
+    seconds: NotRequired[float]
+    frames: NotRequired[int]
+    people: NotRequired[int]
+    outputs: NotRequired[list[str]]
+    attempts: NotRequired[int]
+    cached: NotRequired[str]
+    warnings: NotRequired[list[str]]
+    job: NotRequired[str]
+    signature: NotRequired[list[int] | None]
+
+
 class Manifest:
     """The lines of a folder of results. All shards' lines are known; what is added goes to this shard's own file."""
 
@@ -52,7 +74,8 @@ class Manifest:
         self.lines: dict[str, Line] = {}
         self._own: dict[str, Line] = {}  # of this shard's file, while it is written
         for path in sorted(folder.glob(f"{NAME}*{ENDING}"), key=lambda path: path == self.path):  # its own count last
-            self.lines |= _read(path)
+            if path == self.path or path.is_file():
+                self.lines |= _read(path)[0]
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -64,7 +87,10 @@ class Manifest:
             if alone is False:
                 raise PoseError(f"{self.folder}: another pose-batch works here; wait for it, or take shards (--shard)")
             WholeFile.remove_leftovers(self.folder, self.path.name.__eq__)
-            self._own = _read(self.path)
+            self._own, whole = _read(self.path)
+            if not whole:  # lines of somebody else are kept, in a file of their own
+                WrittenFiles(self.folder).make_way(self.path)
+                write_whole(self.path, "")
             self._order()
             try:
                 yield
@@ -82,20 +108,24 @@ class Manifest:
             write_whole(self.path, "".join(f"{json.dumps(asdict(line))}\n" for line in self._own.values()))
 
 
-def _read(path: Path) -> dict[str, Line]:
-    """Name -> the last line of it. What is no line is left out: it was cut off, or is somebody else's."""
+def _read(path: Path) -> tuple[dict[str, Line], bool]:
+    """Name -> the last line of it, and whether that is all there is.
+
+    A last line that was cut off, as a killed call leaves it, is none, and nothing is lost without it.
+    """
     lines: dict[str, Line] = {}
-    known = {entry.name for entry in fields(Line)}
-    if not path.is_file():
-        return lines
-    with file_errors(path):
-        texts = path.read_bytes().decode("utf-8", "replace").splitlines()
+    if not os.path.lexists(path):
+        return lines, True
+    known, whole = {entry.name for entry in fields(Line)}, True
+    texts = read_text_file(path, MOST_BYTES).decode("utf-8", "replace").splitlines(keepends=True)
     for text in texts:
         try:
-            values: Any = json.loads(text)
+            values = strict_json(text)
+            conform(values, _Fields)
+            assert isinstance(values, dict)
             line = Line(**{name: value for name, value in values.items() if name in known})
-        except (ValueError, TypeError, AttributeError, RecursionError):
+        except (ValueError, TypeError):
+            whole = whole and text is texts[-1] and not text.endswith("\n")
             continue
-        if isinstance(line.name, str) and isinstance(line.outputs, list):
-            lines[line.name] = line
-    return lines
+        lines[line.name] = line
+    return lines, whole

@@ -6,15 +6,18 @@ every node sees them under the same path.
 """
 
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pose.errors import PoseError, in_brief
+from pose.errors import PoseError, UsageError, in_brief
+from pose.system.shown import shown
 from pose_apps.batch.schedule import Event
 from pose_apps.batch.work import Answer, Job, Task, Worker
 
+CONNECT_SECONDS = 10.0
 ENVIRONMENT = ("POSE_WEIGHTS_DIR", "PYTHONPATH")  # what workers on other nodes must know, too
 
 
@@ -83,6 +86,8 @@ def _begun(address: str | None) -> Any:
     except ImportError as error:
         raise PoseError('--engine ray needs ray: pip install "pose-run[ray]"') from error
     known = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+    if address is not None:
+        _check_answers(address)
     settings: dict[str, Any] = {"include_dashboard": False} if address is None else {}
     try:
         ray.init(
@@ -95,6 +100,19 @@ def _begun(address: str | None) -> Any:
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise PoseError(f"--address: no Ray cluster answers at {address} ({_in_one_line(error)})") from error
     return ray
+
+
+def _check_answers(address: str) -> None:
+    """Raises PoseError where nothing listens at HOST:PORT: Ray itself tries for minutes."""
+    if address in ("auto", "local"):
+        return
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:
+        raise UsageError(f"--address: expected HOST:PORT or auto, got {shown(address, 80)}")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
+    except (OSError, UnicodeError) as error:
+        raise PoseError(f"--address: no Ray cluster answers at {shown(address, 80)} ({in_brief(error)})") from error
 
 
 def _actor(ray: Any) -> type:

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from pose.system.progress import progress_bar, say
+from pose.system.shown import shown
 from pose_apps.batch.manifest import Line
 from pose_apps.support.summary import counted
 
@@ -47,7 +48,7 @@ class Progress:
         if line.status != "ok":
             self._failed += 1
             if not self._hidden:
-                say(f"{line.name}: {line.error}")
+                say(shown(f"{line.name}: {line.error}"))
         self._bar.update()
 
 
@@ -58,11 +59,12 @@ def table(lines: list[Line], *, already: int, manifest: Path) -> str:
     wide = min(max([4, *(len(line.name) for line in rows)]), NAME_COLUMNS)
     text = [f"{'clip':<{wide}}  {'frames':>7}{'people':>7}{'s':>9}"] if rows else []
     for line in rows:
-        name = line.name if len(line.name) <= wide else f"...{line.name[3 - wide :]}"
+        said = shown(line.name, 1000)
+        name = said if len(said) <= wide else f"...{said[3 - wide :]}"
         result = f"{line.frames:>7}{line.people:>7}{line.seconds:>9.1f}"
-        text.append(f"{name:<{wide}}  {result}" + (f"  failed: {line.error}" if line.error else ""))
+        text.append(f"{name:<{wide}}  {result}" + (f"  failed: {shown(line.error)}" if line.error else ""))
     frames = counted(sum(line.frames for line in lines), "frame")
     parts = [counted(len(lines), "clip"), frames]
     parts += [f"{already} of them done before"] if already else []
     parts += [f"{len(failed)} failed"] if failed else []
-    return "\n".join([*text, f"{', '.join(parts)}; {manifest}"])
+    return "\n".join([*text, f"{', '.join(parts)}; {shown(manifest, 1000)}"])

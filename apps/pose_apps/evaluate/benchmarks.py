@@ -12,7 +12,7 @@ import numpy as np
 from pose_datasets import human36m as h36m
 from pose_datasets import mpi_inf_3dhp as mpi
 
-from pose.errors import UsageError
+from pose.errors import PoseError, UsageError
 from pose.options import REQUIRED, Options, option
 
 if TYPE_CHECKING:
@@ -147,6 +147,8 @@ def make_benchmark(
     from pose.evaluation.table import COLUMNS
 
     frames = sum(int(one.counted.sum()) for one in sequences)
+    if not frames:
+        raise PoseError(f"{name}: no frame with ground truth, so there is nothing to measure")
     actions = {one.action for one in sequences}
     subjects = ", ".join(dict.fromkeys(one.subject for one in sequences))
     part = f"{len(actions)} of {len(groups)} actions, " if averaging == "actions" and len(actions) < len(groups) else ""

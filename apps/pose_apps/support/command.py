@@ -14,6 +14,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from pose.errors import PoseError, PoseWarning, UsageError
+from pose.system.shown import shown
 from pose_apps.support.completion import PrintCompletion
 from pose_apps.support.help import give_help
 from pose_apps.support.values import unknown
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 Main = Callable[[Sequence[str] | None], int | None]
 INTERRUPTED = 130
+# Module -> the extra that brings it, where the code that imports it says nothing better.
+EXTRAS = {"torch": "torch", "safetensors": "torch", "accelerate": "train", "tensorboard": "train"}
+MOST_SAID = 4000  # characters of an error: lists of what is known are long
 # Another package may have put the cv2 over ours that needs libraries of a desktop (see pyproject.toml).
 HEADLESS_CV2 = "if it is cv2's: python -m pip install --force-reinstall --no-deps opencv-python-headless"
 _usual_warning = warnings.formatwarning
@@ -49,7 +53,7 @@ def run_command(function: Main) -> Callable[..., int]:
         except KeyboardInterrupt as interrupt:
             if argv is None:  # this process ends now: one more Ctrl-C would only break into its last steps
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
-            print(": ".join(("interrupted", *filter(None, [str(interrupt)]))), file=sys.stderr)
+            print(": ".join(("interrupted", *filter(None, [shown(interrupt, MOST_SAID)]))), file=sys.stderr)
             return INTERRUPTED
         except BrokenPipeError:
             # Python flushes once more when it ends; give it something that takes the rest.
@@ -60,8 +64,11 @@ def run_command(function: Main) -> Callable[..., int]:
                 raise
             return _fail(f"{error.filename}: {error.strerror}" if error.filename else error.strerror, 1)
         except ImportError as error:
-            if (error.name or "").partition(".")[0] == "torch":
-                return _fail('this needs torch: pip install "pose-run[torch]"', 1)
+            name = (error.name or "").partition(".")[0]
+            if name in EXTRAS:
+                trains = function.__module__.startswith(("pose_apps.train", "pose_apps.lab"))
+                extra = "train" if trains and EXTRAS[name] == "torch" else EXTRAS[name]
+                return _fail(f'this needs {name}: pip install "pose-run[{extra}]"', 1)
             if "cannot open shared object" not in str(error):
                 raise
             return _fail(f"{error}; {HEADLESS_CV2}", 1)
@@ -74,7 +81,7 @@ def _warning_line(
 ) -> str:
     """A warning for people is one line; any other keeps the place in the code that it comes from."""
     if issubclass(category, PoseWarning):
-        return f"warning: {message}\n"
+        return f"warning: {shown(message, MOST_SAID)}\n"
     return _usual_warning(message, category, filename, lineno, line)
 
 
@@ -107,7 +114,7 @@ def _from_home(value: object) -> object:
 
 
 def _fail(message: str, status: int) -> int:
-    print(f"error: {' '.join(message.splitlines())}", file=sys.stderr)
+    print(f"error: {shown(message, MOST_SAID)}", file=sys.stderr)
     return status
 
 

@@ -66,7 +66,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "pose-convert": ("pose-convert clip --to bvh",),
     "pose-weights": ("pose-weights list", "pose-weights fetch --all-default"),
     "pose-bench": ("pose-bench lifter",),
-    "pose-eval": ("pose-eval sequence --data keypoints.npz --lifter offline",),
+    "pose-eval": ("pose-eval sequence --keypoints keypoints.npz --gt truth.npz",),
     "pose-eval video": ("pose-eval video --video clip.mp4 --gt truth.npz",),
     "pose-prepare": ("pose-prepare mocap --source recordings --out clips.npz",),
     "pose-train": ("pose-train lifter --config configs/train/offline.yaml --data.mocap clips.npz --out run",),

@@ -4,16 +4,49 @@ import math
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Self
 
 
-def end_with_the_terminal() -> None:
+def as_ctrl_c() -> None:
+    """Do what Ctrl-C does now. Raises KeyboardInterrupt where that is what it does."""
+    handler = signal.getsignal(signal.SIGINT)
+    if callable(handler):
+        handler(signal.SIGINT, None)
+
+
+@contextmanager
+def signals_as_ctrl_c() -> Iterator[None]:
+    """Within, SIGTERM and SIGHUP do what Ctrl-C does at that moment, so that what is finished is kept.
+
+    A signal that the program was started to ignore stays ignored.
+    """
+    if threading.current_thread() is not threading.main_thread():  # others cannot handle signals
+        yield
+        return
+    handled = [number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)) is not None]
+    before = {number: signal.getsignal(number) for number in handled}
+    if before[signal.SIGTERM] is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, lambda number, frame: as_ctrl_c())
+    end_with_the_terminal(as_ctrl_c)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def end_with_the_terminal(then: Callable[[], None] = _interrupt) -> None:
     """From now on a terminal that is closed (SIGHUP) ends the program as Ctrl-C does, in good order.
 
-    What is said after that to the terminal is lost, rather than an error. Who starts it with `nohup` has it go on.
+    then: what ends it. What is said after that to the terminal is lost, rather than an error. A program that was
+    started with `nohup` goes on.
     """
     hang_up = getattr(signal, "SIGHUP", None)
     if hang_up is None or signal.getsignal(hang_up) is not signal.SIG_DFL:
@@ -26,7 +59,7 @@ def end_with_the_terminal() -> None:
         for descriptor in terminals:
             os.dup2(nowhere, descriptor)
         os.close(nowhere)
-        raise KeyboardInterrupt
+        then()
 
     signal.signal(hang_up, end)
 

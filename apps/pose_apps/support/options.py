@@ -1,6 +1,7 @@
 """Command-line options made of the fields of a configuration, and presets as config files."""
 
 import argparse
+import re
 import sys
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
@@ -149,6 +150,9 @@ def _unknown_keys(settings: Mapping[object, object], known: Collection[str], wit
             yield name
 
 
+_BASE_60 = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")  # 1:1.82 would be 61.82
+
+
 def _check_yaml(path: Path) -> None:
     """Raises ValueError for a file that no settings need to be, and that could take all time and memory."""
     if path.stat().st_size > MOST_BYTES:
@@ -159,6 +163,8 @@ def _check_yaml(path: Path) -> None:
             for event in yaml.parse(file, yaml.SafeLoader):
                 if isinstance(event, yaml.AliasEvent):  # a few of aliases of aliases are billions of values
                     raise ValueError("refers to an anchor (*); write the values out")
+                if isinstance(event, yaml.ScalarEvent) and event.style is None and _BASE_60.fullmatch(event.value):
+                    raise ValueError(f"put {event.value} in quotes: YAML reads it as a number of base 60")
                 depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
                 if depth > MOST_DEEP:
                     raise ValueError(f"nests more than {MOST_DEEP} deep")

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from pose.system.progress import progress_bar
+from pose.system.shown import shown
 
 if TYPE_CHECKING:
     from pose.cache import Cache
@@ -28,7 +29,7 @@ def shown_results(
 def warn(problems: Iterable[str]) -> None:
     """Print warnings, a line each."""
     for problem in problems:
-        print(f"warning: {problem}", file=sys.stderr)
+        print(f"warning: {shown(problem, 1000)}", file=sys.stderr)
 
 
 def open_cache_of(folder: str, gigabytes: float) -> "AbstractContextManager[Cache | None]":

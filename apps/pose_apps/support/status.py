@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from pose.system.progress import is_shown, progress_bar
+from pose.system.shown import shown
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -41,6 +42,7 @@ class Status:
 
     def say(self, line: str) -> None:
         """Print a line above this one."""
+        line = shown(line, 2000)
         if self._bar is None:
             print(line, flush=True)
         else:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pose.system.shown import shown
+
 if TYPE_CHECKING:
     from pose.cache import Found
     from pose.pipeline import Pipeline
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from pose.video import Source
 
 HIDDEN_SCORE = 0.3  # a joint seen less surely is as good as guessed
+MOST_SAID = 20_000  # characters of a line: names of many files are long
 WORTH_SAYING = 0.01  # of all joints
 
 
@@ -127,5 +130,6 @@ def counted(count: int, one: str, several: str | None = None) -> str:
 
 def say(line: str) -> None:
     """Print a line, broken between words where a terminal is narrower."""
+    line = shown(line, MOST_SAID)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
     print(textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False) if width > 0 else line)

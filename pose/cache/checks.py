@@ -1,0 +1,66 @@
+"""What must hold of an entry before it is played back. Raises ValueError, or TypeError, for anything else."""
+
+from typing import TypedDict
+
+import numpy as np
+
+from pose.cache.store import Entry
+from pose.files.records import PeopleRecords, PosesRecords
+from pose.system.json_types import conform
+from pose.types import Array
+
+MOST = 1e7  # px, m or mm of a number
+
+
+class SaidOfPeople(TypedDict):
+    """What an entry of people says: how many frames, what the source is called, and its problems."""
+
+    frames: int
+    name: str
+    problems: list[str]
+    cut_short: str | None
+
+
+class SaidOfPoses(TypedDict):
+    """What an entry of poses says."""
+
+    frames: int
+
+
+def check_people(entry: Entry, joints: int) -> None:
+    """joints: of the 2D skeleton. Reads the entry from where its file stands."""
+    conform(entry.said, SaidOfPeople)
+    records, last = PeopleRecords(joints), -np.inf
+    for frame in range(entry.said["frames"]):
+        people = records.read(entry.file)
+        if people.index != frame or not last < people.time < np.inf:
+            raise ValueError("frames are not in order")
+        if len(np.unique(people.ids)) < len(people) or (people.ids < 0).any():
+            raise ValueError("ids are not people's")
+        _check_numbers(people.boxes, people.keypoints, people.scores, people.box_scores)
+        last = people.time
+    _check_end(entry)
+
+
+def check_poses(entry: Entry, people: Entry, joints: int) -> None:
+    """people: the entry that these poses belong to, whose file stands at its beginning."""
+    conform(entry.said, SaidOfPoses)
+    if entry.said["frames"] != people.said["frames"]:
+        raise ValueError("frames are missing")
+    records, of_people = PosesRecords(), PeopleRecords(joints)
+    for _ in range(entry.said["frames"]):
+        poses = records.read(entry.file)
+        if len(poses) != len(of_people.read(people.file)):
+            raise ValueError("poses are not those of the people")
+        _check_numbers(poses.joints, poses.root, poses.sigma)
+    _check_end(entry)
+
+
+def _check_numbers(*arrays: Array) -> None:
+    if any((np.abs(array[np.isfinite(array)]) > MOST).any() for array in arrays):
+        raise ValueError("numbers are out of range")
+
+
+def _check_end(entry: Entry) -> None:
+    if entry.file.tell() != entry.end:
+        raise ValueError("there is more than its frames")

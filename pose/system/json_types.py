@@ -1,0 +1,96 @@
+"""JSON of anybody held to Python's types, before anything relies on them."""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, NotRequired, Required, Union, get_args, get_origin, get_type_hints, is_typeddict
+
+from pose.errors import PoseError
+from pose.system.shown import shown
+from pose.system.whole_file import file_errors
+
+MOST_BYTES = 64 << 20  # of a file
+
+
+def read_text_file(path: Path, most: int = MOST_BYTES) -> bytes:
+    """All of a small file. Raises PoseError for one that is no regular file, such as a pipe, or too large."""
+    with file_errors(path):
+        if not path.is_file():
+            raise PoseError(f"{path}: is no file" if path.exists() else f"{path}: no such file")
+        if (size := path.stat().st_size) > most:
+            raise PoseError(f"{path}: has {size} bytes; at most {most} are read")
+        return path.read_bytes()
+
+
+def conform(value: Any, hint: Any, where: str = "") -> None:
+    """Raises TypeError, naming the place, unless `value` is what `hint` says.
+
+    hint: of a TypedDict, list, dict, tuple, union, Literal, float, int, str, bool or None. A float may be an int, is
+    finite, and neither is a truth value.
+    """
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint is Any or hint is object:
+        return
+    if origin in (Union, UnionType):
+        _any_of(value, arguments, where)
+    elif origin in (NotRequired, Required):
+        conform(value, arguments[0], where)
+    elif origin is Literal:
+        _hold(any(value is one or (type(value) is type(one) and value == one) for one in arguments), value, hint, where)
+    elif is_typeddict(hint):
+        _typed_dict(value, hint, where)
+    elif origin in (dict, Mapping):
+        _hold(isinstance(value, dict), value, "an object", where)
+        for key, entry in value.items():
+            conform(entry, arguments[1], f"{where}.{key}")
+    elif origin in (list, Sequence, tuple):
+        _hold(isinstance(value, list), value, "a list", where)
+        for place, entry in enumerate(value):
+            conform(entry, arguments[0], f"{where}[{place}]")
+    else:
+        _plain(value, hint, where)
+
+
+def _any_of(value: Any, hints: tuple[Any, ...], where: str) -> None:
+    first: TypeError | None = None
+    for hint in hints:
+        try:
+            return conform(value, hint, where)
+        except TypeError as error:
+            first = first or error
+    assert first is not None
+    raise first
+
+
+def _typed_dict(value: Any, hint: Any, where: str) -> None:
+    _hold(isinstance(value, dict), value, "an object", where)
+    for key, kind in get_type_hints(hint).items():
+        if key in value:
+            conform(value[key], kind, f"{where}.{key}")
+        elif key in hint.__required_keys__:
+            raise TypeError(f"{shown(f'{where}.{key}'.lstrip('.'), 80)}: is missing")
+
+
+def _plain(value: Any, hint: Any, where: str) -> None:
+    if hint is None or hint is NoneType:
+        _hold(value is None, value, "null", where)
+    elif hint is float:
+        number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+        _hold(number and math.isfinite(value), value, "a number", where)
+    elif hint is int:
+        _hold(
+            isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63,
+            value,
+            "a whole number",
+            where,
+        )
+    else:
+        _hold(isinstance(value, hint), value, {str: "a text", bool: "true or false"}.get(hint, hint), where)
+
+
+def _hold(holds: bool, value: Any, expected: object, where: str) -> None:
+    if not holds:
+        raise TypeError(
+            f"{shown(where.lstrip('.') or 'it', 80)}: expected {expected}, got {shown(repr(value)[:200], 60)}"
+        )

@@ -1,0 +1,125 @@
+"""Clip lists of anybody: every line is a clip, or the call is one line."""
+
+import codecs
+import json
+import os
+
+import pytest
+from pose_apps.batch.clips import find_clips
+from pose_apps.batch.manifest import Manifest
+
+from pose.errors import PoseError, UsageError
+
+NAME = "séance 1.mp4"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / NAME).touch()
+    return tmp_path
+
+
+def listed(folder, content: bytes) -> list[str]:
+    (folder / "list.txt").write_bytes(content)
+    return [clip.path for clip in find_clips([str(folder / "list.txt")], folder / "out")]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        NAME.encode(),
+        codecs.BOM_UTF8 + NAME.encode() + b"\r\n",
+        codecs.BOM_UTF16_LE + NAME.encode("utf-16-le"),
+        codecs.BOM_UTF16_BE + f"# clips\r\n{NAME}\r\n".encode("utf-16-be"),
+        f"{NAME}\n".encode("utf-16-le"),
+        NAME.encode("latin-1") + b"\n",
+    ],
+    ids=["UTF-8", "UTF-8 with BOM", "UTF-16 LE", "UTF-16 BE", "UTF-16 without BOM", "Latin-1"],
+)
+def test_lists_of_every_encoding_name_the_clip(folder, content):
+    assert listed(folder, content) == [str(folder / NAME)]
+
+
+def test_names_in_the_bytes_of_the_disk_are_found(folder):
+    name = os.fsencode(folder) + b"/\xff\xfe.mp4"
+    open(name, "wb").close()
+    assert listed(folder, b"\xff\xfe.mp4\n# so that it is no mark\n"[2:] + b"x\xff\xfe.mp4\n") != []
+    assert listed(folder, b"# bytes\n\xff\xfe.mp4\n") == [os.fsdecode(name)]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"a\0b.mp4\n", "embedded null byte"),
+        (b"x" * 100_000, "File name too long"),
+        (b"list.txt\n", "a list that names itself"),
+        (b"http://[bad/clip.mp4\n", "no address"),
+        (b"", "no clips in"),
+    ],
+)
+def test_a_line_that_can_be_no_clip_is_one_line(folder, content, said):
+    with pytest.raises(UsageError, match=said) as caught:
+        listed(folder, content)
+    assert len(str(caught.value).replace(str(folder), "")) < 400
+
+
+def test_a_home_that_nobody_has_and_what_is_not_there_fail_as_clips(folder):
+    assert [os.path.basename(path) for path in listed(folder, b"~nouser/a.mp4\nb.mp4\n")] == ["a.mp4", "b.mp4"]
+
+
+def test_lists_in_lists_end(folder):
+    for number in range(20):
+        (folder / f"{number}.txt").write_text(f"{number + 1}.txt\n")
+    with pytest.raises(UsageError, match="lists in lists more than 8 deep"):
+        find_clips([str(folder / "0.txt")], folder / "out")
+
+
+def test_a_list_that_is_a_pipe_is_no_list(folder):
+    os.mkfifo(folder / "list.txt")
+    assert [clip.path for clip in find_clips([str(folder / "list.txt")], folder / "out")] == [str(folder / "list.txt")]
+
+
+def test_no_clip_is_called_as_the_manifest(folder):
+    (folder / "manifest.jsonl.mp4").touch()
+    (folder / "Manifest-0-of-2.jsonl.mp4").touch()
+    names = [clip.name for clip in find_clips([str(folder)], folder / "out")]
+    assert names == ["Manifest-0-of-2.jsonl-clip", "manifest.jsonl-clip", "séance 1"]
+
+
+LINE = {"path": "a.mp4", "name": "a", "key": "0", "status": "ok"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": 3}, {"outputs": "a"}, {"outputs": [3]}, {"seconds": "1"}, {"frames": 1.5}, {"frames": True},
+        {"status": "maybe"}, {"signature": [None]}, {"warnings": {}}, {"path": None}, {"key": []}, {"job": 0},
+        {"seconds": float("nan")}, {"people": 10**30},
+    ],
+)  # fmt: skip
+def test_lines_of_the_wrong_types_are_no_lines_and_kept(tmp_path, change, capsys):
+    good = json.dumps(LINE | {"name": "good"})
+    content = f"{json.dumps(LINE | change)}\n{good}\n"
+    (tmp_path / "manifest.jsonl").write_text(content)
+    manifest = Manifest(tmp_path, None)
+    assert list(manifest.lines) == ["good"]
+    with manifest.writing():
+        pass
+    assert (tmp_path / "manifest.jsonl.kept").read_text() == content
+    assert [json.loads(line)["name"] for line in (tmp_path / "manifest.jsonl").read_text().splitlines()] == ["good"]
+    assert "kept as manifest.jsonl.kept" in capsys.readouterr().err
+
+
+def test_a_line_that_was_cut_off_is_dropped_without_a_word(tmp_path, capsys):
+    (tmp_path / "manifest.jsonl").write_text(f"{json.dumps(LINE)}\n{json.dumps(LINE)[:20]}")
+    with Manifest(tmp_path, None).writing():
+        pass
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "manifest.jsonl"]
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["pipe", "folder"])
+def test_a_manifest_that_is_no_file_is_one_line(tmp_path, make):
+    make(tmp_path / "manifest.jsonl")
+    with pytest.raises(PoseError, match=r"manifest.jsonl: is no file"):
+        Manifest(tmp_path, None)
