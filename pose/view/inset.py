@@ -59,7 +59,7 @@ _FLOOR_REACH = 0.48  # of the distance of the view
 _PALEST = 0.5
 _SHADES_OF_PALE = 64
 
-HAZE_WORDS = "68 % of joints are in their haze"
+SIGMA_WORDS = "shaded: 68 % interval per joint"
 
 _HEAD = H36M17.index("head")
 _EDGES = np.array(H36M17.edges)
@@ -403,8 +403,8 @@ def _captions(size: tuple[int, int], unit: float) -> list[_Caption]:
     """What the picture is, above; what the haze says, below. As large as can be read and as there is room for."""
     width, height = size
     letters = margin = max(8.0, 8.5 * unit)
-    letters = min(letters, letters * (width - 2 * margin) / draw.text_width(HAZE_WORDS, letters))
+    letters = min(letters, letters * (width - 2 * margin) / draw.text_width(SIGMA_WORDS, letters))
     return [
         _Caption("3D, grid 1 m", (margin, 1.6 * letters), letters),
-        _Caption(HAZE_WORDS, (margin, height - 1.6 * letters), letters),
+        _Caption(SIGMA_WORDS, (margin, height - 1.6 * letters), letters),
     ]
