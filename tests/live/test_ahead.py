@@ -37,7 +37,8 @@ def without(result, *ids):
     parts = ("ids", "boxes", "box_scores", "keypoints", "scores")
     people = replace(result.people, **{name: getattr(result.people, name)[rows] for name in parts})
     poses = replace(
-        result.poses, **{n: getattr(result.poses, n)[rows] for n in ("joints", "root", "sigma", "exchanged", "ahead")}
+        result.poses,
+        **{n: getattr(result.poses, n)[rows] for n in ("joints", "root", "sigma", "exchanged", "ahead", "seen_by")},
     )
     return FrameResult(people, poses)
 
