@@ -26,7 +26,7 @@ _Value = str | list[str] | int | float | tuple[int, ...]
 def write(track: Track, target: Path) -> Notes:
     assert track.rate is not None, "C3D has one rate"
     with whole_file(target) as hidden, hidden.open("wb") as file:
-        file.write(_head(len(track), track.rate))
+        file.write(_head(len(track), track.rate, _first(track)))
         for span in track.spans():
             cells = np.zeros((len(span.times), len(H36M17), 4), "<f4")
             cells[~span.known, :, 3] = -1
@@ -38,20 +38,30 @@ def write(track: Track, target: Path) -> Notes:
     return [f"{timing(track)}; millimetres", *missing(track), *long]
 
 
-def _head(frames: int, rate: float) -> bytes:
+def _first(track: Track) -> int:
+    """Number of the first frame, counted from 1 at 0 s of the video: readers take (number - 1) / rate for its time.
+
+    1 where the header could not count to the last frame.
+    """
+    assert track.rate is not None
+    first = max(0, round(float(track.times[0]) * track.rate)) + 1
+    return first if first + len(track) - 1 <= MOST_FRAMES else 1
+
+
+def _head(frames: int, rate: float, first: int) -> bytes:
     """The header's block and those of the parameters."""
     counted = min(frames, MOST_FRAMES)
-    size = len(_parameters(counted, rate, frames, 0))
+    size = len(_parameters(counted, rate, frames, 0, first))
     blocks = -(-size // BLOCK)
-    parameters = _parameters(counted, rate, frames, 2 + blocks)
+    parameters = _parameters(counted, rate, frames, 2 + blocks, first)
     count = struct.pack("<4B", 1, 0x50, blocks, _INTEL)
     header = struct.pack(
-        "<BBHHHHHfHHf", 2, 0x50, len(H36M17), 0, 1, counted, 0, -1.0, 2 + blocks, 0, rate
+        "<BBHHHHHfHHf", 2, 0x50, len(H36M17), 0, first, first + counted - 1, 0, -1.0, 2 + blocks, 0, rate
     )  # a scale below 0 says that points are floats
     return header.ljust(BLOCK, b"\0") + (count + parameters[4:]).ljust(blocks * BLOCK, b"\0")
 
 
-def _parameters(counted: int, rate: float, frames: int, data_start: int) -> bytes:
+def _parameters(counted: int, rate: float, frames: int, data_start: int, first: int) -> bytes:
     """All groups, after four bytes for their own count."""
     point: dict[str, _Value] = {
         "USED": len(H36M17), "FRAMES": counted, "DATA_START": data_start, "SCALE": -1.0, "RATE": rate, "UNITS": "mm",
@@ -59,10 +69,11 @@ def _parameters(counted: int, rate: float, frames: int, data_start: int) -> byte
     }  # fmt: skip
     if frames > MOST_FRAMES:
         point["LONG_FRAMES"] = float(frames)
+    last = first + frames - 1
     groups: dict[str, dict[str, _Value]] = {
         "POINT": point,
         "ANALOG": {"USED": 0, "RATE": 0.0, "GEN_SCALE": 1.0},
-        "TRIAL": {"ACTUAL_START_FIELD": (1, 0), "ACTUAL_END_FIELD": (frames & 0xFFFF, frames >> 16)},
+        "TRIAL": {"ACTUAL_START_FIELD": (first, 0), "ACTUAL_END_FIELD": (last & 0xFFFF, last >> 16)},
     }
     records = bytearray(4)
     for number, (name, values) in enumerate(groups.items(), start=1):

@@ -164,7 +164,8 @@ def _document(figures: list[_Figure], buffer: _Buffer, recording: Recording) -> 
         nodes.append({"name": person, "children": [top + 1]})
         for joint, name in enumerate(NAMES):
             place = figure.rest[joint] if joint == 0 else figure.bones.body.offsets[joint]
-            node: dict[str, Json] = {"name": name, "translation": place.tolist()}
+            unique = name if len(figures) == 1 else f"{person}_{name}"  # readers find bones by name
+            node: dict[str, Json] = {"name": unique, "translation": place.tolist()}
             if children := [top + 1 + child for child, parent in enumerate(PARENTS) if parent == joint]:
                 node["children"] = children
             nodes.append(node)

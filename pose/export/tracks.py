@@ -156,13 +156,20 @@ class Recording:
 
     @cached_property
     def _mean(self) -> float:
-        """Frames a second from the first to the last of at least two."""
-        return float((len(self.times) - 1) / (self.times[-1] - self.times[0]))
+        """Frames a second from the first to the last of at least two.
+
+        Containers that round time stamps (WebM: to 1 ms) leave 29.998 of 30: the usual rate near it is taken where it
+        fits all time stamps.
+        """
+        mean = float((len(self.times) - 1) / (self.times[-1] - self.times[0]))
+        for usual in (round(mean), round(mean) / 1.001):
+            if usual > 0 and math.isclose(usual, mean, rel_tol=5e-4) and _fits(self.times, usual):
+                return float(usual)
+        return mean
 
     @cached_property
     def _is_even(self) -> bool:
-        grid = self.times[0] + np.arange(len(self.times)) / self._mean
-        return bool((np.abs(grid - self.times) * self._mean < EVEN).all())
+        return _fits(self.times, self._mean)
 
     @cached_property
     def _rate(self) -> float:
@@ -357,6 +364,12 @@ def _factors(table: PoseTable, heights: Mapping[int | None, float]) -> dict[int,
 def some_ids(people: Sequence[int] | I64) -> str:
     """Who is in a result, for an error: the first of them, however many they are."""
     return ", ".join(map(str, people[:20])) + (", ..." if len(people) > 20 else "") or "nobody"
+
+
+def _fits(times: F64, rate: float) -> bool:
+    """Whether time stamps (T,) s are those of a rate, frames a second, but for rounding."""
+    grid = times[0] + np.arange(len(times)) / rate
+    return bool((np.abs(grid - times) * rate < EVEN).all())
 
 
 def stretches(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:

@@ -108,7 +108,8 @@ def test_glb_puts_everybodys_joints_where_they_are(recorded, tmp_path):
         frames = np.flatnonzero(GAPS[person])
         np.testing.assert_allclose(times, frames / 30, atol=1e-6)
         np.testing.assert_allclose(got, places[person, frames][:, ORDER], atol=2e-4)
-        assert [glb.gltf.nodes[j].name for j in glb.gltf.skins[person].joints] == list(NAMES)
+        bones = [glb.gltf.nodes[joint].name for joint in glb.gltf.skins[person].joints]
+        assert bones == [f"person{person + 1}_{name}" for name in NAMES]
 
 
 def test_glb_hides_who_is_not_there(recorded, tmp_path):
@@ -161,6 +162,24 @@ def test_c3d_says_missing_and_keeps_millimetres(recorded, tmp_path):
     np.testing.assert_allclose(points[:3].transpose(2, 1, 0)[known], 1000 * places[0, 7:55][known], atol=0.01)
     assert (residuals[:, known] == 0).all()
     assert (residuals[:, ~known] == -1).all()
+
+
+def test_c3d_counts_frames_from_the_start_of_the_video(recorded, tmp_path):
+    ezc3d = pytest.importorskip("ezc3d")
+    recording, places = recorded(60, 2, present=GAPS)
+    file = ezc3d.c3d(str(write(recording, "c3d", tmp_path, people=[1]).path))
+    header = file["header"]["points"]
+    assert (header["first_frame"], header["last_frame"]) == (7, 54)  # from 0, as the library counts
+    assert file["parameters"]["TRIAL"]["ACTUAL_START_FIELD"]["value"][0] == 8
+    assert file["data"]["points"].shape[2] == 48
+    np.testing.assert_allclose(file["data"]["points"][:3, :, 0].T, 1000 * places[0, 7], atol=0.01)
+
+
+def test_bones_of_several_people_have_names_of_their_own(recorded, tmp_path):
+    alone, both = (Glb(write(recorded(60, people)[0], "glb", tmp_path).path).gltf for people in (1, 2))
+    assert [alone.nodes[joint].name for joint in alone.skins[0].joints] == list(NAMES)
+    names = [both.nodes[joint].name for skin in both.skins for joint in skin.joints]
+    assert names == [f"person{person}_{name}" for person in (1, 2) for name in NAMES]
 
 
 @pytest.mark.parametrize("reader", ["ezc3d", "c3d"])

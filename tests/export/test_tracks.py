@@ -187,3 +187,11 @@ def test_reading_an_hour_does_not_take_an_hours_memory(tmp_path):
     assert int(read) == frames
     # The arrays hold 31 MB, and as float64 twice that. What stays is a few numbers a frame.
     assert taken < 25
+
+
+@pytest.mark.parametrize(("rate", "expected"), [(30, 30.0), (30 / 1.001, 30 / 1.001), (25, 25.0), (29.9, 29.9)])
+def test_rounded_time_stamps_have_the_usual_rate(recorded, rate, expected):
+    """WebM counts milliseconds: 60 of its frames are 29.998 frames/s from the first to the last."""
+    recording, _ = recorded(60, times=np.round(np.arange(60) / rate, 3))
+    assert recording.uniform.rate == pytest.approx(expected, rel=5e-4 if rate == 29.9 else 1e-9)
+    assert not recording.uniform.resampled

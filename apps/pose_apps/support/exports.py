@@ -50,7 +50,8 @@ def write_exports(
         if is_export(name, names) and name not in new:
             record.remove(folder / name)
     record.save()
-    return files, [f"space: {recording.space.note}", *map(str, made)], problems
+    nobody = [] if recording.people else [f"{', '.join(names)}: nobody is in the result, so no person has a file"]
+    return files, [f"space: {recording.space.note}", *map(str, made), *nobody], problems
 
 
 def export_all(

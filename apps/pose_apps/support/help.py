@@ -63,7 +63,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "pose-lift": ("pose-lift keypoints.npz --out poses.npz",),
     "pose-view": ("pose-view clip/poses.npz", "pose-view clip/poses.npz --save turning.mp4"),
     "pose-analyse": ("pose-analyse result", "pose-analyse result/poses.npz --only gait,jumps"),
-    "pose-convert": ("pose-convert clip --to bvh",),
+    "pose-convert": ("pose-convert clip/poses.npz --to bvh",),
     "pose-weights": ("pose-weights list", "pose-weights fetch --all-default"),
     "pose-bench": ("pose-bench lifter",),
     "pose-eval": ("pose-eval sequence --keypoints keypoints.npz --gt truth.npz",),

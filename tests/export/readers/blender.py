@@ -34,7 +34,7 @@ for armature in armatures:
         matrix = armature.matrix_world
         # Blender has z up.
         places = {b.name: matrix @ b.head for b in armature.pose.bones}
-        heads.append({name: [p.x, p.z, -p.y] for name, p in places.items()})
+        heads.append({name.removeprefix(f"{armature.name}_"): [p.x, p.z, -p.y] for name, p in places.items()})
     people.append({"name": armature.name, "bones": len(armature.pose.bones), "heads": heads})
 fps = scene.render.fps / scene.render.fps_base
 print("RESULT" + json.dumps({"first": first, "last": last, "frames": frames, "fps": fps, "people": people}))
