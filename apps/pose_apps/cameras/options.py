@@ -11,8 +11,7 @@ AUTO = "auto"
 MOST_CAMERAS = 8
 VIDEO_SUFFIXES = frozenset({".mp4", ".mov", ".mkv", ".avi", ".webm", ".m4v", ".mts", ".mpg", ".mpeg", ".3gp"})
 CAMERAS_HELP = (
-    "several cameras: a calibration file (cameras.json, TOML, OpenCV YAML), or auto to take a folder's videos as "
-    "cameras; default: calibrate from the people"
+    "calibration file of several cameras, or auto: the videos of a folder are cameras; default: calibrate from people"
 )
 
 
@@ -21,12 +20,8 @@ class CamerasConfig(Options):
     """Several cameras. Raises UsageError for a value that is not allowed."""
 
     cameras: str | None = option(None, CAMERAS_HELP)
-    distance: str | None = option(
-        None, "several cameras: distance of two of them in metres, such as cam1,cam2=3.4 or left,right=3.4"
-    )
-    offsets: str | None = option(
-        None, "several cameras: seconds after the first one at which each starts, such as 0,1.25; default: found"
-    )
+    distance: str | None = option(None, "distance of two cameras, m, such as cam1,cam2=3.4")
+    offsets: str | None = option(None, "start times of the cameras in seconds, such as 0,1.25; default: estimated")
 
     def __post_init__(self) -> None:
         Options.__post_init__(self)

@@ -19,10 +19,10 @@ _NETWORKS = ("config", "detector", "estimator", "lifter")
 _SPEED = ("device", "threads", "detect_every")
 LAYOUTS: Mapping[str, Layout] = {
     "pose-run": {
-        "input": ("clip", "demo", "start", "end", "image_fps", "stills", "intrinsics"),
+        "input": ("clip", "demo", "start", "end", "stills", "intrinsics"),
         "output": ("out", "formats", "overlay", "overwrite", "quiet"),
-        "several cameras": ("cameras", "height", "distance", "offsets"),
-        "people": _PEOPLE,
+        "several cameras": ("cameras", "distance", "offsets"),
+        "people": (*_PEOPLE, "height"),
         "networks": _NETWORKS,
         "speed": (*_SPEED, "profile"),
     },
