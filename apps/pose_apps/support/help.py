@@ -19,9 +19,8 @@ _NETWORKS = ("config", "detector", "estimator", "lifter")
 _SPEED = ("device", "threads", "detect_every")
 LAYOUTS: Mapping[str, Layout] = {
     "pose-run": {
-        "input": ("clip", "demo", "start", "end", "stills", "intrinsics"),
+        "input": ("clip", "demo", "start", "end", "stills", "intrinsics", "cameras"),
         "output": ("out", "formats", "overlay", "overwrite", "quiet"),
-        "several cameras": ("cameras", "distance", "offsets"),
         "people": (*_PEOPLE, "height"),
         "networks": _NETWORKS,
         "speed": (*_SPEED, "profile"),
