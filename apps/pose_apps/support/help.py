@@ -19,11 +19,11 @@ _NETWORKS = ("config", "detector", "estimator", "lifter")
 _SPEED = ("device", "threads", "detect_every")
 LAYOUTS: Mapping[str, Layout] = {
     "pose-run": {
-        "input": ("clip", "demo", "start", "end", "stills", "intrinsics", "cameras"),
+        "input": ("clip", "demo", "start", "end", "intrinsics", "cameras"),
         "output": ("out", "formats", "overlay", "overwrite", "quiet"),
         "people": (*_PEOPLE, "height"),
         "networks": _NETWORKS,
-        "speed": (*_SPEED, "profile"),
+        "speed": _SPEED,
     },
     "pose-batch": {
         "input": ("inputs", "start", "end", "shard"),
@@ -83,7 +83,7 @@ TURNED_OFF = {
     "resume": "do everything anew, whatever is there",
     "flip": "without flip test-time augmentation (the convention)",
     "report": "no report.html (which needs matplotlib)",
-    "repair": "lift the 2D as it was found, left/right swaps and outliers included",
+    "repair": "keep left-right swaps and outliers of the 2D",
 }
 VALUES = {
     "video": "VIDEO", "out": "DIR", "start": "SECONDS", "end": "SECONDS", "seconds": "SECONDS",
