@@ -33,6 +33,7 @@ from pose_apps.support.world import (
     SPACE_HELP,
     TRIM_HELP,
     WorldConfig,
+    contradictions_line,
     doubtful_line,
     joins_line,
     steps_of,
@@ -368,8 +369,13 @@ def _into_world(
     run = PlacedRun(spool, pipeline.skeleton, info.camera, steps, join=config.join_tracks, folder=folder)
     world = WorldInfo.of(run)
     if run.heights:
-        said = joins_line(run.joined, run.dropped), doubtful_line(run.doubtful), unknown_heights(config, run.heights)
-        tally.world += [world_line(world, run.filled), *said]
+        tally.world += [
+            world_line(world, run.filled),
+            joins_line(run.joined, run.dropped),
+            doubtful_line(run.doubtful),
+            contradictions_line(run.sizes, run.heights),
+            unknown_heights(config, run.heights),
+        ]
     tally.ids = set(run.heights)
     return run, replace(info, world=world)
 

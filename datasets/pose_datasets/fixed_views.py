@@ -30,7 +30,7 @@ _LOWEST = 0.3  # m of the camera above the floor
 _INSIDE = 0.995  # share of the points that must be in the picture
 # COCO joint -> the observed Human3.6M joint that stands for it; `to_h36m17` finds the observed joints again.
 _FACE = {"nose": "neck", "left_eye": "neck", "right_eye": "neck", "left_ear": "head", "right_ear": "head"}
-_COCO_ROWS = [H36M17.index(_FACE.get(name, name)) for name in COCO_NAMES]
+COCO_ROWS = [H36M17.index(_FACE.get(name, name)) for name in COCO_NAMES]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def _filmed(
         depth = in_camera[None, :, :17, 2] - in_camera[None, :, :1, 2]
         pixels, scores = errors.add_errors(rng, pixels, times[None], sizes, depth, ErrorConfig())
     size = int(sizes[0, 0]), int(sizes[0, 1])
-    rows = _COCO_ROWS if detector else list(range(len(H36M17)))
+    rows = COCO_ROWS if detector else list(range(len(H36M17)))
     seen = Sequence2D(
         pixels[0][:, rows],
         scores[0][:, rows],

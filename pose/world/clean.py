@@ -1,10 +1,11 @@
 """The order of the steps from lifted tracks to people who stand in the world. `pose.world.rules` has the thresholds.
 
-1. size       bones keep their length, equal left and right; a given height scales pose and root together
+1. size       bone lengths are constant, equal left and right; a given height scales pose and root together
 2. depth      the distance from the whole body, held together over time, with its uncertainty
 3. gaps       short ones are filled and marked
 4. smoothing  without delay, stretch by stretch; then the bones get their length again
-5. gravity    given, or from feet and bodies; 6. floor  common to all who are on it
+5. gravity    given, or from feet and bodies
+6. floor      common to all who are on it, found together with everybody's scale (`pose.world.ground`)
 7. contacts   feet that stand, with hysteresis
 8. feet       the path goes with standing feet, and the legs hold them
 
@@ -22,16 +23,17 @@ from pose.refine import assembled, lengths_of
 from pose.world import depth as depths
 from pose.world.contacts import find_contacts, ground_below
 from pose.world.feet import hold_feet, path_correction, standing
-from pose.world.floor import common_floor, own_floor
 from pose.world.frame import World
 from pose.world.gaps import fill_gaps, stretches
-from pose.world.gravity import ANKLES, Standing, find_gravity, given_gravity
+from pose.world.gravity import ANKLES
+from pose.world.ground import Ground, find_world
 from pose.world.height import scale_to, stature
 from pose.world.moving import to_cameras, to_static, unzoomed
 from pose.world.person import Person
 from pose.world.rules import RULES, Rules
 from pose.world.smooth import zero_phase
 from pose.world.trim import fully_visible, partial_frames
+from pose.world.work import Work, resized
 
 F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -95,50 +97,8 @@ def clean(
     """
     steps = steps or Steps()
     works = {number: prepare(number, person, frames, steps, rules) for number, person in people.items()}
-    world, floors = find_world(works, steps, rules)
-    return world, {n: put_on_floor(w, world, floors.get(n), steps, rules) for n, w in works.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """A person between the steps, T frames, those that were filled included; as in `Cleaned`, on the way to it.
-
-    lifted: (T, 17, 3) m, where the joints were, in the camera frame; NaN in filled frames. feet_seen: (T, 2), whether
-    the image shows the left and the right ankle. visible: (T,), whether it shows the person fully.
-    """
-
-    times: F64
-    joints: F64
-    root: F64
-    sigma: F64
-    lifted: F64
-    feet_seen: Mask
-    visible: Mask
-    filled: Mask
-    root_sigma: F64
-    height: float
-    height_sigma: float
-
-
-def find_world(works: Mapping[int, Work], steps: Steps, rules: Rules = RULES) -> tuple[World, dict[int, float]]:
-    """Steps 5 and 6: the world of people (by id), and the height of each one's own floor, m, where it is known.
-
-    The people are looked at one after another, so that `works` may read them from somewhere.
-    """
-    if steps.up is None:
-        world = find_gravity((Standing(w.joints, w.root, w.times) for w in works.values()), rules.gravity)
-    else:
-        world = given_gravity(steps.up)
-    floors, weights = {}, []
-    for number, work in works.items():
-        ankles = (work.joints[:, ANKLES] + work.root[:, None]) @ world.rotation.T
-        floor = own_floor(ankles, work.times, rules.floor, work.feet_seen)
-        if floor is not None:
-            floors[number] = floor
-            weights.append(float(len(work.times)))
-    if floors:
-        world = replace(world, floor=common_floor(list(floors.values()), weights), floor_known=True)
-    return world, floors
+    found = find_world(works, steps.up, rules)
+    return found.world, {number: put_on_floor(number, work, found, steps, rules) for number, work in works.items()}
 
 
 def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules: Rules = RULES) -> Work:
@@ -148,12 +108,12 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
     lengths = lengths_of(person.joints, person.sigma)
     if steps.bones:
         person = replace(person, joints=assembled(person.joints, lengths))
-    height, sigma = stature(lengths, rules.size), rules.size.scale_sigma_share
+    height = stature(lengths, rules.size)
     wanted = steps.heights.get(number, steps.heights.get(None))
     if wanted is not None:
         factor = scale_to(wanted, height, rules.size)
         person = replace(person, joints=factor * person.joints, root=factor * person.root)
-        lengths, height, sigma = lengths * factor, wanted, 0.0
+        lengths, height = lengths * factor, wanted
     lifted = person.joints + person.root[:, None]
     spread = np.full(len(person), np.nan)
     if steps.depth:
@@ -163,9 +123,7 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
         z, left = depths.smooth_depths(seen.depth * reach, seen.variance * reach**2, person.times, rules.depth)
         z, left = z / reach, left / reach**2
         person = replace(person, root=seen.place(z))
-        spread = np.hypot(
-            np.sqrt(left), np.hypot(sigma, 0.0 if steps.camera_known else rules.depth.unknown_lens_share) * z
-        )
+        spread = np.hypot(np.sqrt(left), (0.0 if steps.camera_known else rules.depth.unknown_lens_share) * z)
     if steps.path is not None:
         person = to_static(person, steps.path)
     filled = np.zeros(len(person), bool)
@@ -183,12 +141,13 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
     return Work(
         person.times, person.joints, person.root, person.sigma, lifted,
         person.scores[:, ANKLES] > rules.floor.seen_score, fully_visible(person.scores, rules.trim), filled,
-        1000 * spread, height, height * sigma,
+        1000 * spread, lengths.astype(np.float64), height, given=wanted is not None,
     )  # fmt: skip
 
 
-def put_on_floor(work: Work, world: World, own: float | None, steps: Steps, rules: Rules = RULES) -> Cleaned:
-    """Steps 6 to 8: one person on the common floor, with their feet. own: m, the height of their own floor."""
+def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: Rules = RULES) -> Cleaned:
+    """Steps 6 to 8: one person at their scale on the common floor, with their feet."""
+    work, world, own = resized(work, ground.sizes[number], rules.size), ground.world, ground.floors.get(number)
     placed = world.place(work.joints + work.root[:, None])
     raised = 0.0
     if own is not None and abs(own - world.floor) <= rules.floor.max_step_m:

@@ -1,5 +1,7 @@
 """How tall a person is, from the bones; and a person brought to a height that somebody knows."""
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,6 +20,16 @@ def stature(bones: NDArray[np.floating], rules: SizeRules = RULES.size) -> float
     neck and head in one line, and what lies above the head joint and below the ankle.
     """
     return float(sum(bones[_STRAIGHT].tolist())) + rules.ankle_height_m + rules.crown_height_m
+
+
+def scaled_stature(own: float, scale: float, rules: SizeRules = RULES.size) -> float:
+    """m, the height of a body whose bones become `scale` times as long; it is `own` m tall.
+
+    What lies below the ankle and above the head joint shrinks with the root of the scale: feet and heads of children
+    are large.
+    """
+    fixed = rules.ankle_height_m + rules.crown_height_m
+    return (own - fixed) * scale + fixed * math.sqrt(scale)
 
 
 def scale_to(height: float, own: float, rules: SizeRules = RULES.size) -> float:

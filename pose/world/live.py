@@ -139,7 +139,7 @@ class LiveWorld:
             one.height = own if wanted is None else wanted
             factors.append(1.0 if wanted is None else scale_to(wanted, own, rules.size))
             unsettled = rules.live.unsettled_share / math.sqrt(1 + one.bones.seconds)
-            one.height_sigma = own * math.hypot(rules.size.scale_sigma_share, unsettled) if wanted is None else 0.0
+            one.height_sigma = own * math.hypot(rules.size.live_sigma_share, unsettled) if wanted is None else 0.0
         if heights:
             factor = np.array(factors)[:, None]
             joints, root, lengths = joints * factor[..., None], root * factor, lengths * factor

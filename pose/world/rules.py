@@ -128,14 +128,43 @@ class FootRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeRules:
-    """ankle_height_m, crown_height_m: extent of the body below the ankle and above the head joint. scale_sigma_share:
-    relative standard deviation of the lifter's body size on adults, over the training and validation subjects of both
-    data sets.
+    """ankle_height_m, crown_height_m: extent of an adult's body below the ankle and above the head joint.
+    live_sigma_share: relative standard deviation of the lifter's body size on the adults of the training and validation
+    subjects; only live, where nothing else is known.
+
+    The rest is of `pose.world.sizes`. adult_sigma: standard deviation of the log scale of adults about the lifter's
+    height: the spread of adult heights of both sexes is 0.054 (C. C. Gordon et al., NATICK/TR-15/007, ANSUR II, 2014:
+    men 1.756 +- 0.069 m, women 1.629 +- 0.064 m), and the lifter's mean is that of its training subjects.
+    adult_log_heights: range of the log height, m, as lifted, that adults have; outside it the lifter is wrong.
+    child_share: prior probability of a child or a very small adult. child_log_scale, child_sigma: mean and standard
+    deviation of a child's log scale about the lifter's height. adult_means, adult_sigmas: logarithms of leg and head
+    length as shares of the straight body, and of the height, as the lifter finds them for adults; child_offset,
+    child_slopes: logistic regression of child against adult on them. All fitted to virtual people of training subjects
+    with proportions from two years to adult. sigma_factor: factor on the posterior's standard deviation. floor_sigma_m,
+    floor_sigma_share: error of the height of standing feet, and a share of their distance. step_share, step_m:
+    probability that somebody stands on something, and its mean height. stray_share, stray_m: probability that feet are
+    anywhere, and within how many metres.
     """
 
     ankle_height_m: float = 0.08
     crown_height_m: float = 0.10
-    scale_sigma_share: float = 0.035
+    live_sigma_share: float = 0.035
+    adult_log_heights: tuple[float, float] = (0.477, 0.637)
+    adult_sigma: float = 0.05
+    child_share: float = 0.4
+    child_log_scale: float = -0.25
+    child_sigma: float = 0.11
+    adult_means: tuple[float, float, float] = (-0.695, -1.742, 0.548)
+    adult_sigmas: tuple[float, float, float] = (0.0247, 0.0693, 0.0353)
+    child_offset: float = -0.91
+    child_slopes: tuple[float, float, float] = (-0.10, 0.65, -0.86)
+    sigma_factor: float = 1.15
+    floor_sigma_m: float = 0.04
+    floor_sigma_share: float = 0.01
+    step_share: float = 0.05
+    step_m: float = 0.8
+    stray_share: float = 0.005
+    stray_m: float = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 What is known of people lies on disk meanwhile; in memory is one person at a time, about 10 MB for a minute of them.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -14,10 +14,12 @@ from pose.camera import Camera
 from pose.skeletons import H36M17, Skeleton
 from pose.system.row_file import RowFile, Rows
 from pose.types import FrameResult, Placed, Poses3D
-from pose.world.clean import Steps, find_world, prepare, put_on_floor
+from pose.world.clean import Steps, prepare, put_on_floor
+from pose.world.ground import find_world
 from pose.world.join import find_joins
 from pose.world.moving import StaticPeople
 from pose.world.rules import RULES, Rules
+from pose.world.sizes import Size
 from pose.world.store import SeenPeople, Works, rows_of
 from pose.world.tracks import Scenes, is_doubtful, shown_frames
 
@@ -39,7 +41,8 @@ class PlacedRun:
     join: join tracks of one person, and leave out what shows nobody (`pose.world.tracks`). folder: for nameless
     temporary files. joined: by the id that a track had, the one that it became. dropped: ids of tracks that were left
     out. doubtful: ids of tracks that may show nobody. world: where the floor is. heights: of everybody, by id, m, with
-    its sigma. filled: number of filled frames of people. left_out: number of their frames that show nobody.
+    its sigma. sizes: of everybody, by id. filled: number of filled frames of people. left_out: number of their frames
+    that show nobody.
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class PlacedRun:
         self.doubtful: set[int] = set()
         self._left_out: dict[int, set[float]] = {}  # by track, s
         self.heights: dict[int, tuple[float, float]] = {}
+        self.sizes: Mapping[int, Size] = {}
         self.filled = 0
         self._begins: list[tuple[float, int]] = []  # s and id of everybody
         self._rows = RowFile(_PLACED, folder)
@@ -94,9 +98,10 @@ class PlacedRun:
         with Works(folder) as works:
             for number, person in people.items():
                 works.add(number, prepare(number, person, people.frames, steps, rules))
-            self.world, floors = find_world(works, steps, rules)
+            ground = find_world(works, steps.up, rules)
+            self.world, self.sizes = ground.world, ground.sizes
             for number, work in works.items():
-                one = put_on_floor(work, self.world, floors.get(number), steps, rules)
+                one = put_on_floor(number, work, ground, steps, rules)
                 boxes = people.boxes(number, one.times)
                 self._rows.append(number, rows_of(one, len(one.times), _PLACED, box=boxes))
                 self._begins.append((float(one.times[0]), number))

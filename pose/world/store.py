@@ -11,8 +11,8 @@ from pose.camera import Camera, normalize_pixels
 from pose.skeletons import H36M17, Skeleton, to_h36m17
 from pose.system.row_file import RowFile, Rows
 from pose.types import F32, FrameResult
-from pose.world.clean import Work
 from pose.world.person import Person
+from pose.world.work import Work
 
 F64 = NDArray[np.float64]
 
@@ -30,6 +30,7 @@ _WORK: "np.dtype[Any]" = np.dtype(
     ]
 )  # fmt: skip
 _FLAGS = ("feet_seen", "visible", "filled")
+_SIZE = ("bones", "height", "height_sigma", "given")
 _BLOCK = 4096  # rows that wait to be written
 _UNSURE = 1e4  # mm, of what is not a number
 
@@ -148,7 +149,7 @@ class Works(Mapping[int, Work]):
 
     def __init__(self, folder: Path | None) -> None:
         self._rows = RowFile(_WORK, folder)
-        self._heights: dict[int, tuple[float, float]] = {}
+        self._sizes: dict[int, dict[str, Any]] = {}
 
     def __enter__(self) -> "Works":
         return self
@@ -157,20 +158,19 @@ class Works(Mapping[int, Work]):
         self._rows.close()
 
     def add(self, number: int, work: Work) -> None:
-        self._heights[number] = work.height, work.height_sigma
+        self._sizes[number] = {name: getattr(work, name) for name in _SIZE}
         self._rows.append(number, rows_of(work, len(work.times), _WORK))
 
     def __getitem__(self, number: int) -> Work:
         rows = self._rows.read(number)
         arrays: dict[str, Any] = {name: rows[name].astype(np.float64) for name in _WORK.names or ()}
-        height, sigma = self._heights[number]
-        return Work(**arrays | {name: rows[name] for name in _FLAGS}, height=height, height_sigma=sigma)
+        return Work(**arrays | {name: rows[name] for name in _FLAGS} | self._sizes[number])
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._heights)
+        return iter(self._sizes)
 
     def __len__(self) -> int:
-        return len(self._heights)
+        return len(self._sizes)
 
 
 def rows_of(arrays: object, count: int, kind: "np.dtype[Any]", **more: NDArray[np.generic]) -> Rows:

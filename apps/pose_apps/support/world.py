@@ -1,23 +1,26 @@
 """What commands let people say about the world: the options, and what they mean to `pose.world`."""
 
 from dataclasses import dataclass, replace
+from math import log
 from typing import TYPE_CHECKING
 
 from pose.errors import UsageError
 from pose.options import check_options, option
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from pose.files import WorldInfo
     from pose.types import F64
     from pose.world.clean import Steps
+    from pose.world.sizes import Size
 
 SPACE_HELP = "frame of the exported files; by default the world where the result has one, else the camera's"
 TRIM_HELP = (
     "leave frames out of exports in which a person is not fully visible yet, or no longer, or is below the floor"
 )
 
+CONTRADICTS = 0.08  # change of the logarithm of a height that is reported
 TALLEST, SHORTEST = 2.75, 0.4  # m that a person may be
 
 
@@ -117,6 +120,26 @@ def doubtful_line(doubtful: "Collection[int]") -> str:
     if not doubtful:
         return ""
     return f"doubtful: {', '.join(map(str, sorted(doubtful)))} (hardly seen, may be nobody; drawn dashed)"
+
+
+def contradictions_line(sizes: "Mapping[int, Size]", heights: "Mapping[int, tuple[float, float]]") -> str:
+    """Whose size or floor was changed so that people agree with each other, for people; empty where nobody's."""
+    changed = {
+        n: size for n, size in sizes.items() if abs(log(size.scale / size.alone)) > CONTRADICTS or size.on_floor < 0.5
+    }
+    if not changed:
+        return ""
+    said = [
+        f"{n} ({heights[n][0]:.2f} +- {heights[n][1]:.2f} m)"
+        if size.on_floor >= 0.5
+        else f"{n} (stands above the floor)"
+        for n, size in sorted(changed.items())
+    ]
+    most = max(changed, key=lambda n: (changed[n].on_floor >= 0.5, changed[n].sigma))
+    return (
+        f"people contradict each other: at the usual sizes they do not stand on one floor; changed: {', '.join(said)}; "
+        f"a known height would help most: --height {most}:METRES"
+    )
 
 
 def world_line(info: "WorldInfo", filled: int = 0) -> str:

@@ -1,0 +1,81 @@
+"""The world that people share: vertical, floor, and how large everybody is (`pose.world.gravity`,
+`pose.world.sizes`)."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.world.floor import common_floor, own_floor
+from pose.world.frame import GIVEN, UNKNOWN, World, rotation_of
+from pose.world.gravity import ANKLES, Standing, find_gravity, given_gravity
+from pose.world.rules import RULES, Rules
+from pose.world.sizes import Evidence, Size, find_sizes
+from pose.world.work import Work
+
+F64 = NDArray[np.float64]
+
+_NEAR_FLOOR = 0.15  # m above a person's lowest standing feet; the place of a person's feet is that of such ankles
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """world: vertical and floor. floors: by id, height of each person's own floor along the vertical, m, where it is
+    known, at the person's final scale. sizes: by id.
+    """
+
+    world: World
+    floors: Mapping[int, float]
+    sizes: Mapping[int, Size]
+
+
+def find_world(works: Mapping[int, Work], up: F64 | None = None, rules: Rules = RULES) -> Ground:
+    """The world of people (by id), each at the scale that the lifter gave it. up: (3,) the vertical, where it is given.
+
+    The people are read one after another, so `works` may read them from a file.
+    """
+    if up is None:
+        world = find_gravity((Standing(w.joints, w.root, w.times) for w in works.values()), rules.gravity)
+    else:
+        world = given_gravity(up)
+    known = world.found_by != UNKNOWN
+    feet = {number: _feet(work, world, rules) for number, work in works.items()}
+    evidence, seconds = {}, {}
+    for number, work in works.items():
+        evidence[number] = Evidence(work.bones, work.height, work.given, feet[number] if known else None)
+        seconds[number] = float(len(work.times))
+    tilt_sigma = 0.0 if world.found_by == GIVEN or not known else math.radians(world.sigma_degrees)
+    sizes = find_sizes(evidence, tilt_sigma, rules.size)
+    about_x, about_z = sizes.tilt
+    vertical = np.array([about_z, 1.0, about_x])
+    if sizes.tilt != (0.0, 0.0):
+        world = replace(world, rotation=rotation_of(world.rotation.T @ vertical))
+    floors = {
+        number: sizes.people[number].scale * float(place @ vertical) / float(np.linalg.norm(vertical))
+        for number, place in feet.items()
+        if place is not None
+    }
+    if floors:
+        level = _level(floors, seconds, sizes.floor, rules)
+        world = replace(world, floor=level, floor_known=True)
+    return Ground(world, floors, sizes.people)
+
+
+def _level(floors: Mapping[int, float], seconds: Mapping[int, float], expected: float | None, rules: Rules) -> float:
+    """The common floor, m: the median of those who stand near the most probable one."""
+    near = [n for n, floor in floors.items() if expected is None or abs(floor - expected) <= rules.floor.max_step_m]
+    chosen = near or list(floors)
+    return common_floor([floors[n] for n in chosen], [seconds[n] for n in chosen])
+
+
+def _feet(work: Work, world: World, rules: Rules) -> F64 | None:
+    """(3,) m in the world's axes, the camera at 0: the middle of a person's standing feet at the height of the sole."""
+    ankles = (work.joints[:, ANKLES] + work.root[:, None]) @ world.rotation.T
+    floor = own_floor(ankles, work.times, rules.floor, work.feet_seen)
+    if floor is None:
+        return None
+    lowest = ankles[..., 1] <= floor + rules.size.ankle_height_m + _NEAR_FLOOR
+    middle = np.median(ankles[lowest] if lowest.any() else ankles.reshape(-1, 3), axis=0)
+    return np.array([middle[0], floor, middle[2]])

@@ -1,0 +1,124 @@
+"""How large people are, found together with the floor."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from walker import seen_person, standing
+
+from pose.refine import lengths_of
+from pose.skeletons import H36M17
+from pose.world.clean import Steps, clean, prepare
+from pose.world.frame import up_of
+from pose.world.gravity import ANKLES
+from pose.world.height import scaled_stature, stature
+from pose.world.sizes import Evidence, Size, find_sizes
+from pose.world.work import resized
+
+WALKER = seen_person(standing(4.0))
+HEIGHT = 1.74
+LENGTHS = {"left_knee": 0.39, "left_ankle": 0.38, "spine": 0.25, "thorax": 0.26, "neck": 0.15, "head": 0.13}
+ADULT = np.array([LENGTHS.get(H36M17.names[child].replace("right", "left"), 0.2) for _, child in H36M17.edges])
+
+
+def evidence(feet, height=HEIGHT, given=False, bones=ADULT):
+    return Evidence(bones, height, given, None if feet is None else np.array(feet, np.float64))
+
+
+def level(*heights, away=4.0, scale=1.0):
+    """People whose feet are lifted to so many metres below the camera."""
+    return {n: evidence((0.5 * n * scale, -below, -away)) for n, below in enumerate(heights)}
+
+
+def test_an_adult_alone_keeps_the_height_of_the_lifter():
+    one = find_sizes(level(1.5), math.radians(3)).people[0]
+    assert one.scale == pytest.approx(1, abs=0.01)
+    assert one.sigma > 0.05  # who is alone may be a child
+
+
+def test_two_adults_of_one_floor_keep_their_heights_and_know_them_better():
+    alone = find_sizes(level(1.5), 0.0).people[0]
+    found = find_sizes(level(1.5, 1.5, 1.5), 0.0)
+    for size in found.people.values():
+        assert size.scale == pytest.approx(1, abs=0.02)
+        assert size.sigma < alone.sigma
+        assert size.on_floor > 0.9
+    assert found.floor == pytest.approx(-1.5, abs=0.03)
+
+
+def test_who_is_lifted_too_large_beside_others_becomes_smaller():
+    found = find_sizes(level(1.5, 1.5, 2.1), 0.0)
+    assert found.people[2].scale == pytest.approx(1.5 / 2.1, rel=0.05)
+    assert found.people[0].scale == pytest.approx(1, abs=0.05)
+    assert found.people[2].alone == pytest.approx(1, abs=0.01)
+
+
+def test_the_floor_is_the_lowest_level_and_a_roof_is_above_it():
+    found = find_sizes(level(0.05, 1.75, away=7.0), math.radians(2))
+    assert found.floor == pytest.approx(-1.75, abs=0.1)
+    assert found.people[0].on_floor < 0.1
+    assert found.people[1].on_floor > 0.9
+    assert found.people[1].scale == pytest.approx(1, abs=0.05)
+
+
+def test_a_given_height_stays_and_settles_the_others():
+    people = level(1.5, 2.1)
+    people[0] = evidence((0, -1.5, -4), given=True)
+    free, given = find_sizes(level(1.5, 2.1), 0.0), find_sizes(people, 0.0)
+    assert (given.people[0].scale, given.people[0].sigma) == (pytest.approx(1), pytest.approx(0, abs=1e-6))
+    assert given.people[1].scale == pytest.approx(1.5 / 2.1, rel=0.05)
+    assert given.people[1].sigma < free.people[1].sigma
+
+
+def test_an_uncertain_vertical_explains_people_at_different_distances():
+    """Two adults at 4 and 8 m whose feet differ by what 3 degrees make."""
+    people = {1: evidence((0, -1.5, -4)), 2: evidence((0, -1.5 - 4 * math.tan(math.radians(3)), -8))}
+    known, uncertain = find_sizes(people, 0.0), find_sizes(people, math.radians(3))
+    assert known.tilt == (0, 0)
+    about_x = math.degrees(uncertain.tilt[0])
+    assert -4 < about_x < -1
+    for n in people:
+        assert abs(math.log(uncertain.people[n].scale)) <= abs(math.log(known.people[n].scale)) + 0.01
+
+
+def test_without_feet_everybody_is_alone():
+    found = find_sizes({1: evidence(None), 2: evidence(None)}, 0.1)
+    assert found.floor is None
+    assert found.people[1].scale == pytest.approx(1, abs=0.01)
+
+
+def test_a_lifted_height_that_no_adult_has_is_doubted():
+    one = find_sizes({1: evidence(None, height=1.2)}, 0.1).people[1]
+    assert one.sigma > 0.1
+
+
+def test_a_child_beside_an_adult_in_a_whole_clip():
+    """The lifter makes an adult of a child, who is then too far away and below the floor."""
+    up = up_of(-15, 0)
+    adult = seen_person(standing(4.0), pitch=-15, distance=4, height=1.5)
+    body = standing(4.0)
+    for name, up_by in (("neck", 0.1), ("head", 0.15)):  # heads of children are large
+        body[:, H36M17.index(name), 1] += up_by
+    child = seen_person(0.7 * body + np.array([0.8, 0, 0]), pitch=-15, distance=5, height=1.5)
+    lifted = resized_person(child, 1 / 0.7)
+    world, people = clean({1: adult, 2: lifted}, adult.times, Steps(up=up))
+    low = [np.median(one.placed[:, ANKLES, 1].min(axis=1)) for one in people.values()]
+    assert max(low) - min(low) < 0.08
+    assert people[2].root[:, 2].mean() == pytest.approx(child.root[:, 2].mean(), rel=0.07)
+    assert abs(people[2].height - stature(lengths_of(child.joints, child.sigma))) < 2 * people[2].height_sigma
+    assert world.floor == pytest.approx(-1.5, abs=0.1)
+
+
+def resized_person(person, scale):
+    return replace(person, joints=scale * person.joints, root=scale * person.root)
+
+
+def test_the_image_of_a_resized_person_stays():
+    work = prepare(1, WALKER, None, Steps())
+    small = resized(work, Size(0.7, 0.1, 1.0, 1.0))
+    before, after = (one.joints + one.root[:, None] for one in (work, small))
+    np.testing.assert_allclose(after[..., :2] / after[..., 2:], before[..., :2] / before[..., 2:], atol=1e-9)
+    assert small.height == pytest.approx(scaled_stature(work.height, 0.7))
+    assert small.height_sigma == pytest.approx(0.1 * small.height)
+    assert (small.root_sigma >= 0.7 * work.root_sigma).all()
