@@ -287,7 +287,7 @@ def test_options_override_the_config_file_wherever_they_stand(config, first, tmp
     [
         ([], 2, "no video: name a video file"),
         (["none.mp4"], 2, "none.mp4: no such file"),
-        (["dance.mp4", "text.mp4"], 2, "unrecognized arguments: text.mp4; pose-run takes one video, pose-batch many"),
+        (["dance.mp4", "text.mp4"], 1, "text.mp4: not a video"),
         (["dance.mp4", "--video", "dance.mp4"], 2, "--video and dance.mp4: name one video"),
         (["--video=text.mp4", "dance.mp4"], 2, "--video and dance.mp4: name one video"),
         (["--config"], 2, "--config: expected one argument"),

@@ -110,7 +110,7 @@ def test_a_mistake_is_one_line(motions, tmp_path, capsys, arguments, status, sai
     ("arguments", "status", "said"),
     [
         (["--sequences", "0"], 2, "sequences: 0"),
-        (["--lifter", "offline"], 2, "--lifter: offline sees whole windows"),
+        (["--lifter", "offline"], 2, "--lifter: offline is not a causal network"),
         (["--source", "missing.npz"], 2, "missing.npz: no such file"),
     ],
 )

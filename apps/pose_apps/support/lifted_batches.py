@@ -17,7 +17,7 @@ def batch_lifter(name: str) -> Callable[[LiftBatch], tuple[F32, F32, F32]]:
 
     lifter = TorchLifter.load(name)
     if not lifter.network.config.streaming:
-        raise UsageError(f"--lifter: {name} is no causal network, which lifts many sequences at once; use stream")
+        raise UsageError(f"--lifter: {name} is not a causal network; use stream")
 
     def lift(batch: LiftBatch) -> tuple[F32, F32, F32]:
         lifted = lift_batch(lifter.network, batch)
