@@ -4,7 +4,7 @@
 
 The camera is a process of its own, and so is `pose-webcam --headless --ws`; one client reads everything, the other one
 sleeps for 8 s of every minute. At the end it compares what the camera sent, and when, with what the clients got: drift
-of time, memory, and pictures that are missing without being counted. docs/guides/live.md quotes the figures.
+of time, memory, and pictures that are missing without being counted. docs/studies/live.md quotes the figures.
 """
 
 import argparse

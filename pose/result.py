@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class JointAngles:
-    """Joint angles of P people in F frames; docs/guides/exports.md defines each.
+    """Joint angles of P people in F frames; docs/studies/exports.md defines each.
 
     Attributes:
         names: (A,) names of the angles.

@@ -8,12 +8,11 @@ import pytest
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 MOST_WORDS = 2000  # of a page that is not a study
-TO_BE_SPLIT = {"guides/exports.md", "guides/live.md", "guides/web.md"}
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.relative_to(DOCS).as_posix())
 def test_a_page_outside_studies_is_short(page):
-    if page.parent.name != "studies" and page.relative_to(DOCS).as_posix() not in TO_BE_SPLIT:
+    if page.parent.name != "studies":
         words = re.findall(r"\S*\w\S*", page.read_text(encoding="utf-8"))
         assert len(words) <= MOST_WORDS
 

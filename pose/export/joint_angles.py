@@ -1,6 +1,6 @@
 """Joint angles from joint places, in degrees, with the uncertainty that the joints' sigma gives them.
 
-docs/guides/exports.md shows every angle and its sign. Directions are measured in the frame of the pelvis (x to the
+docs/studies/exports.md shows every angle and its sign. Directions are measured in the frame of the pelvis (x to the
 left, y along the trunk, z forward) or of the chest (the same with the shoulders):
 
 - hip and shoulder flexion: atan2(forward, down), positive to the front; -180 to 180
@@ -12,7 +12,7 @@ left, y along the trunk, z forward) or of the chest (the same with the shoulders
 - neck flexion: thorax to crown in the chest's frame, atan2(forward, up)
 
 Uncertainty is first order: sigma is taken as the 68 % radius of an isotropic normal distribution, and the errors of
-different joints as independent. Neither is quite so (neighbours err together); docs/guides/exports.md has the share of
+different joints as independent. Neither is quite so (neighbours err together); docs/studies/exports.md has the share of
 true angles that lie inside the bands.
 """
 

@@ -1,7 +1,7 @@
 """MOT: the generalised coordinates of a skeleton over time, as OpenSim's models name them.
 
 Body axes as OpenSim has them (x forward, y up, z right), rotations in the order z, x, y. Columns and signs:
-docs/guides/exports.md. Left and right have the same sign for the same movement.
+docs/studies/exports.md. Left and right have the same sign for the same movement.
 
 In this order `pelvis_tilt` and `pelvis_list` are tilt and list of the body only for a person who faces +x, as OpenSim
 assumes. So the motion is turned about the vertical until the person faces +x on average. The pelvis' place is the

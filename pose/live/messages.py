@@ -1,4 +1,4 @@
-"""Live poses as JSON messages: one for each person and frame. docs/guides/live.md explains the keys.
+"""Live poses as JSON messages: one for each person and frame. docs/reference/live-messages.md explains the keys.
 
 A change that old receivers cannot read raises VERSION.
 """

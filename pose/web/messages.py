@@ -1,4 +1,4 @@
-"""The messages between page and server, version 1. docs/guides/web.md lists them."""
+"""The messages between page and server, version 1. docs/reference/web-protocol.md lists them."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""docs/guides/exports.md names every format and every angle."""
+"""docs/guides/exports.md and docs/studies/exports.md name every format and every angle."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,8 @@ from pose.export import FORMATS
 from pose.export.joint_angles import NAMES
 from pose.export.mot import COLUMNS
 
-PAGE = (Path(__file__).parents[2] / "docs" / "guides" / "exports.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = "".join((DOCS / part / "exports.md").read_text(encoding="utf-8") for part in ("guides", "studies"))
 
 
 def test_every_format_has_a_row():

@@ -37,7 +37,7 @@ def at_hand(weights_dir, monkeypatch) -> None:
 
 
 def test_a_camera_that_stalls_changes_its_size_and_hangs_up_beside_two_clients(videos):
-    """A short one of the benchmark, whose figures docs/guides/live.md quotes: memory is settled after a minute."""
+    """A short one of the benchmark, whose figures docs/studies/live.md quotes: memory is settled after a minute."""
     result = measure(videos / "dance.mp4", 80.0, 6.0)
     assert result["holds"], result
     assert result["size_changes"] >= 3

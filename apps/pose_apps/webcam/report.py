@@ -56,7 +56,7 @@ class Memory(TypedDict):
 
 
 class LiveReport(TypedDict):
-    """What `--report` writes; docs/guides/live.md explains it."""
+    """What `--report` writes; docs/reference/live-messages.md explains it."""
 
     format: str
     version: int
@@ -143,7 +143,7 @@ class Watch:
         self._most_people = max(self._most_people, seen)
 
     def report(self) -> LiveReport:
-        """Plain values, once the loop has ended; docs/guides/live.md explains them."""
+        """Plain values, once the loop has ended; docs/reference/live-messages.md explains them."""
         self.look()
         loop, status, meter = self._loop, self._loop.status(), self._loop.meter
         return {

@@ -1,4 +1,4 @@
-// The WebSocket to the server. It comes back by itself with growing waits; docs/guides/web.md describes the messages.
+// The WebSocket to the server. It comes back by itself with growing waits; docs/reference/web-protocol.md describes the messages.
 
 const FIRST_WAIT = 500; // ms before the second try; doubles from try to try
 const LONGEST_WAIT = 8000;
