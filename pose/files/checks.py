@@ -101,10 +101,15 @@ def _check_frames(frames: I64, of_rows: I64, ids: I64) -> None:
     if not (np.diff(of_rows) >= 0).all():
         row = int(np.flatnonzero(np.diff(of_rows) < 0)[0]) + 1
         raise ValueError(f"frame_index: rows must be in the order of the frames, but row {row} goes back")
-    if missing := np.setdiff1d(of_rows, frames)[:1].tolist():
-        raise ValueError(f"frame_index: frame {missing[0]} of a person is not in 'frames'")
+    at = np.minimum(np.searchsorted(frames, of_rows), max(len(frames) - 1, 0))
+    missing = frames[at] != of_rows if len(frames) else np.ones(len(of_rows), bool)
+    if missing.any():
+        raise ValueError(f"frame_index: frame {of_rows[missing][0]} of a person is not in 'frames'")
+    del at, missing  # an hour of results is read with little memory
     if len(ids) and not (ids.min() >= 0 and ids.max() < LARGEST_ID):
         raise ValueError(f"id: expected numbers from 0 on, got {ids.min()} to {ids.max()}")
+    if (np.diff(ids)[np.diff(of_rows) == 0] > 0).all():
+        return  # ids increase within every frame, as most writers have them
     order = np.lexsort((ids, of_rows))
     twice = (np.diff(of_rows[order]) == 0) & (np.diff(ids[order]) == 0)
     if twice.any():
