@@ -3,6 +3,7 @@
 set -Eeuo pipefail
 shared=$(realpath -m "${POSE_TEST_SHARED:-../shared}")  # clips, weights, motion capture; tests that miss it are skipped
 unset PYTHONPATH VIRTUAL_ENV POSE_WEIGHTS_DIR POSE_TEST_SHARED
+unset PYTHONDONTWRITEBYTECODE  # uv compiles nothing: without bytecode, each process would compile all that it imports
 export UV_FIND_LINKS=${UV_FIND_LINKS:-${PIP_FIND_LINKS:-}} PIP_DISABLE_PIP_VERSION_CHECK=1
 work=$(mktemp -d)
 export XDG_CACHE_HOME=$work/cache  # weights are fetched once in a run, whatever the machine has kept

@@ -174,7 +174,7 @@ def pipeline(weights_dir, tiny_lifter, monkeypatch) -> Pipeline:
 def test_results_come_in_order_with_bounded_delay(pipeline, videos, monkeypatch):
     monkeypatch.setattr("pose.lifter.one_body.SECONDS", 1.0)
     session_delay = []
-    with open_source(str(videos / "dance.mp4"), end=9.0) as source:
+    with open_source(str(videos / "dance.mp4"), end=6.0) as source:
         session = pipeline.session(source.info.size)
         read = given = 0
         for frame in source:
@@ -184,7 +184,7 @@ def test_results_come_in_order_with_bounded_delay(pipeline, videos, monkeypatch)
                 given += 1
             session_delay.append(read - given)
         given += len(session.flush())
-    assert given == read == 270
+    assert given == read == 180
     # A window of the lifter, what repair waits for, and the second that says what body it is, however long the film is.
     assert max(session_delay) < 112 + 30 * WHOLE_VIEW
 

@@ -50,6 +50,12 @@ def test_the_same_file_twice_and_one_that_is_missing(clips, tmp_path, capsys):
     assert "allowed: 2 to 8" in capsys.readouterr().err
 
 
+def test_every_video_is_opened_before_the_first_is_processed(clips, videos, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("pose.pipeline.Pipeline", None)  # whoever needs it comes too early
+    assert main([str(videos / "squats.mp4"), clips[1], "--out", str(tmp_path / "out"), "--quiet"]) == 1
+    assert "right.mp4: not a video" in capsys.readouterr().err
+
+
 def test_options_of_several_cameras_need_several(clips, capsys):
     assert main([clips[0], "--offsets", "0"]) == 2
     assert "one video" in capsys.readouterr().err

@@ -182,7 +182,7 @@ def test_bones_of_several_people_have_names_of_their_own(recorded, tmp_path):
     assert names == [f"person{person}_{name}" for person in (1, 2) for name in NAMES]
 
 
-@pytest.mark.parametrize("reader", ["ezc3d", "c3d"])
+@pytest.mark.parametrize("reader", ["ezc3d", pytest.param("c3d", marks=pytest.mark.slow)])
 def test_a_long_c3d_is_read_whole(reader, tmp_path):
     """More frames than the header can count: TRIAL:ACTUAL_END_FIELD, or the end of the file, says how many."""
     library = pytest.importorskip(reader)

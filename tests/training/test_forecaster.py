@@ -54,11 +54,7 @@ class Swings:
 
 @pytest.mark.parametrize(
     "kind",
-    [
-        pytest.param(kind, marks=[] if kind in ("mlp", "one-shot") else pytest.mark.slow)
-        for kind in KINDS
-        if kind != "blended"
-    ],
+    [pytest.param(kind, marks=[] if kind == "mlp" else pytest.mark.slow) for kind in KINDS if kind != "blended"],
 )
 def test_every_kind_learns_to_go_on(kind, tmp_path):
     """Better than to stand still, after a hundred steps."""

@@ -69,6 +69,7 @@ def run_cameras(
         outputs.check_free()
     names = camera_names(request.videos)
     check_request(request, names)
+    check_videos(request.videos)
     with outputs.ready_folder() as written, ExitStack() as stack, Interrupts(host.heard) as interrupts:
         pipeline, tally = networks(), Tally()
         with interrupts.raised_after(1):
@@ -102,6 +103,14 @@ def check_request(request: Request, names: Sequence[str]) -> None:
         raise UsageError(f"{scales[0]}: the calibration in {cameras.file} says the scale already")
     if cameras.file is not None and not cameras.file.is_file():
         raise UsageError(f"--cameras {cameras.file}: no such file")
+
+
+def check_videos(videos: Sequence[str]) -> None:
+    """Raises PoseError for a video that cannot be opened, before the first one is processed."""
+    from pose.video import open_source
+
+    for video in videos:
+        open_source(video).close()
 
 
 def find_scene(request: Request, names: Sequence[str], seen: Sequence[Seen], host: "Host") -> Scene:
