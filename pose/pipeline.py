@@ -298,7 +298,7 @@ class Session:
     def _background(self) -> BackgroundMotion | None:
         if self._pipeline.live or self._pipeline.config.camera == FIXED_CAMERA:
             return None
-        return BackgroundMotion(float(self.camera.matrix[0, 0]), self._skeleton)
+        return BackgroundMotion(float(self.camera.matrix[0, 0]), self._skeleton, self.camera.known)
 
     def push(self, frame: Frame) -> list[FrameResult]:
         """Take the next frame; return the frames that are final now, oldest first.

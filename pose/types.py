@@ -157,18 +157,17 @@ class Background:
     axes to the key frame's, the logarithm of this frame's focal length over the key frame's, and the rotation's
     standard deviation (rad). features: points that were found again.
     inliers: share of them that agree with one rotation and zoom. shift: px of the original image, by which they moved
-    in the median, compared with the key frame. parallax: px by which they are off the rotation in the median, as far as
-    a translation of the camera explains it; 0 without. focal: px, the focal length that the rotations so far show, and
-    focal_sigma: its standard deviation as a share; both NaN where they do not show it.
+    in the median, compared with the key frame. parallax: rad by which points are off a rotation, where a translation of
+    the camera explains that. lens: the focal length that a rotation would need, over the expected one. Both are NaN in
+    frames where that was not tested (`pose.camera_motion.parallax`).
     """
 
     links: F64
     features: int
     inliers: float
     shift: float
-    parallax: float
-    focal: float = float("nan")
-    focal_sigma: float = float("nan")
+    parallax: float = float("nan")
+    lens: float = float("nan")
 
     def __post_init__(self) -> None:
         check_shape(self, "links", (2, 6))

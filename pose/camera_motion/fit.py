@@ -76,9 +76,9 @@ def fit_view(rays: F64, seen: F64, axes: F64, focal: float, start: View = SAME) 
     zoom, sigma = float(np.log(view.zoom)), float(np.sqrt(covariance[3, 3]))
     if abs(zoom) < max(_SURE_ZOOM * sigma, _LEAST_ZOOM):
         if zoom:
-            view, off, covariance = _solve(rays, seen, axes, focal, View(view.turn, 1.0), np.arange(3))
+            view, off, covariance = _solve(rays, seen, axes, focal, View(view.turn, 1.0), np.arange(3), near=True)
     elif abs(zoom - np.log(start.zoom)) < sigma / 2:
-        view, off, covariance = _solve(rays, seen, axes, focal, View(view.turn, start.zoom), np.arange(3))
+        view, off, covariance = _solve(rays, seen, axes, focal, View(view.turn, start.zoom), np.arange(3), near=True)
     return Fit(view, off, float(np.sqrt(covariance[[0, 1], [0, 1]].mean())))
 
 
@@ -97,8 +97,12 @@ def off_by(view: View, rays: F64, seen: F64, axes: F64, focal: float) -> F64:
     return np.asarray(np.sqrt((off * off).sum(axis=1)))
 
 
-def _solve(rays: F64, seen: F64, axes: F64, focal: float, view: View, free: NDArray[np.int64]) -> tuple[View, F64, F64]:
-    """free: which of rotation x, y, z and zoom are solved. The view, px off, and the covariance (4, 4)."""
+def _solve(
+    rays: F64, seen: F64, axes: F64, focal: float, view: View, free: NDArray[np.int64], near: bool = False
+) -> tuple[View, F64, F64]:
+    """free: which of rotation x, y, z and zoom are solved. near: whether the view is nearly right. The view, px off,
+    and the covariance (4, 4).
+    """
     turn, zoom = view.turn, view.zoom
     normal = np.eye(4)
     for number in range(_ROUNDS):
@@ -106,7 +110,7 @@ def _solve(rays: F64, seen: F64, axes: F64, focal: float, view: View, free: NDAr
         apart, part = (axes @ apart[:, :, None])[:, :, 0], axes @ jacobian[:, :, free]
         square = (apart * apart).sum(axis=1)
         width = _WIDTH
-        if number < _WIDE_ROUNDS:
+        if number < _WIDE_ROUNDS and not near:
             width = max(width, 1.5 * float(np.sqrt(np.median(square))))
         weighted = part / (1 + square / width**2)[:, None, None]
         flat = part.reshape(-1, len(free))

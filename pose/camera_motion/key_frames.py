@@ -19,6 +19,7 @@ CELLS = (6, 4)  # of a grid over the image, longer side first
 _DOUBTFUL = 0.6  # share below which the search begins a second time, elsewhere
 FEWEST_CELLS = 4  # of the grid in which such points lie: fewer may be one thing that moves, or a logo
 _STILL = 0.7  # px
+_NEAR = 8.0  # px off the view; what is further off is not looked at for the next view
 _STILL_CELLS = 0.3  # share of the cells whose points stay; then what moves is not the background
 
 
@@ -26,7 +27,8 @@ _STILL_CELLS = 0.3  # share of the cells whose points stay; then what moves is n
 class KeyFrame:
     """index, time: of its frame. grey: (h, w) the reduced image. features: N of it, and their rays: (N, 3). place:
     where it looked, compared with the first key frame of its stretch. stretch: a number that key frames share which are
-    linked to each other. thumb: its thumbnail.
+    linked to each other. thumb: its thumbnail. off: (N, 2) px by which each feature was off the camera's view when it
+    was last found: near things are off when the camera moves from its place, and are searched there.
     """
 
     index: int
@@ -37,18 +39,23 @@ class KeyFrame:
     place: View
     stretch: int
     thumb: F32
+    off: F64
 
     @classmethod
     def of(cls, image: "Reduced", features: Features, place: View, stretch: int) -> "KeyFrame":
         middle = (features.points - centre(image.grey)) / image.focal
         rays = np.concatenate([middle, np.ones((len(middle), 1))], axis=1)
         thumb = thumbnail(image.grey, image.mask)
-        return cls(image.index, image.time, image.grey, features, rays, place, stretch, thumb)
+        return cls(
+            image.index, image.time, image.grey, features, rays, place, stretch, thumb, np.zeros((len(middle), 2))
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduced:
-    """A frame made small. grey: (h, w). mask: (h, w), 0 on people. focal: px. scale: of the original's size."""
+    """A frame made small. grey: (h, w). mask: (h, w), 0 on people. focal: px. scale: of the original's size. known:
+    whether the focal length is.
+    """
 
     index: int
     time: float
@@ -56,19 +63,30 @@ class Reduced:
     mask: U8
     focal: float
     scale: float
+    known: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Features of a key frame found in another. rows: (N,) of the features. seen: (N, 2) px from the centre."""
+
+    rows: NDArray[np.int64]
+    seen: F64
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A frame compared with a key frame. fit: of the points found again. rays: (N, 3), of these in the key frame, and
-    seen: (N, 2) px from the centre, in the frame. cells: of the grid that points lie in which agree. kept: share of the
-    key frame's features, those that people now hide left out, that agree. shift: px by which these moved, the median.
+    """A frame compared with a key frame. fit: of the points found again near where a turned camera shows them. rays:
+    (N, 3), of these in the key frame, and seen: (N, 2) px from the centre, in the frame. points: all that were found.
+    cells: of the grid that points lie in which agree. kept: share of the key frame's features, those that people now
+    hide left out, that agree. shift: px by which these moved, the median.
     """
 
     key: KeyFrame
     fit: Fit
     rays: F64
     seen: F64
+    points: Points
     cells: int
     kept: float
     shift: float
@@ -80,6 +98,11 @@ class Match:
     @property
     def agreeing(self) -> int:
         return int(self.fit.inliers.sum())
+
+    def remember(self, focal: float) -> None:
+        """Note how far points are off the view, to find them again there. focal: px of the reduced image."""
+        key, points = self.key, self.points
+        key.off[points.rows] = points.seen - self.fit.view.project(key.rays[points.rows], focal)
 
     @property
     def good(self) -> bool:
@@ -107,7 +130,7 @@ def compare(key: KeyFrame, image: Reduced, expected: View, before: View, levels:
     there in many places of the picture is the background, and what moves is a train.
     """
     grey, focal = image.grey, image.focal
-    guess = (expected.project(key.rays, focal) + centre(grey)).astype(np.float32)
+    guess = (expected.project(key.rays, focal) + centre(grey) + key.off).astype(np.float32)
     rows = np.flatnonzero(within(guess, image.mask))
     if len(rows) < FEWEST:
         return None
@@ -115,7 +138,12 @@ def compare(key: KeyFrame, image: Reduced, expected: View, before: View, levels:
     found &= within(there, image.mask)
     if found.sum() < FEWEST:
         return None
-    rays, seen, axes = key.rays[rows[found]], there[found] - centre(grey), key.features.axes[rows[found]]
+    points = Points(rows[found], there[found] - centre(grey))
+    near = np.linalg.norm(key.off[points.rows], axis=1) < _NEAR
+    if near.sum() < FEWEST:
+        return None
+    at, seen = points.rows[near], points.seen[near]
+    rays, axes = key.rays[at], key.features.axes[at]
     fit = fit_view(rays, seen, axes, focal, expected)
     if fit.inliers.mean() < _DOUBTFUL:
         second = fit_view(rays, seen, axes, focal, most_common(rays, seen, focal, expected))
@@ -125,8 +153,8 @@ def compare(key: KeyFrame, image: Reduced, expected: View, before: View, levels:
     if not agree.any():
         return None
     cells = len(set(cells_of(seen[agree], grey.shape)))
-    moved = np.linalg.norm(there[found] - key.features.points[rows[found]], axis=1)[agree]
-    return Match(key, fit, rays, seen, cells, float(agree.sum()) / len(rows), float(np.median(moved)))
+    moved = np.linalg.norm(seen + centre(grey) - key.features.points[at], axis=1)[agree]
+    return Match(key, fit, rays, seen, points, cells, float(agree.sum()) / len(rows), float(np.median(moved)))
 
 
 def cells_of(seen: F64, shape: tuple[int, ...]) -> list[int]:

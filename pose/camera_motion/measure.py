@@ -10,18 +10,19 @@ from numpy.typing import NDArray
 
 from pose.camera_motion.fit import SAME, View
 from pose.camera_motion.key_frames import FEWEST, KeyFrame, Match, Reduced, centre, compare, most_alike
-from pose.camera_motion.parallax import parallax
+from pose.camera_motion.parallax import Parallax
 from pose.camera_motion.reduced import features_at, find_features, people_mask, reduce
 from pose.camera_motion.turns import to_matrix, to_vector
+from pose.camera_motion.witness import Witness, tested
 from pose.skeletons import Skeleton
 from pose.types import NO_LINK, U8, Background, People
 
 F64 = NDArray[np.float64]
 
 _STILL_EVERY = 0.09  # s between two frames that are measured while nothing moves
-_MOVING_EVERY, _SHAKING_EVERY = 0.06, 0.03  # where the view is, or is not, where it was expected
-_MOVING, _EXPECTED = 0.3, 1.0  # px of the reduced image
-_EASY = 35  # points; with fewer every frame counts
+_MOVING_EVERY, _SHAKING_EVERY = 0.09, 0.03  # where the view is, or is not, where it was expected
+_MOVING, _EXPECTED = 0.3, 2.0  # px of the reduced image
+_EASY = 25  # points; with fewer every frame counts
 _LEAST_KEPT = 0.5  # of a key frame's features; with fewer another one is used
 _LEAST_SHARE = 0.6  # of the points found again that agree
 _MOST_ZOOM = 1.2
@@ -32,15 +33,15 @@ _LOOP_AFTER = 3.0  # s by which a key frame is older than the one in use whose m
 _LOOP_NEAR = 0.15  # rad between a frame and such a key frame
 _LOOK_AT = 60  # key frames, the latest, when one is searched that shows the same
 _MOST_KEYS = 150
-_PARALLAX_SHIFT = 5.0  # px below which parallax is not to be seen
+_TEST_EVERY = 0.75  # s
 
 
 class BackgroundMotion:
     """Frames and the people in them in, the background's motion out. Times must increase."""
 
-    def __init__(self, focal: float, skeleton: Skeleton) -> None:
-        """focal: px of the original image, known or assumed. skeleton: of people's keypoints."""
-        self._focal, self._skeleton = focal, skeleton
+    def __init__(self, focal: float, skeleton: Skeleton, known: bool = False) -> None:
+        """focal: px of the original image. skeleton: of people's keypoints. known: whether the focal length is."""
+        self._focal, self._skeleton, self._known = focal, skeleton, known
         self._stretches = 0
         self._forget()
 
@@ -48,8 +49,9 @@ class BackgroundMotion:
         self._keys: list[KeyFrame] = []
         self._key: KeyFrame | None = None
         self._view = self._before = SAME  # compared with the key frame: of the last measured frame, and the one before
-        self._time = self._before_time = self._next = self._next_try = -np.inf
+        self._time = self._before_time = self._next = self._next_try = self._next_test = -np.inf
         self._lost_since: float | None = None
+        self._witness: Witness | None = None
         self._last: Reduced | None = None  # the last frame whose view was found
         self._plain: Reduced | None = None  # a frame without features
 
@@ -66,7 +68,7 @@ class BackgroundMotion:
         grey = reduce(image)
         scale = grey.shape[1] / image.shape[1]
         mask = people_mask(grey.shape, scale, people, self._skeleton)
-        small = Reduced(people.index, time, grey, mask, self._focal * scale, scale)
+        small = Reduced(people.index, time, grey, mask, self._focal * scale, scale, self._known)
         if self._key is None:
             return self._begin(small)
         expected = self._expected(time)
@@ -92,7 +94,7 @@ class BackgroundMotion:
         self._stretches += 1
         self._use(KeyFrame.of(image, features, SAME, self._stretches), SAME, image.time)
         self._before_time, self._last = -np.inf, image
-        return Background(_links((image.index, SAME, 0.0)), len(features), 1.0, 0.0, 0.0)
+        return Background(_links((image.index, SAME, 0.0)), len(features), 1.0, 0.0)
 
     def _without_features(self, image: Reduced) -> Background:
         """A frame that shows nothing to track: its view is known where it is the same image as before, bit for bit."""
@@ -100,9 +102,9 @@ class BackgroundMotion:
         if before is not None and before.grey.shape == image.grey.shape:
             both = np.minimum(image.mask, before.mask)
             if np.array_equal(before.grey[both > 0], image.grey[both > 0]):
-                return Background(_links((before.index, SAME, 0.0)), 0, 1.0, 0.0, 0.0)
+                return Background(_links((before.index, SAME, 0.0)), 0, 1.0, 0.0)
         self._plain = image
-        return Background(_links((image.index, SAME, 0.0)), 0, 1.0, 0.0, 0.0)
+        return Background(_links((image.index, SAME, 0.0)), 0, 1.0, 0.0)
 
     def _use(self, key: KeyFrame, view: View, time: float) -> None:
         """Compare with a key frame from now on. view: of the last frame, compared with it."""
@@ -151,17 +153,33 @@ class BackgroundMotion:
             self._before, self._before_time = self._view, self._time
             self._view, self._time, self._lost_since = view, time, None
         self._last = image
+        match.remember(image.focal)
         links = [(match.key.index, view, match.fit.sigma)]
         other = self._other_key(match, image)
         if other is not None:
             links.append((other.key.index, other.fit.view, other.fit.sigma))
-        apparent = 0.0
-        if match.shift > _PARALLAX_SHIFT:
-            rays = np.concatenate([match.seen / (view.zoom * image.focal), np.ones((len(match.seen), 1))], axis=1)
-            apparent = parallax(rays, match.seen - view.project(match.rays, image.focal))
-        return Background(
-            _links(*links), len(match.seen), match.share, match.shift / image.scale, apparent / image.scale
-        )
+        found = self._tested(match, image)
+        numbers = (len(match.seen), match.share, match.shift / image.scale)
+        if found is None:
+            return Background(_links(*links), *numbers)
+        return Background(_links(*links), *numbers, found.parallax, found.lens)
+
+    def _tested(self, match: Match, image: Reduced) -> Parallax | None:
+        """Whether the camera moved from its place; None where it is too early to tell."""
+        key, view, found = match.key, match.fit.view, None
+        assert self._key is not None
+        last = self._key is not key
+        if last or image.time >= self._next_test:
+            self._next_test = image.time + _TEST_EVERY
+            found = tested(key, match.points, view, image)
+        witness = self._witness
+        if witness is not None and witness.key is not self._key:
+            other = witness.step(image, self._view.of(self._key.place).of(witness.key.place.inverse))
+            found = max((one for one in (found, other) if one is not None), key=_parallax, default=None)
+            self._witness = None if witness.over else witness
+        if last and self._witness is None and not _out_of_reach(match, image):
+            self._witness = Witness(key, image.time)
+        return found
 
     def _other_key(self, match: Match, image: Reduced) -> Match | None:
         """Change the key frame where another serves better; the match with an earlier one that took its place."""
@@ -214,6 +232,10 @@ class BackgroundMotion:
                 key.place, key.stretch = key.place.of(shift), other
 
 
+def _parallax(found: Parallax) -> float:
+    return found.parallax
+
+
 def _out_of_reach(match: Match, image: Reduced) -> bool:
     """Whether much of the key frame is out of view, or turned or zoomed beyond what small windows bear."""
     view = match.fit.view
@@ -243,4 +265,4 @@ def _links(*views: tuple[int, View, float]) -> F64:
 
 
 def _unknown() -> Background:
-    return Background(_links(), 0, 0.0, 0.0, 0.0)
+    return Background(_links(), 0, 0.0, 0.0)

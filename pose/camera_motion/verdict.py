@@ -19,20 +19,25 @@ KINDS = (STATIC, SHAKING, ROTATING, ZOOMING, TRANSLATING, UNKNOWN, FIXED)
 
 _STILL = 0.15  # degrees from the middle of all views within which a camera is static; about a px of the reduced image
 _STILL_ZOOM = 0.006  # share
-_ZOOMS = 0.03  # share from which on a camera zooms
+_ZOOMS = 0.02  # share from which on a camera zooms
 _SHAKES = 1.5  # degrees that the slow part of a shaking camera's turn spans at most
 _SLOW = 1.0  # s; what is faster is shake
 _UNKNOWN_SECONDS, _UNKNOWN_SHARE = 0.5, 0.02  # of frames with people, whose view may be unknown
-_PARALLAX = 0.06  # of the shift, from which on the camera has moved, not only turned
-_PARALLAX_SHARE = 0.3  # of the frames whose background moved
+_PARALLAX = 0.007  # rad, from which on a camera has moved from its place, not only turned
+_ZOOM_PARALLAX = 0.0025  # rad, of a camera that zooms: one that moves forwards shows less than one that moves sideways
+_PARALLAX_SHARE = 60  # per cent of the tests that must stay below
+_WHILE, _WHILE_TESTS, _WHILE_PARALLAX = 4.0, 5, 0.025  # s, tests in them, and rad of their median, of a shorter walk
+_LONG_LENS = 3.0  # times the assumed focal length, in the median, from which on a rotation is not plausible
+_TESTS_SPAN = 5.0  # degrees of turn that are not believed without any test
 
 
 @dataclass(frozen=True, slots=True)
 class CameraMotion:
     """kind: one of `KINDS`; 'fixed' was said, not measured. known: share of the frames with people whose view is known.
     pan, tilt, roll: degrees that the views span about the camera's vertical, horizontal and viewing axis. shake:
-    degrees rms, of what is faster than a second. zoom: longest over shortest focal length. parallax: of the
-    background's shift, that depth causes. sigma_degrees: of a view, in the median. NaN where nothing was measured.
+    degrees rms, of what is faster than a second. zoom: longest over shortest focal length. parallax: degrees by which
+    depth moves the background, in 60 % of the comparisons less; 0 without any. sigma_degrees: of a view, in the median.
+    NaN where nothing was measured.
     """
 
     kind: str
@@ -73,10 +78,15 @@ def judge(path: CameraPath, measured: Sequence[tuple[int, Background]], peopled:
         spans = np.maximum(spans, np.ptp(np.percentile(views, [0.5, 99.5], axis=0), axis=0))
         zoom = max(zoom, float(path.zooms[rows].max() / path.zooms[rows].min()))
         slow_span = float(np.linalg.norm(np.ptp(slow, axis=0)))
-    apparent = _parallax([background for _, background in measured])
+    tests = np.array([(path.times[at], one.parallax, one.lens) for at, one in measured if not np.isnan(one.parallax)])
+    tests = tests.reshape(-1, 3)
+    apparent = float(np.degrees(np.percentile(tests[:, 1], _PARALLAX_SHARE))) if len(tests) else 0.0
     sigma = float(np.degrees(np.median(path.sigmas[seen])))
     numbers = (known, spans[1], spans[0], spans[2], shake, zoom, apparent, sigma)
-    return CameraMotion(_kind(numbers, missing * step, slow_span), *(float(number) for number in numbers))
+    kind = _kind(numbers, missing * step, slow_span)
+    if kind not in (STATIC, TRANSLATING, UNKNOWN):
+        kind = _supported(kind, tests, float(spans.max()))
+    return CameraMotion(kind, *(float(number) for number in numbers))
 
 
 def _kind(numbers: tuple[float, ...], missing: float, slow_span: float) -> str:
@@ -85,11 +95,22 @@ def _kind(numbers: tuple[float, ...], missing: float, slow_span: float) -> str:
         return UNKNOWN
     if max(pan, tilt, roll) < 2 * _STILL and zoom < 1 + 2 * _STILL_ZOOM:
         return STATIC
-    if apparent > _PARALLAX:
+    if apparent > np.degrees(_PARALLAX):
         return TRANSLATING
     if zoom > 1 + _ZOOMS and max(pan, tilt) < _SHAKES:
-        return ZOOMING
+        return ZOOMING if apparent < np.degrees(_ZOOM_PARALLAX) else TRANSLATING
     return SHAKING if slow_span < _SHAKES else ROTATING
+
+
+def _supported(kind: str, tests: F64, span: float) -> str:
+    """The kind, if a camera that keeps its place is plausible. tests: (N, 3) s, parallax and lens. span: degrees."""
+    for time in tests[:, 0]:
+        part = tests[(tests[:, 0] <= time) & (tests[:, 0] > time - _WHILE), 1]
+        if len(part) >= _WHILE_TESTS and np.median(part) > _WHILE_PARALLAX:
+            return TRANSLATING
+    if len(tests):
+        return UNKNOWN if np.median(tests[:, 2]) > _LONG_LENS else kind
+    return UNKNOWN if span > _TESTS_SPAN else kind
 
 
 def _slow(times: F64, views: F64) -> F64:
@@ -97,14 +118,3 @@ def _slow(times: F64, views: F64) -> F64:
     sums = np.concatenate([np.zeros((1, 3)), np.cumsum(views, axis=0)])
     first, end = np.searchsorted(times, times - _SLOW / 2), np.searchsorted(times, times + _SLOW / 2, side="right")
     return np.asarray((sums[end] - sums[first]) / (end - first)[:, None])
-
-
-def _parallax(samples: Sequence[Background]) -> float:
-    """Of the background's shift, in those frames in which it moved most."""
-    shares = [sample.parallax / sample.shift for sample in samples if sample.shift > 0 and sample.features > 0]
-    weights = np.array([sample.shift for sample in samples if sample.shift > 0 and sample.features > 0])
-    if not shares or weights.sum() == 0:
-        return 0.0
-    order = np.argsort(shares)
-    total = np.cumsum(weights[order])
-    return float(np.array(shares)[order][np.searchsorted(total, (1 - _PARALLAX_SHARE) * total[-1])])

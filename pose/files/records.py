@@ -13,7 +13,7 @@ _FRAME = np.dtype(
 _BACKGROUND = np.dtype(
     [
         ("links", "<f8", (2, 6)), ("features", "<i8"), ("inliers", "<f8"), ("shift", "<f8"), ("parallax", "<f8"),
-        ("focal", "<f8"), ("focal_sigma", "<f8"),
+        ("lens", "<f8"),
     ]
 )  # fmt: skip
 _COUNT = np.dtype("<i8")

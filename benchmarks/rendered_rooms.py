@@ -1,0 +1,277 @@
+"""Rooms of textured planes, rendered from a camera that moves, turns and zooms as it is told.
+
+World axes: x right, y down, z forward, metres; the camera begins 1.5 m above the floor.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Self
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.camera import intrinsics_from_fov
+from pose.camera_motion.turns import to_matrix
+from pose.skeletons import H36M17
+from pose.types import People
+
+F32 = NDArray[np.float32]
+F64 = NDArray[np.float64]
+U8 = NDArray[np.uint8]
+
+SIZE = 384, 216
+FLOOR = 1.5  # m below the camera
+_TEXELS = 60.0  # per metre of a texture
+_FINEST = 2.0  # texels
+_NOISE = 2.0  # grey levels of every pixel
+_COARSE = 6.0  # texels, of what is seen at a small angle: it would alias
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A textured rectangle. corner, across, down: (3,) m in the world. texture: (h, w) grey levels."""
+
+    corner: F64
+    across: F64
+    down: F64
+    texture: U8
+
+
+def spots(rng: np.random.Generator, size: tuple[int, int], finest: float = _FINEST, contrast: float = 32.0) -> U8:
+    """(h, w) smooth random spots with corners everywhere; size: (w, h)."""
+    total = np.zeros((size[1], size[0]), np.float32)
+    for width in (finest, 3 * finest, 12 * finest):
+        small = max(1, int(width / 2))
+        noise = rng.standard_normal((size[1] // small + 8, size[0] // small + 8)).astype(np.float32)
+        noise = cv2.GaussianBlur(noise, (0, 0), width / small)
+        noise = cv2.resize(noise, None, fx=small, fy=small, interpolation=cv2.INTER_LINEAR)[: size[1], : size[0]]
+        total += (noise - noise.mean()) / noise.std()
+    return np.asarray(np.clip(128 + rng.uniform(-30, 30) + contrast * total, 0, 255), np.uint8)
+
+
+def panel(
+    rng: np.random.Generator,
+    corner: object,
+    across: object,
+    down: object,
+    texels: float = _TEXELS,
+    finest: float = _FINEST,
+) -> Panel:
+    """A panel with a texture of its own."""
+    one, other = np.asarray(across, np.float64), np.asarray(down, np.float64)
+    size = [max(16, int(texels * np.linalg.norm(side))) for side in (one, other)]
+    return Panel(np.asarray(corner, np.float64), one, other, spots(rng, (size[0], size[1]), finest))
+
+
+def box(rng: np.random.Generator, middle: tuple[float, float], size: tuple[float, float, float]) -> list[Panel]:
+    """The four sides of a box on the floor. middle: (x, z) m. size: width, height, depth m."""
+    (x, z), (wide, high, deep) = middle, size
+    left, right, near, top = x - wide / 2, x + wide / 2, z - deep / 2, FLOOR - high
+    tall = (0, high, 0)
+    return [
+        panel(rng, (left, top, near), (wide, 0, 0), tall),
+        panel(rng, (left, top, near), (0, 0, deep), tall),
+        panel(rng, (right, top, near), (0, 0, deep), tall),
+        panel(rng, (left, top, near), (wide, 0, 0), (0, 0, deep)),
+    ]
+
+
+def _shell(rng: np.random.Generator, half: float, back: float, front: float, top: float) -> list[Panel]:
+    """Floor, back wall and side walls."""
+    high, deep = FLOOR + top, back - front
+    texels = min(_TEXELS, 400 / back)
+    return [
+        panel(rng, (-half, -top, back), (2 * half, 0, 0), (0, high, 0), texels),
+        panel(rng, (-half, FLOOR, front), (2 * half, 0, 0), (0, 0, deep), texels, _COARSE),
+        panel(rng, (-half, -top, front), (0, 0, deep), (0, high, 0), texels, _COARSE),
+        panel(rng, (half, -top, front), (0, 0, deep), (0, high, 0), texels, _COARSE),
+    ]
+
+
+def _things(rng: np.random.Generator, count: int, half: float, near: float, far: float) -> list[Panel]:
+    panels = []
+    for _ in range(count):
+        size = rng.uniform((0.3, 0.4, 0.3), (1.1, 2.0, 0.8))
+        panels += box(rng, (rng.uniform(-half, half), rng.uniform(near, far)), (size[0], size[1], size[2]))
+    return panels
+
+
+def small_room(rng: np.random.Generator) -> list[Panel]:
+    """5 m deep, with furniture."""
+    return _shell(rng, 3, 5, -3, 1.2) + _things(rng, 7, 2.7, 2.2, 4.7)
+
+
+def hall(rng: np.random.Generator) -> list[Panel]:
+    """12 m deep, with things between 4 and 11 m."""
+    return _shell(rng, 9, 12, -4, 4) + _things(rng, 12, 7, 4, 11)
+
+
+def bare_room(rng: np.random.Generator) -> list[Panel]:
+    """7 m deep, without anything in it."""
+    return _shell(rng, 5, 7, -4, 1.5)
+
+
+def far_wall(rng: np.random.Generator) -> list[Panel]:
+    """A wall 9 m away, and nothing else."""
+    return [panel(rng, (-30, -12, 9), (60, 0, 0), (0, 24, 0), 45)]
+
+
+def street(rng: np.random.Generator) -> list[Panel]:
+    """Houses 35 m away, a textured ground, and things between 6 and 20 m."""
+    ground = panel(rng, (-20, FLOOR, 1), (40, 0, 0), (0, 0, 34), 20)
+    houses = panel(rng, (-60, -20, 35), (120, 0, 0), (0, 21.5, 0), 12)
+    return [ground, houses, *_things(rng, 12, 10, 6, 20)]
+
+
+def few_things(rng: np.random.Generator) -> list[Panel]:
+    """A wall 9 m away, and two things before it."""
+    return far_wall(rng) + _things(rng, 2, 2, 3, 5)
+
+
+def corridor(rng: np.random.Generator) -> list[Panel]:
+    """3 m wide and 20 m long."""
+    return _shell(rng, 1.5, 20, -6, 1.2)
+
+
+ROOMS: dict[str, Callable[[np.random.Generator], list[Panel]]] = {
+    "small room": small_room, "hall": hall, "bare room": bare_room, "far wall": far_wall, "street": street,
+    "few things": few_things, "corridor": corridor,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Pose:
+    """Of a camera. place: (3,) m. turn: (3, 3), from its axes to the world's. zoom: of its focal length."""
+
+    place: F64
+    turn: F64
+    zoom: float = 1.0
+
+
+def lens(zoom: float = 1.0, size: tuple[int, int] = SIZE, fov: float = 55.0) -> F64:
+    """(3, 3) px. fov: degrees of the longer side without zoom."""
+    matrix = intrinsics_from_fov(size, fov)
+    matrix[[0, 1], [0, 1]] *= zoom
+    return matrix
+
+
+def render(panels: list[Panel], pose: Pose, matrix: F64, size: tuple[int, int] = SIZE) -> U8:
+    """(H, W, 3) RGB. matrix: (3, 3) px, of the camera."""
+    width, height = size
+    image = np.full((height, width), 90, np.uint8)
+    nearest = np.full((height, width), 1e-3, np.float32)
+    back = pose.turn @ np.linalg.inv(matrix)  # pixels to rays in the world, z = 1 in the camera
+    for item in panels:
+        normal = np.cross(item.across, item.down)
+        offset = normal @ (item.corner - pose.place)
+        part = _part_of_image(item, pose, matrix, size)
+        if abs(offset) < 1e-9 or part is None:
+            continue
+        rows, columns = (np.arange(side.start, side.stop, dtype=np.float32) for side in part)
+
+        def plane(form: F64, rows: F32 = rows, columns: F32 = columns) -> F32:
+            a, b, c = (form @ back).astype(np.float32)
+            return np.asarray(a * columns + (b * rows + c)[:, None], np.float32)
+
+        inverse = plane(normal / offset)
+        across = item.across / (item.across @ item.across)
+        down = item.down / (item.down @ item.down)
+        away, safe = pose.place - item.corner, np.maximum(inverse, 1e-6)
+        u = (plane(across) + np.float32(across @ away) * inverse) / safe
+        v = (plane(down) + np.float32(down @ away) * inverse) / safe
+        shown = (inverse > nearest[part]) & (u > 0) & (u < 1) & (v > 0) & (v < 1)
+        high, wide = item.texture.shape
+        drawn = cv2.remap(item.texture, u * np.float32(wide - 1), v * np.float32(high - 1), cv2.INTER_LINEAR)
+        image[part][shown], nearest[part][shown] = drawn[shown], inverse[shown]
+    return np.repeat(image[..., None], 3, axis=2)
+
+
+def _part_of_image(item: Panel, pose: Pose, matrix: F64, size: tuple[int, int]) -> tuple[slice, slice] | None:
+    """Rows and columns in which a panel may lie; None outside the image."""
+    corners = item.corner + np.array([[a, b] for a in (0, 1) for b in (0, 1)]) @ np.stack([item.across, item.down])
+    seen = (corners - pose.place) @ pose.turn
+    if (seen[:, 2] < 0.1).all():
+        return None
+    if (seen[:, 2] < 0.1).any():
+        return slice(0, size[1]), slice(0, size[0])
+    pixels = seen @ matrix.T
+    pixels = pixels[:, :2] / pixels[:, 2:]
+    low, high = np.floor(pixels.min(axis=0)).clip(0), np.ceil(pixels.max(axis=0) + 1).clip(max=size)
+    if (low >= high).any():
+        return None
+    return slice(int(low[1]), int(high[1])), slice(int(low[0]), int(high[0]))
+
+
+# How far down a box joints lie.
+_DOWN = {"ankle": 0.97, "knee": 0.75, "hip": 0.52, "shoulder": 0.2, "elbow": 0.35, "wrist": 0.5, "head": 0.03}
+
+# Motions: the pose of the camera at a time, s.
+Motion = Callable[[float], Pose]
+
+
+def turned(tilt: float = 0.0, pan: float = 0.0, roll: float = 0.0) -> F64:
+    """(3, 3) of degrees about x, y and z."""
+    return to_matrix(np.radians(np.array([tilt, pan, roll])))
+
+
+def shake(seed: int, degrees: float = 0.3) -> Callable[[float], F64]:
+    """Of a hand: (3,) degrees at a time, sines of 0.5 to 4 Hz, so many degrees rms about each axis."""
+    rng = np.random.default_rng(seed)
+    hertz, phase = rng.uniform(0.5, 4, (3, 8)), rng.uniform(0, 2 * np.pi, (3, 8))
+    return lambda time: np.asarray(degrees / 2 * np.sin(2 * np.pi * hertz * time + phase).sum(axis=1))
+
+
+def people_in(index: int, time: float, boxes: list[tuple[float, float, float, float]]) -> People:
+    """Standing people who fill these boxes (xyxy px)."""
+    corners = np.array(boxes, np.float32).reshape(-1, 4)
+    part = [next((at for end, at in _DOWN.items() if name.endswith(end)), 0.4) for name in H36M17.names]
+    side = [0.25 if "left" in name else 0.75 if "right" in name else 0.5 for name in H36M17.names]
+    at = np.stack([side, part], axis=1).astype(np.float32)
+    joints = corners[:, None, :2] + at * (corners[:, None, 2:] - corners[:, None, :2])
+    count = len(corners)
+    ones = np.ones((count, len(at)), np.float32)
+    return People(index, time, np.arange(1, count + 1), corners, ones[:, 0], joints, ones)
+
+
+@dataclass(frozen=True, slots=True)
+class Walker:
+    """Somebody, drawn flat, 3 m away, who walks to and fro."""
+
+    texture: U8
+    phase: float
+
+    @classmethod
+    def of(cls, rng: np.random.Generator) -> Self:
+        return cls(spots(rng, (60, 180)), float(rng.uniform(0, 6)))
+
+    def panel(self, time: float) -> Panel:
+        left = 0.8 * np.sin(0.8 * time + self.phase) - 0.25
+        return Panel(np.array([left, FLOOR - 1.75, 3.0]), np.array([0.5, 0, 0]), np.array([0, 1.75, 0]), self.texture)
+
+    def boxes(self, time: float, pose: Pose, matrix: F64) -> list[tuple[float, float, float, float]]:
+        """xyxy px; none where the camera is beside the walker."""
+        panel = self.panel(time)
+        corners = panel.corner + np.array([np.zeros(3), panel.across, panel.down, panel.across + panel.down])
+        seen = (corners - pose.place) @ pose.turn
+        if (seen[:, 2] < 0.2).any():
+            return []
+        pixels = seen @ matrix.T
+        pixels = pixels[:, :2] / pixels[:, 2:]
+        return [(*(pixels.min(axis=0) - 4).tolist(), *(pixels.max(axis=0) + 4).tolist())]
+
+
+def filmed(
+    room: list[Panel], walker: Walker, motion: Motion, times: F64, rng: np.random.Generator, fine: int = 1
+) -> Iterator[tuple[U8, People]]:
+    """Images and people of a room. fine: so many times as large it is drawn, against aliasing."""
+    for index, time in enumerate(times.tolist()):
+        pose = motion(time)
+        matrix = lens(pose.zoom)
+        large = np.diag([fine, fine, 1.0]) @ matrix
+        large[:2, 2] += (fine - 1) / 2
+        image = render([*room, walker.panel(time)], pose, large, (SIZE[0] * fine, SIZE[1] * fine))
+        image = np.asarray(cv2.resize(image, SIZE, interpolation=cv2.INTER_AREA), np.uint8)
+        grain = rng.normal(0, _NOISE, image.shape[:2])[..., None]
+        shown = np.clip(image + grain, 0, 255).astype(np.uint8)
+        yield shown, people_in(index, time, walker.boxes(time, pose, matrix))

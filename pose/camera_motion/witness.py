@@ -1,0 +1,60 @@
+"""A key frame that is followed on after another took its place, to see parallax grow over a wide baseline.
+
+A key frame is replaced early when its points disagree with a rotation, which is just when a longer look tells why.
+"""
+
+import numpy as np
+
+from pose.camera_motion.fit import View
+from pose.camera_motion.key_frames import KeyFrame, Points, Reduced, centre
+from pose.camera_motion.parallax import FEWEST, Parallax, parallax
+from pose.camera_motion.reduced import track, within
+
+EVERY = 0.4  # s between two tests
+_LONGEST = 2.5  # s
+_LEAST_SEEN = 0.4  # of its points; with fewer it ends
+_SHORTEST = 0.4  # s between the two frames of a test: nobody walks far in less
+_LEAST_SHIFT = 6.0  # px, of the tenth of the points that moved most
+
+
+class Witness:
+    """Follows the points of one key frame wherever they go."""
+
+    def __init__(self, key: KeyFrame, time: float) -> None:
+        """time: s, of the frame in which another key frame took its place."""
+        self.key, self._end, self._next, self.over = key, time + _LONGEST, time, False
+
+    def step(self, image: Reduced, view: View) -> Parallax | None:
+        """A test of parallax; None where it is too early for one. view: of the frame, compared with the key frame."""
+        points = follow(self.key, image, view)
+        self.over = points is None or len(points.rows) < _LEAST_SEEN * len(self.key.rays) or image.time > self._end
+        if points is None or image.time < self._next:
+            return None
+        self._next = image.time + EVERY
+        return tested(self.key, points, view, image)
+
+
+def tested(key: KeyFrame, points: Points, view: View, image: Reduced) -> Parallax | None:
+    """A test of parallax; None where too few points are found again, too early, or near where they were."""
+    rays, focal = key.rays[points.rows], image.focal
+    shift = np.linalg.norm(points.seen - focal * rays[:, :2], axis=1)
+    if len(rays) < FEWEST or image.time - key.time < _SHORTEST or np.percentile(shift, 90) < _LEAST_SHIFT:
+        return None
+    return parallax(rays, points.seen, key.features.axes[points.rows], view, focal, image.known)
+
+
+def follow(key: KeyFrame, image: Reduced, view: View) -> Points | None:
+    """The features of a key frame that are found again, near where they were last time; None where too few are."""
+    middle = centre(image.grey)
+    plain = view.project(key.rays, image.focal) + middle
+    guess = (plain + key.off).astype(np.float32)
+    rows = np.flatnonzero(within(guess, image.mask))
+    if len(rows) < FEWEST:
+        return None
+    there, found = track(key.grey, image.grey, key.features[rows], guess[rows], levels=1)
+    found &= within(there, image.mask)
+    if found.sum() < FEWEST:
+        return None
+    rows = rows[found]
+    key.off[rows] = there[found] - plain[rows]
+    return Points(rows, there[found] - middle)
