@@ -296,7 +296,7 @@ class Session:
 
     @cached_property
     def _background(self) -> BackgroundMotion | None:
-        if self._pipeline.live or self._pipeline.config.camera == FIXED_CAMERA:
+        if self._pipeline.config.camera == FIXED_CAMERA:
             return None
         return BackgroundMotion(float(self.camera.matrix[0, 0]), self._skeleton, self.camera.known)
 

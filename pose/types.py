@@ -274,6 +274,12 @@ class Placed:
     doubtful: Flags = field(default_factory=lambda: np.zeros(0, bool))
     partial: Flags = field(default_factory=lambda: np.zeros(0, bool))
 
+    @classmethod
+    def nowhere(cls, count: int) -> Self:
+        """So many people whose place is not known."""
+        joints, missing = np.full((count, 17, 3), np.nan, np.float32), np.full(count, np.nan, np.float32)
+        return cls(joints, missing, np.zeros((count, 2), np.float32), np.zeros(count, bool), missing)
+
     def __post_init__(self) -> None:
         n = len(self.joints)
         for name in ("doubtful", "partial"):

@@ -17,6 +17,8 @@ from pose.camera_motion.turns import to_matrix
 F64 = NDArray[np.float64]
 
 FEWEST = 20  # points that a test needs
+CARRIED_PARALLAX = 0.007  # rad, from which on a camera has moved from its place, not only turned
+LONG_LENS = 3.0  # times the assumed focal length, in the median, from which on a rotation is not plausible
 LONGEST_LENS = 4.0  # times the assumed focal length, which a test may find
 _LENS, _KNOWN_LENS = 1.5, 1.1  # either way, that a camera of assumed and of known focal length may have
 _EXPECTED = 1.0  # px^2, how much the expected focal length counts

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.camera_motion.parallax import CARRIED_PARALLAX, LONG_LENS
 from pose.camera_motion.path import CameraPath
 from pose.camera_motion.turns import to_vector
 from pose.types import Background
@@ -23,11 +24,9 @@ _ZOOMS = 0.02  # share from which on a camera zooms
 _SHAKES = 1.5  # degrees that the slow part of a shaking camera's turn spans at most
 _SLOW = 1.0  # s; what is faster is shake
 _UNKNOWN_SECONDS, _UNKNOWN_SHARE = 0.5, 0.02  # of frames with people, whose view may be unknown
-_PARALLAX = 0.007  # rad, from which on a camera has moved from its place, not only turned
 _ZOOM_PARALLAX = 0.0025  # rad, of a camera that zooms: one that moves forwards shows less than one that moves sideways
 _PARALLAX_SHARE = 60  # per cent of the tests that must stay below
 _WHILE, _WHILE_TESTS, _WHILE_PARALLAX = 4.0, 5, 0.025  # s, tests in them, and rad of their median, of a shorter walk
-_LONG_LENS = 3.0  # times the assumed focal length, in the median, from which on a rotation is not plausible
 _TESTS_SPAN = 5.0  # degrees of turn that are not believed without any test
 
 
@@ -95,7 +94,7 @@ def _kind(numbers: tuple[float, ...], missing: float, slow_span: float) -> str:
         return UNKNOWN
     if max(pan, tilt, roll) < 2 * _STILL and zoom < 1 + 2 * _STILL_ZOOM:
         return STATIC
-    if apparent > np.degrees(_PARALLAX):
+    if apparent > np.degrees(CARRIED_PARALLAX):
         return TRANSLATING
     if zoom > 1 + _ZOOMS and max(pan, tilt) < _SHAKES:
         return ZOOMING if apparent < np.degrees(_ZOOM_PARALLAX) else TRANSLATING
@@ -109,7 +108,7 @@ def _supported(kind: str, tests: F64, span: float) -> str:
         if len(part) >= _WHILE_TESTS and np.median(part) > _WHILE_PARALLAX:
             return TRANSLATING
     if len(tests):
-        return UNKNOWN if np.median(tests[:, 2]) > _LONG_LENS else kind
+        return UNKNOWN if np.median(tests[:, 2]) > LONG_LENS else kind
     return UNKNOWN if span > _TESTS_SPAN else kind
 
 

@@ -13,18 +13,18 @@ from time import monotonic
 from types import TracebackType
 from typing import Self
 
-from pose.config import LiveConfig
-from pose.files import WorldInfo
+from pose.camera_motion.watch import CameraWatch
+from pose.config import AUTO_CAMERA, FIXED_CAMERA, LiveConfig
 from pose.live.ahead import Ahead, usual_forecaster
+from pose.live.camera import WatchedWorld
 from pose.live.horizon import Horizon
 from pose.live.mailbox import Mailbox
 from pose.live.meter import Meter
-from pose.live.result import LiveResult, Status, Stream, gravity_words
+from pose.live.result import LiveResult, Status, Stream
 from pose.live.sources import Captured, LiveSource
 from pose.pipeline import Pipeline, Session
 from pose.types import FrameResult, People
 from pose.world.clean import Steps
-from pose.world.live import LiveWorld
 
 BACKLOG = 4  # frames that may wait for the 2D networks: one slow frame is caught up, a slow machine shows fresh frames
 LIFTER_BACKLOG = 2
@@ -62,7 +62,7 @@ class LiveLoop:
             source: Where the frames come from.
             config: Settings of prediction.
             backlog: How many frames may wait for the networks before the oldest of them is dropped.
-            world: Steps that put people into the world of a fixed camera; None leaves them as they are lifted.
+            world: Steps that put people into the world; None leaves them as they are lifted.
 
         Raises UsageError for a pipeline that looks ahead, if poses are to be predicted.
         """
@@ -87,7 +87,7 @@ class LiveLoop:
         self._captured_at = math.nan  # when the newest frame was captured
         self._people = 0
         self._ahead_seconds = 0.0
-        self._world: WorldInfo | None = None
+        self._words = ""  # of the world
         self._newest_id, self._ids_before = 0, 0  # the greatest so far; and before this stream
         self._meter = Meter()
         self._threads = [
@@ -187,7 +187,7 @@ class LiveLoop:
             fps, median, high = self._meter.recent()
             frames_in, processed, people = self._frames_in, self._meter.count, self._people
             dropped = self._waiting.dropped
-            world = gravity_words(self._world)
+            world = self._words
         pipeline = self._pipeline
         delay = 1000 * pipeline.config.lookahead / (fps or self.source.fps)
         return Status(
@@ -252,16 +252,16 @@ class LiveLoop:
     def _publish(self, stream: Stream, results: list[FrameResult]) -> None:
         for result in results:
             captured = self._in_flight.popleft()
-            here, info = len(result.people), None
+            here, info, words, motion = len(result.people), None, "", ""
             result = self._with_new_ids(result)
             skeleton = stream.pipeline.skeleton
             if stream.world is not None:
-                result = stream.world.place(result, skeleton)
-                info = WorldInfo(stream.world.world, stream.world.heights)
+                result, info = stream.world.place(result, skeleton)
+                words, motion = stream.world.words(info), stream.world.motion
             result = self._where_shown(result, captured.at)
-            live = LiveResult(captured.frame.image, result, skeleton, captured.at, monotonic(), stream, info)
+            live = LiveResult(captured.frame.image, result, skeleton, captured.at, monotonic(), stream, info, motion)
             with self._lock:
-                self._people, self._world = here, info
+                self._people, self._words = here, words
                 subscribers = list(self._subscribers)
             for mailbox in subscribers:
                 mailbox.put(live)
@@ -281,13 +281,15 @@ class LiveLoop:
         self._ahead_seconds = seconds
         return self._predict(result, seconds)
 
-    def _world_of(self, session: Session, size: tuple[int, int], before: Stream | None) -> LiveWorld | None:
+    def _world_of(self, session: Session, size: tuple[int, int], before: Stream | None) -> WatchedWorld | None:
         """The world of a new stream: that of the one before, while the same camera sends pictures of the same size."""
         if self._steps is None:
             return None
         if before is not None and before.world is not None and before.size == size:
             return before.world
-        return LiveWorld(session.camera, self._steps)
+        camera = self._pipeline.config.camera
+        watch = None if camera == FIXED_CAMERA else CameraWatch(ignore_translation=camera != AUTO_CAMERA)
+        return WatchedWorld(session.camera, self._steps, watch)
 
     def _with_new_ids(self, result: FrameResult) -> FrameResult:
         """Every stream counts its people from 1; for who follows the loop nobody has the id of somebody before."""

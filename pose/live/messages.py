@@ -26,6 +26,8 @@ def messages(live: LiveResult) -> list[str]:
         f'"clock":{_clock(live.captured):.6f},"latency_ms":{1000 * live.latency:.1f},'
         f'"size":[{width},{height}],"ids":{json.dumps(live.result.people.ids.tolist(), separators=(",", ":"))}'
     )
+    if live.motion:
+        head += f',"camera_motion":"{live.motion}"'
     if live.world is not None:
         head += f',"gravity":{_gravity(live.world)}'
         ids = live.result.people.ids.tolist()

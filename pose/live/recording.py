@@ -17,7 +17,7 @@ from pose.live.result import LiveResult, Stream
 from pose.system.reserve import Reserve
 from pose.system.whole_file import file_errors
 from pose.system.work_folder import alone_in
-from pose.types import FrameResult
+from pose.types import FrameResult, Placed
 from pose.video.growing import GrowingVideo, finish_video
 
 VIDEO, JSON, NPZ = "video.mp4", "poses.json", "poses.npz"
@@ -47,6 +47,7 @@ class Recording:
         self._info: RunInfo | None = None
         self._heights: dict[int, tuple[float, float]] = {}
         self._world_due = 0.0  # s
+        self._ended = False  # the world, because the camera was carried
         self._json: JsonWriter | None = None
         self._npz: NpzWriter | None = None
         self._video: GrowingVideo | None = None
@@ -73,7 +74,13 @@ class Recording:
         assert self._npz is not None
         when = live.result.time - self._begun
         people = replace(live.result.people, index=self.frames, time=when)
-        result = FrameResult(people, live.result.poses, live.result.placed)
+        assert self._info is not None
+        placed = live.result.placed
+        if self._info.world is None:
+            placed = None
+        elif live.world is None or self._ended:  # a world that begins later has other axes
+            self._ended, placed = True, Placed.nowhere(len(people))
+        result = FrameResult(people, live.result.poses, placed)
         self._npz.write(result)
         try:
             self._json.write(result)
@@ -89,7 +96,7 @@ class Recording:
 
     def _keep_world(self, world: WorldInfo | None) -> None:
         """Remember it, with the heights of those who were seen last; from time to time write it down."""
-        if world is None or self._info is None:
+        if world is None or self._info is None or self._info.world is None or self._ended:
             return
         for person, height in world.heights.items():
             self._heights.pop(person, None)

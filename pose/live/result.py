@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pose.files import WorldInfo
+from pose.live.camera import WatchedWorld
 from pose.skeletons import Skeleton
 from pose.types import U8, FrameResult
-from pose.world.frame import GIVEN, UNKNOWN
-from pose.world.live import LiveWorld
 
 if TYPE_CHECKING:
     from pose.pipeline import Pipeline, Session
@@ -28,7 +27,7 @@ class Stream:
     pipeline: "Pipeline"
     session: "Session"
     size: tuple[int, int]
-    world: LiveWorld | None = None
+    world: WatchedWorld | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,9 @@ class LiveResult:
     Poses that are predicted (`Poses3D.ahead`), their keypoints and boxes stand where people will be, not where the
     picture shows them. captured, done: s on the clock of `time.monotonic`, when the picture was there and when its 3D
     was. stream: what the frame belongs to; another one has other identities, and maybe other networks. world: that the
-    people were put into, as it was known then, with the heights of those in the frame; None where they were not.
+    people were put into, as it was known then, with the heights of those in the frame; None where they were not, as
+    while the camera is carried. motion: of the camera, `static`, `rotating`, `translating` or `unknown`; empty where it
+    was not measured.
     """
 
     image: U8
@@ -50,6 +51,7 @@ class LiveResult:
     done: float
     stream: Stream | None = None
     world: WorldInfo | None = None
+    motion: str = ""
 
     @property
     def latency(self) -> float:
@@ -89,8 +91,9 @@ class Status:
     where the networks run. lifter: its name. lifter_delay_ms: what its look-ahead adds, contained in the latency.
     ahead_ms: by how much the last frame was predicted; 0 where frames are not. frames_in: captured. processed: with 3D.
     dropped: older ones given up for newer ones. paused: frames are let pass unseen. message: what people must know,
-    such as a camera that is gone; empty while all is well. world: what is known of gravity, in a few words; empty where
-    nobody is put into a world. frame_age_s: time since the last captured frame; NaN before the first.
+    such as a camera that is gone; empty while all is well. world: what is known of gravity and of the camera's motion,
+    in a few words; empty where nobody is put into a world. frame_age_s: time since the last captured frame; NaN before
+    the first.
     """
 
     fps: float
@@ -142,12 +145,3 @@ class Status:
         if self.message:
             parts.append(self.message)
         return " | ".join(parts)
-
-
-def gravity_words(info: WorldInfo | None) -> str:
-    """What is known of gravity, for a status line; empty without a world."""
-    if info is None:
-        return ""
-    if info.world.found_by == UNKNOWN:
-        return "gravity unknown"
-    return "gravity given" if info.world.found_by == GIVEN else f"gravity ±{info.world.sigma_degrees:.0f}°"

@@ -10,12 +10,13 @@ Nothing is filled, and no foot is held: that needs the future. Memory is bounded
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pose.camera import Camera, normalize_pixels
+from pose.camera_motion.fit import SAME, View
 from pose.refine import assembled
 from pose.skeletons import Skeleton, to_h36m17
 from pose.types import FrameResult, Placed, Poses3D
@@ -48,7 +49,7 @@ class _Live:
 
 
 class LiveWorld:
-    """Puts the people of frame after frame into the world of a fixed camera.
+    """Puts the people of frame after frame into the world of a camera that keeps its place.
 
     world: of the frame that was placed last. heights: by id, m, with its sigma, of the people in it.
     """
@@ -69,20 +70,25 @@ class LiveWorld:
     def world(self) -> World:
         return self._ground.world
 
-    def place(self, result: FrameResult, skeleton: Skeleton) -> FrameResult:
-        """The same frame, cleaned and placed. skeleton: of its keypoints. Times must increase."""
+    def place(self, result: FrameResult, skeleton: Skeleton, view: View = SAME) -> FrameResult:
+        """The same frame, cleaned and placed.
+
+        skeleton: of its keypoints. view: the camera's, compared with the first frame's, whose axes are the world's.
+        Times must increase.
+        """
         time = result.time
         forget_s = self._rules.live.forget_s
         self._people = {n: one for n, one in self._people.items() if time - (one.last or time) < forget_s}
         rows = _whole(result.poses)
         ids = result.people.ids[rows].tolist()
         lives, elapsed = self._known(ids, time)
-        person, lengths = self._sized(self._seen(result, skeleton, rows), lives, ids, elapsed)
+        person, lengths = self._sized(_unzoomed(self._seen(result, skeleton, rows), view.zoom), lives, ids, elapsed)
         joints, root = person.joints, person.root
-        lifted = joints + root[:, None]
+        lifted = (joints + root[:, None]) @ view.turn
         spread = np.full(len(ids), np.nan)
         if self._steps.depth and ids:
             root, spread = self._at_depth(person, lives, elapsed)
+        joints, root = joints @ view.turn, root @ view.turn
         if self._steps.smooth and ids:
             joints, root = self._smoothed(joints, root, lives, lengths, time)
         raised = self._ground.see(ids, joints, root, time)
@@ -97,7 +103,7 @@ class LiveWorld:
             one.last = time
         self.heights = {n: (one.height, one.height_sigma) for n, one in zip(ids, lives, strict=True)}
         moved = 1000 * _lengths(camera - lifted).mean(axis=1)
-        return _result(result, rows, joints, root, placed, spread, contacts, moved)
+        return _result(result, rows, joints @ view.turn.T, root @ view.turn.T, placed, spread, contacts, moved)
 
     def _known(self, ids: list[int], time: float) -> tuple[list[_Live], list[float]]:
         """What is known of each of these people, and the s since they were seen."""
@@ -168,6 +174,11 @@ class LiveWorld:
         root = both[:, 0].copy()
         both[:, 0] = 0
         return (assembled(both, lengths) if self._steps.bones else both), root
+
+
+def _unzoomed(person: Person, zoom: float) -> Person:
+    """The person with the focal length of the frame: `zoom` times as long, so as much further away."""
+    return replace(person, root=person.root * [1, 1, zoom], rays=person.rays / zoom)
 
 
 def _lengths(vectors: F64) -> F64:

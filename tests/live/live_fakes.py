@@ -23,7 +23,7 @@ class FakePipeline:
     device, skeleton = "cpu", H36M17
 
     def __init__(self, seconds: float = 0.0, lookahead: int = 0, fails_at: int | None = None) -> None:
-        self.config = SimpleNamespace(lookahead=lookahead, lifter="fake")
+        self.config = SimpleNamespace(lookahead=lookahead, lifter="fake", camera="fixed")
         self.seconds, self.fails_at = seconds, fails_at
         self.gate = threading.Event()
         self.gate.set()

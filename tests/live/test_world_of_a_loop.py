@@ -140,10 +140,11 @@ def test_messages_carry_the_world(source):
 def test_a_recording_has_the_world_that_was_known_in_the_end(source, tmp_path):
     with LiveLoop(Standing(), source, backlog=200, world=Steps()) as loop:
         recorder = Recorder(loop, tmp_path)
+        mailbox = loop.subscribe(maxlen=1)
         for number in range(60):
             source.push(picture(number), at=50 + number / FPS)
         settled(loop, 60)
-        known = loop._world
+        known = next(iter(mailbox)).world
         recorder.close()
     table = load_poses(recorder.folder / "poses.npz")
     assert table.world_info.world.found_by == known.world.found_by != "unknown"

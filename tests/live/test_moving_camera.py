@@ -1,0 +1,111 @@
+"""Live, a camera that turns is compensated, and one that is carried or lost ends the world."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from live_fakes import FakePipeline, FakeSession, picture, settled
+from pose_fakes import run_info
+
+from pose.camera import project
+from pose.camera_motion.turns import to_matrix
+from pose.files import load_poses
+from pose.live import LiveLoop, PushedFrames
+from pose.live.messages import messages
+from pose.live.recording import Recording
+from pose.types import NO_LINK, Background, FrameResult, Poses3D
+from pose.world.clean import Steps
+
+FPS = 25
+JOINTS = np.zeros((1, 17, 3), np.float32)
+JOINTS[0, :, 0] = [0, -0.1, -0.1, -0.1, 0.1, 0.1, 0.1, 0, 0, 0, 0, 0.2, 0.2, 0.2, -0.2, -0.2, -0.2]
+JOINTS[0, :, 1] = [0, 0, 0.44, 0.86, 0, 0.44, 0.86, -0.25, -0.5, -0.6, -0.7, -0.4, -0.2, 0, -0.4, -0.2, 0]
+ROOT = np.array([[0, 0.2, 4]], np.float32)
+
+
+class Panning(FakePipeline):
+    """Somebody stands before a camera that turns by `degrees` a frame, and whose view is lost at some frame."""
+
+    def __init__(self, degrees: float = 0.0, lost: int = 10**6) -> None:
+        super().__init__()
+        self.config.camera = "auto"
+        self.degrees, self.lost = degrees, lost
+
+    def session(self, size):
+        return PanningSession(self, size)
+
+
+class PanningSession(FakeSession):
+    def turn(self, index):
+        """(3, 3) from the frame's axes to those of the first."""
+        return to_matrix(np.radians(np.array([0, self._pipeline.degrees * index, 0])))
+
+    def track(self, frame):
+        links = np.zeros((2, 6))
+        links[:, 0] = NO_LINK
+        if frame.index < self._pipeline.lost:
+            links[0, 2] = np.radians(self._pipeline.degrees * frame.index)
+            links[0, 0] = 0
+        background = Background(links, 50, 1.0, 0.0)
+        joints = ((JOINTS + ROOT[:, None]) @ self.turn(frame.index)).astype(np.float32)
+        keypoints = project(joints, self.camera.matrix).astype(np.float32)
+        return replace(super().track(frame), keypoints=keypoints, background=background)
+
+    def _answer(self):
+        people = self._waiting.popleft()
+        turn = self.turn(people.index).astype(np.float32)
+        return FrameResult(people, Poses3D(JOINTS @ turn, ROOT @ turn, np.full((1, 17), 30, np.float32)))
+
+
+def lived(pipeline, count):
+    source = PushedFrames("test", waiting=200)
+    with LiveLoop(pipeline, source, backlog=200, world=Steps()) as loop:
+        mailbox = loop.subscribe(maxlen=count)
+        for number in range(count):
+            source.push(picture(number), at=50 + number / FPS)
+        settled(loop, count)
+        status = loop.status()
+    return list(mailbox), status
+
+
+def test_somebody_stands_in_the_world_while_the_camera_pans():
+    results, status = lived(Panning(degrees=0.4), 80)
+    stood, _ = lived(Panning(), 80)
+    assert results[-1].motion == "rotating"
+    assert "camera turns, compensated" in status.line()
+    here = np.array([live.result.placed.joints[0] for live in results[40:]])
+    there = np.array([live.result.placed.joints[0] for live in stood[40:]])
+    assert np.abs(here - there).max() < 0.03
+    camera = results[-1].result.poses
+    np.testing.assert_allclose(camera.root[0], ROOT[0] @ to_matrix(np.radians(np.array([0, 0.4 * 79, 0]))), atol=0.1)
+
+
+def test_a_view_that_is_lost_ends_the_world_with_a_warning():
+    results, status = lived(Panning(lost=30), 60)
+    assert results[29].world is not None
+    last = results[-1]
+    assert last.world is None
+    assert last.result.placed is None
+    assert "no world" in status.line()
+    said = json.loads(messages(last)[0])
+    assert said["camera_motion"] == "unknown"
+    assert "gravity" not in said
+    assert "world" not in said
+    assert json.loads(messages(results[20])[0])["camera_motion"] == "static"
+
+
+@pytest.mark.parametrize("lost", [30, 0])
+def test_a_recording_has_no_place_for_people_after_that(lost, tmp_path):
+    results, _ = lived(Panning(lost=lost), 60)
+    recording = Recording(tmp_path, lambda live: run_info(live.skeleton, live.size), video=False)
+    for live in results:
+        recording.write(live)
+    recording.finish()
+    table = load_poses(recording.files["poses.npz"])
+    if lost:
+        known = np.isfinite(table.placed.joints).all(axis=(1, 2))
+        assert known[:lost].all()
+        assert not known[-10:].any()
+    else:
+        assert table.placed is None
