@@ -74,6 +74,7 @@ class PipelineConfig:
         "free: with translation",
         choices=CAMERAS,
     )
+    hands: bool = option(False, "find the hands of tracked people: 21 points each, in 2D and 3D")
     repair: bool = option(True, "undo left-right swaps and remove outliers before lifting; files keep the observed 2D")
     constant_bones: bool = option(True, "keep bone lengths constant over time for each person")
     device: str = option("auto", "device of the networks; auto: cuda if available", choices=DEVICES)

@@ -32,6 +32,9 @@ from pose.config import (
 )
 from pose.errors import UsageError
 from pose.files import ModelInfo, RunInfo
+from pose.hands.network import WEIGHTS as HAND_WEIGHTS
+from pose.hands.network import HandNetwork, PalmDetector
+from pose.hands.tracker import HandTracker
 from pose.incoming import IncomingFrames
 from pose.lifter.predict import checkpoint_path
 from pose.networks.input import shared_uploads
@@ -45,7 +48,7 @@ from pose.system.prefetch import prefetch
 from pose.system.times import StageTimes
 from pose.types import U8, Frame, FrameResult, People
 from pose.video import Source, open_source
-from pose.weights import sha256_of
+from pose.weights import locate, sha256_of
 
 if TYPE_CHECKING:
     from pose.lifter.predict import Lifter
@@ -118,7 +121,7 @@ class Pipeline:
 
     def _load(self) -> tuple[object, ...]:
         """All networks, those that are there already too."""
-        return self._lifter, self._found_by
+        return self._lifter, self._found_by, self._hand_networks
 
     @cached_property
     def _lifter(self) -> "Lifter":
@@ -139,6 +142,18 @@ class Pipeline:
         return stages
 
     @cached_property
+    def _hand_networks(self) -> tuple[HandNetwork, PalmDetector] | None:
+        if not self.config.hands:
+            return None
+        return HandNetwork(threads=self.config.threads), PalmDetector(threads=self.config.threads)
+
+    def hand_tracker(self) -> HandTracker | None:
+        """What finds the hands of people in one stream; None where the configuration asks for no hands."""
+        if self._hand_networks is None:
+            return None
+        return HandTracker(*self._hand_networks, self.skeleton)
+
+    @cached_property
     def skeleton(self) -> Skeleton:
         if "_found_by" not in self.__dict__ and (name := usual_skeleton(self.config)) is not None:
             return get_skeleton(name)
@@ -153,6 +168,8 @@ class Pipeline:
         """The networks that take part, with the hashes of their weights."""
         known = tuple(ModelInfo(role, name, sha256_of(file)) for role, name, file in model_files(self.config))
         lifter = self.config.lifter
+        if self.config.hands:
+            known += tuple(ModelInfo("hands", name, sha256_of(locate(name))) for name in HAND_WEIGHTS)
         return (*known, ModelInfo("lifter", lifter, sha256_of(checkpoint_path(lifter))))
 
     def camera(self, image_size: tuple[int, int], focal_35mm: float | None = None) -> Camera:
@@ -291,6 +308,10 @@ class Session:
         return self._pipeline.people_stage()
 
     @cached_property
+    def _hands(self) -> HandTracker | None:
+        return self._pipeline.hand_tracker()
+
+    @cached_property
     def _lifter(self) -> LifterStage:
         return self._pipeline.lifter_stage(self.camera)
 
@@ -312,6 +333,9 @@ class Session:
         self._incoming.check(frame)
         with self._turn, self._times.measure("track"), shared_uploads():
             people = self._people.step(frame.image, frame.index, frame.time)
+            if self._hands is not None:
+                with self._times.measure("hands"):
+                    people = replace(people, hands=self._hands.step(frame.image, people))
             if self._background is None:
                 return people
             with self._times.measure("camera motion"):

@@ -21,6 +21,7 @@ from pose.export import Recording, check_formats, export, targets
 from pose.export.joint_angles import NAMES, joint_angles
 from pose.export.table import COLUMNS, rows
 from pose.files import MotionInfo, NpzWriter, PoseTable, ResultSpool, RunInfo, WorldInfo, load_poses
+from pose.hand_points import WRISTS
 from pose.skeletons import H36M17
 from pose.spaces import CAMERA, SPACES, WORLD
 from pose.types import F64, I64, FrameResult
@@ -164,6 +165,45 @@ class Result:
         assert self.table.placed is not None
         return self._spread(self.table.placed.contacts, people)
 
+    def hands(self, space: str | None = None, people: Sequence[int] | None = None) -> F64:
+        """Points of hands, of a result that was made with `hands`: wrist, then four points of each finger.
+
+        Args:
+            space: as of `joints`.
+            people: ids; everybody by default.
+
+        Returns:
+            (P, F, 2, 21, 3) m, left and right hand; NaN where a hand is not seen.
+
+        Raises:
+            UsageError: for an unknown space or id, or where nobody looked for hands.
+        """
+        table, chosen = self.table, self._space(space)
+        if table.hand_joints3d is None:
+            raise UsageError(f"{self.name} has no hands; process the video with hands=True (pose-run --hands)")
+        points = np.asarray(table.hand_joints3d, np.float64)
+        if chosen == CAMERA:
+            return self._spread((table.joints3d + table.root[:, None])[:, WRISTS, None] + points, people)
+        assert table.placed is not None
+        assert table.world_info is not None
+        if table.camera_rotation is not None:
+            at = np.searchsorted(table.frames, table.frame_index)
+            points = np.einsum("nij,nskj->nski", table.camera_rotation[at], points)
+        placed = table.placed.joints[:, WRISTS, None] + points @ table.world_info.world.rotation.T
+        return self._spread(placed, people)
+
+    def hand_scores(self, people: Sequence[int] | None = None) -> F64:
+        """(P, F, 2) probability that a hand is there, as the observed arm has the side; 0: not seen.
+
+        people: as of `joints`.
+
+        Raises:
+            UsageError: where nobody looked for hands.
+        """
+        if self.table.hand_scores is None:
+            raise UsageError(f"{self.name} has no hands; process the video with hands=True (pose-run --hands)")
+        return self._spread(self.table.hand_scores.max(axis=2), people)
+
     def angles(self, people: Sequence[int] | None = None) -> JointAngles:
         """Joint angles with their uncertainty. people: as of `joints`.
 
@@ -188,13 +228,13 @@ class Result:
             import pandas
         except ImportError as error:
             raise PoseError("to_dataframe needs pandas: pip install 'pose-run[formats]'") from error
-        recording, names = self.recording(space), np.array(H36M17.names)
+        recording = self.recording(space)
         frames = [pandas.DataFrame(columns=list(COLUMNS))]
         for part in rows(recording, recording.people):
             count, joints = part.values.shape[:2]
             values = {
                 "video": recording.name, "frame": part.frame.repeat(joints), "time": part.time.repeat(joints),
-                "person": part.person, "joint": np.tile(names, count), "filled": part.filled.ravel(),
+                "person": part.person, "joint": np.tile(part.names, count), "filled": part.filled.ravel(),
                 "space": recording.space.name,
             }  # fmt: skip
             measured = part.values.reshape(count * joints, -1)
@@ -228,7 +268,9 @@ class Result:
             raise UsageError(f"space: {self.name} has no world; give space={CAMERA!r}")
         return space
 
-    def _spread(self, values: "np.ndarray[tuple[int, ...], np.dtype[np.float32]]", people: Sequence[int] | None) -> F64:
+    def _spread(
+        self, values: "np.ndarray[tuple[int, ...], np.dtype[np.floating]]", people: Sequence[int] | None
+    ) -> F64:
         """(P, F, ...) of (N, ...) values of the table's rows."""
         known = self.people
         chosen = known if people is None else tuple(people)

@@ -11,6 +11,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.hand_points import Hands
+
 F32 = NDArray[np.float32]
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -180,7 +182,8 @@ class People:
     index, time: of the frame. ids: (P,) int64, stable over time. boxes: (P, 4) xyxy px. box_scores: (P,).
     keypoints: (P, J, 2) px. scores: (P, J). J is the estimator's skeleton. unfollowed: how many more the detector is
     sure to have seen, if it looked. cut: whether another scene begins here (a hard cut): nobody's id is from before.
-    background: what it says of the camera's motion; None in frames in which that was not measured.
+    background: what it says of the camera's motion; None in frames in which that was not measured. hands: of the same
+    people; None where nobody looked for hands.
     """
 
     index: int
@@ -193,6 +196,7 @@ class People:
     unfollowed: int = 0
     cut: bool = False
     background: Background | None = None
+    hands: Hands | None = None
 
     def __post_init__(self) -> None:
         n, j = self.scores.shape
@@ -200,6 +204,8 @@ class People:
         check_shape(self, "boxes", (n, 4))
         check_shape(self, "box_scores", (n,))
         check_shape(self, "keypoints", (n, j, 2))
+        if self.hands is not None and len(self.hands) != n:
+            raise ValueError(f"People.hands: expected those of {n} people, got {len(self.hands)}")
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -214,6 +220,7 @@ class People:
             box_scores=np.append(self.box_scores, np.zeros(count, np.float32)),
             keypoints=np.concatenate([self.keypoints, np.zeros((count, joints, 2), np.float32)]),
             scores=np.concatenate([self.scores, np.zeros((count, joints), np.float32)]),
+            hands=None if self.hands is None else self.hands.with_unseen(count),
         )
 
 

@@ -76,6 +76,8 @@ PREPARED: dict[str, tuple[str, dict[str, str]]] = {
     'VideoWriter("drawn.mp4"': (SHORT_CLIP, {"clip.mp4": "short.mp4"}),
     "from pose.repair.person import repair": (SEQUENCE, {}),
     "from pose.forecast import forecast": ("", {}),
+    "result.hand_scores()": (SHORT_CLIP, {"clip.mp4": "short.mp4"}),
+    "FreeHandTracker(HandNetwork": (SHORT_CLIP, {"hands.mp4": "short.mp4"}),
 }
 
 

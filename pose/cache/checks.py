@@ -38,6 +38,8 @@ def check_people(entry: Entry, joints: int) -> None:
         if len(np.unique(people.ids)) < len(people) or (people.ids < 0).any():
             raise ValueError("ids are not people's")
         _check_numbers(people.boxes, people.keypoints, people.scores, people.box_scores)
+        if people.hands is not None:
+            _check_numbers(people.hands.points, people.hands.scores, people.hands.shapes)
         last = people.time
     _check_end(entry)
 

@@ -15,7 +15,7 @@ from pose.pipeline import Pipeline
 from pose.types import People, Poses3D
 from pose.video import Source
 
-SCHEMA = 1  # of what is kept; a number higher, and nothing kept before counts
+SCHEMA = 2  # of what is kept; a number higher, and nothing kept before counts
 LIFTING = frozenset({"lifter", "lookahead", "repair", "constant_bones"})  # settings that 2D does not depend on
 FILES = frozenset({"detector_model", "estimator_model"})  # whose content counts, not where it lies
 PACKAGES = ("pose", "pose_detectors")

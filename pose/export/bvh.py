@@ -9,15 +9,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pose.export.digits import joined, number, row, text
+from pose.export.fingers import FINGER_NAMES, PARTS, WRIST_JOINTS, Fingers, HandBones
 from pose.export.format import Notes, PersonFormat
 from pose.export.motions import Bones
 from pose.export.rotations import unwrapped_euler
 from pose.export.skeleton import LEAVES, NAMES, PARENTS, Body
 from pose.export.text import list_filled, timing
 from pose.export.tracks import Track
+from pose.hand_points import FINGERS, SIDES
 from pose.system.whole_file import whole_file
+
+F64 = NDArray[np.float64]
 
 CENTIMETRES = 100.0
 
@@ -25,12 +30,14 @@ CENTIMETRES = 100.0
 def write(track: Track, target: Path) -> Notes:
     assert track.rate is not None, "BVH has one rate"
     bones = Bones(track)
+    fingers = Fingers.of(track, bones)
     with whole_file(target) as hidden, hidden.open("wb") as file:
-        head = ("HIERARCHY", *_joint(bones.body, 0, 0), "MOTION", f"Frames: {len(track)}")
+        head = ("HIERARCHY", *_joint(bones.body, fingers, 0, 0), "MOTION", f"Frames: {len(track)}")
         file.write("\n".join((*head, f"Frame Time: {1 / track.rate:.9f}\n")).encode("ascii"))
         previous = None
-        for _, motion in bones.spans():
-            angles = unwrapped_euler(motion.turns, "zxy", previous)
+        for span, motion in bones.spans():
+            turns = motion.turns if fingers is None else _with_fingers(motion.turns, fingers.turns(span, motion.turns))
+            angles = unwrapped_euler(turns, "zxy", previous)
             previous = angles[-1]
             degrees = np.degrees(angles).reshape(len(angles), -1)
             rows = np.concatenate([CENTIMETRES * motion.root, degrees], axis=1)
@@ -43,7 +50,16 @@ def write(track: Track, target: Path) -> Notes:
     ]
 
 
-def _joint(body: Body, joint: int, depth: int) -> Iterator[str]:
+def _with_fingers(turns: F64, hands: F64) -> F64:
+    """(T, 47, 4) turns of the body and, after each wrist, of its fingers. turns: (T, 17, 4). hands: (T, 2, 16, 4)."""
+    parts, first = [], 0
+    for side, wrist in enumerate(WRIST_JOINTS):
+        parts += [turns[:, first:wrist], hands[:, side]]
+        first = wrist + 1
+    return np.concatenate([*parts, turns[:, first:]], axis=1)
+
+
+def _joint(body: Body, fingers: Fingers | None, joint: int, depth: int) -> Iterator[str]:
     indent = "  " * depth
     yield f"{indent}{'JOINT' if joint else 'ROOT'} {NAMES[joint]}"
     yield f"{indent}{{"
@@ -51,11 +67,31 @@ def _joint(body: Body, joint: int, depth: int) -> Iterator[str]:
     position = "" if joint else "Xposition Yposition Zposition "
     yield f"{indent}  CHANNELS {3 if joint else 6} {position}Zrotation Xrotation Yrotation"
     for child in (child for child, parent in enumerate(PARENTS) if parent == joint):
-        yield from _joint(body, child, depth + 1)
-    if joint in LEAVES:
+        yield from _joint(body, fingers, child, depth + 1)
+    if fingers is not None and joint in WRIST_JOINTS:
+        for finger in range(len(FINGERS)):
+            yield from _finger(fingers.body, WRIST_JOINTS.index(joint), finger, depth + 1)
+    elif joint in LEAVES:
         yield f"{indent}  End Site"
         yield f"{indent}  {{"
         yield f"{indent}    OFFSET {_offset(body.tips[joint])}"
+        yield f"{indent}  }}"
+    yield f"{indent}}}"
+
+
+def _finger(bones: HandBones, side: int, finger: int, depth: int, part: int = 0) -> Iterator[str]:
+    """A joint of a finger and those after it."""
+    indent, at = "  " * depth, 3 * finger + part
+    yield f"{indent}JOINT {SIDES[side]}_{FINGER_NAMES[at]}"
+    yield f"{indent}{{"
+    yield f"{indent}  OFFSET {_offset(bones.offsets[side, at])}"
+    yield f"{indent}  CHANNELS 3 Zrotation Xrotation Yrotation"
+    if part < len(PARTS) - 1:
+        yield from _finger(bones, side, finger, depth + 1, part + 1)
+    else:
+        yield f"{indent}  End Site"
+        yield f"{indent}  {{"
+        yield f"{indent}    OFFSET {_offset(bones.tips[side, finger])}"
         yield f"{indent}  }}"
     yield f"{indent}}}"
 

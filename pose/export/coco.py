@@ -13,6 +13,7 @@ from pose.export.format import Notes, SceneFormat
 from pose.export.tracks import Recording
 from pose.skeletons import COCO_NAMES
 from pose.system.whole_file import whole_file
+from pose.types import U8
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
@@ -31,11 +32,17 @@ def _objects(part: People2D) -> bytes:
     """One for each row, each with a comma and a new line after it."""
     boxes = np.concatenate([part.boxes[:, :2], part.boxes[:, 2:] - part.boxes[:, :2]], axis=1)
     score, box, points = (np.nan_to_num(values) for values in (part.scores, boxes, part.points))
+    hands: list[str | U8] = []
+    if part.hands is not None:  # the names of COCO-WholeBody's results
+        for side, name in enumerate(("lefthand_kpts", "righthand_kpts")):
+            hands += [f'],"{name}":[', keypoints(part.hands[:, side])]
     return text(
         joined(
             *('{"image_id":', number(part.rows_frame), ',"category_id":1,"track_id":', number(part.ids)),
             *(',"score":', number(score, 4), ',"bbox":[', without_first(row(number(box, 2, prefix=",")))),
-            *('],"keypoints":[', keypoints(points), "]},\n"),
+            *('],"keypoints":[', keypoints(points)),
+            *hands,
+            "]},\n",
         )
     )
 

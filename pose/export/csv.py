@@ -8,12 +8,11 @@ from pose.export.digits import joined, number, row, text, words
 from pose.export.format import Notes, SceneFormat
 from pose.export.table import COLUMNS, axes_note, rows
 from pose.export.tracks import Recording
-from pose.skeletons import H36M17
 from pose.system.whole_file import whole_file
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
-    video, names, space = _quoted(recording.name), words(H36M17.names), recording.space.name
+    video, space = _quoted(recording.name), recording.space.name
     with whole_file(target) as hidden, hidden.open("wb") as file:
         file.write((",".join(COLUMNS) + "\n").encode("ascii"))
         for part in rows(recording, people):
@@ -21,7 +20,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
             places = row(number(part.values[..., :3], 4, prefix=","), 2)
             sigma, score = number(part.values[..., 3], 1, prefix=","), number(part.values[..., 4], 3, prefix=",")
             filled = number(part.filled, prefix=",")
-            file.write(text(joined(head[:, None], names, places, sigma, score, filled, f",{space}\n")))
+            file.write(text(joined(head[:, None], words(part.names), places, sigma, score, filled, f",{space}\n")))
     return [f"metres, {axes_note(recording)}"]
 
 

@@ -28,7 +28,8 @@ class People2D:
 
     frames: (F,) their indices in the result. edges: (F + 1,) where the rows of each frame begin, and where the last
     ends. rows_frame, ids: (N,). points: (N, K, 3) x px, y px, score; 0, 0, 0 for a joint that is not seen or that the
-    estimator does not know. boxes: (N, 4) xyxy px. scores: (N,).
+    estimator does not know. boxes: (N, 4) xyxy px. scores: (N,). hands: (N, 2, 21, 3) x px, y px, score
+    of left and right hand, 0, 0, 0 for what is not seen; None where nobody looked for hands.
     """
 
     frames: I64
@@ -38,6 +39,7 @@ class People2D:
     points: F32
     boxes: F32
     scores: F32
+    hands: F32 | None = None
 
 
 def portions(recording: Recording, people: list[int], names: tuple[str, ...]) -> Iterator[People2D]:
@@ -51,8 +53,17 @@ def portions(recording: Recording, people: list[int], names: tuple[str, ...]) ->
         rows_frame = np.asarray(table.frame_index[rows])
         edges = np.searchsorted(rows_frame, [*frames, frames[-1] + 1])
         points = pick(np.asarray(table.keypoints[rows]), np.asarray(table.scores[rows]))
-        yield People2D(frames, edges, rows_frame, table.id[rows], points, table.box[rows], table.box_score[rows])
+        boxes, scores = table.box[rows], table.box_score[rows]
+        yield People2D(frames, edges, rows_frame, table.id[rows], points, boxes, scores, _hands(recording, rows))
         recording.release()
+
+
+def _hands(recording: Recording, rows: I64) -> F32 | None:
+    hands = recording.table.hand_rows(rows)
+    if hands is None:
+        return None
+    points = np.concatenate([hands.points, hands.scores[..., None]], axis=-1)
+    return np.where(hands.scores[..., None] > 0, points, 0).astype(np.float32)
 
 
 def keypoints(points: F32) -> U8:

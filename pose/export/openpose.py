@@ -10,10 +10,8 @@ from pose.export.folder import whole_folder
 from pose.export.format import Notes, SceneFormat
 from pose.export.tracks import Recording
 
-_OTHERS = (
-    '],"face_keypoints_2d":[],"hand_left_keypoints_2d":[],"hand_right_keypoints_2d":[],"pose_keypoints_3d":[],'
-    '"face_keypoints_3d":[],"hand_left_keypoints_3d":[],"hand_right_keypoints_3d":[]}'
-)
+_LEFT, _RIGHT = '],"face_keypoints_2d":[],"hand_left_keypoints_2d":[', '],"hand_right_keypoints_2d":['
+_OTHERS = '],"pose_keypoints_3d":[],"face_keypoints_3d":[],"hand_left_keypoints_3d":[],"hand_right_keypoints_3d":[]}\n'
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
@@ -30,7 +28,8 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
 def _people(part: People2D) -> list[bytes]:
     """The object of each row."""
     head = ('{"person_id":[', number(part.ids), '],"pose_keypoints_2d":[')
-    return text(joined(*head, keypoints(part.points), _OTHERS + "\n")).splitlines()
+    left, right = ("", "") if part.hands is None else (keypoints(part.hands[:, side]) for side in range(2))
+    return text(joined(*head, keypoints(part.points), _LEFT, left, _RIGHT, right, _OTHERS)).splitlines()
 
 
 def _write_small(path: str, content: bytes) -> None:

@@ -8,7 +8,6 @@ import numpy as np
 from pose.export.format import Notes, SceneFormat
 from pose.export.table import COLUMNS, Rows, axes_note, rows
 from pose.export.tracks import Recording
-from pose.skeletons import H36M17
 from pose.system.whole_file import whole_file
 
 
@@ -30,7 +29,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
 
 def _columns(part: Rows, recording: Recording, pyarrow: Any) -> dict[str, Any]:
     count = part.filled.size
-    joints = np.tile(np.arange(len(H36M17), dtype=np.int32), len(part.frame))
+    joints = np.tile(np.arange(len(part.names), dtype=np.int32), len(part.frame))
 
     def words(names: list[str], which: np.ndarray) -> Any:
         return pyarrow.DictionaryArray.from_arrays(pyarrow.array(which), pyarrow.array(names))
@@ -39,10 +38,10 @@ def _columns(part: Rows, recording: Recording, pyarrow: Any) -> dict[str, Any]:
     x, y, z, sigma, score = part.values.reshape(count, 5).astype(np.float32).T
     return {
         "video": words([recording.name], one),
-        "frame": np.repeat(part.frame, len(H36M17)),
-        "time": np.repeat(part.time, len(H36M17)),
+        "frame": np.repeat(part.frame, len(part.names)),
+        "time": np.repeat(part.time, len(part.names)),
         "person": np.full(count, part.person),
-        "joint": words(list(H36M17.names), joints),
+        "joint": words(list(part.names), joints),
         "x": x,
         "y": y,
         "z": z,

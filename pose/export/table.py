@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.export.tracks import Recording, Track
+from pose.export.tracks import Recording, Span, Track
+from pose.hand_points import LEFT_NAMES, RIGHT_NAMES
 from pose.skeletons import H36M17
 from pose.spaces import CAMERA
 
@@ -16,7 +17,8 @@ COLUMNS = ("video", "frame", "time", "person", "joint", "x", "y", "z", "sigma_mm
 @dataclass(frozen=True, slots=True)
 class Rows:
     """n frames of one person. frame: (n,) index in the result, or in the resampled timeline. time: (n,) s. values: (n,
-    17, 5) x, y, z m, sigma mm, 2D score. filled: (n, 17) True where no 2D joint was seen and the lifter filled it in.
+    J, 5) x, y, z m, sigma mm, 2D score. filled: (n, J) True where no 2D joint was seen and the lifter filled it in.
+    names: (J,) of the joints: those of Human3.6M-17, or of one hand.
     """
 
     person: int
@@ -24,10 +26,7 @@ class Rows:
     time: NDArray[np.float64]
     values: NDArray[np.float64]
     filled: NDArray[np.bool_]
-
-    @property
-    def joints(self) -> int:
-        return len(H36M17)
+    names: tuple[str, ...] = H36M17.names
 
 
 def rows(recording: Recording, people: list[int]) -> Iterator[Rows]:
@@ -46,6 +45,21 @@ def _of_person(recording: Recording, track: Track) -> Iterator[Rows]:
         values = np.concatenate([places, span.sigma[at, :, None], span.score[at, :, None]], axis=2)
         frame = index if track.resampled else recording.frames[index]
         yield Rows(track.person, frame, span.times[at], values, span.score[at] == 0)
+        if recording.table.hand_scores is not None:
+            yield from _of_hands(recording, track, span)
+
+
+def _of_hands(recording: Recording, track: Track, span: Span) -> Iterator[Rows]:
+    """The hands in a span, only the frames in which they are seen."""
+    hands = track.hands(np.arange(span.start, span.start + len(span.times)))
+    for side, names in enumerate((LEFT_NAMES, RIGHT_NAMES)):
+        at = np.flatnonzero(np.isfinite(hands.places[:, side]).all(axis=(1, 2)))
+        if len(at):
+            index = track.first + span.start + at
+            places = recording.space.to_table(hands.places[at, side])
+            values = np.concatenate([places, hands.sigma[at, side, :, None], hands.score[at, side, :, None]], axis=2)
+            frame = index if track.resampled else recording.frames[index]
+            yield Rows(track.person, frame, span.times[at], values, np.zeros(values.shape[:2], bool), names)
 
 
 def axes_note(recording: Recording) -> str:

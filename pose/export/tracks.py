@@ -18,6 +18,7 @@ from pose.errors import PoseError, UsageError
 from pose.export.skeleton import Solved
 from pose.export.space import CAMERA_SPACE, Space, level_space, where_from, world_space
 from pose.files import PoseTable, load_poses
+from pose.hand_points import WRISTS, Hands, on_body, sigma_of
 from pose.refine import lengths_of
 from pose.skeletons import to_h36m17
 from pose.spaces import CAMERA, LEVEL, WORLD
@@ -56,6 +57,17 @@ class Span:
     sigma: F64
     score: F64
     known: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class HandSpan:
+    """Hands in n frames of a track. places: (n, 2, 21, 3) m in the camera frame and sigma: (n, 2, 21) mm, NaN where a
+    hand is not seen. score: (n, 2, 21).
+    """
+
+    places: F64
+    sigma: F64
+    score: F64
 
 
 def _without_world(table: PoseTable) -> str:
@@ -282,6 +294,33 @@ class Track:
         places = (joints + root[:, None]).astype(np.float64)
         _, score = to_h36m17(table.keypoints[rows], table.scores[rows], table.skeleton)
         return places, table.sigma[rows].astype(np.float64), score.astype(np.float64)
+
+    def hands(self, at: I64) -> HandSpan:
+        """Left and right hand in the frames `at`, in increasing order; unseen where the result has no hands."""
+        earlier, share, known = self._earlier[at], self._share[at], self.known[at]
+        later = np.minimum(earlier + (share > 0), len(self._rows) - 1)
+        places, sigma, score = self._hand_values(self._rows[np.maximum(earlier, 0)])
+        if share.any():
+            next_places, next_sigma, next_score = self._hand_values(self._rows[later])
+            places = places + (next_places - places) * share[:, None, None, None]
+            sigma, score = np.maximum(sigma, next_sigma), np.minimum(score, next_score)
+        places[~known], sigma[~known], score[~known] = np.nan, np.nan, 0
+        return HandSpan(places, sigma, score)
+
+    def _hand_values(self, rows: I64) -> tuple[F64, F64, F64]:
+        table, turned = self.recording.table, self.space.name == WORLD
+        hands = table.hand_rows(rows) or Hands.unseen(len(rows))
+        joints, root = self.recording.bodies(rows, turned)
+        points = on_body(hands, joints, table.exchanged[rows])
+        sigma, scores = sigma_of(points), hands.scores
+        if turned and table.camera_rotation is not None:
+            at = np.searchsorted(table.frames, table.frame_index[rows])
+            points = np.einsum("nij,nskj->nski", np.asarray(table.camera_rotation[at]), points)
+        wrists = joints[:, WRISTS] + root[:, None]
+        scores = np.where(table.exchanged[rows, 1][:, None, None], scores[:, ::-1], scores)
+        wrist_sigma = table.sigma[rows][:, WRISTS, None]
+        places = (points + wrists[:, :, None]).astype(np.float64)
+        return places, np.hypot(sigma, wrist_sigma).astype(np.float64), scores.astype(np.float64)
 
     def sample(self) -> Iterator[Span]:
         """Known frames spread over the track, enough for a median."""

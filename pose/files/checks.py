@@ -32,6 +32,7 @@ _RANGES = {
     "sigma": (0, 1e9),  # mm
     "ahead": (0, 3600),  # s
 }
+_HAND_RANGES = {"hand_keypoints": (-1e7, 1e7), "hand_scores": (0, 1), "hand_joints3d": (-10, 10)}  # px, m
 _PLACED_RANGES = {"joints": (-1e6, 1e6), "root_sigma": (0, 1e9), "contacts": (0, 1), "moved": (0, 1e9)}
 _ROUNDING = 1e-3  # by which float32 may exceed a range
 
@@ -88,6 +89,9 @@ def check_table(table: PoseTable) -> None:
     if table.placed is not None:
         for name, limits in _PLACED_RANGES.items():
             _check_range("world" if name == "joints" else name, getattr(table.placed, name), *limits)
+    for name, limits in _HAND_RANGES.items():
+        if (values := getattr(table, name)) is not None:
+            _check_range(name, values, *limits)
     _check_views(table)
     if table.run is not None:
         _check_run(table.run.fps, table.run.camera.size, table.run.camera.matrix)

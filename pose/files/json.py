@@ -13,6 +13,7 @@ import numpy as np
 from pose.errors import PoseError
 from pose.files.run_info import RunInfo
 from pose.files.writer import PartFile, WriterContext
+from pose.hand_points import POINTS, SIDES, on_body
 from pose.skeletons import H36M17
 from pose.types import CameraView, FrameResult, Placed
 
@@ -26,6 +27,7 @@ _EXCHANGED = {
     (True, True): '["legs","arms"]',
 }
 _POINT = "[%.4f,%.4f,%.4f]"
+_HAND, _HAND_3D = ",".join(["[%.2f,%.2f,%.3f]"] * POINTS), ",".join([_POINT] * POINTS)
 _AHEAD = ',"ahead":%.4f'
 _PLACED = f',"world":[{",".join([_POINT] * len(H36M17))}],"contacts":[%.2f,%.2f],"root_sigma":%.1f,"moved":%.1f,'
 SCHEMA_PATH = Path(__file__).with_name("poses.schema.json")
@@ -171,8 +173,32 @@ class PeopleJson:
             (self._format % (person, *row)).replace("nan", "null") + limb + far + seen_by
             for person, row, limb, far, seen_by in named
         ]
+        hands = hands_json(result)
+        texts = [text + hand for text, hand in zip(texts, hands, strict=True)]
         ends = ["}"] * n if result.placed is None else _placed(result.placed)
         return [text + end for text, end in zip(texts, ends, strict=True)]
+
+
+def hands_json(result: FrameResult) -> list[str]:
+    """The member `hands` of each person, with the comma before it; empty for who shows none."""
+    people, poses = result.people, result.poses
+    if people.hands is None:
+        return [""] * len(people)
+    points = np.concatenate([people.hands.points, people.hands.scores[..., None]], axis=-1)
+    joints = on_body(people.hands, poses.joints, poses.exchanged)
+    seen, lifted, texts = people.hands.seen, np.asarray(np.isfinite(joints).all(axis=(2, 3))), []
+    for row in range(len(people)):
+        sides = []
+        for at, side in enumerate(SIDES):
+            parts = []
+            if seen[row, at]:
+                parts.append(f'"keypoints":[{_HAND % tuple(points[row, at].ravel().tolist())}]')
+            if lifted[row, at]:
+                parts.append(f'"joints3d":[{_HAND_3D % tuple(joints[row, at].ravel().tolist())}]')
+            if parts:
+                sides.append(f'"{side}":{{{",".join(parts)}}}')
+        texts.append(f',"hands":{{{",".join(sides)}}}' if sides else "")
+    return texts
 
 
 def _placed(placed: Placed) -> list[str]:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from pose.files.run_info import RunInfo, WorldInfo
 from pose.files.writer import WriterContext, close_scratch, write_all
+from pose.hand_points import POINTS, Hands, on_body, sigma_of
 from pose.skeletons import H36M17
 from pose.system.whole_file import file_errors, whole_file
 from pose.types import FrameResult
@@ -37,6 +38,13 @@ _VIEW: dict[str, tuple[str, tuple[int, ...]]] = {
     "camera_rotation": ("<f4", (3, 3)),
     "camera_zoom": ("<f4", ()),
     "camera_sigma": ("<f4", ()),
+}
+# What a run that looks for hands holds besides (`pose.hand_points`).
+_HANDS: dict[str, tuple[str, tuple[int, ...]]] = {
+    "hand_keypoints": ("<f4", (2, POINTS, 2)),
+    "hand_scores": ("<f4", (2, POINTS)),
+    "hand_joints3d": ("<f4", (2, POINTS, 3)),
+    "hand_sigma": ("<f4", (2, POINTS)),
 }
 _PER_FRAME = ("timestamps", "frames", *_VIEW)
 # What a run with a world holds besides (`pose.types.Placed`).
@@ -134,6 +142,8 @@ class NpzWriter(WriterContext):
             layout |= _PLACED
         if info.motion is not None and info.motion.compensated:
             layout |= _VIEW
+        if info.has_hands:
+            layout |= _HANDS
         if info.cameras:
             layout |= {"seen_by": ("|u1", (j3,))}
         with file_errors(path):
@@ -192,6 +202,8 @@ class NpzWriter(WriterContext):
             }
             if self._info.cameras:
                 rows |= {"seen_by": poses.seen_by}
+            if "hand_scores" in self._spools:
+                rows |= hand_arrays(result)
             if self._info.world is not None:
                 assert result.placed is not None, "a run with a world places everybody"
                 rows |= {"world": result.placed.joints}
@@ -239,6 +251,19 @@ class NpzWriter(WriterContext):
         if remove and self._scratch is not None:
             with suppress(OSError):
                 self._scratch.rmdir()
+
+
+def hand_arrays(result: FrameResult) -> dict[str, NDArray[np.generic]]:
+    """The hands of a frame as files hold them; unseen where nobody looked for them."""
+    people, poses = result.people, result.poses
+    hands = people.hands if people.hands is not None else Hands.unseen(len(people))
+    joints = on_body(hands, poses.joints, poses.exchanged)
+    return {
+        "hand_keypoints": hands.points,
+        "hand_scores": hands.scores,
+        "hand_joints3d": joints,
+        "hand_sigma": sigma_of(joints),
+    }
 
 
 def _constants(info: RunInfo, complete: bool) -> Mapping[str, NDArray[np.generic]]:

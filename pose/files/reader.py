@@ -14,6 +14,7 @@ from pose.files.checks import check_table, head_of
 from pose.files.npz import FORMAT_VERSION
 from pose.files.run_info import RunInfo, WorldInfo
 from pose.files.table import PoseTable
+from pose.hand_points import POINTS
 from pose.skeletons import H36M17, SKELETONS
 from pose.system.archives import open_arrays
 from pose.types import F32, Array, Placed
@@ -92,6 +93,7 @@ def _from_run(path: Path, arrays: Mapping[str, Array]) -> PoseTable:
         camera_rotation=_optional(arrays, "camera_rotation", (frames, 3, 3)),
         camera_zoom=_optional(arrays, "camera_zoom", (frames,)),
         camera_sigma=_optional(arrays, "camera_sigma", (frames,)),
+        **_hands(arrays, rows),
     )
 
 
@@ -135,6 +137,16 @@ def _placed(arrays: Mapping[str, Array], rows: int) -> Placed | None:
             for name in ("doubtful", "partial")
         },
     )
+
+
+def _hands(arrays: Mapping[str, Array], rows: int) -> dict[str, F32]:
+    """The arrays of hands; none where nobody looked for hands."""
+    if "hand_keypoints" not in arrays:
+        return {}
+    return {
+        name: _shaped(arrays, name, (rows, 2, POINTS, *last), np.float32)
+        for name, last in (("hand_keypoints", (2,)), ("hand_scores", ()), ("hand_joints3d", (3,)))
+    }
 
 
 def _optional(arrays: Mapping[str, Array], name: str, shape: tuple[int, ...]) -> F32 | None:

@@ -4,11 +4,20 @@ from typing import IO
 
 import numpy as np
 
+from pose.hand_points import POINTS, Hands
 from pose.skeletons import H36M17
 from pose.types import Background, FrameResult, People, Poses3D
 
 _FRAME = np.dtype(
-    [("index", "<i8"), ("time", "<f8"), ("people", "<i8"), ("unfollowed", "<i8"), ("cut", "?"), ("measured", "?")]
+    [
+        ("index", "<i8"),
+        ("time", "<f8"),
+        ("people", "<i8"),
+        ("unfollowed", "<i8"),
+        ("cut", "?"),
+        ("measured", "?"),
+        ("hands", "?"),
+    ]
 )
 _BACKGROUND = np.dtype(
     [
@@ -16,6 +25,9 @@ _BACKGROUND = np.dtype(
         ("lens", "<f8"),
     ]
 )  # fmt: skip
+_HANDS = np.dtype(
+    [("points", "<f4", (2, POINTS, 2)), ("scores", "<f4", (2, POINTS)), ("shapes", "<f4", (2, POINTS, 3))]
+)
 _COUNT = np.dtype("<i8")
 MOST_PEOPLE = 100_000  # in a frame; more is no frame
 
@@ -40,14 +52,16 @@ class PeopleRecords:
 
     def to_bytes(self, people: People) -> bytes:
         background = people.background
-        values = (people.index, people.time, len(people), people.unfollowed, people.cut, background is not None)
+        count, hands = len(people), people.hands
+        measured = background is not None, hands is not None
+        values = (people.index, people.time, count, people.unfollowed, people.cut, *measured)
         head = np.array([values], _FRAME).tobytes()
         if background is not None:
             said = np.zeros(1, _BACKGROUND)
             for name in _names(_BACKGROUND):
                 said[name] = getattr(background, name)
             head += said.tobytes()
-        return head + _rows(people, len(people), self.row)
+        return head + _rows(people, count, self.row) + (b"" if hands is None else _rows(hands, count, _HANDS))
 
     def read(self, file: IO[bytes]) -> People:
         """The next frame. Raises RecordError."""
@@ -58,6 +72,10 @@ class PeopleRecords:
             links, features, *numbers = (said[name] for name in _names(_BACKGROUND))
             background = Background(links.copy(), int(features), *map(float, numbers))
         rows = _read_rows(file, int(head["people"]), self.row)
+        hands = None
+        if head["hands"]:
+            of_hands = _read_rows(file, int(head["people"]), _HANDS)
+            hands = Hands(**{name: of_hands[name].copy() for name in _names(_HANDS)})
         return People(
             index=int(head["index"]),
             time=float(head["time"]),
@@ -65,6 +83,7 @@ class PeopleRecords:
             unfollowed=int(head["unfollowed"]),
             cut=bool(head["cut"]),
             background=background,
+            hands=hands,
         )
 
 
@@ -104,7 +123,7 @@ def _names(row: "np.dtype[np.void]") -> tuple[str, ...]:
     return row.names
 
 
-def _rows(values: People | Poses3D, count: int, row: "np.dtype[np.void]") -> bytes:
+def _rows(values: People | Poses3D | Hands, count: int, row: "np.dtype[np.void]") -> bytes:
     rows = np.empty(count, row)
     for name in _names(row):
         rows[name] = getattr(values, name)

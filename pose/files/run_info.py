@@ -122,6 +122,11 @@ class RunInfo:
     cameras: tuple[Mapping[str, Json], ...] = ()
     created_by: str = field(default_factory=_created_by)
 
+    @property
+    def has_hands(self) -> bool:
+        """Whether hands were looked for."""
+        return self.settings.get("hands") is True
+
     def __post_init__(self) -> None:
         """Names of files that are not UTF-8 become text that every format can hold."""
         object.__setattr__(self, "source", in_utf8(self.source))

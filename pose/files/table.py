@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from pose.camera import Camera
 from pose.files.run_info import RunInfo, WorldInfo
+from pose.hand_points import Hands
 from pose.skeletons import H36M17, Skeleton
 from pose.types import F32, I64, U8, CameraView, Flags, FrameResult, People, Placed, Poses3D
 
@@ -27,7 +28,8 @@ class PoseTable:
     is; None where the file has none. skeleton: of the keypoints. run: what the file says of the run; the
     answer of `pose-lift` says nothing. complete: False when the run was cut short. format_version: None for the answer
     of `pose-lift`. camera_rotation: (F, 3, 3), camera_zoom: (F,) and camera_sigma: (F,) degrees, as in `CameraView`;
-    None where the camera stands still, or its motion is not known.
+    None where the camera stands still, or its motion is not known. hand_keypoints: (N, 2, 21, 2) px and hand_scores:
+    (N, 2, 21), as in `Hands`; hand_joints3d: (N, 2, 21, 3) m from the lifted wrists; None without hands.
     """
 
     frames: I64
@@ -54,6 +56,9 @@ class PoseTable:
     camera_rotation: F32 | None = None
     camera_zoom: F32 | None = None
     camera_sigma: F32 | None = None
+    hand_keypoints: F32 | None = None
+    hand_scores: F32 | None = None
+    hand_joints3d: F32 | None = None
 
     @property
     def camera(self) -> Camera | None:
@@ -92,6 +97,7 @@ class PoseTable:
             self.box_score[rows],
             self.keypoints[rows],
             self.scores[rows],
+            hands=self.hand_rows(rows),
         )
         poses = Poses3D(
             self.joints3d[rows],
@@ -109,6 +115,15 @@ class PoseTable:
             return None
         rotation = self.camera_rotation[position].astype(np.float64)
         return CameraView(rotation, float(self.camera_zoom[position]), float(self.camera_sigma[position]))
+
+    def hand_rows(self, rows: slice | I64) -> Hands | None:
+        """The hands of some of the N rows; None where nobody looked for hands."""
+        if self.hand_keypoints is None or self.hand_scores is None or self.hand_joints3d is None:
+            return None
+        turned = self.exchanged[rows, 1][:, None, None, None]
+        lifted = self.hand_joints3d[rows]
+        shapes = np.nan_to_num(np.where(turned, lifted[:, ::-1], lifted))
+        return Hands(np.asarray(self.hand_keypoints[rows]), np.asarray(self.hand_scores[rows]), shapes)
 
     def placed_rows(self, rows: slice | I64) -> Placed | None:
         """Some of the N rows in the world; None where the file has no world."""

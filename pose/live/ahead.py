@@ -13,6 +13,7 @@ from pose.forecast import Forecast, Forecaster, load_forecaster
 from pose.forecast.pasts import Pasts
 from pose.forecast.picture import NEAREST, moved_boxes, moved_keypoints
 from pose.forecast.steady import Steady
+from pose.hand_points import SIDES, Hands
 from pose.networks.crops import box_iou
 from pose.skeletons import Skeleton
 from pose.types import F32, F64, FrameResult, People, Placed, Poses3D
@@ -135,7 +136,12 @@ class Ahead:
                 placed, joints=_put(placed.joints, rows, there), root_sigma=_put(placed.root_sigma, rows, sigma)
             )
         return FrameResult(
-            replace(people, keypoints=_put(people.keypoints, rows, keypoints), boxes=_put(people.boxes, rows, boxes)),
+            replace(
+                people,
+                keypoints=_put(people.keypoints, rows, keypoints),
+                boxes=_put(people.boxes, rows, boxes),
+                hands=self._moved_hands(people, rows, keypoints),
+            ),
             replace(
                 poses,
                 joints=_put(poses.joints, rows, found.joints[:n, 0]),
@@ -146,6 +152,15 @@ class Ahead:
             ),
             placed,
         )
+
+    def _moved_hands(self, people: People, rows: NDArray[np.intp], keypoints: F32) -> Hands | None:
+        """The hands where their wrists are found: keypoints (P, J, 2) px of the people in these rows."""
+        if people.hands is None:
+            return None
+        wrists = [self._skeleton.index(f"{side}_wrist") for side in SIDES]
+        moved = np.nan_to_num(keypoints[:, wrists] - people.keypoints[rows][:, wrists])
+        points = _put(people.hands.points, rows, people.hands.points[rows] + moved[:, :, None])
+        return replace(people.hands, points=points)
 
     def _carried(self, result: FrameResult, hidden: list[int], found: Forecast, first: int) -> FrameResult:
         """The frame with those of the hidden who are still in the picture, where they are found from row `first` on."""

@@ -71,11 +71,15 @@ class LiveResult:
         keypoints[..., 0] = last - keypoints[..., 0]
         boxes[:, [0, 2]] = last - boxes[:, [2, 0]]
         side = np.array([-1, 1, 1], np.float32)
+        hands = people.hands
+        if hands is not None:
+            points = hands.points * np.array([-1, 1], np.float32) + np.array([last, 0], np.float32)
+            hands = replace(hands, points=points, shapes=hands.shapes * side)
         return replace(
             self,
             image=np.ascontiguousarray(self.image[:, ::-1]),
             result=FrameResult(
-                replace(people, keypoints=keypoints, boxes=boxes),
+                replace(people, keypoints=keypoints, boxes=boxes, hands=hands),
                 replace(poses, joints=poses.joints * side, root=poses.root * side),
                 None if placed is None else replace(placed, joints=placed.joints * side),
             ),

@@ -5,6 +5,7 @@ portrait and square ones, where any corner hides somebody, it gets a narrow pane
 """
 
 from dataclasses import replace
+from functools import cached_property
 from typing import NamedTuple
 
 import cv2
@@ -18,6 +19,7 @@ from pose.video.planes import Area, Colours
 from pose.view import draw
 from pose.view.colours import PAPER, RGB, SIDE_COLOURS, edge_side, mix, person_colour, rim_colour
 from pose.view.draw import Canvas, Point
+from pose.view.hands import HAND_POINTS, skeleton_with_hands, with_hands
 from pose.view.head import Head
 from pose.view.inset import Inset
 from pose.view.legend import Legend
@@ -39,7 +41,21 @@ _HAND = ("pinky", "index", "thumb")
 # Of a limb's thickness: joints of the face and the hand, and the many points that trace a face or fingers.
 _FINE, _FINEST = 0.55, 0.25
 _DASH = 3.0  # length of the dashes of a doubtful person, in thicknesses of a limb
-_TRACED = frozenset((*FACE, *HANDS))
+_TRACED = frozenset((*FACE, *HANDS, *HAND_POINTS))
+
+
+class _Plan:
+    """How the joints of a skeleton are drawn. edges: (E, 2). sides, edge_sides, shares, edge_shares: of joints and
+    edges, their side and their thickness as a share of a limb's.
+    """
+
+    def __init__(self, skeleton: Skeleton) -> None:
+        self.edges = np.array(skeleton.edges)
+        self.sides = np.array([skeleton.side(joint) for joint in range(len(skeleton))])
+        self.edge_sides = np.array([edge_side(skeleton, a, b) for a, b in skeleton.edges])
+        self.shares = np.array([thickness(name) for name in skeleton.names])
+        self.edge_shares = self.shares[self.edges].max(axis=1)
+        self.head = Head(skeleton)
 
 
 class _Badge(NamedTuple):
@@ -65,12 +81,8 @@ class Overlay:
         self._size = size
         self._code = colours.code if colours else draw.as_rgb
         self._skeleton = skeleton
-        self._edges = np.array(skeleton.edges)
-        self._sides = np.array([skeleton.side(joint) for joint in range(len(skeleton))])
-        self._edge_sides = np.array([edge_side(skeleton, a, b) for a, b in skeleton.edges])
-        self._shares = np.array([thickness(name) for name in skeleton.names])
-        self._edge_shares = self._shares[self._edges].max(axis=1)
-        self._head = Head(skeleton)
+        self._body = _Plan(skeleton)
+        self._head = self._body.head
         self._last: tuple[FrameResult, People, list[_Badge]] | None = None
         self._unit = _unit(size)
         self._legend = Legend(size, self._unit, self._code)
@@ -121,6 +133,10 @@ class Overlay:
         top, low = self._inset.render_on(image[:, width:], result)
         return Area(width, top, self.output_size[0], low)
 
+    @cached_property
+    def _with_hands(self) -> "_Plan":
+        return _Plan(skeleton_with_hands(self._skeleton))
+
     @property
     def panel(self) -> U8 | None:
         """(H, W, 3) what lies beside the frame while nobody is there; None where nothing does."""
@@ -151,6 +167,9 @@ class Overlay:
         """The people with left and right as they were lifted, and their badges."""
         if self._last is None or self._last[0] is not result:  # who asks for the areas that change draws on them next
             keypoints, scores = with_lifted_sides(result, self._skeleton)
+            hands = result.people.hands
+            if hands is not None:
+                keypoints, scores = with_hands(keypoints, scores, hands, result.poses.exchanged[:, 1])
             people = replace(result.people, keypoints=keypoints, scores=scores)
             badges = [self._badge(people, row) for row in range(len(people))]
             badges = [b._replace(words=f"{b.words}?") if _is_doubtful(result, i) else b for i, b in enumerate(badges)]
@@ -183,44 +202,54 @@ class Overlay:
     def _draw_skeleton(self, canvas: Canvas, people: People, row: int, dashed: bool) -> None:
         """In layers of equal opacity, the faint ones first: what overlaps inside a layer does not add up."""
         keypoints, scores = people.keypoints[row], people.scores[row]
+        plan = self._body if len(keypoints) == len(self._skeleton) else self._with_hands
         rim = rim_colour(int(people.ids[row]))
         known = np.isfinite(keypoints.sum(axis=1))
         share = np.where(known, (scores - _HIDDEN_BELOW) / (_FULL_FROM - _HIDDEN_BELOW), 0)
-        face = np.where(self._head.face, self._head.opacity(keypoints, np.where(known, scores, 0)), 1)
+        face = np.where(plan.head.face, plan.head.opacity(keypoints, np.where(known, scores, 0)), 1)
         levels = np.ceil(np.clip(share, 0, 1) * face * _LEVELS).astype(np.int64)
-        limb_levels = levels[self._edges].min(axis=1)
+        limb_levels = levels[plan.edges].min(axis=1)
         points = np.clip(np.where(known[:, None], keypoints, 0), -draw.FAR, draw.FAR)
         width = self._width(people, row)
         for level in range(1, _LEVELS + 1):
             joints, limbs = np.equal(levels, level), np.equal(limb_levels, level)
             if not joints.any():  # then no limb has this level either
                 continue
-            area = np.concatenate([points[joints], points[self._edges[limbs]].reshape(-1, 2)])
+            area = np.concatenate([points[joints], points[plan.edges[limbs]].reshape(-1, 2)])
             with draw.layer(canvas, area, 2 * width + 2, level / _LEVELS) as (layer, corner):
-                self._draw_limbs(layer, points - corner, limbs, width, rim, dashed)
-                self._draw_joints(layer, points - corner, joints, width, rim)
+                self._draw_limbs(layer, plan, points - corner, limbs, width, rim, dashed)
+                self._draw_joints(layer, plan, points - corner, joints, width, rim)
 
     def _draw_limbs(
-        self, canvas: Canvas, points: F32, chosen: NDArray[np.bool_], width: float, rim: RGB, dashed: bool
+        self,
+        canvas: Canvas,
+        plan: "_Plan",
+        points: F32,
+        chosen: NDArray[np.bool_],
+        width: float,
+        rim: RGB,
+        dashed: bool,
     ) -> None:
         def lines(rows: NDArray[np.bool_]) -> NDArray[np.floating]:
-            segments = points[self._edges[rows]]
+            segments = points[plan.edges[rows]]
             return draw.dashes(segments, _DASH * width) if dashed else segments
 
-        groups = _groups(chosen, self._edge_shares)
+        groups = _groups(chosen, plan.edge_shares)
         for rows, share in groups:
             draw.strokes(canvas, lines(rows), rim, share * width + 2 * _rim(width, share))
         for rows, share in groups:
             for side, colour in SIDE_COLOURS.items():
-                draw.strokes(canvas, lines(rows & (self._edge_sides == side)), colour, share * width)
+                draw.strokes(canvas, lines(rows & (plan.edge_sides == side)), colour, share * width)
 
-    def _draw_joints(self, canvas: Canvas, points: F32, chosen: NDArray[np.bool_], width: float, rim: RGB) -> None:
-        groups = _groups(chosen, self._shares)
+    def _draw_joints(
+        self, canvas: Canvas, plan: "_Plan", points: F32, chosen: NDArray[np.bool_], width: float, rim: RGB
+    ) -> None:
+        groups = _groups(chosen, plan.shares)
         for rows, share in groups:
             draw.discs(canvas, points[rows], share * width + 0.6 * _rim(width, share), rim)
         for rows, share in groups:
             for side, colour in SIDE_COLOURS.items():
-                draw.discs(canvas, points[rows & (self._sides == side)], share * width, mix(colour, PAPER, 0.35))
+                draw.discs(canvas, points[rows & (plan.sides == side)], share * width, mix(colour, PAPER, 0.35))
 
 
 def _is_doubtful(result: FrameResult, row: int) -> bool:

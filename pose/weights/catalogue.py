@@ -169,6 +169,27 @@ def _blazepose() -> tuple[Weight, ...]:
     )
 
 
+def _hands() -> tuple[Weight, ...]:
+    return (
+        Weight(
+            name="hand-landmark-full",
+            file="hand-landmark-full.tflite",
+            licence="Apache-2.0",
+            sha256="11c272b891e1a99ab034208e23937a8008388cf11ed2a9d776ed3d01d0ba00e3",
+            size=5_478_917,
+            source=WheelMember(MEDIAPIPE, "mediapipe/modules/hand_landmark/hand_landmark_full.tflite"),
+        ),
+        Weight(
+            name="palm-detector-full",
+            file="palm-detector-full.tflite",
+            licence="Apache-2.0",
+            sha256="1b14e9422c6ad006cde6581a46c8b90dd573c07ab7f3934b5589e7cea3f89a54",
+            size=2_339_846,
+            source=WheelMember(MEDIAPIPE, "mediapipe/modules/palm_detection/palm_detection_full.tflite"),
+        ),
+    )
+
+
 def _small_detectors_and_movenet() -> tuple[Weight, ...]:
     return (
         Weight(
@@ -314,5 +335,12 @@ def _rtmpose_archives() -> tuple[Weight, ...]:
 
 WEIGHTS: dict[str, Weight] = {
     weight.name: weight
-    for weight in (*_blazepose(), *_small_detectors_and_movenet(), *_rtmpose_archives(), *_ultralytics(), DEMO_CLIP)
+    for weight in (
+        *_blazepose(),
+        *_hands(),
+        *_small_detectors_and_movenet(),
+        *_rtmpose_archives(),
+        *_ultralytics(),
+        DEMO_CLIP,
+    )
 }

@@ -306,8 +306,9 @@ def test_points_that_trace_a_face_or_fingers_do_not_cover_it(points):
     people = People(0, 0.0, np.array([1]), box, np.ones(1, np.float32), keypoints, scores)
     result = FrameResult(people, Poses3D(zeros, zeros[:, 0] + np.float32(3), zeros[..., 0]))
     overlay = Overlay((640, 700), WHOLEBODY133, inset=False)
-    overlay._edges, overlay._edge_sides = overlay._edges[:0], overlay._edge_sides[:0]  # the points alone
-    overlay._edge_shares = overlay._edge_shares[:0]
+    plan = overlay._body
+    plan.edges, plan.edge_sides = plan.edges[:0], plan.edge_sides[:0]  # the points alone
+    plan.edge_shares = plan.edge_shares[:0]
     drawn = overlay.draw(_picture((640, 700)), result)[60:110, 300:350]
     assert 0.05 < (np.abs(drawn.astype(int) - GREY).max(axis=2) > 30).mean() < 0.6
 

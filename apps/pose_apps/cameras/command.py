@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pose.config import PipelineConfig
-from pose.errors import PoseError
+from pose.errors import PoseError, UsageError
 from pose.system.progress import hidden_progress
 from pose_apps.cameras.options import CamerasConfig, camera_videos, joint_folder
 from pose_apps.support.host import Host
@@ -49,6 +49,8 @@ def run_several(
     """
     from pose_apps.cameras.run import Request, run_cameras
 
+    if pipeline_config.hands:
+        raise UsageError("hands: is not supported with several cameras")
     chosen = camera_videos(videos, cameras.cameras)
     outputs = plan_outputs(chosen[0], config.out or str(joint_folder(videos)), config.formats, config.overlay)
     if outputs.exports:

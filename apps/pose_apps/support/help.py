@@ -14,7 +14,7 @@ from pose_apps.support.values import Value, kinds_of
 # Dests of the options, in their groups.
 Layout = Mapping[str, Sequence[str]]
 
-_PEOPLE = ("max_people", "repair", "tracker")
+_PEOPLE = ("max_people", "hands", "repair")
 _NETWORKS = ("config", "detector", "estimator", "lifter")
 _SPEED = ("device", "threads", "detect_every")
 LAYOUTS: Mapping[str, Layout] = {

@@ -1,0 +1,166 @@
+"""Finger bones and their rotations, from the points of hands.
+
+Rest pose: the T-pose of `pose.export.skeleton`, palms down, fingers straight along the arm. The palm is rigid, so its
+points give the whole rotation of the wrist; each bone of a finger takes the shortest turn from its parent.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.export import rotations
+from pose.export.motions import Bones
+from pose.export.rotations import cross, dot, unit
+from pose.export.skeleton import NAMES, PARENTS, frame
+from pose.export.tracks import CHUNK, Span, Track
+from pose.hand_points import FINGERS, INDEX_KNUCKLE, LITTLE_KNUCKLE, MIDDLE_KNUCKLE, SIDES, WRIST
+
+F64 = NDArray[np.float64]
+
+PARTS = ("proximal", "middle", "distal")
+# Of one hand: the wrist, then three joints of each finger from the palm to the tip.
+FINGER_NAMES = tuple(f"{finger}_{part}" for finger in FINGERS for part in PARTS)
+FINGER_PARENTS = tuple(0 if at % 3 == 0 else at for at in range(len(FINGER_NAMES)))  # 0: the wrist, else joint at - 1
+WRIST_JOINTS = tuple(NAMES.index(f"{side}_wrist") for side in SIDES)
+_JOINTS = np.array([4 * finger + part + 1 for finger in range(5) for part in range(3)])  # points of a hand
+_THUMB_REST = np.array([np.cos(np.radians(40)), 0.0, np.sin(np.radians(40))])
+
+
+@dataclass(frozen=True, slots=True)
+class HandBones:
+    """The constant bones of one person's hands. offsets: (2, 15, 3) m, each finger joint from its parent in the rest
+    pose, in file axes. tips: (2, 5, 3) m, from the last joint of each finger.
+    """
+
+    offsets: F64
+    tips: F64
+
+
+def hand_turns(places: F64, forearms: F64) -> F64:
+    """The rotations that bring hands nearest to their points.
+
+    Args:
+        places: (T, 2, 21, 3) m, left and right hand in file axes (y up); the origin does not matter.
+        forearms: (T, 2, 4) turns (w, x, y, z) of the forearms in the file's frame.
+
+    Returns:
+        (T, 2, 16, 4) turns in the parent's frame: the wrist in the forearm's, then 15 finger joints in the order of
+        `FINGER_NAMES`. NaN where a hand is NaN.
+    """
+    turns = np.full((*places.shape[:2], 1 + len(_JOINTS), 4), np.nan)
+    for side in range(2):
+        known = np.isfinite(places[:, side]).all(axis=(1, 2))
+        if known.any():
+            turns[known, side] = _turns_of_side(places[known, side], forearms[known, side], side)
+    return turns
+
+
+def _turns_of_side(points: F64, forearm: F64, side: int) -> F64:
+    outward = 1.0 if side == 0 else -1.0
+    whole = np.empty((len(points), 1 + len(_JOINTS), 4))
+    whole[:, 0] = palm = _palm(points, side)
+    for at, joint in enumerate(_JOINTS, start=1):
+        rest = _rest(joint, outward)
+        parent = whole[:, FINGER_PARENTS[at - 1]]
+        direction = unit(points[:, joint + 1] - points[:, joint])
+        local = rotations.rotate(rotations.inverse(parent), direction)
+        whole[:, at] = rotations.multiply(parent, rotations.between(rest, local))
+    turns = whole.copy()
+    turns[:, 0] = rotations.multiply(rotations.inverse(forearm), palm)
+    parents = whole[:, list(FINGER_PARENTS)]
+    turns[:, 1:] = rotations.multiply(rotations.inverse(parents), whole[:, 1:])
+    return turns
+
+
+def _rest(joint: int, outward: float) -> F64:
+    """The direction (3,) of the bone after a point of a hand in the rest pose."""
+    along = _THUMB_REST if joint < INDEX_KNUCKLE else np.array([1.0, 0.0, 0.0])
+    return along * np.array([outward, 1, 1])
+
+
+def _palm(points: F64, side: int) -> F64:
+    """(T, 4) the turn of the palm: x along the arm (of the right arm: against it), z to the index finger, y up from
+    the back of the hand.
+    """
+    along = points[:, MIDDLE_KNUCKLE] - points[:, WRIST]
+    across = points[:, INDEX_KNUCKLE] - points[:, LITTLE_KNUCKLE]
+    x = unit(along if side == 0 else -along)
+    z = unit(across - dot(across, x)[..., None] * x)
+    lost = dot(z, z) < 0.5
+    if lost.any():
+        z[lost] = frame(x[lost], np.broadcast_to([0.0, 1.0, 0.0], x[lost].shape))[2]
+    return rotations.of_axes(x, cross(z, x), z)
+
+
+class Fingers:
+    """The hands of one track as bones, beside its `Bones`."""
+
+    def __init__(self, track: Track, bones: Bones) -> None:
+        self._track, self._bones = track, bones
+        self.body = _fit(self._palms_and_lengths())
+        self._last = np.tile(rotations.IDENTITY, (2, 1 + len(_JOINTS), 1))
+
+    @classmethod
+    def of(cls, track: Track, bones: Bones) -> "Fingers | None":
+        """None where the track shows no hand."""
+        if track.recording.table.hand_scores is None:
+            return None
+        fingers = cls(track, bones)
+        return fingers if np.isfinite(fingers.body.offsets).all() else None
+
+    def turns(self, span: Span, body: F64) -> F64:
+        """(n, 2, 16, 4) as `hand_turns`; a hand that is not seen keeps its last turns.
+
+        span: the next one of the track. body: (n, 17, 4) turns of the body, each joint in its parent's frame.
+        """
+        whole = _whole(body)
+        forearms = np.stack([whole[:, PARENTS[joint]] for joint in WRIST_JOINTS], axis=1)
+        at = np.arange(span.start, span.start + len(span.times))
+        turns = hand_turns(self._track.space.to_file(self._track.hands(at).places), forearms)
+        for row in range(len(turns)):
+            known = np.isfinite(turns[row]).all(axis=(1, 2))
+            turns[row, ~known] = self._last[~known]
+            self._last = turns[row]
+        return turns
+
+    def _palms_and_lengths(self) -> Iterator[F64]:
+        for start in range(0, len(self._track), CHUNK):
+            at = np.arange(start, min(start + CHUNK, len(self._track)))
+            yield self._track.space.to_file(self._track.hands(at).places)
+            self._track.recording.release()
+
+
+def _whole(turns: F64) -> F64:
+    """(n, 17, 4) turns in the file's frame of turns in the parents' frames."""
+    whole = turns.copy()
+    for joint, parent in enumerate(PARENTS[1:], start=1):
+        whole[:, joint] = rotations.multiply(whole[:, parent], turns[:, joint])
+    return whole
+
+
+def _fit(portions: Iterable[F64]) -> HandBones:
+    """The median bones of hands (T, 2, 21, 3) in file axes; both hands pooled, one the mirror of the other."""
+    palms, lengths = [], []
+    for places in portions:
+        for side, mirror in enumerate((1.0, -1.0)):
+            points = places[:, side][np.isfinite(places[:, side]).all(axis=(1, 2))]
+            if not len(points):
+                continue
+            back = rotations.inverse(_palm(points, side))
+            knuckles = rotations.rotate(back[:, None], points[:, _JOINTS[::3]] - points[:, :1])
+            palms.append(knuckles * np.array([mirror, 1, 1]))
+            steps = points[:, _JOINTS + 1] - points[:, _JOINTS]
+            lengths.append(np.linalg.norm(steps, axis=-1).reshape(-1, 5, 3))
+    if not palms:
+        return HandBones(np.full((2, 15, 3), np.nan), np.full((2, 5, 3), np.nan))
+    base, length = np.median(np.concatenate(palms), axis=0), np.median(np.concatenate(lengths), axis=0)
+    offsets, tips = np.empty((2, 5, 3, 3)), np.empty((2, 5, 3))
+    for side, outward in enumerate((1.0, -1.0)):
+        offsets[side, :, 0] = base * np.array([outward, 1, 1])
+        for finger in range(5):
+            rest = _rest(1 + 4 * finger, outward)
+            offsets[side, finger, 1:] = length[finger, :2, None] * rest
+            tips[side, finger] = length[finger, 2] * rest
+    return HandBones(offsets.reshape(2, 15, 3), tips)

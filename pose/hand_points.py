@@ -1,0 +1,143 @@
+"""The 21 points of a hand, and what is known of the hands of people: plain arrays beside those of the body.
+
+Order and names are those of COCO-WholeBody, OpenPose and MediaPipe: the wrist, then four points of each finger from
+the palm to the tip. Axes: P person, S side (left, right), K point of a hand.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.wholebody import HANDS
+
+F32 = NDArray[np.float32]
+Rows = slice | list[int] | NDArray[np.generic]
+
+SIDES = ("left", "right")
+POINTS = 21
+FINGERS = ("thumb", "index", "middle", "ring", "little")
+LEFT_NAMES, RIGHT_NAMES = HANDS[:POINTS], HANDS[POINTS:]
+WRIST, INDEX_KNUCKLE, MIDDLE_KNUCKLE, RING_KNUCKLE, LITTLE_KNUCKLE = 0, 5, 9, 13, 17
+# (parent, child) of every bone: five chains of four bones from the wrist.
+BONES = tuple(
+    (WRIST if point == 0 else 4 * finger + point, 4 * finger + point + 1) for finger in range(5) for point in range(4)
+)
+_MIDDLE = np.array([WRIST, 9, 10, 11, 12])  # the chain whose length is the hand's length
+
+# Joints of Human3.6M-17: elbow and wrist of each side.
+ELBOWS, WRISTS = (12, 15), (13, 16)
+# Hand (wrist to tip of the middle finger) over forearm (elbow to wrist): 0.108 and 0.146 of the stature. Source:
+# Drillis and Contini 1966, in Winter, Biomechanics and Motor Control of Human Movement.
+HAND_PER_FOREARM = 0.108 / 0.146
+
+
+# Of each point, in hand lengths: the radius that holds the true point with probability 0.68, wrist on wrist; measured
+# on the first half of one clip of one hand (benchmarks/hands.py).
+SIGMA = np.array(
+    [
+        0,
+        0.10,
+        0.15,
+        0.17,
+        0.19,
+        0.20,
+        0.30,
+        0.29,
+        0.27,
+        0.18,
+        0.32,
+        0.24,
+        0.11,
+        0.21,
+        0.29,
+        0.19,
+        0.09,
+        0.20,
+        0.26,
+        0.16,
+        0.09,
+    ],
+    np.float32,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """The hands of P people in one frame; the side is that of the arm as the estimator saw it.
+
+    points: (P, 2, 21, 2) px. scores: (P, 2, 21), the probability that the hand is there; 0 where a hand is not seen,
+    and for points outside the image. shapes: (P, 2, 21, 3) m from the wrist, camera axes (x right, y down, z forward),
+    in the size that the network assumes.
+    """
+
+    points: F32
+    scores: F32
+    shapes: F32
+
+    def __post_init__(self) -> None:
+        people = len(self.scores)
+        for name, last in (("points", (2,)), ("scores", ()), ("shapes", (3,))):
+            shape, expected = getattr(self, name).shape, (people, len(SIDES), POINTS, *last)
+            if shape != expected:
+                raise ValueError(f"Hands.{name}: expected shape {expected}, got {shape}")
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def __getitem__(self, rows: Rows) -> "Hands":
+        return Hands(self.points[rows], self.scores[rows], self.shapes[rows])
+
+    @classmethod
+    def unseen(cls, people: int) -> Self:
+        """Of people whose hands are not seen."""
+        scores = np.zeros((people, len(SIDES), POINTS), np.float32)
+        return cls(np.zeros((*scores.shape, 2), np.float32), scores, np.zeros((*scores.shape, 3), np.float32))
+
+    def with_unseen(self, people: int) -> "Hands":
+        """With some people more, whose hands are not seen."""
+        more = Hands.unseen(people)
+        arrays = (np.concatenate([getattr(self, name), getattr(more, name)]) for name in self.__slots__)
+        return Hands(*arrays)
+
+    @property
+    def seen(self) -> NDArray[np.bool_]:
+        """(P, 2) whether a hand is seen."""
+        return np.asarray((self.scores > 0).any(axis=2))
+
+
+def lengths(shapes: F32) -> F32:
+    """(...,) m from the wrist along the bones of the middle finger to its tip, of shapes (..., 21, 3)."""
+    steps = np.diff(shapes[..., _MIDDLE, :], axis=-2)
+    return np.asarray(np.linalg.norm(steps, axis=-1).sum(axis=-1), np.float32)
+
+
+def sigma_of(joints: F32) -> F32:
+    """(...,  21) mm, the radius that holds the true point with probability 0.68 if the wrist is right; NaN where
+    a hand (..., 21, 3) m is not known. docs/studies/hands.md says how it was measured.
+    """
+    return np.asarray(1000 * lengths(joints)[..., None] * SIGMA, np.float32)
+
+
+def on_body(hands: Hands, joints: F32, exchanged: NDArray[np.bool_]) -> F32:
+    """The hands of lifted people, (P, 2, 21, 3) m from the lifted wrist, camera axes; NaN where a hand is not seen.
+
+    Args:
+        hands: of the same people.
+        joints: (P, 17, 3) m, Human3.6M-17 in any frame that keeps lengths.
+        exchanged: (P, 2), whether repair exchanged left and right of legs and arms; hands go with the arms.
+
+    Returns:
+        Hands as long as `HAND_PER_FOREARM` of the forearm, so that their size is the body's.
+    """
+    shapes, seen = hands.shapes, hands.seen
+    turned = np.asarray(exchanged[:, 1])
+    if turned.any():
+        shapes = np.where(turned[:, None, None, None], shapes[:, ::-1], shapes)
+        seen = np.where(turned[:, None], seen[:, ::-1], seen)
+    forearms = np.linalg.norm(joints[:, WRISTS] - joints[:, ELBOWS], axis=-1).mean(axis=1, keepdims=True)
+    own = lengths(shapes)
+    factor = HAND_PER_FOREARM * forearms / np.where(own > 0, own, 1)
+    seen = seen & (own > 0) & np.isfinite(factor)
+    return np.where(seen[..., None, None], shapes * factor[..., None, None], np.nan).astype(np.float32)

@@ -1,0 +1,51 @@
+"""A One-Euro filter of many coordinates at once, on time stamps."""
+
+import math
+from typing import TypeVar
+
+import numpy as np
+
+from pose.types import F32
+
+Cutoff = TypeVar("Cutoff", float, F32)
+
+MIN_CUTOFF = 1.0  # Hz, of a hand at rest
+BETA = 15.0  # Hz more for one hand length a second
+DERIVATIVE_CUTOFF = 2.0  # Hz
+JUMP = 0.6  # hand lengths by which all points move on average from one frame to the next: another hand, or found anew
+
+
+class HandFilter:
+    """Smooths the points of one hand over time: strongly at rest, hardly in motion.
+
+    Source: Casiez et al., 1 Euro Filter, CHI 2012, doi:10.1145/2207676.2208639. The cutoff frequency follows the speed
+    of each point in hand lengths a second, so that it does not depend on resolution or distance.
+    """
+
+    def __init__(self) -> None:
+        self._time = -math.inf
+        self._raw = self._smooth = self._speed = np.zeros(0, np.float32)
+
+    def __call__(self, values: F32, size: float, time: float) -> F32:
+        """The smoothed values (K, D). size: length of the hand in their unit. time: s, increasing from call to call."""
+        step = max(time - self._time, 1e-3)
+        jumped = self._smooth.shape != values.shape or _mean_way(values - self._raw) > JUMP * size
+        if math.isinf(self._time) or jumped:
+            self._smooth, self._speed = values, np.zeros_like(values)
+        else:
+            self._speed = self._speed + _weight(DERIVATIVE_CUTOFF, step) * (
+                (values - self._raw) / (size * step) - self._speed
+            )
+            speed = np.linalg.norm(self._speed, axis=-1, keepdims=True)
+            self._smooth = self._smooth + _weight(MIN_CUTOFF + BETA * speed, step) * (values - self._smooth)
+        self._raw, self._time = values, time
+        return self._smooth.astype(np.float32)
+
+
+def _mean_way(moved: F32) -> float:
+    return float(np.linalg.norm(moved, axis=-1).mean())
+
+
+def _weight(cutoff: Cutoff, step: float) -> Cutoff:
+    """What a first-order low pass of `cutoff` Hz gives a new sample after `step` seconds."""
+    return cutoff / (cutoff + 1 / (2 * math.pi * step))

@@ -1,0 +1,161 @@
+"""MediaPipe's hand networks on LiteRT: 21 points in a crop, and a palm detector, as its published graphs run them.
+
+Source: Zhang et al., MediaPipe Hands: On-device Real-time Hand Tracking, 2020, arXiv:2006.10214; constants of the
+graphs `hand_landmark_cpu`, `palm_detection_cpu`, `hand_landmark_landmarks_to_roi` and `palm_detection_detection_to_roi`
+of google-ai-edge/mediapipe 0.10.21.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+
+from pose.hand_points import INDEX_KNUCKLE, MIDDLE_KNUCKLE, POINTS, RING_KNUCKLE, WRIST
+from pose.networks import crops
+from pose.networks.litert import LiteRTModel, sigmoid
+from pose.types import F32, U8, Regions
+from pose.weights import locate
+
+WEIGHTS = ("hand-landmark-full", "palm-detector-full")
+SIDE = 224
+PALM_SIDE = 192
+_OUTPUTS = (0, 1, 3)  # points, presence, points in metres; the side is that of the arm, not the network's
+_TRACK_SCALE, _TRACK_SHIFT = 2.0, -0.1
+_PALM_SCALE, _PALM_SHIFT = 2.6, -0.5
+_PALM_STRIDES = ((8, 2), (16, 6))  # anchors in each cell of a stride
+_PALM_SCORE = 0.5
+_PALM_OVERLAP = 0.3
+_PALM_WRIST, _PALM_KNUCKLE = 0, 2
+_STABLE = [0, 1, 2, 3, 5, 6, 9, 10, 13, 14, 17, 18]  # points without the outer halves of the fingers
+
+
+class Found(NamedTuple):
+    """What the network says of R regions. points: (R, 21, 2) px. shapes: (R, 21, 3) m from the wrist, the axes of the
+    image. presence: (R,) probability that a hand is in the region.
+    """
+
+    points: F32
+    shapes: F32
+    presence: F32
+
+
+class HandNetwork:
+    """21 points in every region of an image."""
+
+    def __init__(self, *, model: Path | None = None, threads: int = 1) -> None:
+        """model: the LiteRT file; None takes it from the weight cache. Raises PoseError when it cannot be loaded."""
+        self._network = LiteRTModel(model or locate(WEIGHTS[0]), threads, _OUTPUTS)
+
+    def estimate(self, image: U8, regions: Regions) -> Found:
+        """The hand in each region of an (H, W, 3) uint8 RGB image."""
+        matrices = crops.crop_matrices(regions, (SIDE, SIDE))
+        raw = np.empty((2, len(regions), POINTS, 3), np.float32)
+        presence = np.empty(len(regions), np.float32)
+        for row, matrix in enumerate(matrices):
+            crop = crops.crop(image, matrix, (SIDE, SIDE), cv2.BORDER_CONSTANT)
+            np.multiply(crop, np.float32(1 / 255), out=self._network.input()[0])
+            points, present, metres = self._network.run()
+            raw[0, row], raw[1, row] = points.reshape(POINTS, 3), metres.reshape(POINTS, 3)
+            presence[row] = present[0, 0]
+            del points, present, metres
+        points = crops.apply_affine(matrices, raw[0, :, :, :2])
+        shapes = raw[1] - raw[1][:, :1]
+        cos, sin = np.cos(regions.angles)[:, None], np.sin(regions.angles)[:, None]
+        x, y = shapes[..., 0].copy(), shapes[..., 1].copy()
+        shapes[..., 0], shapes[..., 1] = cos * x - sin * y, sin * x + cos * y
+        return Found(points, shapes, presence)
+
+
+class PalmDetector:
+    """Finds palms in an image, without people."""
+
+    def __init__(self, *, model: Path | None = None, threads: int = 1, least_score: float = _PALM_SCORE) -> None:
+        """model: the LiteRT file; None takes it from the weight cache. Raises PoseError when it cannot be loaded."""
+        self._network = LiteRTModel(model or locate(WEIGHTS[1]), threads)
+        self._anchors, self._least_score = _anchors(), least_score
+
+    def detect(self, image: U8, window: Regions | None = None) -> tuple[Regions, F32]:
+        """The regions of hands in an (H, W, 3) uint8 RGB image, best first, and their scores (R,).
+
+        window: one region to look in; None looks in the whole image.
+        """
+        size = (PALM_SIDE, PALM_SIDE)
+        matrix = crops.crop_matrices(window or crops.letterbox_region(image, size), size)
+        crop = crops.crop(image, matrix[0], size, cv2.BORDER_CONSTANT)
+        np.multiply(crop, np.float32(1 / 255), out=self._network.input()[0])
+        rows, logits = (np.asarray(output, np.float32) for output in self._network.run())
+        scores = sigmoid(logits[0, :, 0])
+        keep = scores >= self._least_score
+        order = np.argsort(-scores[keep], kind="stable")
+        found, scores = rows[0][keep][order] / np.float32(PALM_SIDE), scores[keep][order]
+        anchors = self._anchors[keep][order]
+        middles, half = found[:, :2] + anchors, found[:, 2:4] / 2
+        boxes = np.concatenate([middles - half, middles + half], axis=1)
+        points = found[:, 4:].reshape(-1, 7, 2) + anchors[:, None]
+        merged, best = _merged(np.concatenate([boxes, points.reshape(-1, 14)], axis=1), scores)
+        on_image = crops.apply_affine(matrix, merged.reshape(1, -1, 2) * PALM_SIDE).reshape(-1, 9, 2)
+        return _palm_regions(on_image), best
+
+
+def tracked_regions(points: F32) -> Regions:
+    """Where to look for hands again whose points are (R, 21, 2) px."""
+    knuckles = (points[:, INDEX_KNUCKLE] + points[:, RING_KNUCKLE]) / 2
+    along = (points[:, MIDDLE_KNUCKLE] + knuckles) / 2 - points[:, WRIST]
+    return _around(points[:, _STABLE], np.asarray(along, np.float32), _TRACK_SCALE, _TRACK_SHIFT)
+
+
+def _palm_regions(points: F32) -> Regions:
+    """points: (R, 9, 2) px, two corners of the box and seven points of the palm."""
+    palm = points[:, 2:]
+    along = palm[:, _PALM_KNUCKLE] - palm[:, _PALM_WRIST]
+    centers = np.asarray((points[:, 0] + points[:, 1]) / 2, np.float32)
+    sides = np.abs(points[:, 1] - points[:, 0]).max(axis=1)
+    return shifted(centers, sides, along, _PALM_SCALE, _PALM_SHIFT)
+
+
+def _around(points: F32, along: F32, scale: float, shift: float) -> Regions:
+    """Squares around points (R, N, 2), upright where `along` (R, 2) points up; see `shifted`."""
+    angles = np.pi / 2 - np.arctan2(-along[:, 1], along[:, 0])
+    cos, sin = np.cos(angles)[:, None], np.sin(angles)[:, None]
+    x = cos * points[..., 0] + sin * points[..., 1]
+    y = -sin * points[..., 0] + cos * points[..., 1]
+    low, high = np.stack([x.min(1), y.min(1)], 1), np.stack([x.max(1), y.max(1)], 1)
+    middle = (low + high) / 2
+    cos, sin = cos[:, 0], sin[:, 0]
+    centers = np.stack([cos * middle[:, 0] - sin * middle[:, 1], sin * middle[:, 0] + cos * middle[:, 1]], axis=1)
+    return shifted(centers, (high - low).max(axis=1), along, scale, shift)
+
+
+def shifted(centers: F32, sides: F32, along: F32, scale: float, shift: float) -> Regions:
+    """Squares in which `along` (R, 2) points up, `scale` times as large, their centres moved by `shift` of the side.
+
+    centers: (R, 2) px. sides: (R,) px. shift: downwards in the turned square; negative towards the fingers.
+    """
+    angles = np.pi / 2 - np.arctan2(-along[:, 1], along[:, 0])
+    angles = np.mod(angles + np.pi, 2 * np.pi) - np.pi
+    moved = np.stack([-np.sin(angles), np.cos(angles)], axis=1) * (shift * sides)[:, None]
+    sizes = np.repeat((scale * sides)[:, None], 2, axis=1)
+    return Regions((centers + moved).astype(np.float32), sizes.astype(np.float32), angles.astype(np.float32))
+
+
+def _anchors() -> F32:
+    """(2016, 2) centres x, y in [0, 1]."""
+    layers = []
+    for stride, count in _PALM_STRIDES:
+        cells = PALM_SIDE // stride
+        centres = (np.arange(cells, dtype=np.float32) + 0.5) / cells
+        layers.append(np.repeat(np.stack(np.meshgrid(centres, centres), axis=-1).reshape(-1, 2), count, axis=0))
+    return np.concatenate(layers)
+
+
+def _merged(found: F32, scores: F32) -> tuple[F32, F32]:
+    """Detections (N, 18), best first, that overlap a better one, merged into their score-weighted mean."""
+    merged, best = [], []
+    while len(found):
+        group = crops.box_iou(found[:1, :4], found[:, :4])[0] > _PALM_OVERLAP
+        group[0] = True
+        merged.append(np.average(found[group], axis=0, weights=scores[group]))
+        best.append(scores[0])
+        found, scores = found[~group], scores[~group]
+    return np.array(merged, np.float32).reshape(-1, 18), np.array(best, np.float32)

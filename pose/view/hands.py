@@ -1,0 +1,43 @@
+"""The points of hands beside those of the body, for drawings."""
+
+import functools
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.hand_points import BONES, LEFT_NAMES, POINTS, RIGHT_NAMES, SIDES, Hands
+from pose.skeletons import Skeleton
+from pose.types import F32
+
+# Other names than those of whole-body skeletons, which may have hands of their own.
+HAND_POINTS = tuple(f"{name}_point" for name in (*LEFT_NAMES, *RIGHT_NAMES))
+_INSTEAD = ("pinky", "index", "thumb")  # joints of a body's own hand; their edges are left out
+
+
+@functools.cache
+def skeleton_with_hands(skeleton: Skeleton) -> Skeleton:
+    """A skeleton of 2D keypoints, and after its joints the 21 points of the left and of the right hand."""
+    count = len(skeleton)
+    names = (*skeleton.names, *HAND_POINTS)
+    rough = {at for at, name in enumerate(skeleton.names) if name.split("_")[-1] in _INSTEAD and "foot" not in name}
+    edges = [edge for edge in skeleton.edges if not rough.intersection(edge)]
+    for side, name in enumerate(SIDES):
+        first = count + side * POINTS
+        edges.append((skeleton.index(f"{name}_wrist"), first))
+        edges += [(first + parent, first + child) for parent, child in BONES]
+    return Skeleton(f"{skeleton.name}+hands", names, tuple(edges), skeleton.derived)
+
+
+def with_hands(keypoints: F32, scores: F32, hands: Hands, exchanged: NDArray[np.bool_]) -> tuple[F32, F32]:
+    """Keypoints (P, J + 42, 2) px and scores (P, J + 42) in the order of `skeleton_with_hands`.
+
+    keypoints: (P, J, 2) px and scores (P, J), with left and right as they were lifted. exchanged: (P,), whose arms
+    were exchanged.
+    """
+    count = len(keypoints)
+    points = np.where(exchanged[:, None, None, None], hands.points[:, ::-1], hands.points)
+    seen = np.where(exchanged[:, None, None], hands.scores[:, ::-1], hands.scores)
+    return (
+        np.concatenate([keypoints, points.reshape(count, 2 * POINTS, 2)], axis=1).astype(np.float32, copy=False),
+        np.concatenate([scores, seen.reshape(count, 2 * POINTS)], axis=1).astype(np.float32, copy=False),
+    )
