@@ -26,6 +26,8 @@ from pose.skeletons import H36M17
 from pose.spaces import CAMERA, SPACES, WORLD
 from pose.types import F64, I64, FrameResult
 from pose.world.clean import Steps
+from pose.world.foot_points import foot_joints, lift_feet
+from pose.world.gravity import ANKLES
 from pose.world.run import PlacedRun
 
 if TYPE_CHECKING:
@@ -192,6 +194,33 @@ class Result:
         placed = table.placed.joints[:, WRISTS, None] + points @ table.world_info.world.rotation.T
         return self._spread(placed, people)
 
+    def feet(self, space: str | None = None, people: Sequence[int] | None = None) -> F64:
+        """Heels and toes, from where they are in the image; docs/studies/feet.md states their error.
+
+        Args:
+            space: as of `joints`.
+            people: ids; everybody by default.
+
+        Returns:
+            (P, F, 2, 2, 3) m, heel and big toe of left and right foot; NaN where one is not seen.
+
+        Raises:
+            UsageError: for an unknown space or id, where the result has no world, or no heels and toes in 2D.
+        """
+        table, chosen = self.table, self._space(space)
+        self._space(WORLD)
+        joints = foot_joints(table.skeleton)
+        if joints is None:
+            raise UsageError(f"{self.name}: the 2D skeleton {table.skeleton.name} has no heels and toes")
+        points, ankles = _feet(table, joints)
+        if chosen == CAMERA:
+            return self._spread(points, people)
+        assert table.placed is not None
+        assert table.world_info is not None
+        turns = np.broadcast_to(_to_world(table), (len(points), 3, 3))
+        placed = table.placed.joints[:, ANKLES, None] + np.einsum("nij,nfpj->nfpi", turns, points - ankles[:, :, None])
+        return self._spread(placed, people)
+
     def hand_scores(self, people: Sequence[int] | None = None) -> F64:
         """(P, F, 2) probability that a hand is there, as the observed arm has the side; 0: not seen.
 
@@ -287,6 +316,28 @@ class Result:
 
     def __repr__(self) -> str:
         return f"<Result of {self.name}: {len(self.people)} people in {len(self.times)} frames>"
+
+
+def _to_world(table: PoseTable) -> F64:
+    """(N or 1, 3, 3) from the camera's axes of each row to those of the world."""
+    assert table.world_info is not None
+    world = table.world_info.world.rotation
+    if table.camera_rotation is None:
+        return world[None]
+    return np.asarray(world @ table.camera_rotation[np.searchsorted(table.frames, table.frame_index)])
+
+
+def _feet(table: PoseTable, joints: I64) -> tuple[F64, F64]:
+    """Heels and toes (N, 2, 2, 3) and ankles (N, 2, 3) m in the camera frame. joints: (2, 3), of the 2D skeleton."""
+    assert table.placed is not None
+    assert table.camera is not None
+    body = (table.joints3d + table.root[:, None]).astype(np.float64)
+    pixels, scores = table.keypoints[:, joints].astype(np.float64), table.scores[:, joints]
+    swapped = table.exchanged[:, 0]
+    pixels[swapped], scores[swapped] = pixels[swapped, ::-1], scores[swapped, ::-1]
+    up = np.broadcast_to(_to_world(table)[:, 1], (len(body), 3))
+    points = lift_feet(body, pixels, scores, table.camera.matrix, up, table.placed.contacts)
+    return points, body[:, ANKLES]
 
 
 def load(path: Path | str) -> Result:
