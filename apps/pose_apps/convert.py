@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pose.errors import PoseError, UsageError
 from pose.export import FORMATS
+from pose.export.rigs import RIGS
 from pose.options import REQUIRED, Options, argument, option
 from pose.spaces import CAMERA, LEVEL, SPACES
 from pose.system.shown import shown
@@ -38,6 +39,9 @@ class ConvertOptions(Options):
     roll: float | None = option(None, "clockwise rotation of the camera about its view, degrees", least=-180, most=180)
     height: str | None = option(None, "body height, m: 1.82 for everybody, or by id: 1:1.82,2:1.65")
     trim: bool = option(True, TRIM_HELP)
+    rig: str = option(
+        RIGS[0], "bone names of the characters in glb; sticks: the plain skeleton", choices=RIGS, metavar="NAME"
+    )
     video: str | None = option(None, "the video, for formats that hold pictures (rrd, html)", metavar="FILE")
     overwrite: bool = option(False, "replace files that are there already")
     quiet: bool = option(False, "print nothing but errors")
@@ -88,6 +92,7 @@ def _convert(options: ConvertOptions, names: list[str], say: Callable[[str], Non
         up=read_up(options.pitch, options.roll),
         heights=read_heights(options.height),
         trim=options.trim,
+        rig=options.rig,
     )
     people = _people(options.person, recording)
     folder = poses.parent if options.out is None else Path(options.out)

@@ -19,8 +19,7 @@ CELLS = (6, 4)  # of a grid over the image, longer side first
 _DOUBTFUL = 0.6  # share below which the search begins a second time, elsewhere
 FEWEST_CELLS = 4  # of the grid in which such points lie: fewer may be one thing that moves, or a logo
 _STILL = 0.7  # px
-NEAR = 8.0  # px off the view; what is further off is not looked at for the next view
-REMEMBERED = 3.0  # s after a key frame in which its points are followed further off than that
+_NEAR = 8.0  # px off the view; what is further off is not looked at for the next view
 _STILL_CELLS = 0.3  # share of the cells whose points stay; then what moves is not the background
 
 
@@ -47,8 +46,9 @@ class KeyFrame:
         middle = (features.points - centre(image.grey)) / image.focal
         rays = np.concatenate([middle, np.ones((len(middle), 1))], axis=1)
         thumb = thumbnail(image.grey, image.mask)
-        off = np.zeros((len(middle), 2))
-        return cls(image.index, image.time, image.grey, features, rays, place, stretch, thumb, off)
+        return cls(
+            image.index, image.time, image.grey, features, rays, place, stretch, thumb, np.zeros((len(middle), 2))
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +63,7 @@ class Reduced:
     mask: U8
     focal: float
     scale: float
-    known: bool
+    known: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +99,10 @@ class Match:
     def agreeing(self) -> int:
         return int(self.fit.inliers.sum())
 
-    def remember(self, image: "Reduced") -> None:
-        """Note how far points are off the view, to find them again there; not for long, they may be mistaken."""
+    def remember(self, focal: float) -> None:
+        """Note how far points are off the view, to find them again there. focal: px of the reduced image."""
         key, points = self.key, self.points
-        off = points.seen - self.fit.view.project(key.rays[points.rows], image.focal)
-        if image.time - key.time > REMEMBERED:
-            off[np.linalg.norm(off, axis=1) > NEAR] = 0
-        key.off[points.rows] = off
+        key.off[points.rows] = points.seen - self.fit.view.project(key.rays[points.rows], focal)
 
     @property
     def good(self) -> bool:
@@ -142,7 +139,7 @@ def compare(key: KeyFrame, image: Reduced, expected: View, before: View, levels:
     if found.sum() < FEWEST:
         return None
     points = Points(rows[found], there[found] - centre(grey))
-    near = np.linalg.norm(key.off[points.rows], axis=1) < NEAR
+    near = np.linalg.norm(key.off[points.rows], axis=1) < _NEAR
     if near.sum() < FEWEST:
         return None
     at, seen = points.rows[near], points.seen[near]

@@ -114,15 +114,15 @@ def solve(points: F64, body: Body) -> Motion:
     whole[:, _PELVIS] = pelvis = _turn(pelvis_frame(ordered))
     # The middle of the trunk stands where the pelvis puts it; from there the spine leads to the thorax.
     middle = ordered[:, _PELVIS] + rotations.rotate(pelvis, body.offsets[_SPINE])
-    whole[:, _SPINE] = _aimed(pelvis, _Y, unit(ordered[:, _THORAX] - middle))
+    whole[:, _SPINE] = aimed(pelvis, _Y, unit(ordered[:, _THORAX] - middle))
     whole[:, _THORAX] = thorax = _turn(thorax_frame(ordered))
-    whole[:, _NECK] = whole[:, _HEAD] = _aimed(thorax, _Y, _direction(ordered, _NECK, _HEAD))
+    whole[:, _NECK] = whole[:, _HEAD] = aimed(thorax, _Y, _direction(ordered, _NECK, _HEAD))
     for side, (leg, arm) in enumerate(zip(_LEGS, _ARMS, strict=True)):
         outward = _X if side == 0 else -_X
         for limb, parent, rest, hinge in ((leg, pelvis, -_Y, _X), (arm, thorax, outward, cross(outward, _Z))):
             upper, lower = _direction(ordered, limb[0], limb[1]), _direction(ordered, limb[1], limb[2])
-            whole[:, limb[0]] = _hinged(_aimed(parent, rest, upper), upper, lower, hinge)
-            whole[:, limb[1]] = whole[:, limb[2]] = _aimed(whole[:, limb[0]], rest, lower)
+            whole[:, limb[0]] = hinged(aimed(parent, rest, upper), upper, lower, hinge)
+            whole[:, limb[1]] = whole[:, limb[2]] = aimed(whole[:, limb[0]], rest, lower)
     turns = whole.copy()
     turns[:, 1:] = rotations.multiply(rotations.inverse(whole[:, PARENTS[1:]]), whole[:, 1:])
     return Motion(ordered[:, _PELVIS].copy(), turns)
@@ -183,13 +183,13 @@ def _direction(ordered: F64, start: int, end: int) -> F64:
     return unit(ordered[:, end] - ordered[:, start])
 
 
-def _aimed(parent: F64, rest: F64, direction: F64) -> F64:
+def aimed(parent: F64, rest: F64, direction: F64) -> F64:
     """The parent's turn (T, 4), then the shortest one that brings `rest` (3,) to `direction` (T, 3)."""
     local = rotations.rotate(rotations.inverse(parent), direction)
     return rotations.multiply(parent, rotations.between(rest, local))
 
 
-def _hinged(turn: F64, upper: F64, lower: F64, hinge: F64) -> F64:
+def hinged(turn: F64, upper: F64, lower: F64, hinge: F64) -> F64:
     """`turn` (T, 4) of an upper bone, twisted so that the hinge at its end (in the rest pose) bends it to `lower`."""
     expected = rotations.rotate(turn, hinge)
     seen = cross(upper, lower)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pose.camera_motion.verdict import UNKNOWN
 from pose.errors import PoseError, UsageError
+from pose.export.rigs import RIGS
 from pose.export.skeleton import Solved
 from pose.export.space import CAMERA_SPACE, Space, level_space, where_from, world_space
 from pose.files import PoseTable, load_poses
@@ -94,16 +95,18 @@ class Recording:
         up: F64 | None = None,
         heights: Mapping[int | None, float] | None = None,
         trim: bool = True,
+        rig: str = RIGS[0],
     ) -> None:
         """name: of the source. fps: resample everything to it. start, end: s of the video. space: 'world' or 'camera';
         None is the world where the result has one or `up` is given, else the camera. video: its pictures. up: the
         vertical (3,) in the camera's axes, where it is known better than by the result. heights: m, as in
         `pose.world.clean.Steps`: people, and their distances, are scaled to them. trim: tracks are without the frames
-        that the result marks as partial (`pose.world.trim`).
+        that the result marks as partial (`pose.world.trim`). rig: one of `RIGS`, the bones of
+        formats that hold a character.
 
         Raises UsageError when no frame lies between start and end, or nobody has the id of a height.
         """
-        self._up, self._trim = up, trim
+        self._up, self._trim, self.rig = up, trim, rig
         self._scale = _factors(table, heights or {})
         self.table, self.name, self.video, self._fps = table, name, video, fps
         self.first, self.last = (int(at) for at in np.searchsorted(table.timestamps, [start, end]))
@@ -364,6 +367,7 @@ def open_recording(
     up: F64 | None = None,
     heights: Mapping[int | None, float] | None = None,
     trim: bool = True,
+    rig: str = RIGS[0],
 ) -> Recording:
     """A result file of `pose-run`, of the live demo or of `pose-lift`; the options are those of `Recording`.
 
@@ -376,7 +380,7 @@ def open_recording(
         raise PoseError(f"{path}: its time stamps do not increase")
     name = path.stem if table.run is None else table.run.source
     return Recording(
-        table, name, fps=fps, start=start, end=end, space=space, video=video, up=up, heights=heights, trim=trim
+        table, name, fps=fps, start=start, end=end, space=space, video=video, up=up, heights=heights, trim=trim, rig=rig
     )
 
 

@@ -1,4 +1,5 @@
-"""The project's own weights, shipped inside the package: `pose/models/NAME.safetensors` with a card `NAME.json`."""
+"""The project's own weights, shipped inside the package: `pose/models/NAME.safetensors` (networks) or `NAME.npz`
+(the body model), with a card `NAME.json`."""
 
 import json
 from pathlib import Path
@@ -11,7 +12,7 @@ MODELS = Path(__file__).resolve().parents[1] / "models"
 def packaged_weights(folder: Path = MODELS) -> dict[str, Weight]:
     """Catalogue entries of the files in `folder`; licence and hash are what the card says (`licence`, `sha256`)."""
     entries = {}
-    for path in sorted(folder.glob("*.safetensors")):
+    for path in sorted((*folder.glob("*.safetensors"), *folder.glob("*.npz"))):
         card_path = path.with_suffix(".json")
         card = json.loads(card_path.read_text()) if card_path.is_file() else {}
         entries[path.stem] = Weight(

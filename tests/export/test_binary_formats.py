@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from pose.export import Recording, export
+from pose.export.rigs import STICKS
 from pose.export.skeleton import NAMES, ORDER
 from pose.files import PoseTable
 from pose.skeletons import H36M17
@@ -101,6 +102,7 @@ def test_glb_chunks_are_as_the_specification_says(recorded, tmp_path):
 
 def test_glb_puts_everybodys_joints_where_they_are(recorded, tmp_path):
     recording, places = recorded(60, 2, present=GAPS)
+    recording.rig = STICKS
     glb = Glb(write(recording, "glb", tmp_path).path)
     assert [skin.name for skin in glb.gltf.skins] == ["person1", "person2"]
     for person in range(2):
@@ -128,6 +130,7 @@ def test_glb_hides_who_is_not_there(recorded, tmp_path):
 
 def test_glb_skin_and_mesh_agree_with_the_rest_pose(recorded, tmp_path):
     recording, _ = recorded(60)
+    recording.rig = STICKS
     glb = Glb(write(recording, "glb", tmp_path).path)
     (skin,), nodes = glb.gltf.skins, glb.gltf.nodes
     inverse = glb.values(skin.inverseBindMatrices).reshape(-1, 4, 4).transpose(0, 2, 1)
@@ -176,7 +179,10 @@ def test_c3d_counts_frames_from_the_start_of_the_video(recorded, tmp_path):
 
 
 def test_bones_of_several_people_have_names_of_their_own(recorded, tmp_path):
-    alone, both = (Glb(write(recorded(60, people)[0], "glb", tmp_path).path).gltf for people in (1, 2))
+    recordings = [recorded(60, people)[0] for people in (1, 2)]
+    for recording in recordings:
+        recording.rig = STICKS
+    alone, both = (Glb(write(recording, "glb", tmp_path).path).gltf for recording in recordings)
     assert [alone.nodes[joint].name for joint in alone.skins[0].joints] == list(NAMES)
     names = [both.nodes[joint].name for skin in both.skins for joint in skin.joints]
     assert names == [f"person{person}_{name}" for person in (1, 2) for name in NAMES]

@@ -1,0 +1,172 @@
+"""The pose of a character: rotations of its bones that bring its joints to those of the skeleton.
+
+Hips and upper chest take the frames of pelvis and thorax, the spine between them bends to reach the thorax. Collar
+bones point to the shoulders. Arms and legs are two bones that reach for wrists and ankles; elbow and knee are hinges,
+whose plane gives the upper bone its twist (`pose.export.skeleton`). Nothing shows the twist of forearm, shank, hand and
+foot, so they take that of the bone above; fingers and toes keep their rest pose.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.export import rotations
+from pose.export.character.rest import Character
+from pose.export.rotations import unit
+from pose.export.skeleton import NAMES, ORDER, aimed, hinged, pelvis_frame, thorax_frame
+from pose.skeletons import H36M17
+from pose.two_bones import place_middle
+
+F64 = NDArray[np.float64]
+
+_AT = {name: place for place, name in enumerate(NAMES)}
+_SPINE_STEPS = 3  # the spine's bend is found by so many corrections
+
+
+@dataclass(frozen=True, slots=True)
+class Posed:
+    """T frames. root: (T, 3) m, the head of Hips. turns: (T, B, 4), each bone in its parent's frame, (w, x, y, z).
+
+    whole: (T, B, 4) in the file's frame. heads: (T, B, 3) m.
+    """
+
+    root: F64
+    turns: F64
+    whole: F64
+    heads: F64
+
+
+class _Solver:
+    """What is known so far of T frames: whole turns and heads, bone by bone from the root."""
+
+    def __init__(self, character: Character, count: int) -> None:
+        self.rest, self.model = character.heads, character.model
+        self.whole = np.empty((count, len(self.model.names), 4))
+        self.heads = np.empty((count, len(self.model.names), 3))
+
+    def carry(self, bone: int, point: F64) -> F64:
+        """(T, 3) where a bone takes a point of the rest pose."""
+        moved: F64 = self.heads[:, bone] + rotations.rotate(self.whole[:, bone], point - self.rest[bone])
+        return moved
+
+    def set(self, name: str, whole: F64) -> None:
+        """Give a bone its turn, and the place that its parent gives it."""
+        bone = self.model.index(name)
+        self.whole[:, bone] = whole
+        if bone:
+            self.heads[:, bone] = self.carry(int(self.model.parents[bone]), self.rest[bone])
+
+    def turn(self, name: str) -> F64:
+        turned: F64 = self.whole[:, self.model.index(name)]
+        return turned
+
+
+def pose_character(character: Character, points: F64, fingers: dict[str, F64] | None = None) -> Posed:
+    """Poses for (T, 17, 3) m in file axes, Human3.6M order. fingers: (T, 4) turns of bones such as LeftHandIndex1."""
+    ordered = points[:, ORDER]
+    solver = _Solver(character, len(points))
+    index, rest = solver.model.index, solver.rest
+    pelvis = rotations.of_axes(*pelvis_frame(ordered))
+    solver.set("Hips", pelvis)
+    hips = (ordered[:, _AT["left_hip"]] + ordered[:, _AT["right_hip"]]) / 2
+    solver.heads[:, 0] = hips + rotations.rotate(pelvis, rest[0] - character.pelvis)
+    _bend_spine(solver, character, ordered, pelvis)
+    chest = solver.turn("Spine2")
+    for side, outward in (("Left", np.array([1.0, 0, 0])), ("Right", np.array([-1.0, 0, 0]))):
+        lower = side.lower()
+        bone, arm = index(f"{side}Shoulder"), index(f"{side}Arm")
+        solver.set(f"{side}Shoulder", chest)
+        goal = unit(ordered[:, _AT[f"{lower}_shoulder"]] - solver.heads[:, bone])
+        solver.set(f"{side}Shoulder", aimed(chest, unit(rest[arm] - rest[bone]), goal))
+        hinge = np.array([0.0, -outward[0], 0.0])
+        joints = [f"{lower}_{joint}" for joint in ("shoulder", "elbow", "wrist")]
+        _limb(solver, ordered, joints, [f"{side}{bone}" for bone in ("Arm", "ForeArm", "Hand")], chest, outward, hinge)
+        joints = [f"{lower}_{joint}" for joint in ("hip", "knee", "ankle")]
+        bones = [f"{side}{bone}" for bone in ("UpLeg", "Leg", "Foot")]
+        _limb(solver, ordered, joints, bones, pelvis, np.array([0.0, -1, 0]), np.array([1.0, 0, 0]))
+    solver.set("Neck", chest)
+    up = unit(ordered[:, _AT["head"]] - ordered[:, _AT["neck"]])
+    head = aimed(chest, unit(character.head - character.neck), up)
+    solver.set("Neck", rotations.slerp(chest, head, np.full(len(points), 0.5)))
+    solver.set("Head", head)
+    return _finished(solver, fingers or {})
+
+
+def _bend_spine(solver: _Solver, character: Character, ordered: F64, pelvis: F64) -> None:
+    chest = rotations.of_axes(*thorax_frame(ordered))
+    count, index = len(ordered), solver.model.index
+    goal = ordered[:, _AT["thorax"]]
+    low = rotations.slerp(pelvis, chest, np.full(count, 1 / 3))
+    middle = rotations.slerp(pelvis, chest, np.full(count, 2 / 3))
+    for _ in range(_SPINE_STEPS):
+        solver.set("Spine", low)
+        solver.set("Spine1", middle)
+        solver.set("Spine2", chest)
+        start = solver.heads[:, index("Spine")]
+        now = solver.carry(index("Spine2"), character.thorax)
+        more = rotations.between(unit(now - start), unit(goal - start))
+        low, middle = rotations.multiply(more, low), rotations.multiply(more, middle)
+    solver.set("Spine", low)
+    solver.set("Spine1", middle)
+    solver.set("Spine2", chest)
+
+
+def _limb(
+    solver: _Solver, ordered: F64, joints: list[str], bones: list[str], parent: F64, rest: F64, hinge: F64
+) -> None:
+    """Two bones from where the body puts their root to the far joint; the hinge between them bends as the joints do."""
+    upper, lower, end = (solver.model.index(name) for name in bones)
+    solver.set(bones[0], parent)  # for its place
+    points = ordered[:, [_AT[name] for name in joints]].copy()
+    points[:, 0] = solver.heads[:, upper]
+    lengths = tuple(float(np.linalg.norm(solver.rest[b] - solver.rest[a])) for a, b in ((upper, lower), (lower, end)))
+    place_middle(points, (0, 1, 2), (lengths[0], lengths[1]))
+    first, second = unit(points[:, 1] - points[:, 0]), unit(points[:, 2] - points[:, 1])
+    solver.set(bones[0], hinged(aimed(parent, rest, first), first, second, hinge))
+    solver.set(bones[1], aimed(solver.turn(bones[0]), rest, second))
+    solver.set(bones[2], solver.turn(bones[1]))
+
+
+def _finished(solver: _Solver, fingers: dict[str, F64]) -> Posed:
+    """Fingers and toes on the hands and feet, and all turns in their parents' frames."""
+    parents, names = solver.model.parents, solver.model.names
+    for bone, name in enumerate(names):
+        if "ToeBase" in name or ("Hand" in name and not name.endswith("Hand")):
+            own = solver.whole[:, parents[bone]]
+            solver.set(name, rotations.multiply(own, fingers[name]) if name in fingers else own)
+    turns = solver.whole.copy()
+    turns[:, 1:] = rotations.multiply(rotations.inverse(solver.whole[:, parents[1:]]), solver.whole[:, 1:])
+    return Posed(solver.heads[:, 0].copy(), turns, solver.whole, solver.heads)
+
+
+def joints_of(character: Character, posed: Posed) -> F64:
+    """(T, 17, 3) m, the character's joints in the order of Human3.6M-17; spine is midway from pelvis to thorax."""
+    index, rest = character.model.index, character.heads
+    places = np.empty((len(posed.root), len(H36M17), 3))
+    for name, bone, point in (
+        ("pelvis", "Hips", character.pelvis), ("thorax", "Spine2", character.thorax), ("neck", "Head", character.neck),
+        ("head", "Head", character.head),
+    ):  # fmt: skip
+        at = index(bone)
+        turned = rotations.rotate(posed.whole[:, at], point - rest[at])
+        places[:, H36M17.index(name)] = posed.heads[:, at] + turned
+    ends = {"hip": "UpLeg", "knee": "Leg", "ankle": "Foot", "shoulder": "Arm", "elbow": "ForeArm", "wrist": "Hand"}
+    for joint, bone in ends.items():
+        for side in ("left", "right"):
+            places[:, H36M17.index(f"{side}_{joint}")] = posed.heads[:, index(f"{side.title()}{bone}")]
+    middle = places[:, H36M17.index("pelvis")] + places[:, H36M17.index("thorax")]
+    places[:, H36M17.index("spine")] = middle / 2
+    return places
+
+
+def skin(character: Character, posed: Posed, frame: int) -> F64:
+    """(V, 3) m, the vertices of one frame: blended with the weights of four bones, as viewers do."""
+    whole = posed.whole[frame]
+    axes = np.eye(3)
+    turned = np.stack([rotations.rotate(whole, np.broadcast_to(axis, (len(whole), 3))) for axis in axes], axis=-1)
+    shift = posed.heads[frame] - np.einsum("bij,bj->bi", turned, character.heads)
+    model = character.model
+    matrix = np.einsum("vk,vkij->vij", model.weights, turned[model.bones])
+    offset = np.einsum("vk,vkj->vj", model.weights, shift[model.bones])
+    return np.einsum("vij,vj->vi", matrix, character.vertices) + offset

@@ -1,0 +1,146 @@
+"""The T-pose of a fitted character: the model's A-pose turned, and stretched by what the shape leaves of the bones.
+
+Blended skinning shrinks shoulders that turn. So a vertex is placed midway between where skinning takes it from the
+A-pose, and where skinning would have to start from to get back to the A-pose: half of the loss is made up for.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.export.character.model import BodyModel
+from pose.export.character.shape import HEAD_POINT, LENGTHS, NECK_POINT, Shape, lengths_of_body, thorax_of_heads
+from pose.export.rotations import between
+from pose.export.skeleton import NAMES, Body
+
+F64 = NDArray[np.float64]
+
+MOST_STRETCH = 1.25  # of a bone, beyond what the shape fits; its inverse the least
+MOST_NECK = 1.4  # of the neck, which is short: the joints of neck and head are its only measure
+_TRUNK = ("Hips", "Spine", "Spine1", "Spine2")
+
+
+@dataclass(frozen=True, slots=True)
+class Character:
+    """A person's body in the T-pose, soles at 0, arms along x, facing z.
+
+    heads: (B, 3) m of the bones. vertices: (V, 3) m. pelvis, thorax, neck, head: (3,) m, where these joints of
+    Human3.6M-17 are; they turn with Hips, Spine2, Head and Head. The other joints are heads of bones.
+    """
+
+    model: BodyModel
+    shape: Shape
+    heads: F64
+    vertices: F64
+    pelvis: F64
+    thorax: F64
+    neck: F64
+    head: F64
+
+
+def make_character(model: BodyModel, shape: Shape, body: Body) -> Character:
+    """The character with the shape `shape` and the bones of `body`."""
+    old = model.heads_of(shape.coefficients)
+    parents, index = model.parents, model.index
+    offsets = dict(zip(NAMES, body.offsets, strict=True))
+    pelvis = (old[index("LeftUpLeg")] + old[index("RightUpLeg")]) / 2
+    thorax = thorax_of_heads(model, old)
+    trunk = np.linalg.norm(offsets["spine"]) + np.linalg.norm(offsets["thorax"])
+    tall = _bounded(float(trunk / np.linalg.norm(thorax - pelvis)))
+    wide = _bounded(offsets["left_hip"][0] / np.abs(old[index("LeftUpLeg")][0] - pelvis[0]))
+    new = np.zeros_like(old)
+    maps = np.zeros((len(parents), 3, 3))
+
+    def carried(bone: int, point: F64) -> F64:
+        """Where a bone's map takes a point of the A-pose."""
+        moved: F64 = new[bone] + maps[bone] @ (point - old[bone])
+        return moved
+
+    for bone, name in enumerate(model.names):
+        side = 1.0 if name.startswith("Left") else -1.0
+        maps[bone] = np.eye(3)
+        if name in _TRUNK:
+            maps[bone] = np.diag([wide if name == "Hips" else 1.0, tall, 1.0])
+            new[bone] = (maps[bone] @ (old[bone] - pelvis)) if bone == 0 else carried(int(parents[bone]), old[bone])
+            continue
+        new[bone] = carried(int(parents[bone]), old[bone])
+        joint = name.removeprefix("Left").removeprefix("Right")
+        if joint in ("UpLeg", "Leg"):
+            end, wanted = ("Leg", "knee") if joint == "UpLeg" else ("Foot", "ankle")
+            length = float(np.linalg.norm(offsets[f"left_{wanted}"]))
+            child = old[index(name.replace(joint, end))]
+            maps[bone] = _aimed(child - old[bone], np.array([0.0, -1.0, 0.0]), length)
+        elif joint in ("Arm", "ForeArm"):
+            end, wanted = ("ForeArm", "elbow") if joint == "Arm" else ("Hand", "wrist")
+            length = float(np.linalg.norm(offsets[f"left_{wanted}"]))
+            child = old[index(name.replace(joint, end))]
+            maps[bone] = _aimed(child - old[bone], np.array([side, 0.0, 0.0]), length)
+        elif joint == "Neck":
+            longer = _neck_stretch(model, shape, body, old)
+            maps[bone] = np.diag([1.0, longer, 1.0])
+        elif joint == "Shoulder":
+            top = carried(index("Spine2"), thorax)
+            goal = top + offsets["left_shoulder"] * (side, 1, 1) - new[bone]
+            child = old[index(name.replace("Shoulder", "Arm"))] - old[bone]
+            maps[bone] = _aimed(child, goal / np.linalg.norm(goal), float(np.linalg.norm(goal)))
+        elif joint.startswith("Hand"):
+            arm = "Left" if side > 0 else "Right"
+            forearm = old[index(f"{arm}Hand")] - old[index(f"{arm}ForeArm")]
+            maps[bone] = _rotation(forearm, np.array([side, 0.0, 0.0]))
+    spine = index("Spine2")
+    skull = new[index("Head")]
+    vertices = _skinned(model, model.vertices_of(shape.coefficients), old, new, maps)
+    floor = np.array([0.0, vertices[:, 1].min(), 0.0])
+    return Character(
+        model, shape, new - floor, vertices - floor, -floor, carried(spine, thorax) - floor,
+        skull + NECK_POINT - floor, skull + HEAD_POINT - floor,
+    )  # fmt: skip
+
+
+def _neck_stretch(model: BodyModel, shape: Shape, body: Body, old: F64) -> float:
+    """How much longer the neck gets, so that the base of the skull is as far from the thorax as the joints say."""
+    neck, head = (old[model.index(name)][1] for name in ("Neck", "Head"))
+    missing = lengths_of_body(body)[LENGTHS.index("skull")] - shape.lengths[LENGTHS.index("skull")]
+    return float(np.clip((head - neck + missing) / (head - neck), 1 / MOST_NECK, MOST_NECK))
+
+
+def _bounded(ratio: float) -> float:
+    return float(np.clip(ratio, 1 / MOST_STRETCH, MOST_STRETCH))
+
+
+def _rotation(start: F64, goal: F64) -> F64:
+    """(3, 3), the shortest rotation of a direction to another."""
+    w, x, y, z = between(start / np.linalg.norm(start), goal)
+    matrix: F64 = np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+    return matrix
+
+
+def _aimed(bone: F64, goal: F64, length: float) -> F64:
+    """(3, 3) that turns a bone to a direction and stretches it to a length, m, within `MOST_STRETCH`."""
+    own = float(np.linalg.norm(bone))
+    along = bone / own
+    return _rotation(along, goal) @ (np.eye(3) + (_bounded(length / own) - 1) * np.outer(along, along))
+
+
+def _skinned(model: BodyModel, vertices: F64, old: F64, new: F64, maps: F64) -> F64:
+    """(V, 3) m of the T-pose, as the module says."""
+    there = _blended(model, maps, new - np.einsum("bij,bj->bi", maps, old))
+    back: F64 = np.linalg.inv(maps).astype(np.float64)
+    again = _blended(model, back, old - np.einsum("bij,bj->bi", back, new))
+    forward: F64 = np.einsum("vij,vj->vi", there[0], vertices) + there[1]
+    start = np.linalg.solve(again[0], (vertices - again[1])[..., None])[..., 0].astype(np.float64)
+    placed: F64 = (forward + start) / 2
+    return placed
+
+
+def _blended(model: BodyModel, maps: F64, shift: F64) -> tuple[F64, F64]:
+    """Each vertex's map (V, 3, 3) and shift (V, 3) m, from those of its bones."""
+    matrix = np.einsum("vk,vkij->vij", model.weights, maps[model.bones])
+    return matrix, np.einsum("vk,vkj->vj", model.weights, shift[model.bones])

@@ -1,0 +1,122 @@
+"""The shape of a person: phenotypes and local changes of the body model, from the lengths of their bones.
+
+Bones say little about gender, age, muscle and weight: there the prior decides, an average adult.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.export.character.model import PHENOTYPES, BodyModel
+from pose.export.skeleton import NAMES, Body
+
+F64 = NDArray[np.float64]
+
+# Mean and standard deviation of each phenotype before anything is known; the local changes are 0 with _LOCAL_SIGMA.
+_PRIOR = {
+    "gender": (0.5, 0.1), "age": (0.667, 0.1), "muscle": (0.5, 0.1), "weight": (0.5, 0.1), "height": (0.5, 0.3),
+    "proportions": (0.5, 0.2),
+}  # fmt: skip
+_LOCAL_SIGMA = 0.4
+_LENGTH_SIGMA = 0.005  # m that a length may be off
+_STEPS = 30
+_DELTA = 1e-4  # step of the numeric derivatives
+LENGTHS = ("hip", "thigh", "shank", "trunk", "shoulder", "upper arm", "forearm", "skull")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """phenotypes: (6,) in the order of `PHENOTYPES`. local: (L,). coefficients: (S,) of the model. lengths: (8,) m."""
+
+    phenotypes: F64
+    local: F64
+    coefficients: F64
+    lengths: F64
+
+
+def lengths_of_heads(model: BodyModel, heads: F64) -> F64:
+    """(8,) m of `LENGTHS`, left and right averaged, from the bones' heads (B, 3)."""
+
+    def at(name: str) -> F64:
+        return heads[model.index(name)]
+
+    def between(first: str, second: str) -> float:
+        return float(np.mean([np.linalg.norm(at(side + second) - at(side + first)) for side in ("Left", "Right")]))
+
+    thorax = thorax_of_heads(model, heads)
+    pelvis = (at("LeftUpLeg") + at("RightUpLeg")) / 2
+    return np.array(
+        [
+            np.linalg.norm(at("LeftUpLeg") - at("RightUpLeg")) / 2,
+            between("UpLeg", "Leg"),
+            between("Leg", "Foot"),
+            np.linalg.norm(thorax - pelvis),
+            np.linalg.norm(at("LeftArm") - at("RightArm")) / 2,
+            between("Arm", "ForeArm"),
+            between("ForeArm", "Hand"),
+            np.linalg.norm(at("Head") - thorax),
+        ]
+    )
+
+
+def thorax_of_heads(model: BodyModel, heads: F64) -> F64:
+    """(3,) m where collar bones and neck meet, the thorax of Human3.6M-17."""
+    collars = heads[model.index("LeftShoulder")] + heads[model.index("RightShoulder")]
+    thorax: F64 = (collars + 2 * heads[model.index("Neck")]) / 4
+    return thorax
+
+
+# Of the head's points above the base of the skull, up and forward, m, for a head of average size: those that the
+# lifter was trained on (datasets/pose_datasets/mapping.py).
+NECK_POINT, HEAD_POINT = np.array([0.0, 0.015, 0.03]), np.array([0.0, 0.13, 0.0])
+
+
+def lengths_of_body(body: Body) -> F64:
+    """(8,) m of `LENGTHS`, from the median bones of a tracked person."""
+    offsets = dict(zip(NAMES, body.offsets, strict=True))
+    return np.array(
+        [
+            abs(offsets["left_hip"][0]),
+            np.linalg.norm(offsets["left_knee"]),
+            np.linalg.norm(offsets["left_ankle"]),
+            np.linalg.norm(offsets["spine"]) + np.linalg.norm(offsets["thorax"]),
+            abs(offsets["left_shoulder"][0]),
+            np.linalg.norm(offsets["left_elbow"]),
+            np.linalg.norm(offsets["left_wrist"]),
+            max(0.03, float(np.linalg.norm(offsets["neck"] - NECK_POINT))),
+        ]
+    )
+
+
+def fit_shape(model: BodyModel, lengths: F64) -> Shape:
+    """The most probable shape for lengths (8,) m: Gauss-Newton within the bounds, each step a regularised solution."""
+    count = len(model.local_names)
+    mean = np.array([*(_PRIOR[name][0] for name in PHENOTYPES), *[0.0] * count])
+    sigma = np.array([*(_PRIOR[name][1] for name in PHENOTYPES), *[_LOCAL_SIGMA] * count])
+    least = np.array([*[0.0] * len(PHENOTYPES), *[-1.0] * count])
+
+    def lengths_at(values: F64) -> F64:
+        return lengths_of_heads(model, model.heads_of(model.coefficients(values[:6], values[6:])))
+
+    def cost(values: F64) -> float:
+        off = (lengths_at(values) - lengths) / _LENGTH_SIGMA
+        return float(off @ off + (((values - mean) / sigma) ** 2).sum())
+
+    values, best = mean, cost(mean)
+    for _ in range(_STEPS):
+        here = lengths_at(values)
+        steps = np.where(values + _DELTA <= 1, _DELTA, -_DELTA)
+        moved = [lengths_at(values + step * row) for step, row in zip(steps, np.eye(len(values)), strict=True)]
+        slope = (np.array(moved) - here).T / steps / _LENGTH_SIGMA
+        gradient = slope.T @ ((lengths - here) / _LENGTH_SIGMA) - (values - mean) / sigma**2
+        change = np.linalg.solve(slope.T @ slope + np.diag(1 / sigma**2), gradient)
+        for share in (1.0, 0.5, 0.25, 0.1):  # the shapes are products of phenotypes: a full step may go too far
+            tried = np.clip(values + share * change, least, 1.0)
+            if (reached := cost(tried)) < best - 1e-9:
+                values, best = tried, reached
+                break
+        else:
+            break
+    coefficients = model.coefficients(values[:6], values[6:])
+    return Shape(values[:6], values[6:], coefficients, lengths_at(values))

@@ -1,0 +1,87 @@
+"""What a scene shows of a person: a mesh on bones and how they move; here the stick figure of the plain skeleton."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.export.motions import Bones
+from pose.export.skeleton import LEAVES, NAMES, PARENTS, Body, Motion
+from pose.export.tracks import Span, Track
+
+F64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A person to draw. names and parents (-1: the root) of B bones; heads: (B, 3) m in the T-pose.
+
+    vertices: (V, 3) m, normals: (V, 3) or None (flat shading), bones: (V, 4) and weights: (V, 4) of sum 1, triangles:
+    (F, 3). moving: the bones that turn. spans: the motion in portions, with turns (n, B, 4). note: for the summary,
+    once `spans` has been used up.
+    """
+
+    track: Track
+    names: Sequence[str]
+    parents: Sequence[int]
+    heads: F64
+    vertices: NDArray[np.float32]
+    normals: NDArray[np.float32] | None
+    bones: NDArray[np.uint8]
+    weights: NDArray[np.float32]
+    triangles: NDArray[np.uint16]
+    moving: Sequence[int]
+    spans: Callable[[], Iterator[tuple[Span, Motion]]]
+    note: Callable[[], str]
+
+
+def sticks(track: Track) -> Look:
+    """Programs make bones of joints only where a mesh hangs on them, hence the sticks."""
+    bones = Bones(track)
+    heads = _rest_places(bones.body)
+    vertices, joints, triangles = _sticks(bones.body, heads)
+    slots = np.zeros((len(joints), 4), np.uint8)
+    slots[:, 0] = joints
+    weights = np.zeros((len(joints), 4), np.float32)
+    weights[:, 0] = 1
+    moving = range(len(NAMES))
+    return Look(
+        track, NAMES, PARENTS, heads, vertices, None, slots, weights, triangles, moving, bones.spans,
+        bones.distance_note,
+    )  # fmt: skip
+
+
+def _rest_places(body: Body) -> F64:
+    """(17, 3) m of the T-pose, its ankles on the ground."""
+    places = np.zeros((len(NAMES), 3))
+    for joint, parent in enumerate(PARENTS[1:], start=1):
+        places[joint] = places[parent] + body.offsets[joint]
+    places[:, 1] -= places[:, 1].min()
+    return places
+
+
+def _sticks(body: Body, rest: F64) -> tuple[NDArray[np.float32], NDArray[np.uint8], NDArray[np.uint16]]:
+    """A slim octahedron for each bone: vertices (V, 3) m, the joint that each follows (V,), triangles (F, 3)."""
+    bones = [(parent, rest[parent], rest[joint]) for joint, parent in enumerate(PARENTS) if parent >= 0]
+    bones += [(leaf, rest[leaf], rest[leaf] + body.tips[leaf]) for leaf in LEAVES]
+    bones = [bone for bone in bones if np.linalg.norm(bone[2] - bone[1]) >= 1e-6]
+    if not bones:  # all joints in one point: a skin needs a mesh all the same
+        bones = [(0, rest[0], rest[0] + (0, 1e-3, 0))]
+    corners = np.array([(1, 0, 2), (2, 0, 3), (3, 0, 4), (4, 0, 1), (1, 2, 5), (2, 3, 5), (3, 4, 5), (4, 1, 5)])
+    vertices: list[F64] = []
+    joints: list[int] = []
+    triangles = []
+    for joint, start, end in bones:
+        along = end - start
+        length = float(np.linalg.norm(along))
+        along = along / length
+        side = np.cross(along, np.eye(3)[np.abs(along).argmin()])
+        side /= np.linalg.norm(side)
+        thick = min(0.18 * length, 0.045)
+        ring = [start + 0.2 * length * along + thick * turn for turn in (side, np.cross(along, side))]
+        middle = start + 0.2 * length * along
+        triangles.append(corners + len(joints))
+        vertices += [start, ring[0], ring[1], 2 * middle - ring[0], 2 * middle - ring[1], end]
+        joints += [joint] * 6
+    return np.array(vertices, np.float32), np.array(joints, np.uint8), np.concatenate(triangles).astype(np.uint16)

@@ -1,0 +1,185 @@
+"""The skinned character: its file, its shape, its pose, its names, and the GLB that holds it."""
+
+import json
+
+import numpy as np
+import pytest
+
+from pose.export import export, rotations
+from pose.export.character.model import body_model
+from pose.export.character.posing import joints_of, pose_character, skin
+from pose.export.character.rest import make_character
+from pose.export.character.shape import fit_shape, lengths_of_body, lengths_of_heads
+from pose.export.rigs import RIGS, STICKS, bone_names
+from pose.export.skeleton import Body, Motion, fit_body, place
+from pose.skeletons import H36M17
+from pose.weights import Store, sha256_of
+from pose.weights.packaged import MODELS, packaged_weights
+
+BODY = Body(
+    np.array(
+        [
+            (0, 0, 0), (0.1, 0, 0), (0, -0.42, 0), (0, -0.4, 0), (-0.1, 0, 0), (0, -0.42, 0), (0, -0.4, 0),
+            (0, 0.25, 0), (0, 0.26, 0), (0, 0.12, 0.03), (0, 0.11, -0.03), (0.17, -0.03, 0), (0.29, 0, 0), (0.25, 0, 0),
+            (-0.17, -0.03, 0), (-0.29, 0, 0), (-0.25, 0, 0),
+        ]
+    ),
+    np.zeros((17, 3)),
+)  # fmt: skip
+
+
+def character_of(body: Body):
+    model = body_model()
+    return make_character(model, fit_shape(model, lengths_of_body(body)), body)
+
+
+def moving(count: int = 20) -> np.ndarray:
+    """(T, 17, 3) m of a body that bends every joint about any axis by up to about 30 degrees."""
+    rng = np.random.default_rng(3)
+    axis = rotations.unit(rng.standard_normal((count, 17, 3)))
+    turns = rotations.about(axis, 0.25 * rng.standard_normal((count, 17)))
+    return place(BODY, Motion(rng.standard_normal((count, 3)), turns))
+
+
+def test_the_file_is_the_one_of_its_card():
+    card = json.loads((MODELS / "body.json").read_text())
+    assert sha256_of(MODELS / "body.npz") == card["sha256"]
+    assert packaged_weights()["body"].licence == "CC0-1.0"
+    assert Store.from_environment().locate("body") == MODELS / "body.npz"
+    assert (MODELS / "body.npz").stat().st_size < 10_000_000
+
+
+def test_four_weights_of_every_vertex_add_up_to_one():
+    model = body_model()
+    np.testing.assert_allclose(model.weights.sum(axis=1), 1, atol=1e-12)
+    assert model.bones.shape == model.weights.shape == (len(model.vertices), 4)
+    assert model.bones.max() < len(model.names)
+    assert model.faces.max() < len(model.vertices)
+
+
+def test_the_fit_recovers_the_lengths_of_known_shapes():
+    model, rng = body_model(), np.random.default_rng(0)
+    away = []
+    for _ in range(6):
+        phenotypes = rng.uniform(0.25, 0.75, 6)
+        wanted = lengths_of_heads(model, model.heads_of(model.coefficients(phenotypes, np.zeros(10))))
+        shape = fit_shape(model, wanted)
+        away.append(1000 * np.abs(shape.lengths - wanted))
+        assert (shape.phenotypes >= 0).all()
+        assert (shape.phenotypes <= 1).all()
+        own = model.coefficients(phenotypes, np.zeros(10))
+        tall = [np.ptp(model.vertices_of(c)[:, 1]) for c in (shape.coefficients, own)]
+        assert tall[0] == pytest.approx(tall[1], abs=0.05)
+    assert np.median(away) < 2
+    assert np.max(away) < 8
+
+
+def test_a_shape_of_average_bones_is_the_prior():
+    model = body_model()
+    prior = np.array([0.5, 0.667, 0.5, 0.5, 0.5, 0.5])
+    lengths = lengths_of_heads(model, model.heads_of(model.coefficients(prior, np.zeros(10))))
+    np.testing.assert_allclose(fit_shape(model, lengths).phenotypes, prior, atol=0.01)
+
+
+def test_joints_of_the_character_are_those_of_the_skeleton():
+    points = moving()
+    body = fit_body([points])
+    character = character_of(body)
+    away = 1000 * np.linalg.norm(joints_of(character, pose_character(character, points)) - points, axis=-1)
+    limbs = [at for at, name in enumerate(H36M17.names) if name.split("_")[0] in ("left", "right")]
+    assert np.median(away) < 10
+    assert np.median(away[:, limbs]) < 3
+
+
+def test_turns_lead_to_the_heads_by_forward_kinematics():
+    points = moving()
+    character = character_of(BODY)
+    posed = pose_character(character, points)
+    whole, heads = posed.turns.copy(), np.empty_like(posed.heads)
+    heads[:, 0] = posed.root
+    for bone, parent in enumerate(character.model.parents[1:], start=1):
+        whole[:, bone] = rotations.multiply(whole[:, parent], posed.turns[:, bone])
+        offset = character.heads[bone] - character.heads[parent]
+        heads[:, bone] = heads[:, parent] + rotations.rotate(whole[:, parent], offset)
+    np.testing.assert_allclose(heads, posed.heads, atol=1e-9)
+
+
+def test_the_rest_pose_is_a_t_on_the_floor_and_skins_to_itself():
+    character = character_of(BODY)
+    names, heads = character.model.index, character.heads
+    assert character.vertices[:, 1].min() == pytest.approx(0, abs=1e-9)
+    for side, sign in (("Left", 1), ("Right", -1)):
+        arm, hand = heads[names(f"{side}Arm")], heads[names(f"{side}Hand")]
+        np.testing.assert_allclose(hand - arm, (sign * 0.54, 0, 0), atol=1e-9)
+        np.testing.assert_allclose(heads[names(f"{side}Foot")] - heads[names(f"{side}UpLeg")], (0, -0.82, 0), atol=1e-9)
+    posed = pose_character(character, place(BODY, Motion(np.zeros((1, 3)), np.tile([1.0, 0, 0, 0], (1, 17, 1)))))
+    posed.heads[:] = heads
+    posed.whole[:] = (1, 0, 0, 0)
+    np.testing.assert_allclose(skin(character, posed, 0), character.vertices, atol=1e-9)
+
+
+def test_elbows_and_knees_bend_about_their_hinges():
+    bent = np.tile([1.0, 0, 0, 0], (1, 17, 1))
+    bent[:, 2] = rotations.about(np.array([1.0, 0, 0]), np.array([1.0]))  # the left knee: the foot goes back
+    bent[:, 12] = rotations.about(np.array([0, -1.0, 0]), np.array([1.2]))  # the left elbow: the hand goes forward
+    character = character_of(BODY)
+    posed = pose_character(character, place(BODY, Motion(np.zeros((1, 3)), bent)))
+    for name, axis, angle in (("LeftForeArm", (0, -1, 0), 1.2), ("LeftLeg", (1, 0, 0), 1.0)):
+        turn = posed.turns[0, character.model.index(name)]
+        np.testing.assert_allclose(turn[1:] / np.sin(angle / 2), axis, atol=0.02)
+
+
+def test_fingers_can_be_given():
+    character = character_of(BODY)
+    turn = rotations.about(np.array([[0, 0, 1.0]]), np.array([0.7]))
+    posed = pose_character(character, moving(1), {"LeftHandIndex1": turn})
+    np.testing.assert_allclose(np.abs(posed.turns[:, character.model.index("LeftHandIndex1")] @ turn[0]), 1, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("rig", "names"),
+    [
+        ("mixamo", {"mixamorig:Hips", "mixamorig:LeftForeArm", "mixamorig:RightHandThumb3"}),
+        ("unreal", {"pelvis", "lowerarm_l", "thumb_03_r", "ball_l"}),
+        ("rigify", {"spine", "forearm.L", "thumb.03.R", "f_index.01.L"}),
+        ("vrm", {"hips", "leftLowerArm", "rightThumbDistal", "leftLittleProximal", "upperChest"}),
+        ("plain", {"pelvis", "left_hip", "left_elbow", "right_thumb_3"}),
+    ],
+)
+def test_every_rig_names_every_bone_once(rig: str, names: set[str]):
+    given = bone_names(rig)
+    assert sorted(given) == sorted(body_model().names)
+    assert len(set(given.values())) == 52
+    assert names <= set(given.values())
+
+
+def test_all_rigs_but_the_sticks_have_names():
+    assert [rig for rig in RIGS if rig != STICKS] == ["mixamo", "unreal", "rigify", "vrm", "plain"]
+
+
+def test_glb_holds_a_skinned_body_for_each_person(recorded, tmp_path):
+    pygltflib = pytest.importorskip("pygltflib")
+    recording, _ = recorded(40, 2)
+    (made,) = export(recording, ["glb"], tmp_path, "poses")
+    gltf = pygltflib.GLTF2().load(str(made.path))
+    assert len(gltf.skins) == len(gltf.meshes) == 2
+    assert gltf.nodes[gltf.skins[1].joints[0]].name == "person2_mixamorig:Hips"
+    assert "character of" in made.notes[1]
+    for skin_, mesh in zip(gltf.skins, gltf.meshes, strict=True):
+        (part,) = mesh.primitives
+        weights, bones = (values_of(gltf, at) for at in (part.attributes.WEIGHTS_0, part.attributes.JOINTS_0))
+        np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-6)
+        assert bones.max() < len(skin_.joints) == 52
+        np.testing.assert_allclose(np.linalg.norm(values_of(gltf, part.attributes.NORMAL), axis=1), 1, atol=1e-5)
+        assert values_of(gltf, part.indices).max() < len(weights)
+        heads = -values_of(gltf, skin_.inverseBindMatrices).reshape(-1, 4, 4)[:, 3, :3]
+        np.testing.assert_allclose(heads[0], gltf.nodes[skin_.joints[0]].translation, atol=1e-6)
+        assert values_of(gltf, part.attributes.POSITION)[:, 1].min() == pytest.approx(0, abs=1e-6)
+
+
+def values_of(gltf, accessor: int) -> np.ndarray:
+    a = gltf.accessors[accessor]
+    kind = {5126: "<f4", 5123: "<u2", 5121: "u1"}[a.componentType]
+    width = {"SCALAR": 1, "VEC3": 3, "VEC4": 4, "MAT4": 16}[a.type]
+    start = gltf.bufferViews[a.bufferView].byteOffset
+    return np.frombuffer(gltf.binary_blob(), kind, a.count * width, start).reshape(a.count, -1).astype(float)
