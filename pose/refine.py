@@ -104,7 +104,8 @@ def assembled(directed: Joints, lengths: NDArray[np.floating]) -> Joints:
     bones = directed[:, _CHILDREN] - directed[:, _PARENTS]
     size = np.sqrt((bones * bones).sum(axis=-1))
     bones *= (lengths / np.maximum(size, 1e-12))[..., None]
-    return directed[:, :1] + _CHAINS.astype(directed.dtype, copy=False) @ bones
+    result: Joints = directed[:, :1] + _CHAINS.astype(directed.dtype, copy=False) @ bones
+    return result
 
 
 def bone_lengths(sequence: Sequence3D) -> F32:

@@ -48,4 +48,5 @@ def _square(vector: F64, direction: F64) -> F64:
 
 
 def _unit(vector: F64) -> F64:
-    return vector / np.maximum(np.linalg.norm(vector, axis=-1, keepdims=True), 1e-8)
+    result: F64 = vector / np.maximum(np.linalg.norm(vector, axis=-1, keepdims=True), 1e-8)
+    return result

@@ -98,7 +98,7 @@ def test_wrong_models_are_named():
 def test_options_reach_the_network():
     assert len(build(DETECTORS, "mobilenet", config(detection_score=0.0).stage_options).detect([picture()])[0]) >= 1
     assert len(build(DETECTORS, "mobilenet", config(detection_score=1.0).stage_options).detect([picture()])[0]) == 0
-    with pytest.raises(UsageError, match="100 is no positive multiple of 32"):
+    with pytest.raises(UsageError, match="100 is not a positive multiple of 32"):
         build(DETECTORS, "rtmdet", config(detector="rtmdet", detector_size=100).stage_options)
     with pytest.raises(UsageError, match="detector_size: mobilenet knows one size only"):
         config(detector="mobilenet", detector_size=320)

@@ -159,7 +159,7 @@ def test_unknown_preset_lists_the_known():
 def test_device_is_honoured_or_refused(monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     assert resolve_device("cpu") == resolve_device("auto") == "cpu"
-    with pytest.raises(PoseError, match="device: cuda was asked for"):
+    with pytest.raises(PoseError, match="device: cuda was requested"):
         resolve_device("cuda")
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     assert resolve_device("cuda") == "cuda"

@@ -26,12 +26,12 @@ class ConvertOptions(Options):
     """What is converted, and into what. Raises UsageError for a value that is not allowed."""
 
     poses: str = argument(REQUIRED, "poses.npz or its folder")
-    to: str = option(REQUIRED, f"separated by commas: {', '.join(FORMATS)}", metavar="FORMATS")
-    out: str | None = option(None, "folder for the files; by default that of the result", metavar="DIR")
-    person: str | None = option(None, "only these people, separated by commas", metavar="ID")
-    fps: float | None = option(None, "resample the motion to this rate")
-    start: float = option(0.0, "from this second of the video on")
-    end: float = option(math.inf, "up to this second")
+    to: str = option(REQUIRED, f"formats, separated by commas: {', '.join(FORMATS)}", metavar="FORMATS")
+    out: str | None = option(None, "folder for the files; default: that of the result", metavar="DIR")
+    person: str | None = option(None, "export only these ids, separated by commas", metavar="ID")
+    fps: float | None = option(None, "resample the motion to this frame rate")
+    start: float = option(0.0, "start at this second of the video")
+    end: float = option(math.inf, "stop at this second of the video")
     space: str | None = option(None, SPACE_HELP, choices=(*SPACES, LEVEL), metavar="|".join(SPACES))
     pitch: float | None = option(
         None, "elevation of the camera's view above the horizon, degrees, negative for down", least=-90, most=90
@@ -42,8 +42,8 @@ class ConvertOptions(Options):
     rig: str = option(
         RIGS[0], "bone names of the characters in glb; sticks: the plain skeleton", choices=RIGS, metavar="NAME"
     )
-    video: str | None = option(None, "the video, for formats that hold pictures (rrd, html)", metavar="FILE")
-    overwrite: bool = option(False, "replace files that are there already")
+    video: str | None = option(None, "source video, for formats that contain images (rrd, html)", metavar="FILE")
+    overwrite: bool = option(False, "replace existing files")
     quiet: bool = option(False, "print nothing but errors")
 
     def __post_init__(self) -> None:
@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = config_of(ConvertOptions, parse_arguments(command_parser("pose-convert", about, ConvertOptions), argv))
     names = list(dict.fromkeys(name.strip() for name in options.to.split(",") if name.strip()))
     if not names:
-        raise UsageError("--to: nothing to write")
+        raise UsageError("--to: give at least one format")
     with Status("converting", hidden=options.quiet) as status:
         return _convert(options, names, status.say)
 
@@ -113,7 +113,7 @@ def _convert(options: ConvertOptions, names: list[str], say: Callable[[str], Non
     if problems:
         raise PoseError("; ".join(problems))
     if not made:
-        raise PoseError(f"{poses}: nobody is in it; nothing was written")
+        raise PoseError(f"{poses}: contains no person; nothing was written")
     return 0
 
 

@@ -17,7 +17,7 @@ class ExportOptions(Options):
     """Which lifter is written, and as what."""
 
     lifter: str = argument(REQUIRED, "offline, stream, sliding, or a checkpoint of pose-train")
-    format: Literal["onnx", "torch-export", "torchscript"] = option(REQUIRED, "what to write")
+    format: Literal["onnx", "torch-export", "torchscript"] = option(REQUIRED, "export format")
     out: str = option(REQUIRED, "the file to write", metavar="FILE")
     overwrite: bool = option(False, "replace an existing file")
 
@@ -25,18 +25,18 @@ class ExportOptions(Options):
 @run_command
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of `pose-export`."""
-    about = "Write a lifter for other programs: an offline one lifts windows, a streaming one takes a step."
+    about = "Export a lifter: offline lifters take windows, streaming lifters single frames."
     options = config_of(ExportOptions, parse_arguments(command_parser("pose-export", about, ExportOptions), argv))
     out = Path(options.out)
     if out.exists() and not options.overwrite:
         raise UsageError(f"--out {out} exists already; add --overwrite to replace it")
     if not out.parent.is_dir():
-        raise UsageError(f"--out {out}: there is no folder {out.parent}")
+        raise UsageError(f"--out {out}: no such folder: {out.parent}")
     with Status("exporting"):
         from pose.lifter.exchange import export_lifter
         from pose.lifter.torch_lifter import TorchLifter
 
         lifter = TorchLifter.load(options.lifter)
         difference = export_lifter(lifter.network, options.format, out, lifter.sha256, sliding=lifter.sliding)
-    print(f"{out}: {out.stat().st_size / 1e6:.1f} MB, at most {difference:.1e} from the network")
+    print(f"{out}: {out.stat().st_size / 1e6:.1f} MB, maximum difference to PyTorch {difference:.1e}")
     return 0

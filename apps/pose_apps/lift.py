@@ -34,7 +34,7 @@ class LiftConfig(WorldConfig):
     image_size: str | None = option(None, "image size in px, such as 1920x1080, for JSON keypoints without it")
     repair: bool = option(True, "undo left-right swaps and remove outliers before lifting")
     constant_bones: bool = option(True, "keep bone lengths constant over time for each person (offline)")
-    world: bool = option(False, "for a fixed camera: put everybody of a file into one world; docs/studies/world.md")
+    world: bool = option(False, "for a fixed camera: world coordinates for all people of a file; docs/guides/world.md")
     device: str = option("auto", "device of the network; auto: cuda if available", choices=DEVICES)
     overwrite: bool = option(False, "replace existing results")
     quiet: bool = option(False, "print nothing but errors")
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parsed = parse_arguments(parser, config_first(argv))
     config = config_of(LiftConfig, parsed)
     if not config.keypoints:
-        raise UsageError("no keypoints: name one or more .npz or .json files, or folders of JSON files")
+        raise UsageError("no keypoints: give one or more .npz or .json files, or folders of JSON files")
     with Status("lifting", hidden=config.quiet) as status:
         lift([Path(name) for name in config.keypoints], config, status.say)
 
@@ -160,9 +160,9 @@ def plan_targets(inputs: list[Path], people: list[list[int]], config: LiftConfig
         targets += named if len(ids) > 1 else [target]
     for place, target in enumerate(targets):
         if target in targets[:place]:
-            raise UsageError(f"two inputs would both be answered in {target}; give them different names")
+            raise UsageError(f"two inputs would both be written to {target}; give them different names")
         if any(target.exists() and target.samefile(path) for path in inputs if path.exists()):
-            raise UsageError(f"{target}: the answer would replace an input; name another file with --out")
+            raise UsageError(f"{target}: the result would replace an input; choose another file with --out")
         if target.exists() and not config.overwrite:
             raise UsageError(f"{target} exists; give --overwrite to replace it, or another file with --out")
     return targets

@@ -126,9 +126,11 @@ class UiPrmd(DataSet):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snu(DataSet):
-    purpose = "Basketball, table tennis, boxing and walks of a laboratory in Seoul (BVH) as clips."
+    purpose = "Basketball, table tennis, boxing and walks of SNU (BVH) as clips."
 
-    source: str = option(REQUIRED, "the folder with vsports.zip, woody.zip, woody-walks.zip and cmu-69.zip, or some")
+    source: str = option(
+        REQUIRED, "the folder with vsports.zip, woody.zip, woody-walks.zip and cmu-69.zip, or some of them"
+    )
     out: str = option(REQUIRED, _CLIPS)
     calibrate: bool = option(True, "correct limb lengths so that limbs of standing people are straight")
 
@@ -142,7 +144,7 @@ class Snu(DataSet):
 class Markers(DataSet):
     purpose = "Optical markers (full-body Plug-in-Gait set) as clips."
 
-    source: str = option(REQUIRED, "a .c3d or .trc file, or a folder with a sub-folder of them for each person")
+    source: str = option(REQUIRED, "a .c3d or .trc file, or a folder with one sub-folder per person")
     out: str = option(REQUIRED, _CLIPS)
 
     def prepare(self, say: Say) -> None:
@@ -153,7 +155,7 @@ class Markers(DataSet):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToForecast(DataSet):
-    purpose = "What a forecaster learns from: clips, and what the streaming lifter makes of them."
+    purpose = "Training data for forecasters: clips and the output of the streaming lifter."
 
     source: str = option(REQUIRED, "the file of prepared clips, or several, separated by commas")
     out: str = option(REQUIRED, "the file of motions")
@@ -177,10 +179,10 @@ class ToForecast(DataSet):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnePerson(DataSet):
-    purpose = "One person's 2D out of a run of pose-run."
+    purpose = "2D keypoints of one person from a result of pose-run."
 
     source: str = option(REQUIRED, "its poses.npz")
-    out: str = option(REQUIRED, "the .npz that pose-lift takes")
+    out: str = option(REQUIRED, "the .npz file to write, for pose-lift")
     person: int | None = option(None, "the person's id; by default the one seen longest")
 
     def prepare(self, say: Say) -> None:
@@ -204,9 +206,7 @@ DATA_SETS: dict[str, type[DataSet]] = {
 
 
 def _parser() -> ArgumentParser:
-    parser = command_parser(
-        "pose-prepare", "Prepare data for training and evaluation. docs/guides/data.md says where each comes from."
-    )
+    parser = command_parser("pose-prepare", "Prepare data for training and evaluation. Sources: docs/guides/data.md.")
     commands = parser.add_subcommands(required=True, dest="command")
     for name, data in DATA_SETS.items():
         add_subcommand(commands, name, data.purpose, data)

@@ -61,7 +61,7 @@ class RunConfig(WorldConfig):
     """What one run reads and writes. Raises UsageError for a value that is not allowed."""
 
     video: str | None = option(None, f"{VIDEO}; also without --video")
-    demo: bool = option(False, "process a short clip of two people (fetched once); results go to ./demo")
+    demo: bool = option(False, "process a short clip of two people (downloaded once); results go to ./demo")
     out: str | None = option(None, "folder for the results; default: beside the video, with its name")
     formats: str = option(
         ",".join(USUAL),
@@ -91,7 +91,7 @@ class RunConfig(WorldConfig):
     def __post_init__(self) -> None:
         WorldConfig.__post_init__(self)
         if self.space == WORLD and not self.world:
-            raise UsageError(f"space: --no-world leaves no world to export; give --space {CAMERA}")
+            raise UsageError(f"space: --no-world computes no world to export; give --space {CAMERA}")
 
 
 @run_command
@@ -159,7 +159,7 @@ def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[],
     if config.demo:
         config = _of_demo_clip(config)
     if not config.video:
-        raise UsageError("no video: name a video file, a folder or glob of images, an address or a camera, or --demo")
+        raise UsageError("no video: give a video file, a folder or glob of images, an address or a camera, or --demo")
     intrinsics = None if config.intrinsics is None else read_intrinsics(config.intrinsics)
 
     def networks() -> "Pipeline":
@@ -174,7 +174,7 @@ def run(config: RunConfig, pipeline_config: PipelineConfig, loaded: Callable[[],
     with open_cache_of(config.cache, config.cache_size) as cache:
         host = Host(partial(shown_results, quiet=config.quiet), warn, cache)
         done = run_any(config, networks, host)
-        warn([f"{cache.problem}; results are not remembered"] if cache is not None and cache.problem else [])
+        warn([f"{cache.problem}; results are not cached"] if cache is not None and cache.problem else [])
     if not config.quiet:
         said = report_stills if done.stills else report
         said(done.tally, done.source, done.pipeline, done.files, time.perf_counter() - begun, done.known)
@@ -230,12 +230,10 @@ def run_any(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) -
         try:
             return run_clip(config, networks, host)
         except SizesDifferError:
-            host.warn([f"{config.video}: pictures of different sizes are taken one by one, as with --stills"])
+            host.warn([f"{config.video}: images differ in size and are processed one by one, as with --stills"])
     for name in ("pitch", "roll", "height"):
         if getattr(config, name) is not None:
-            raise UsageError(
-                f"{name}: single pictures are put into no world; pose-convert --{name} takes their results"
-            )
+            raise UsageError(f"{name}: not available for single images; use pose-convert --{name} on their results")
     request = Request(config.video, config.out, config.formats, config.overlay, config.overwrite)
     return run_stills(request, networks, host)
 
@@ -279,7 +277,7 @@ def run_clip(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) 
         whole = finished or source.info.is_live
         results = outputs.settle(written, whole=whole)
         files, notes = [path for path in results.files.values() if path.exists()], list[str]()
-        problems = [f"{source.cut_short}; the results hold what comes before"] if source.cut_short else []
+        problems = [f"{source.cut_short}; the results contain the frames before"] if source.cut_short else []
         if outputs.exports and whole and tally.frames:
             with pipeline.times.measure("exports"):
                 exported, notes, failed = write_exports(
@@ -293,12 +291,12 @@ def run_clip(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) 
 def _interruption(tally: Tally, source: "Source", results: Outputs, wanted: Outputs) -> KeyboardInterrupt:
     """What is raised after Ctrl-C: it says what is left of the work."""
     if tally.frames == 0:
-        return KeyboardInterrupt("no frame was finished, nothing is kept")
+        return KeyboardInterrupt("no frame finished; no results written")
     known = source.info.frame_count
     text = f"{tally.frames} of {known} frames" if known and known >= tally.frames else counted(tally.frames, "frame")
     missing = ", ".join([*({"overlay"} & wanted.files.keys()), *wanted.exports])
-    how = "marked incomplete" if not tally.complete else f"without {missing}" if missing else "all there are"
-    where = "" if results is wanted else f" in {results.folder}; the earlier result stays"
+    how = "marked incomplete" if not tally.complete else f"without {missing}" if missing else "complete"
+    where = "" if results is wanted else f" in {results.folder}; the earlier result is unchanged"
     return KeyboardInterrupt(f"{text} kept, {how}{where}")
 
 

@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of `pose-setup`."""
     package = PACKAGES[parse_arguments(_parser(), argv).command]
     if importlib.util.find_spec("pip") is None:
-        raise PoseError("this environment has no pip: python -m ensurepip, then again")
+        raise PoseError("this environment has no pip: run python -m ensurepip first")
     # Whatever torch and NumPy are here stay: a torchvision is taken that fits them.
     kept = [f"{name}=={release}" for name in ("torch", "numpy") if (release := _release(name)) is not None]
     for step in package.steps:
@@ -71,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> ArgumentParser:
-    parser = command_parser("pose-setup", "Install what pip alone cannot.")
+    parser = command_parser("pose-setup", "Install optional packages that need more than pip.")
     commands = parser.add_subcommands(required=True, dest="command")
     for name, package in PACKAGES.items():
         add_subcommand(commands, name, package.purpose)

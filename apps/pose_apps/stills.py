@@ -50,7 +50,7 @@ def run_stills(request: Request, networks: "Callable[[], Pipeline]", host: Host)
     outputs = Outputs(folder, {}, warn=lambda message: host.warn([message]))
     with open_source(request.pictures) as source, Interrupts(host.heard) as interrupts:
         if not isinstance(source, ImageSource):
-            raise UsageError(f"--stills: {request.pictures} is no picture and no folder or glob of pictures")
+            raise UsageError(f"--stills: {request.pictures} is not an image, nor a folder or glob of images")
         if not request.overwrite:
             _check_free(source, folder)
         with outputs.ready_folder() as written:
@@ -62,7 +62,7 @@ def run_stills(request: Request, networks: "Callable[[], Pipeline]", host: Host)
             host.warn(source.problems)
             names = sorted(path.name for path in written.folder.iterdir() if not path.name.startswith("."))
             outputs.settle(written, whole=True)
-    left = f"{tally.frames} pictures finished and kept"
+    left = f"{tally.frames} images finished and kept"
     interruption = KeyboardInterrupt(left) if interrupts.stop.is_set() else None
     return Done(tally, source, pipeline, [folder / name for name in names], [], "nothing", interruption, stills=True)
 
@@ -72,8 +72,8 @@ def _formats(request: Request) -> set[str]:
     known = known_files()
     if unknown := sorted(names - set(known)):
         raise UsageError(
-            f"--formats: {unknown[0]} is not for single pictures; known: {', '.join(known)}; "
-            "pose-convert makes others of one picture's .npz"
+            f"--formats: {unknown[0]} is not available for single images; known: {', '.join(known)}; "
+            "use pose-convert on the .npz of an image for others"
         )
     return names if request.overlay else names - {"overlay"}
 

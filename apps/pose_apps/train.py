@@ -95,7 +95,7 @@ def _mocap() -> tuple[type, Callable[..., TrainingData]]:
 
 DATA_SETS = {  # the first whose files are named is trained on
     "human36m": DataSet("folder", "DIR", "Human3.6M instead (docs/reference/benchmark-data.md)", _human36m),
-    "data": DataSet("mocap", "FILE", "motion capture, as `pose-prepare mocap` writes it", _mocap),
+    "data": DataSet("mocap", "FILE", "motion capture, written by `pose-prepare mocap`", _mocap),
 }
 
 
@@ -111,7 +111,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         recipe = _recipe(parser, parsed, model)
     out = Path(options.out)
     if (out / "state.pt").exists() and not (options.resume or options.overwrite):
-        raise UsageError(f"{out}: holds a training run already; use --resume, --overwrite or another --out")
+        raise UsageError(f"{out}: already contains a training run; use --resume, --overwrite or another --out")
     with Status("reading motion capture", hidden=options.quiet):
         trainer, report = model.build(recipe, out)
         if options.resume:
@@ -136,7 +136,8 @@ def _recipe(parser: "ArgumentParser", parsed: "Namespace", model: Model) -> "Nam
         model.check(recipe)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    return recipe
+    result: Namespace = recipe
+    return result
 
 
 def _parser(short: bool = False) -> "ArgumentParser":
@@ -183,7 +184,7 @@ def _source(recipe: "Namespace") -> TrainingData:
         if getattr(recipe[key], data.files):
             return data.classes()[1](recipe[key], recipe.train.seed)
     raise UsageError(
-        "--data.mocap is missing: name the file that `pose-prepare mocap` wrote, or --human36m.folder for Human3.6M"
+        "--data.mocap is missing: give the file that `pose-prepare mocap` wrote, or --human36m.folder for Human3.6M"
     )
 
 
@@ -251,7 +252,7 @@ def _check_pretraining(recipe: "Namespace") -> object:
     from pose.training.objectives.pretraining import Pretraining
 
     if not recipe.data.mocap:
-        raise UsageError("--data.mocap is missing: name the file that `pose-prepare mocap` wrote")
+        raise UsageError("--data.mocap is missing: give the file that `pose-prepare mocap` wrote")
     return Pretraining(LifterNetwork(recipe.train.model), recipe.train.objective)
 
 
@@ -270,16 +271,16 @@ def _build_pretraining(recipe: "Namespace", out: Path) -> "tuple[Pretrainer, Cal
         network, path = trainer.averaged_network.eval(), out / "final.safetensors"
         save_checkpoint(network.lifter, path)
         found = measure_objective(network, source.evaluation("test")["detector"])
-        print(f"test subjects: {found['nats']:.2f} nats a coordinate, {found['distance']:.3f} body spreads off")
-        print(f"simple guess: {found['simple']:.3f} body spreads off")
-        print(f"{path}: go on with pose-train lifter --train.start_from {path}")
+        print(f"test subjects: {found['nats']:.2f} nats per coordinate, error / spread {found['distance']:.3f}")
+        print(f"simple baseline: error / spread {found['simple']:.3f}")
+        print(f"{path}: continue with pose-train lifter --train.start_from {path}")
 
     return trainer, report
 
 
 def _add_forecaster(parser: "ArgumentParser", short: bool) -> None:
     if short:
-        parser.add_argument("--data.motions", metavar="FILE", help="motions, as `pose-prepare forecast` writes them")
+        parser.add_argument("--data.motions", metavar="FILE", help="motions, written by `pose-prepare forecast`")
         return
     from pose_datasets.forecast_training import MotionConfig
 
@@ -293,7 +294,7 @@ def _check_forecaster(options: "Namespace") -> object:
     from pose.forecast.build import build_network
 
     if not options.data.motions:
-        raise UsageError("--data.motions is missing: name the file that `pose-prepare forecast` wrote")
+        raise UsageError("--data.motions is missing: give the file that `pose-prepare forecast` wrote")
     return build_network(options.train.model)
 
 
@@ -340,7 +341,7 @@ def _report_forecaster(trainer: "ForecasterTrainer", source: "MotionSource") -> 
 
 MODELS = {
     "lifter": Model(
-        "2D sequences to 3D",
+        "train a lifter: 2D sequences to 3D",
         "Train a lifter on motion capture seen by virtual cameras.",
         "configs/train/offline.yaml",
         _add_lifter,
@@ -348,16 +349,16 @@ MODELS = {
         _build_lifter,
     ),
     "pretraining": Model(
-        "a lifter on 2D poses alone, before it is told any 3D",
-        "Pre-train a lifter's body: hidden poses, the next pose, or poses in any order.",
+        "pre-train a lifter on 2D poses",
+        "Pre-train a lifter on 2D poses: masked poses, the next pose, or poses in any order.",
         "configs/train/pretraining.yaml",
         _add_pretraining,
         _check_pretraining,
         _build_pretraining,
     ),
     "forecaster": Model(
-        "the last second to the next one",
-        "Train a forecaster on motion capture and on what a lifter makes of it.",
+        "train a forecaster of short-term motion",
+        "Train a forecaster on motion capture and the output of a lifter for it.",
         "configs/train/forecaster.yaml",
         _add_forecaster,
         _check_forecaster,

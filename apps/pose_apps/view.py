@@ -34,7 +34,7 @@ class ViewOptions(Options):
         if self.save is None:
             for name, value in (("size", self.size), ("fps", self.fps), ("speed", self.speed)):
                 if value is not None:
-                    raise UsageError(f"--{name} is for the video of --save; the window has its own controls")
+                    raise UsageError(f"--{name} applies only to --save; the window has its own controls")
         for name, number in (("fps", self.fps), ("speed", self.speed)):
             if number is not None and not 0 < number <= 1000:
                 raise UsageError(f"--{name} {number}: must be above 0, at most 1000")
@@ -43,7 +43,7 @@ class ViewOptions(Options):
 @run_command
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of `pose-view`."""
-    parser = command_parser("pose-view", "Look at a poses.npz of pose-run or pose-lift in 3D.", ViewOptions)
+    parser = command_parser("pose-view", "Show a poses.npz of pose-run or pose-lift in 3D.", ViewOptions)
     options = config_of(ViewOptions, parse_arguments(parser, argv))
     if options.save is None:
         show(Path(options.poses))
@@ -81,7 +81,7 @@ def _stage(poses: Path) -> "Stage":
 
     table = load_poses(poses)
     if len(table) == 0:
-        raise PoseError(f"{poses}: holds no frame")
+        raise PoseError(f"{poses}: contains no frame")
     return Stage(table)
 
 
@@ -91,7 +91,7 @@ def _target(path: Path, overwrite: bool) -> Path:
     if path.exists() and not overwrite:
         raise UsageError(f"--save {path} exists already; add --overwrite to replace it")
     if not path.absolute().parent.is_dir():
-        raise UsageError(f"--save {path}: there is no folder {path.parent}")
+        raise UsageError(f"--save {path}: no such folder: {path.parent}")
     return path
 
 

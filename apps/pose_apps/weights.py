@@ -41,7 +41,7 @@ class Command(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class List(Command):
-    purpose = "Show every weight: size, licence, and whether this machine has it."
+    purpose = "List all weights: size, licence, and whether they are on this machine."
 
     json: bool = option(False, "print JSON, with hashes and sources")
 
@@ -51,32 +51,32 @@ class List(Command):
             print(_as_json(statuses))
         else:
             print(_as_table(statuses))
-            print(f"\n* needed by the default path. Fetched files go to {store.cache}")
+            print(f"\n* needed by the default networks. Fetched files go to {store.cache}")
         return 0
 
 
-UNVERIFIED = "also weights whose hash nobody published, on your own trust"
+UNVERIFIED = "also fetch weights without a published hash, at your own risk"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetch(Command):
-    purpose = "Bring weights into the cache folder."
+    purpose = "Download weights to the cache folder."
 
     names: list[str] = argument([], "names of weights, as in pose-weights list")
     all_default: bool = option(False, "all weights of the default networks")
-    from_bundle: str | None = option(None, "read them from an archive made by bundle", metavar="FILE")
+    from_bundle: str | None = option(None, "read them from an archive of `pose-weights bundle`", metavar="FILE")
     allow_unverified: bool = option(False, UNVERIFIED)
 
     def run(self, store: Store) -> int:
         if self.from_bundle:
             if self.names or self.all_default:
-                raise UsageError("--from-bundle takes everything in the archive: name no weights beside it")
+                raise UsageError("--from-bundle reads the whole archive; omit the names of weights")
             for weight in install_bundle(store, Path(self.from_bundle), allow_unverified=self.allow_unverified):
                 print(f"{weight.name}  {store.cache / weight.file}")
             return 0
         names = dict.fromkeys(self.names + _default_names(store) if self.all_default else self.names)
         if not names:
-            raise UsageError("nothing to fetch: name weights, or give --all-default or --from-bundle FILE")
+            raise UsageError("nothing to fetch: give names of weights, --all-default or --from-bundle FILE")
         for name in names:
             store.weight(name)  # a misspelt name is said before anything is fetched
         for name in names:
@@ -97,13 +97,13 @@ class Verify(Command):
             print(f"{status.state:10}  {status.weight.name}  {status.problem or status.path or ''}".rstrip())
         needed = (s for s in statuses if s.weight.default and not s.weight.stand_in)
         if not self.names and any(status.state == "missing" for status in needed):
-            print("the default path needs more than is here: `pose-weights fetch --all-default` brings it")
+            print("weights of the default networks are missing: run `pose-weights fetch --all-default`")
         return int(any(status.state != "present" for status in checked))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle(Command):
-    purpose = "Write one archive of weights for a machine without network."
+    purpose = "Pack weights into one archive for a machine without network access."
 
     names: list[str] = argument([], "weights; default: those of the default networks")
     out: str = option(REQUIRED, "the archive to write (.zip)", metavar="FILE")
@@ -142,13 +142,13 @@ def _fails(store: Store, weight: Weight) -> bool:
     try:
         store.fetch(weight.name)
     except FetchError as error:
-        print(f"warning: {error}; {weight.stand_in} stands in for it", file=sys.stderr)
+        print(f"warning: {error}; {weight.stand_in} is used instead", file=sys.stderr)
         return True
     return False
 
 
 def _as_table(statuses: Sequence[Status]) -> str:
-    rows = [("NAME", "SIZE", "LICENCE", "STATE", "WHERE, OR WHERE FROM")]
+    rows = [("NAME", "SIZE", "LICENCE", "STATE", "LOCATION OR SOURCE")]
     for status in statuses:
         weight = status.weight
         size = "?" if weight.size is None else f"{weight.size / 1e6:.1f} MB"

@@ -77,7 +77,7 @@ def parse_asf(text: str, source: str) -> AsfSkeleton:
                     name = words[1]
                 elif words[0] == "end":
                     if name in ("", "root") or len(bones) == MOST_BONES:
-                        raise ValueError(f"a bone needs a name of its own, and {MOST_BONES} bones are the most")
+                        raise ValueError(f"expected a unique bone name and at most {MOST_BONES} bones")
                     bones[name] = bone
                 else:
                     _bone_field(bone, words)
@@ -86,7 +86,7 @@ def parse_asf(text: str, source: str) -> AsfSkeleton:
                     if child not in bones:
                         raise ValueError(f"unknown bone {child!r}")
                 if "root" in words[1:]:
-                    raise ValueError("the root hangs below another bone")
+                    raise ValueError("the root is the child of another bone")
                 parents.update(dict.fromkeys(words[1:], words[0]))
         except (ValueError, IndexError) as error:
             raise PoseError(f"{source}, line {number}: {error or 'not understood'}: {line.strip()[:60]!r}") from error
@@ -98,33 +98,33 @@ def parse_asf(text: str, source: str) -> AsfSkeleton:
 def _unit(word: str) -> float:
     unit = _number(word)
     if not unit > 1e-9:
-        raise ValueError("a unit of length above 0 is needed")
+        raise ValueError("expected a unit of length above 0")
     return unit
 
 
 def _number(word: str) -> float:
     value = float(word)
     if not abs(value) <= FARTHEST:
-        raise ValueError(f"{word[:20]} is no number up to {FARTHEST:g}")
+        raise ValueError(f"{word[:20]} is not a number up to {FARTHEST:g}")
     return value
 
 
 def _triple(words: list[str]) -> tuple[float, ...]:
     if len(words) < 3:
-        raise ValueError("three numbers are needed")
+        raise ValueError("expected three numbers")
     return tuple(map(_number, words[:3]))
 
 
 def _order(word: str) -> str:
     if sorted(word.lower()) != ["x", "y", "z"]:
-        raise ValueError("the order of the axes is x, y and z in some order")
+        raise ValueError("expected a permutation of x, y and z")
     return word.lower()
 
 
 def _dof(words: list[str]) -> tuple[str, ...]:
     found = tuple(word.lower() for word in words)
     if not {"tx", "ty", "tz", "rx", "ry", "rz", "l"}.issuperset(found) or len(set(found)) != len(found):
-        raise ValueError("degrees of freedom are tx, ty, tz, rx, ry, rz and l, each once")
+        raise ValueError("expected degrees of freedom out of tx, ty, tz, rx, ry, rz and l, each once")
     return found
 
 
@@ -194,7 +194,7 @@ def parse_amc(text: str, skeleton: AsfSkeleton, source: str) -> dict[str, F64]:
     layout = [(words[0], len(words) - 1) for words in map(str.split, lines) if words]
     _check_layout(layout, skeleton, source)
     if "root" not in dict(layout):
-        raise PoseError(f"{source}: its frames do not say where the root is")
+        raise PoseError(f"{source}: its frames contain no root position")
     width = 1 + sum(1 + count for _, count in layout)
     if len(tokens) % width:
         raise _locate(text, layout, source)

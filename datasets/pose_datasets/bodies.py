@@ -95,7 +95,8 @@ def random_proportions(rng: np.random.Generator, batch: int, config: BodyConfig)
     smaller = np.where(child, size, 0)
     logs[:, HEAD] = vary(0.06) - config.child_head * smaller
     logs[:, [0, 2, 3, 5, 6]] += config.child_legs * smaller
-    return np.exp(changed * (size + np.clip(logs, -0.35, 0.35))).astype(np.float32)
+    result: F32 = np.exp(changed * (size + np.clip(logs, -0.35, 0.35))).astype(np.float32)
+    return result
 
 
 def on_other_legs(bones: F32, lower: F32) -> F32:
@@ -119,7 +120,8 @@ def with_other_arms(bones: F32, donor: F32) -> F32:
 
 def _mean_length(bones: F32, which: list[int]) -> F32:
     """(B, T, 19, 3) -> (B, 1, 1, 1): of the bones `which` in the first frame; lengths do not change over time."""
-    return norm(bones[:, :1, which]).mean(axis=-1)[..., None, None]
+    result: F32 = norm(bones[:, :1, which]).mean(axis=-1)[..., None, None]
+    return result
 
 
 def pelvis_frame(bones: F32) -> F32:

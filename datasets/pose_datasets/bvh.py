@@ -46,9 +46,9 @@ class _Tree:
         if words[0] in ("ROOT", "JOINT", "End"):
             parent = self.open_joints[-1] if self.open_joints else -1
             if (parent < 0) == (words[0] != "ROOT") or (parent < 0 and self.names):
-                raise ValueError("one ROOT holds all joints")
+                raise ValueError("expected a single ROOT")
             if len(self.names) == MOST_JOINTS:
-                raise ValueError(f"{MOST_JOINTS} joints are the most")
+                raise ValueError(f"expected at most {MOST_JOINTS} joints")
             self.names.append(f"{self.names[parent]}_end" if words[0] == "End" else words[1])
             self.parents.append(parent)
             self.offsets.append([0.0, 0.0, 0.0])
@@ -60,7 +60,7 @@ class _Tree:
         elif words[0] == "OFFSET":
             x, y, z = map(float, words[1:])
             if not all(abs(value) <= FARTHEST for value in (x, y, z)):
-                raise ValueError(f"an offset is up to {FARTHEST:g}")
+                raise ValueError(f"expected offsets up to {FARTHEST:g}")
             self.offsets[self.open_joints[-1]] = [x, y, z]
         elif words[0] == "CHANNELS":
             self.channels[self.open_joints[-1]] = _channels(words)
@@ -82,7 +82,7 @@ def parse_bvh(text: str, source: str) -> BvhMotion:
             except (ValueError, IndexError) as error:
                 raise PoseError(f"{source}, line {number}: {error}: {line.strip()[:60]!r}") from error
     if not tree.names:
-        raise PoseError(f"{source}: it has no joints")
+        raise PoseError(f"{source}: contains no joints")
     values, fps = _parse_motion(lines, start, sum(map(len, tree.channels)), source)
     return BvhMotion(tuple(tree.names), tuple(tree.parents), np.array(tree.offsets), tuple(tree.channels), values, fps)
 
@@ -117,7 +117,7 @@ def _parse_motion(lines: list[str], start: int, width: int, source: str) -> tupl
         number, found = next((i, len(r.split())) for i, r in enumerate(rows[:frames]) if len(r.split()) != width)
         raise PoseError(f"{source}, frame {number + 1}: expected {width} numbers, got {found}")
     if not (np.abs(values) <= FARTHEST).all():
-        raise PoseError(f"{source}: the motion holds something else than numbers up to {FARTHEST:g}")
+        raise PoseError(f"{source}: expected numbers up to {FARTHEST:g}")
     return values.reshape(frames, width), 1 / seconds
 
 

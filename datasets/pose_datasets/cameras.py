@@ -37,7 +37,8 @@ class Cameras:
 
     def to_camera(self, points: F32) -> F32:
         """(B, T, J, 3) m in the world -> the same in the camera frame of each moment."""
-        return np.matmul(points - self.centre[:, :, None], np.swapaxes(self.rotation, -1, -2), dtype=np.float32)
+        result: F32 = np.matmul(points - self.centre[:, :, None], np.swapaxes(self.rotation, -1, -2), dtype=np.float32)
+        return result
 
 
 def project_batch(points: F32, intrinsics: F64) -> F32:
@@ -125,7 +126,8 @@ def _travel(rng: np.random.Generator, times: F64, batch: int, hand: F32) -> F32:
     speed = rng.normal(0, 0.3, (batch, 3)) * (rng.random((batch, 1)) < 0.4) * hand[:, None]
     speed[:, 1] *= 0.3
     middle = times - times.mean(axis=1, keepdims=True)
-    return (speed[:, None] * np.clip(middle, -3, 3)[..., None]).astype(np.float32)
+    result: F32 = (speed[:, None] * np.clip(middle, -3, 3)[..., None]).astype(np.float32)
+    return result
 
 
 def _look_at(centre: F32, aim: F32) -> F32:

@@ -73,7 +73,8 @@ def _speed(pixels: F32, times: F64, size: F32) -> F32:
     """(B, T, 17) person's sizes a second, at most 3."""
     steps = np.diff(times, axis=1, append=(2 * times[:, -1] - times[:, -2])[:, None]).astype(np.float32)
     motion = norm(np.diff(pixels, axis=1, append=pixels[:, -1:]))
-    return np.minimum(motion / (steps[..., None] * size), np.float32(3))
+    result: F32 = np.minimum(motion / (steps[..., None] * size), np.float32(3))
+    return result
 
 
 def _noise(rng: np.random.Generator, times: F64, speed: F32, hidden: F32, config: ErrorConfig) -> F32:
@@ -116,7 +117,8 @@ def _hidden(rng: np.random.Generator, times: F64, depth: F32) -> F32:
     """(B, T, 17) in [0, 1]: how much of each joint is out of sight, by its own body or by things in the way."""
     behind = 0.35 / (1 + np.exp(-(depth - 0.15) / 0.06))
     objects = smooth_noise(rng, times, 1, 0.5) + rng.standard_normal((len(times), 1, 17), dtype=np.float32)
-    return np.maximum(behind, objects > 2.2).astype(np.float32)
+    result: F32 = np.maximum(behind, objects > 2.2).astype(np.float32)
+    return result
 
 
 def bursts(
@@ -134,7 +136,8 @@ def _above(noise: F32, rate: NDArray[np.floating] | float) -> Mask:
     threshold = t - (2.515517 + 0.802853 * t + 0.010328 * t * t) / (
         1 + 1.432788 * t + 0.189269 * t * t + 0.001308 * t**3
     )
-    return (noise > threshold) & (np.asarray(rate) > 0)
+    result: Mask = (noise > threshold) & (np.asarray(rate) > 0)
+    return result
 
 
 def _swap(rng: np.random.Generator, found: F32, times: F64, config: ErrorConfig) -> None:

@@ -154,7 +154,8 @@ class Moments:
         """(B, 3) m by which the pelvis was put off in the mean of the past."""
         weight = past.valid[..., None] / past.valid.sum(axis=1)[:, None, None]
         off = np.where(past.valid[..., None], past.root - true.root, 0) * weight
-        return off.sum(axis=1).astype(np.float32)
+        result: F32 = off.sum(axis=1).astype(np.float32)
+        return result
 
     def every_measured(self) -> tuple[I64, I64]:
         """The moments that are measured: four a second."""

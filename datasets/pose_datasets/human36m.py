@@ -198,7 +198,7 @@ def load_sequences(
 
 def _of(table: Mapping[str, T], name: str, source: str) -> T:
     if name not in table:
-        raise PoseError(f"{source}: {name} is not in it; it has {', '.join(table) or 'nothing'}")
+        raise PoseError(f"{source}: {name} is missing; found: {', '.join(table) or 'nothing'}")
     return table[name]
 
 

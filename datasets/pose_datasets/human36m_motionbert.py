@@ -102,7 +102,8 @@ def camera_poses(image_poses: NDArray[np.floating], focal: F64, centre: F64) -> 
         parents, children = (list(ends) for ends in zip(*H36M17.edges, strict=True))
         bones = np.linalg.norm(unit[:, children] - unit[:, parents], axis=-1).sum(axis=-1, keepdims=True)
         pelvis = BONE_SUM / bones
-    return unit * pelvis[..., None]
+    result: F64 = unit * pelvis[..., None]
+    return result
 
 
 def _read(folder: Path, part: str, more: tuple[str, ...]) -> Table:
@@ -138,7 +139,7 @@ def prepare(source: Path, out: Path) -> Path:
 
 def _checked_half(half: Table, names: tuple[str, ...], source: str) -> Table:
     if missing := [name for name in names if name not in half]:
-        raise PoseError(f"{source}: {', '.join(missing)} is not in it")
+        raise PoseError(f"{source}: {', '.join(missing)} is missing")
     table = {name: half[name] for name in names}
     lengths = {name: len(array) for name, array in table.items()}
     if len(set(lengths.values())) != 1:

@@ -43,7 +43,7 @@ def prepare(source: Path, out: Path, progress: Callable[[str], None]) -> tuple[P
         )
     positions: Positions3D = {}
     for subject, files in found.items():
-        whole = "" if len(files) == TAKES_PER_SUBJECT else f": the whole release has {TAKES_PER_SUBJECT}"
+        whole = "" if len(files) == TAKES_PER_SUBJECT else f"; the whole release has {TAKES_PER_SUBJECT}"
         progress(f"{subject}: {len(files)} takes{whole}")
         if files:
             positions[subject] = {
@@ -68,7 +68,7 @@ def read_cdf(path: Path) -> F32:
     except (OSError, ValueError, KeyError, IndexError) as error:
         raise PoseError(f"{path}: not a readable CDF file with a variable 'Pose' ({error})") from error
     if pose.shape[-1] != RAW_JOINTS * 3:
-        raise PoseError(f"{path}: expected 96 numbers a frame (32 joints), got {pose.shape[-1]}")
+        raise PoseError(f"{path}: expected 96 numbers per frame (32 joints), got {pose.shape[-1]}")
     world = (pose.reshape(-1, RAW_JOINTS, 3) / 1000).astype(np.float32)
     require_metres(world, str(path))
     return world

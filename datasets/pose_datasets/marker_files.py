@@ -59,13 +59,13 @@ def load_markers(source: Path, say: Callable[[str], None] = lambda line: None) -
             subject = f"{person}-{prefix}" if prefix else person
             name = f"{subject}_{path.stem}"
             if name in trials:
-                raise PoseError(f"{path}: a recording of this name was read already; keep one format of each")
+                raise PoseError(f"{path}: a recording of this name exists in another format; keep one of them")
             trials[name] = MarkerTrial(subject, name, markers, recording.fps)
     if not trials:
         raise PoseError(f"{source}: no .c3d or .trc file")
     clips = marker_clips(_upright(list(trials.values()), source), say)
     if not clips:
-        raise PoseError(f"{source}: in no half second are all markers seen that the joints need")
+        raise PoseError(f"{source}: no interval of 0.5 s contains all required markers")
     return clips
 
 
@@ -98,13 +98,13 @@ def read_trc(path: Path) -> Recording:
     """The markers of a TRC file. Raises PoseError where it cannot be read."""
     lines = path.read_text(encoding="utf-8-sig", errors="replace").splitlines()
     if len(lines) <= _TRC_HEADER or not lines[0].startswith("PathFileType"):
-        raise PoseError(f"{path}: not a TRC file (it would begin with PathFileType and a header of five lines)")
+        raise PoseError(f"{path}: not a TRC file (expected a header of five lines that begins with PathFileType)")
     header = dict(zip(lines[1].split(), lines[2].split(), strict=False))
     try:
         fps = float(header["DataRate"])
         unit = header["Units"]
     except (KeyError, ValueError) as error:
-        raise PoseError(f"{path}: line 2 and 3 give no DataRate and Units") from error
+        raise PoseError(f"{path}: lines 2 and 3 contain no DataRate and Units") from error
     names = [name for field in lines[3].split("\t")[2:] if (name := field.strip())]
     rows = [
         _trc_row(line, len(names), f"{path}, line {number}")
@@ -131,7 +131,7 @@ def _trc_row(line: str, markers: int, where: str) -> list[float]:
 
 def _recording(names: list[str], positions: F64, unit: str, fps: float, path: Path) -> Recording:
     if unit.lower() not in _METRES:
-        raise PoseError(f"{path}: the unit {unit!r} is not known; expected one of {', '.join(_METRES)}")
+        raise PoseError(f"{path}: unknown unit {unit!r}; expected one of {', '.join(_METRES)}")
     if not 1 <= fps <= 10_000:
         raise PoseError(f"{path}: {fps:g} frames a second")
     positions = positions * _METRES[unit.lower()]
@@ -157,7 +157,9 @@ def _people(recording: Recording, path: Path) -> Iterator[tuple[str, F64]]:
         best = max(places.values(), key=len, default={})
         missing = [name for name in needed if name not in best]
         shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
-        raise PoseError(f"{path}: no marker {shown}; the full-body Plug-in-Gait set is needed (docs/guides/markers.md)")
+        raise PoseError(
+            f"{path}: marker {shown} is missing; expected the full-body Plug-in-Gait set (docs/guides/markers.md)"
+        )
     for prefix, found in complete.items():
         markers = np.full((len(recording.positions), len(MARKERS), 3), np.nan)
         markers[:, [MARKERS.index(name) for name in found]] = recording.positions[:, list(found.values())]
@@ -170,9 +172,7 @@ def _require_a_person(markers: F64, path: Path) -> None:
     legs = norm(hip - knee) + norm(knee - ankle)
     legs = legs[np.isfinite(legs)]
     if len(legs) and not _LEGS[0] < (leg := float(np.median(legs))) < _LEGS[1]:
-        raise PoseError(
-            f"{path}: from LASI to LANK it is {leg:.3g} m; are the unit and the names of the markers right?"
-        )
+        raise PoseError(f"{path}: the distance of LASI and LANK is {leg:.3g} m; check the unit and the marker names")
 
 
 def _upright(trials: list[MarkerTrial], source: Path) -> list[MarkerTrial]:
@@ -182,10 +182,10 @@ def _upright(trials: list[MarkerTrial], source: Path) -> list[MarkerTrial]:
     rise = np.concatenate([t.markers[:, heads].mean(axis=1) - t.markers[:, ankles].mean(axis=1) for t in trials])
     rise = rise[np.isfinite(rise).all(axis=-1)]
     if not len(rise):
-        raise PoseError(f"{source}: in no frame are head and ankles seen")
+        raise PoseError(f"{source}: no frame contains head and ankles")
     mean = rise.mean(axis=0)
     axis = int(np.argmax(np.abs(mean)))
     if abs(mean[axis]) < 0.8 * norm(mean) or abs(mean[axis]) < 0.3:
-        raise PoseError(f"{source}: no axis is clearly up; add a recording of somebody who stands")
+        raise PoseError(f"{source}: cannot determine the vertical axis; add a recording of a standing person")
     order, signs = np.roll([0, 1, 2], 1 - axis), np.array([1, 1, 1] if mean[axis] > 0 else [1, -1, -1])
     return [replace(trial, markers=trial.markers[..., order] * signs) for trial in trials]

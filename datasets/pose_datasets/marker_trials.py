@@ -105,7 +105,8 @@ def _mean_shape(segment: F64) -> F64:
     for _ in range(2):
         turn, place = _fit(shape, segment)
         shape = ((segment - place[:, None]) @ turn).mean(axis=0)
-    return shape
+    result: F64 = shape
+    return result
 
 
 def _fit(shape: F64, segment: F64) -> tuple[F64, F64]:

@@ -120,7 +120,8 @@ def _frame(y: F64, x: F64) -> F64:
 
 
 def _local(points: F64, origin: F64, frame: F64) -> F64:
-    return np.einsum("tij,ti->tj", frame, points - origin)
+    result: F64 = np.einsum("tij,ti->tj", frame, points - origin)
+    return result
 
 
 def _world(point: F64, origin: F64, frame: F64) -> F64:
@@ -198,7 +199,8 @@ def _knee_axis(ankle: F64, left: F64) -> F64:
     mean = unit(left.mean(axis=0))
     if spread[1] < 0.02**2:
         return mean
-    return axes[:, 0] * np.sign(axes[:, 0] @ mean)
+    result: F64 = axes[:, 0] * np.sign(axes[:, 0] @ mean)
+    return result
 
 
 def _arms(m: Mapping[str, F64], leg: float) -> dict[str, F64]:

@@ -197,9 +197,9 @@ def _split_clips(arrays: Mapping[str, Array]) -> list[Clip]:
     if points.shape != (len(times), len(POINTS), 3) or points.dtype.kind != "f" or times.dtype.kind != "f":
         raise ValueError(f"expected points (T, {len(POINTS)}, 3) and times (T,), got {points.shape} and {times.shape}")
     if len(ends) == 0 or (lengths < 1).any() or ends[-1] != len(times):
-        raise ValueError("its clips are not as long as its points")
+        raise ValueError("the clip lengths do not match the points")
     if not (np.isfinite(points).all() and np.isfinite(times).all()):
-        raise ValueError("NaN or infinity in it")
+        raise ValueError("contains NaN or infinity")
     clips = [
         Clip(str(subject), str(name), places.astype(np.float32), seconds.astype(np.float64))
         for subject, name, places, seconds in zip(

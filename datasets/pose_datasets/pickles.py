@@ -41,7 +41,7 @@ def _load(file: IO[bytes], path: Path) -> object:
         return _ArrayUnpickler(file, encoding="latin1").load()
     except _ForeignObjectError as error:
         raise PoseError(
-            f"{path}: refused, it names {error}; only NumPy arrays and plain containers are read from pickles"
+            f"{path}: refused, it refers to {error}; only NumPy arrays and plain containers are allowed"
         ) from error
     except Exception as error:  # a damaged pickle can raise nearly anything: its bytes are a program
         raise PoseError(f"{path}: not a readable pickle ({error or type(error).__name__})") from error

@@ -215,7 +215,8 @@ def _fold(rng: np.random.Generator, bones: F32, times: F64, rows: I64) -> None:
 
     def degrees(low: float, high: float, keep: float = 1.0) -> F32:
         angle = rng.uniform(np.radians(low), np.radians(high), (count, 1, 1))
-        return (angle * (rng.random((count, 1, 1)) < keep)).astype(np.float32) * swell
+        result: F32 = (angle * (rng.random((count, 1, 1)) < keep)).astype(np.float32) * swell
+        return result
 
     frame = pelvis_frame(bones[rows])
     left, forward = frame[..., 0], frame[..., 2]

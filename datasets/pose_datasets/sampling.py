@@ -20,7 +20,7 @@ class ClipPool:
 
     def __init__(self, clips: list[Clip]) -> None:
         if not clips:
-            raise ValueError("clips: there is none to draw from")
+            raise ValueError("clips: empty")
         self._points = np.concatenate([clip.points for clip in clips]).reshape(-1, 57)
         self._length = np.array([len(clip.times) for clip in clips])
         self._start = np.cumsum(self._length) - self._length
@@ -58,7 +58,8 @@ def clip_weights(clips: list[Clip]) -> F64:
     for subject in set(subjects):
         rows = subjects == subject
         weight[rows] /= np.sqrt(weight[rows].sum())
-    return weight / weight.sum()
+    result: F64 = weight / weight.sum()
+    return result
 
 
 def _variety(clip: Clip) -> float:
@@ -79,7 +80,8 @@ def random_times(rng: np.random.Generator, size: int, frames: int, variable: flo
     uneven = rng.random(size) < variable
     steps[uneven] = rng.uniform(0.5, 1.5, (int(uneven.sum()), frames))
     steps[:, 0] = 0
-    return np.cumsum(steps, axis=1) / rate[:, None]
+    result: F64 = np.cumsum(steps, axis=1) / rate[:, None]
+    return result
 
 
 def interpolate(flat: F32, start: I64, length: I64, position: F64) -> F32:
@@ -94,7 +96,8 @@ def interpolate(flat: F32, start: I64, length: I64, position: F64) -> F32:
     before, a, b, after = (flat[start[:, None] + np.clip(index + k, 0, last)] for k in (-1, 0, 1, 2))
     slope_a, slope_b = (b - before) / 2, (after - a) / 2
     rise = b - a
-    return a + u * (slope_a + u * (3 * rise - 2 * slope_a - slope_b + u * (slope_a + slope_b - 2 * rise)))
+    result: F32 = a + u * (slope_a + u * (3 * rise - 2 * slope_a - slope_b + u * (slope_a + slope_b - 2 * rise)))
+    return result
 
 
 def resample(clip: Clip, fps: float) -> tuple[F32, F64]:

@@ -61,11 +61,11 @@ def load_sequence(keypoints: Path, truth: Path) -> LabelledSequence:
     """One person's 2D (see `pose.files.keypoints`) with its ground truth; the key is the file's name."""
     observed, true = read_keypoints(keypoints), load_truth(truth)
     if true.joints.shape[1] != 1:
-        raise PoseError(f"{truth}: has {true.joints.shape[1]} people, {keypoints} is one person")
+        raise PoseError(f"{truth}: has {true.joints.shape[1]} people, but {keypoints} has one")
     if len(true.joints) != len(observed):
         raise PoseError(f"{keypoints} has {len(observed)} frames of 2D, {truth} has {len(true.joints)} of 3D")
     if true.times is not None and np.abs(true.times - observed.times).max() > _SAME_TIME:
-        raise PoseError(f"{truth}: its timestamps are not those of {keypoints}")
+        raise PoseError(f"{truth}: its timestamps differ from those of {keypoints}")
     joints = true.joints[:, 0]
     counted = frames_with_truth(joints)
     return LabelledSequence(keypoints.stem, keypoints.stem, keypoints.stem, "0", observed, joints, counted)
@@ -77,9 +77,9 @@ def load_sequences(keypoints: Path, truth: Path) -> list[LabelledSequence]:
         return [load_sequence(keypoints, truth)]
     files = sorted(keypoints.glob("*.npz"))
     if not files:
-        raise UsageError(f"{keypoints}: no .npz file in it")
+        raise UsageError(f"{keypoints}: contains no .npz file")
     if not truth.is_dir():
-        raise UsageError(f"{truth}: {keypoints} is a folder, so this must be one too")
+        raise UsageError(f"{truth}: {keypoints} is a folder, so this must be a folder, too")
     return [load_sequence(file, truth / file.name) for file in files]
 
 

@@ -63,7 +63,8 @@ class VirtualCamera:
         seen = points @ self.rotation.T + self.translation
         ray = seen[..., :2] / np.maximum(seen[..., 2:], 0.1)
         ray = ray * (1 + self.radial * (ray * ray).sum(axis=-1, keepdims=True))
-        return ray * self.matrix[[0, 1], [0, 1]] + self.matrix[:2, 2]
+        result: F64 = ray * self.matrix[[0, 1], [0, 1]] + self.matrix[:2, 2]
+        return result
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +128,8 @@ def truth_at(points: F32, rate: float, times: F64) -> F32:
     """(T, 19, 3) m at `rate` a second -> at `times` (K,) s from its start; held at its ends."""
     flat = points.reshape(len(points), -1)
     found = interpolate(flat, np.zeros(1, np.int64), np.array([len(flat)]), times[None] * rate)[0]
-    return found.reshape(-1, *points.shape[1:])
+    result: F32 = found.reshape(-1, *points.shape[1:])
+    return result
 
 
 def film_scene(

@@ -42,4 +42,5 @@ def correlated_noise(
         noise[:, step:] += factor * noise[:, :-step].copy()
         factor = factor * factor
         step *= 2
-    return noise
+    result: F32 = noise
+    return result

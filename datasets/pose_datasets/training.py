@@ -55,7 +55,7 @@ class MocapSource:
         subjects = sorted({clip.subject for clip in split(self._clips, "train")})
         for name in self._config.without:
             if not any(fnmatchcase(subject, name) for subject in subjects):
-                raise UsageError(f"data.without: no training subject is {name}; there are {', '.join(subjects)}")
+                raise UsageError(f"data.without: no training subject is named {name}; known: {', '.join(subjects)}")
         if not self.clips("train"):
             raise UsageError("data.without: leaves no training subject")
 

@@ -46,13 +46,13 @@ def load_ui_prmd(source: Path, say: Callable[[str], None] = lambda line: None) -
         person = f"uiprmd-s{int(subject):02d}"
         trial = f"{person}_m{int(movement):02d}_e{int(episode):02d}{'_inc' if incorrect else ''}"
         if trial in trials:
-            raise PoseError(f"{folder}/{name}: this trial is there twice; keep one copy of the data")
+            raise PoseError(f"{folder}/{name}: duplicate trial; keep one copy of the data")
         trials[trial] = MarkerTrial(person, trial, parse_positions(text, f"{folder}/{name}"), FPS)
     if not trials:
         raise PoseError(f"{source}: no mXX_sYY_eZZ_positions.txt of UI-PRMD's Vicon half, nor a ZIP file with some")
     clips = marker_clips([trials[name] for name in sorted(trials)], say)
     if not clips:
-        raise PoseError(f"{source}: no recording shows enough markers for long enough to find joints")
+        raise PoseError(f"{source}: no recording contains enough markers for joint centres")
     return clips
 
 
@@ -88,9 +88,9 @@ def parse_positions(text: str, source: str) -> F64:
     try:
         rows = np.loadtxt(io.StringIO(text.replace(",", " ")), ndmin=2)
     except ValueError as error:
-        raise PoseError(f"{source}: not rows of numbers ({in_brief(error)})") from error
+        raise PoseError(f"{source}: expected rows of numbers ({in_brief(error)})") from error
     if rows.shape[1] != 3 * len(MARKERS):
-        raise PoseError(f"{source}: {rows.shape[1]} numbers a row; expected {3 * len(MARKERS)}, 39 markers")
+        raise PoseError(f"{source}: {rows.shape[1]} numbers per row; expected {3 * len(MARKERS)} for 39 markers")
     if (np.abs(rows[np.isfinite(rows)]) > FARTHEST).any():
         raise PoseError(f"{source}: markers beyond {FARTHEST:g}; expected mm")
     markers = rows.reshape(len(rows), -1, 3)[..., [1, 2, 0]] / 1000

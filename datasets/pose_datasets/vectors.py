@@ -14,7 +14,7 @@ Array = NDArray[Any]  # floating point; the precision of the input
 def dot(a: Array, b: Array) -> Array:
     """(..., n) . (..., n) -> (...,)."""
     product = a * b
-    total = product[..., 0] + product[..., 1]
+    total: Array = product[..., 0] + product[..., 1]
     for i in range(2, product.shape[-1]):
         total += product[..., i]
     return total
@@ -38,4 +38,5 @@ def unit(vector: Array) -> Array:
 
 def reject(vector: Array, direction: Array) -> Array:
     """The part of (..., n) that is perpendicular to the unit vectors `direction`."""
-    return vector - dot(vector, direction)[..., None] * direction
+    result: Array = vector - dot(vector, direction)[..., None] * direction
+    return result

@@ -182,7 +182,8 @@ def _unit(a: F64) -> F64:
 
 
 def _flat(a: F64) -> F64:
-    return a * np.array([1.0, 0.0, 1.0])
+    result: F64 = a * np.array([1.0, 0.0, 1.0])
+    return result
 
 
 def _angle(a: F64, b: F64) -> F64:

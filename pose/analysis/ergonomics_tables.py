@@ -96,7 +96,8 @@ def rula(
     """Grand scores, 1 to 7, of (T,) part scores. use: 1 for static or repeated postures. force: 0 to 3."""
     a = RULA_A[upper_arm - 1, lower_arm - 1, wrist - 1, twist - 1] + arm_use + arm_force
     b = RULA_B[neck - 1, trunk - 1, legs - 1] + body_use + body_force
-    return RULA_C[np.minimum(a, 8) - 1, np.minimum(b, 7) - 1]
+    result: I64 = RULA_C[np.minimum(a, 8) - 1, np.minimum(b, 7) - 1]
+    return result
 
 
 def reba(
@@ -106,4 +107,5 @@ def reba(
     """Scores, 1 to 15, of (T,) part scores. load: 0 to 3. coupling: 0 to 3. activity: 0 to 3."""
     a = np.minimum(REBA_A[neck - 1, trunk - 1, legs - 1] + load, 12)
     b = np.minimum(REBA_B[lower_arm - 1, upper_arm - 1, wrist - 1] + coupling, 12)
-    return REBA_C[a - 1, b - 1] + activity
+    result: I64 = REBA_C[a - 1, b - 1] + activity
+    return result

@@ -73,7 +73,8 @@ class Motion:
             across += self.joint(left) - self.joint(right)
         forward = np.stack([-across[:, 2], np.zeros(len(across)), across[:, 0]], axis=1)  # across x up
         forward = zero_phase(forward, self.times, HEADING_HZ)
-        return forward / np.maximum(np.linalg.norm(forward, axis=1, keepdims=True), 1e-9)
+        result: F64 = forward / np.maximum(np.linalg.norm(forward, axis=1, keepdims=True), 1e-9)
+        return result
 
     def part(self, first: int, last: int) -> "Motion":
         """Frames first to last, exclusive."""

@@ -97,7 +97,8 @@ def body_frame_poses(motion: Motion) -> F64:
     forward = motion.facing
     left = np.stack([forward[:, 2], np.zeros(len(forward)), -forward[:, 0]], axis=1)
     axes = np.stack([left, np.broadcast_to([0.0, 1.0, 0.0], left.shape), forward], axis=1)
-    return np.einsum("tij,tkj->tki", axes, joints)
+    result: F64 = np.einsum("tij,tkj->tki", axes, joints)
+    return result
 
 
 def _main_signal(flat: F64, motion: Motion) -> tuple[F64, float]:

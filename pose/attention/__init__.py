@@ -104,7 +104,7 @@ def build_attentions(
         able_ones = ", ".join(other for other, cls in ATTENTIONS.items() if cls.capabilities.streaming)
         raise ValueError(f"{name} attention cannot stream; those that can: {able_ones}")
     if streaming and not causal:
-        raise ValueError(f"streaming {name} attention needs causal=True: a stream has no frames ahead to look at")
+        raise ValueError(f"streaming {name} attention needs causal=True: a stream has no future frames")
     allowed = {key: p for key, p in inspect.signature(kind).parameters.items() if key not in ("dim", "heads", "causal")}
     for option, value in options.items():
         if option not in allowed:

@@ -93,7 +93,7 @@ class Context:
     def seconds(self) -> Tensor:
         """`times`. Raises ValueError where the context was made without them."""
         if self.times is None:
-            raise ValueError("this attention needs the seconds of its frames: make its context with Context.from_times")
+            raise ValueError("this attention needs frame times: create its context with Context.from_times")
         return self.times
 
     def shared_mask(self, key: object, make: Callable[[], Tensor | None]) -> Tensor | None:
@@ -219,7 +219,7 @@ class Attention(nn.Module):
         if self.capabilities.relative_time and dim // heads % 2:
             raise ValueError(f"rotary time needs an even number of features a head, got {dim} / {heads}")
         if causal and not self.capabilities.causal:
-            raise ValueError(f"{type(self).__name__} has no causal form: each frame it returns mixes all frames")
+            raise ValueError(f"{type(self).__name__} has no causal form: each output frame depends on all frames")
         if not causal and not self.capabilities.bidirectional:
             raise ValueError(f"{type(self).__name__} has only a causal form: build it with causal=True")
         self.dim, self.heads, self.head_dim, self.causal = dim, heads, dim // heads, causal
@@ -270,7 +270,7 @@ class Attention(nn.Module):
     def weights(self, x_BTD: Tensor, context: Context) -> Tensor:
         """(B, H, T, T): what each frame (row) takes of each other, where `mix` is the output projection of such a sum
         of values. Raises ValueError for a mechanism that answers otherwise."""
-        raise ValueError(f"{type(self).__name__} has no map: it answers with no projected sum of the frames' values")
+        raise ValueError(f"{type(self).__name__} has no attention map: its output is not a weighted sum of values")
 
     def empty_cache(self, batch: int, device: torch.device | str, dtype: torch.dtype) -> Cache:
         raise NotImplementedError

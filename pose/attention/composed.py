@@ -178,12 +178,12 @@ def _check(parts: Mapping[str, str]) -> None:
     score, distribution = parts["score"], parts["distribution"]
     if distribution == "coda" and not SCORES[score].one_space:
         raise ValueError(
-            f"composed attention: coda weighs by how far query and key are apart, which the score {score} cannot say"
+            f"composed attention: coda needs a distance of query and key, which the score {score} does not give"
         )
     if distribution == "ratio" and score != "kernel":
         raise ValueError(
-            f"composed attention: ratio shares out scores as they are, so none may be negative as those of {score} can "
-            "be; use it with the score kernel"
+            f"composed attention: ratio needs scores that are never negative, but those of {score} can be; "
+            "use the score kernel"
         )
 
 
@@ -194,8 +194,6 @@ def _check_lengths(
         if frames is not None and frames < 1:
             raise ValueError(f"composed attention: {name} must be at least 1 frame, got {frames}")
     if window is not None and position == "global" and not causal:
-        raise ValueError("composed attention: window bounds a local, predicted or causal one; position global sees all")
+        raise ValueError("composed attention: window applies to the positions local, predicted and causal, not global")
     if max_length is not None and score != "location" and time != "learnt":
-        raise ValueError(
-            "composed attention: max_length is of the score location and of time learnt, which count frames"
-        )
+        raise ValueError("composed attention: max_length applies only to the score location and to time learnt")

@@ -83,7 +83,7 @@ class LocalAttention(SoftmaxAttention):
         if global_projections not in ("shared", "own"):
             raise ValueError(f"global_projections must be one of shared, own, got {global_projections!r}")
         if global_projections == "own" and not global_tokens:
-            raise ValueError("global_projections: own are those of global tokens; set global_tokens to at least 1")
+            raise ValueError("global_projections: own needs global tokens; set global_tokens to at least 1")
         self.window = (
             Window(window, causal, dilations[0], global_tokens)
             if len(set(dilations)) == 1

@@ -28,7 +28,7 @@ class NeighbourhoodAttention(Attention):
         self.capabilities = inner.capabilities
         super().__init__(inner.dim, inner.heads, causal=inner.causal)
         if not all(joint in seen for joint, seen in enumerate(near)):
-            raise ValueError("near must be a list for each joint, with itself in it: some query would see nothing")
+            raise ValueError("near: expected one list per joint that contains the joint itself")
         self.inner, self.cache_fields = inner, inner.cache_fields
         most = max(len(seen) for seen in near)
         beside = torch.tensor([[*seen, *[joint] * (most - len(seen))] for joint, seen in enumerate(near)])
@@ -48,7 +48,7 @@ class NeighbourhoodAttention(Attention):
         return self._answer(y)
 
     def weights(self, x_BTD: Tensor, context: Context) -> Tensor:
-        raise ValueError("attention in blocks of time x joints has no map of frames: each frame is seen joint by joint")
+        raise ValueError("attention in blocks of time x joints has no map of frames")
 
     def empty_cache(self, batch: int, device: torch.device | str, dtype: torch.dtype) -> Cache:
         return self.inner.empty_cache(batch, device, dtype)

@@ -21,7 +21,7 @@ def share_maps(layers: Sequence[Attention], group: int) -> list[Attention]:
     Raises ValueError as `share_in_groups` does.
     """
     if group < 1:
-        raise ValueError(f"shared_maps: a group has at least 1 block, got {group}")
+        raise ValueError(f"shared_maps: a group needs at least 1 block, got {group}")
     return share_in_groups(layers, [len(layers[first : first + group]) for first in range(0, len(layers), group)])
 
 
@@ -47,10 +47,10 @@ class MapLeader(Attention):
         super().__init__(inner.dim, inner.heads, causal=inner.causal)
         name = type(inner).__name__
         if type(inner).weights is Attention.weights or getattr(inner, "own", False):
-            raise ValueError(f"shared_maps: {name} has no map that others could share")
+            raise ValueError(f"shared_maps: {name} has no attention map to share")
         if inner.causal and inner.cache_fields != KVCache._fields:
             raise ValueError(
-                f"shared_maps: {name} cannot share maps in a stream; softmax, local, sparse and blocks can"
+                f"shared_maps: {name} cannot share maps when streaming; use softmax, local, sparse or blocks"
             )
         self.inner, self.cache_fields = inner, inner.cache_fields
 

@@ -93,7 +93,7 @@ class SoftmaxAttention(Attention):
     def __init__(self, dim: int, heads: int, *, causal: bool = False, memory: int | None = None) -> None:
         super().__init__(dim, heads, causal=causal)
         if memory is not None and not causal:
-            raise ValueError("memory bounds what a causal attention sees; without causal=True there is no bound to set")
+            raise ValueError("memory: only for causal attention; set causal=True")
         if memory is not None and memory < 1:
             raise ValueError(f"memory must be at least 1 frame, got {memory}")
         self.window = Window(memory or DEFAULT_MEMORY, causal=True) if causal else None

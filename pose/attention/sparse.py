@@ -93,14 +93,14 @@ class SparseAttention(SoftmaxAttention):
         if stride < 1 or (summary is not None and not 1 <= summary <= stride):
             raise ValueError(f"stride must be at least 1 and summary 1 to stride, got {stride} and {summary}")
         if summary is not None and pattern != "fixed":
-            raise ValueError("summary is of the fixed pattern; a strided one has no frames that everybody sees")
+            raise ValueError("summary: only for the fixed pattern")
         if memory is not None and memory < stride:
             raise ValueError(f"memory must be at least the stride, {stride} frames, got {memory}")
         summary = summary or max(1, stride // 4)
         self.window = SparsePattern(pattern, stride, summary, causal, memory or DEFAULT_MEMORY)
         if arrange == "heads":
             if heads < 2:
-                raise ValueError("arrange: heads needs at least two of them, one for near frames and one for far ones")
+                raise ValueError("arrange: heads needs at least two heads, one for near and one for far frames")
             near = tuple(head < (heads + 1) // 2 for head in range(heads))
             self.window = replace(self.window, near=near, far=tuple(not is_near for is_near in near))
         elif arrange == "layers":

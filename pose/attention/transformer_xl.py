@@ -51,7 +51,7 @@ class TransformerXLAttention(Attention):
     ) -> None:
         super().__init__(dim, heads, causal=causal)
         if not causal and (memory is not None or segment is not None):
-            raise ValueError("memory and segment are of the causal form; both ways every frame sees all others at once")
+            raise ValueError("memory and segment: only for causal attention")
         self.memory = DEFAULT_MEMORY if memory is None else memory
         self.segment = DEFAULT_SEGMENT if segment is None else segment
         if self.memory < 1 or self.segment < 1:

@@ -36,7 +36,7 @@ def check_people(entry: Entry, joints: int) -> None:
         if people.index != frame or not last < people.time < np.inf:
             raise ValueError("frames are not in order")
         if len(np.unique(people.ids)) < len(people) or (people.ids < 0).any():
-            raise ValueError("ids are not people's")
+            raise ValueError("invalid person ids")
         _check_numbers(people.boxes, people.keypoints, people.scores, people.box_scores)
         if people.hands is not None:
             _check_numbers(people.hands.points, people.hands.scores, people.hands.shapes)

@@ -48,7 +48,7 @@ class Cache:
         with file_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             if not _is_own(self.folder.stat()):
-                raise PoseError(f"--cache: {self.folder} belongs to another user; name a folder of your own, or off")
+                raise PoseError(f"--cache: {self.folder} belongs to another user; choose your own folder, or off")
         self._work = self._stack.enter_context(work_folder(self.folder))
         return self
 
@@ -239,5 +239,5 @@ def open_cache(name: str, gigabytes: float) -> Cache:
     """The cache in the folder that `--cache` names. Raises PoseError for what is no folder."""
     folder = Path(name).expanduser()
     if folder.exists() and not folder.is_dir():
-        raise PoseError(f"--cache: {folder} is not a folder; name another, or off")
+        raise PoseError(f"--cache: {folder} is not a folder; choose another, or off")
     return Cache(folder, gigabytes * 1e9)

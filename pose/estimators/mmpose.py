@@ -93,7 +93,7 @@ def _build(checkpoint: Path, device: str) -> "TopdownPoseEstimator":
     try:
         network.load_state_dict(read_parameters(checkpoint))
     except RuntimeError as error:
-        raise PoseError(f"{checkpoint}: does not hold the parameters of the model in {config.name}") from error
+        raise PoseError(f"{checkpoint}: does not contain the parameters of the model in {config.name}") from error
     return network.to(device)
 
 
@@ -103,6 +103,4 @@ def _skeleton(about: _Meta, checkpoint: Path) -> Skeleton:
     for skeleton in SKELETONS.values():
         if skeleton.names == names:
             return skeleton
-    raise PoseError(
-        f"{checkpoint}: its {len(names)} joints are of no skeleton known here; known: {', '.join(SKELETONS)}"
-    )
+    raise PoseError(f"{checkpoint}: its {len(names)} joints match no known skeleton; known: {', '.join(SKELETONS)}")

@@ -67,7 +67,7 @@ class RTMPose:
             self._network = _OnnxRTMPose(model, options)
         if self._network.joints not in SKELETONS:
             known = ", ".join(f"{joints} ({skeleton.name})" for joints, skeleton in SKELETONS.items())
-            raise PoseError(f"{model}: gives {self._network.joints} joints; rtmpose takes {known}")
+            raise PoseError(f"{model}: outputs {self._network.joints} joints; rtmpose expects {known}")
         self.device = self._network.device
         self.skeleton: Skeleton = SKELETONS[self._network.joints]
 
@@ -135,7 +135,7 @@ class _OnnxRTMPose:
         self._network = OnnxNetwork(path, options)
         height, width = self._network.shape[-2:]
         if len(self._network.shape) != 4 or height is None or width is None:
-            raise PoseError(f"{path}: not an export of RTMPose (its input is no picture of a fixed size)")
+            raise PoseError(f"{path}: not an export of RTMPose (its input is not an image of fixed size)")
         self.crop = (width, height)
         outputs = self._network.run(np.zeros((1, 3, height, width), self._network.dtype))
         ends = [output.shape[2:] for output in outputs]

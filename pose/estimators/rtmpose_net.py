@@ -206,7 +206,8 @@ class ScaleNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True) * self.scale
-        return x / norm.clamp(min=1e-5) * self.g
+        result: Tensor = x / norm.clamp(min=1e-5) * self.g
+        return result
 
 
 class Scale(nn.Module):
@@ -266,14 +267,14 @@ def read_parameters(path: Path) -> dict[str, Tensor]:
             content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise PoseError(
-            f"{path}: holds objects that could run code, or no checkpoint at all; "
-            "MMPose's tools/misc/publish_model.py strips a checkpoint to what is needed"
+            f"{path}: is not a checkpoint of tensors alone; other pickled objects can run code. "
+            "MMPose's tools/misc/publish_model.py removes them"
         ) from error
     except (RuntimeError, OSError, EOFError) as error:
         raise PoseError(f"{path}: cannot be read as a checkpoint ({in_brief(error)})") from error
     parameters = content.get("state_dict", content) if isinstance(content, dict) else content
     if not isinstance(parameters, dict) or not all(isinstance(value, Tensor) for value in parameters.values()):
-        raise PoseError(f"{path}: no `state_dict` of tensors in it")
+        raise PoseError(f"{path}: contains no `state_dict` of tensors")
     return parameters
 
 

@@ -40,7 +40,7 @@ class YoloPose:
         self._network = load_yolo(model, "pose", options)
         self.device = self._network.device
         if self._network.joints != len(COCO17):
-            raise PoseError(f"{model}: gives {self._network.joints} joints; yolo-pose takes the 17 of COCO")
+            raise PoseError(f"{model}: outputs {self._network.joints} joints; yolo-pose expects the 17 of COCO")
 
     def find(self, images: Sequence[U8]) -> list[tuple[Boxes, Keypoints2D]]:
         """The people in each (H, W, 3) uint8 RGB image, best first: their boxes and, row by row, their joints."""

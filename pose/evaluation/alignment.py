@@ -60,7 +60,8 @@ def _centred(poses: Poses) -> F64:
     joints = poses.shape[-2]
     flat = poses.reshape(-1, 3 * joints).astype(np.float64, copy=False)
     select = np.tile(np.eye(3), (joints, 1))
-    return (flat - (flat @ select) @ (select.T / joints)).reshape(poses.shape)
+    result: F64 = (flat - (flat @ select) @ (select.T / joints)).reshape(poses.shape)
+    return result
 
 
 def _closed_form(covariance: F64) -> tuple[F64, F64]:
@@ -93,7 +94,8 @@ def _closed_form(covariance: F64) -> tuple[F64, F64]:
 def _by_svd(covariance: F64) -> F64:
     u, _, vt = np.linalg.svd(covariance)
     u[..., -1] *= np.sign(np.linalg.det(u) * np.linalg.det(vt))[..., None]
-    return u @ vt
+    result: F64 = u @ vt
+    return result
 
 
 def _cofactors(matrices: F64) -> F64:
@@ -105,7 +107,8 @@ def _cofactors(matrices: F64) -> F64:
 
 def _dot(a: Poses, b: Poses) -> F64:
     """Sum of a * b over the last two axes."""
-    return np.einsum("...jc,...jc->...", a, b, dtype=np.float64)
+    result: F64 = np.einsum("...jc,...jc->...", a, b, dtype=np.float64)
+    return result
 
 
 def _ratio(numerator: F64, denominator: F64, above: F64 | float = 0.0) -> F64:

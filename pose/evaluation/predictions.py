@@ -33,13 +33,13 @@ def load_predictions(path: Path, sequences: Sequence[LabelledSequence]) -> Predi
     Raises UsageError when there is no such file, PoseError, naming the sequence, for the rest.
     """
     if not path.is_file():
-        raise UsageError(f"{path}: no such file; predictions are an .npz with one (T, 17, 3) array a sequence")
+        raise UsageError(f"{path}: no such file; expected an .npz with one (T, 17, 3) array per sequence")
     with open_arrays(path) as arrays:
         missing = [one.key for one in sequences if one.key not in arrays]
         if missing:
             raise PoseError(
                 f"{path}: {len(missing)} of {len(sequences)} sequences are missing, first {missing[0]!r}; "
-                f"it holds {some_names(arrays)}"
+                f"it contains {some_names(arrays)}"
             )
         return {one.key: _checked(arrays[one.key], one, path) for one in sequences}
 

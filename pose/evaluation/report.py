@@ -41,8 +41,8 @@ def _section(results: list[Result]) -> str:
     benchmark = benchmark_of(results[0])
     parts = [f"<h2>{escape(benchmark.title)}</h2>"]
     parts.extend(_table(measure_table(results, name)) for name in benchmark.measures)
-    parts.append(_figure("Error of each action", plots.by_action(results)))
-    parts.append(_figure("Error of each joint, relative to the pelvis", plots.by_joint(results)))
+    parts.append(_figure("Error by action", plots.by_action(results)))
+    parts.append(_figure("Error by joint, relative to the pelvis", plots.by_joint(results)))
     if curves := [result for result in results if result["lookahead"]]:
         parts.append(_figure("Accuracy against latency", plots.latency(curves)))
         parts.extend(_table(lookahead_table(result)) for result in curves)
@@ -63,7 +63,7 @@ def _details(result: Result) -> list[str]:
         )
     if calibration := result["calibration"]:
         inside = 100 * calibration["inside_one_sigma"]
-        caption = f"{name}: {inside:.1f} % of errors lie inside one sigma (68 % are promised)"
+        caption = f"{name}: {inside:.1f} % of errors lie within one sigma (expected: 68 %)"
         parts.append(_figure(caption, plots.uncertainty(result)))
     return [*parts, *(_table(part_table(result, part)) for part in ("joints", "cameras", "subjects"))]
 

@@ -190,14 +190,14 @@ def load_results(path: Path) -> list[Result]:
     """The results in a `results.json`, or in a folder that has one. Raises UsageError or PoseError."""
     file = path / FILE if path.is_dir() else path
     if not file.is_file():
-        raise UsageError(f"{file}: no such file; pose-eval writes one for each evaluation")
+        raise UsageError(f"{file}: no such file; expected a results.json of pose-eval")
     try:
         content = strict_json(read_text_file(file))
         if not isinstance(content, dict) or (content.get("format"), content.get("version")) != (FORMAT, VERSION):
             raise TypeError(f"expected {FORMAT} version {VERSION}")
         conform(content, _File)
     except (ValueError, TypeError) as error:
-        raise PoseError(f"{file}: is not a results.json of pose-eval: {in_brief(error)}") from error
+        raise PoseError(f"{file}: not a results.json of pose-eval: {in_brief(error)}") from error
     results: list[Result] = list(content["results"])
     for result in results:
         if not result["fps"] > 0:

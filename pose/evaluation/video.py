@@ -46,7 +46,7 @@ def match(results: Iterable[FrameResult], skeleton: Skeleton, truth: F32, times:
     """
     frames, people = truth.shape[:2]
     if not camera.known and people > 1:
-        raise PoseError(f"ground truth of {people} people needs `intrinsics` (3, 3) to tell who is who in the picture")
+        raise PoseError(f"ground truth of {people} people needs `intrinsics` (3, 3) to match people in the image")
     poses = np.full((people, frames, 17, 3), np.nan, np.float32)
     sigmas = np.ones((people, frames, 17), np.float32)
     pixels = np.zeros((people, frames, 17, 2), np.float32)

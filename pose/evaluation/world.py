@@ -59,23 +59,27 @@ def root_path_errors(pred: Points, true: Points) -> F64:
 
 def jitter(pred: Points, fps: float) -> F64:
     """(T - 3,) mean over joints of the third derivative of the motion, in 10 m/s^3; there is no truth in it."""
-    return np.linalg.norm(np.diff(pred.astype(np.float64), n=3, axis=0), axis=-1).mean(axis=-1) * fps**3 / 10
+    result: F64 = np.linalg.norm(np.diff(pred.astype(np.float64), n=3, axis=0), axis=-1).mean(axis=-1) * fps**3 / 10
+    return result
 
 
 def foot_slides(pred: Points, true: Points) -> F64:
     """(N,) FS-ankle, mm: the steps of the predicted ankles (T, 2, 3) between frames where the true ones stand still."""
     still = np.linalg.norm(np.diff(true, axis=0), axis=-1) < STILL
-    return MM_PER_M * np.linalg.norm(np.diff(pred.astype(np.float64), axis=0), axis=-1)[still]
+    result: F64 = MM_PER_M * np.linalg.norm(np.diff(pred.astype(np.float64), axis=0), axis=-1)[still]
+    return result
 
 
 def penetrations(heights: Points) -> F64:
     """(T,) mm: how deep the lowest of the soles (T, 2) m is below the floor, 0 where it is not."""
-    return MM_PER_M * np.maximum(-heights.min(axis=1), 0)
+    result: F64 = MM_PER_M * np.maximum(-heights.min(axis=1), 0)
+    return result
 
 
 def floats(heights: Points) -> F64:
     """(T,) mm: how far the lowest of the soles (T, 2) m is above the floor, 0 where it is not. Jumps float truly."""
-    return MM_PER_M * np.maximum(heights.min(axis=1), 0)
+    result: F64 = MM_PER_M * np.maximum(heights.min(axis=1), 0)
+    return result
 
 
 def angle_between(a: Points, b: Points) -> float:
@@ -99,4 +103,5 @@ def bone_variation(joints: Points) -> F64:
     """(16,) mm: the standard deviation over time of each bone's length of (T, 17, 3) m."""
     parents, children = np.array(H36M17.edges).T
     lengths = np.linalg.norm(joints[:, children].astype(np.float64) - joints[:, parents], axis=-1)
-    return MM_PER_M * lengths.std(axis=0)
+    result: F64 = MM_PER_M * lengths.std(axis=0)
+    return result

@@ -32,7 +32,7 @@ def whole_folder(target: Path, own: str) -> Iterator[Path]:
 def _remove_earlier(target: Path, own: str) -> None:
     if target.is_dir() and not target.is_symlink():
         if foreign := [path.name for path in target.iterdir() if not re.fullmatch(own, path.name)]:
-            raise PoseError(f"{target}: holds other files, such as {foreign[0]}; move them away")
+            raise PoseError(f"{target}: contains other files, such as {foreign[0]}; move them away")
         shutil.rmtree(target)
     elif os.path.lexists(target):
-        raise PoseError(f"{target}: is no folder of an earlier result; move it away")
+        raise PoseError(f"{target}: is not a folder of an earlier result; move it away")

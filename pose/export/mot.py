@@ -122,7 +122,8 @@ def _mirrored(side: str) -> F64:
 def _bend(turn: F64) -> F64:
     """(T, 1) degrees, 0 straight."""
     sine = np.sqrt((turn[..., 1:] ** 2).sum(axis=-1))
-    return np.degrees(2 * np.arctan2(sine, np.abs(turn[..., 0])))[:, None]
+    result: F64 = np.degrees(2 * np.arctan2(sine, np.abs(turn[..., 0])))[:, None]
+    return result
 
 
 FORMAT = PersonFormat(".mot", write)

@@ -30,7 +30,8 @@ def multiply(a: F64, b: F64) -> F64:
 
 
 def inverse(q: F64) -> F64:
-    return q * np.array([1.0, -1.0, -1.0, -1.0])
+    result: F64 = q * np.array([1.0, -1.0, -1.0, -1.0])
+    return result
 
 
 def rotate(q: F64, vector: F64) -> F64:
@@ -48,7 +49,8 @@ def cross(a: F64, b: F64) -> F64:
 
 def dot(a: F64, b: F64) -> F64:
     """(..., n) . (..., n) -> (...,)."""
-    return np.einsum("...i,...i->...", a, b)
+    result: F64 = np.einsum("...i,...i->...", a, b)
+    return result
 
 
 def unit(vector: F64) -> F64:
@@ -126,7 +128,8 @@ def same_sign(q: F64, previous: F64 | None = None) -> F64:
     steps = dot(q[1:], q[:-1])
     first = np.ones((1, *q.shape[1:-1])) if previous is None else dot(q[0], previous)[None]
     signs = np.where(np.concatenate([first, steps]) < 0, -1.0, 1.0).cumprod(axis=0)
-    return q * signs[..., None]
+    result: F64 = q * signs[..., None]
+    return result
 
 
 def euler(q: F64, order: str) -> F64:

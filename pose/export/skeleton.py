@@ -203,4 +203,5 @@ def hinged(turn: F64, upper: F64, lower: F64, hinge: F64) -> F64:
 
 def residual(points: F64, body: Body, motion: Motion) -> F64:
     """(T, 17) m between points in file axes and the bones of `motion`, both in Human3.6M order."""
-    return np.linalg.norm(place(body, motion) - points, axis=-1)
+    result: F64 = np.linalg.norm(place(body, motion) - points, axis=-1)
+    return result

@@ -48,7 +48,8 @@ class Space:
     @property
     def up(self) -> F64:
         """(3,) the vertical in the camera's axes; in the camera frame it is the picture's own."""
-        return self.turn[1]
+        result: F64 = self.turn[1]
+        return result
 
 
 CAMERA_NOTE = "camera frame with y up (x, -y, -z): the image's up, not gravity's (--space world: gravity's)"
@@ -81,7 +82,7 @@ def world_space(world: World) -> Space:
 def where_from(world: World) -> str:
     """How its vertical was found, for people."""
     by = {GIVEN: "was given", FEET: "is that of standing feet", BODIES: "is that of the people"}
-    return by.get(world.found_by, "is unknown, and the camera's own stands for it")
+    return by.get(world.found_by, "is unknown; the camera's is used")
 
 
 def _note(turn: F64, said: str) -> str:

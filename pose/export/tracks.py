@@ -214,7 +214,8 @@ class Recording:
         """Of the table, in the order of the frames."""
         order, ids = self._by_person
         first, end = np.searchsorted(ids, [person, person + 1])
-        return order[first:end] + self._rows.start
+        result: I64 = order[first:end] + self._rows.start
+        return result
 
     @cached_property
     def _by_person(self) -> tuple[I64, I64]:
@@ -353,7 +354,8 @@ class Track:
         """(T, ...) of (N, ...) flags of the rows: of either neighbour of a frame between two; False in gaps."""
         earlier = np.maximum(self._earlier, 0)
         later = np.minimum(earlier + (self._share > 0), len(flags) - 1)
-        return (flags[earlier] | flags[later]) & self.known[:, None]
+        result: NDArray[np.bool_] = (flags[earlier] | flags[later]) & self.known[:, None]
+        return result
 
 
 def open_recording(
@@ -375,7 +377,7 @@ def open_recording(
     """
     table = load_poses(path, mapped=True)
     if not len(table):
-        raise PoseError(f"{path}: holds no frame")
+        raise PoseError(f"{path}: contains no frame")
     if not (np.diff(table.timestamps) > 0).all():
         raise PoseError(f"{path}: its time stamps do not increase")
     name = path.stem if table.run is None else table.run.source
@@ -392,7 +394,7 @@ def _factors(table: PoseTable, heights: Mapping[int | None, float]) -> dict[int,
     people, starts = np.unique(table.id[order], return_index=True)
     for number in heights:
         if number is not None and number not in people:
-            raise UsageError(f"height: nobody in the result has the id {number}; it has {some_ids(people)}")
+            raise UsageError(f"height: no person has the id {number}; ids: {some_ids(people)}")
     known = {} if table.world_info is None else table.world_info.heights
     factors = {}
     for person, rows in zip(people.tolist(), np.split(order, starts[1:]), strict=True):

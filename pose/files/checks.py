@@ -40,7 +40,7 @@ _ROUNDING = 1e-3  # by which float32 may exceed a range
 def check_times(times: F64) -> None:
     """Times (F,) s must be finite, increase, and be seconds."""
     if not np.isfinite(times).all():
-        raise ValueError(f"timestamps: not a number at frame {np.flatnonzero(~np.isfinite(times))[0]}")
+        raise ValueError(f"timestamps: NaN or infinity at frame {np.flatnonzero(~np.isfinite(times))[0]}")
     if np.abs(times).max(initial=0) > LATEST:
         raise ValueError(f"timestamps: beyond {LATEST:g} s; expected seconds")
     steps = np.diff(times)
@@ -70,7 +70,7 @@ def _check_views(table: PoseTable) -> None:
 def head_of(text: Array) -> Mapping[str, Json]:
     """The JSON object that a text holds, in which every number is one."""
     if text.ndim or text.dtype.kind not in "US" or text.nbytes > 4 * MOST_TEXT:
-        raise ValueError(f"array 'run': expected one text of at most {MOST_TEXT} characters")
+        raise ValueError(f"array 'run': expected one string of at most {MOST_TEXT} characters")
     head = strict_json(text.item())
     if not isinstance(head, dict):
         raise ValueError("array 'run': expected a JSON object")
@@ -118,7 +118,7 @@ def _check_frames(frames: I64, of_rows: I64, ids: I64) -> None:
     twice = (np.diff(of_rows[order]) == 0) & (np.diff(ids[order]) == 0)
     if twice.any():
         row = order[int(np.flatnonzero(twice)[0])]
-        raise ValueError(f"id: {ids[row]} is there twice in frame {of_rows[row]}")
+        raise ValueError(f"id: {ids[row]} occurs twice in frame {of_rows[row]}")
 
 
 def _check_range(name: str, values: F32, least: float, most: float) -> None:
@@ -137,7 +137,7 @@ def _parts(values: F32) -> Iterator[F32]:
 
 def _check_run(fps: float, size: tuple[int, int], matrix: F64) -> None:
     if not 0 < fps <= FASTEST:
-        raise ValueError(f"fps: expected frames a second, got {fps:g}")
+        raise ValueError(f"fps: expected frames/s, got {fps:g}")
     if not all(1 <= side <= LARGEST_SIDE for side in size):
         raise ValueError(f"image_size: expected width and height in px, got {size[0]} x {size[1]}")
     check_intrinsics(matrix)

@@ -58,7 +58,7 @@ def _sequence(arrays: Arrays) -> Sequence2D:
     times = _numbers(arrays, "timestamps", (None,))
     t, j = len(times), len(SKELETONS[skeleton])
     if t == 0:
-        raise ValueError("timestamps: no frame at all")
+        raise ValueError("timestamps: empty")
     keypoints = _numbers(arrays, "keypoints", (t, j, 2))
     scores = _numbers(arrays, "scores", (t, j))
     size = _numbers(arrays, "image_size", (2,))
@@ -69,10 +69,10 @@ def _sequence(arrays: Arrays) -> Sequence2D:
     if not np.isfinite(keypoints[~unseen]).all():
         frame, joint = np.argwhere(~np.isfinite(keypoints).all(axis=2) & ~unseen)[0]
         raise ValueError(
-            f"keypoints: not a number in frame {frame}, joint {joint}, whose score is above 0 (score 0 says: not seen)"
+            f"keypoints: NaN or infinity in frame {frame}, joint {joint}; give score 0 to joints that are not seen"
         )
     if (np.abs(np.where(unseen[..., None], 0, keypoints)) > FARTHEST).any():
-        raise ValueError(f"keypoints: beyond {FARTHEST:g} px; expected px of a picture")
+        raise ValueError(f"keypoints: beyond {FARTHEST:g} px; expected pixel coordinates")
     if not (np.isfinite(size).all() and (size >= 1).all() and (size <= LARGEST_SIDE).all()):
         raise ValueError(f"image_size: expected width and height in px, got {size.tolist()}")
     if intrinsics is not None:

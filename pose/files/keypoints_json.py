@@ -66,12 +66,12 @@ def read_people(path: Path, fps: float | None, image_size: tuple[int, int] | Non
         detail = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else error
         raise PoseError(f"{path}: {EXPECTED}; {detail}") from error
     if not seen:
-        raise PoseError(f"{path}: holds no keypoints")
+        raise PoseError(f"{path}: contains no keypoints")
     if fps is None:
-        raise UsageError(f"{path}: says nothing of time; give the video's frames a second with --fps")
+        raise UsageError(f"{path}: contains no times; give the frame rate of the video with --fps")
     size = image_size or size
     if size is None:
-        raise UsageError(f"{path}: says nothing of the picture's size; give it with --image-size, such as 1920x1080")
+        raise UsageError(f"{path}: contains no image size; give it with --image-size, such as 1920x1080")
     return {person: _sequence(path, part, fps, size) for person, part in _by_person(path, seen).items()}
 
 
@@ -80,7 +80,7 @@ def _file(path: Path) -> tuple[list[_Seen], tuple[int, int] | None]:
     if isinstance(document, dict):
         return _annotations(document)
     if not isinstance(document, list):
-        raise ValueError(f"the file holds a {type(document).__name__}")
+        raise ValueError(f"the file contains a {type(document).__name__}")
     return [_entry(entry, _frame_number(entry["image_id"])) for entry in document], None
 
 
@@ -89,7 +89,7 @@ def _annotations(document: dict[str, Any]) -> tuple[list[_Seen], tuple[int, int]
     images = document["images"]
     sizes = {(int(image["width"]), int(image["height"])) for image in images if "width" in image}
     if len(sizes) > 1:
-        raise ValueError("its pictures have different sizes, so they are no video")
+        raise ValueError("its images have different sizes")
     frames = {image["id"]: _image_frame(image) for image in images}
     if len(set(frames.values())) < len(frames):
         frames = {image: place for place, image in enumerate(frames)}
@@ -113,7 +113,7 @@ def _entry(entry: dict[str, Any], frame: int) -> _Seen:
 def _folder(path: Path) -> tuple[list[_Seen], tuple[int, int] | None]:
     files = sorted(path.glob("*.json"))
     if not files:
-        raise ValueError("there is no .json file in the folder")
+        raise ValueError("the folder contains no .json file")
     return [seen for file in files for seen in _frame_file(file)], None
 
 
@@ -136,7 +136,7 @@ def _load(file: Path) -> Any:
     try:
         return json.loads(file.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"it is no JSON ({error})") from error
+        raise ValueError(f"invalid JSON ({error})") from error
     except OSError as error:
         raise PoseError(f"{file}: {error.strerror or error}") from error
 

@@ -61,7 +61,7 @@ def _read_arrays(path: Path, mapped: bool) -> dict[str, Array]:
 def _from_run(path: Path, arrays: Mapping[str, Array]) -> PoseTable:
     version = int(_shaped(arrays, "format_version", (), np.int64))
     if not 1 <= version <= FORMAT_VERSION:
-        raise PoseError(f"{path}: has format version {version}, this program reads versions 1 to {FORMAT_VERSION}")
+        raise PoseError(f"{path}: has format version {version}; supported versions: 1 to {FORMAT_VERSION}")
     name = str(arrays["skeleton"])
     if name not in SKELETONS:
         raise PoseError(f"{path}: unknown skeleton {name!r}; known: {', '.join(SKELETONS)}")
@@ -158,7 +158,7 @@ def _run_info(arrays: Mapping[str, Array]) -> RunInfo:
     try:
         run = RunInfo.from_json(head_of(arrays["run"]))
     except KeyError as error:
-        raise ValueError(f"its array 'run' does not say {error.args[0]!r}") from error
+        raise ValueError(f"its array 'run' lacks {error.args[0]!r}") from error
     width, height = _shaped(arrays, "image_size", (2,), np.int64)
     camera = Camera(_shaped(arrays, "intrinsics", (3, 3), np.float64), run.camera.known, (int(width), int(height)))
     return replace(run, camera=camera, fps=float(_shaped(arrays, "fps", (), np.float64)), world=_world(run, arrays))

@@ -75,7 +75,7 @@ def forecast(
     for an empty sequence and for horizons that are not above 0.
     """
     if len(sequence) == 0:
-        raise ValueError("sequence: holds no frame to go on from")
+        raise ValueError("sequence: contains no frame")
     after = np.atleast_1d(np.asarray(horizon, np.float64))
     if after.ndim != 1 or not len(after) or not np.isfinite(after).all() or not (np.diff(after, prepend=0) > 0).all():
         raise ValueError(f"horizon: expected seconds above 0, increasing, got {horizon}")

@@ -56,9 +56,11 @@ class DecoderBlock(nn.Module):
     def _attend(self, x: Tensor, context: Context, remembered: Remembered) -> Tensor:
         if self.post:
             x = self.norm2(x + self.cross(x, context, remembered))
-            return self.norm3(x + self.ffn(x))
-        x = x + self.cross(self.norm2(x), context, remembered)
-        return x + self.ffn(self.norm3(x))
+            result: Tensor = self.norm3(x + self.ffn(x))
+        else:
+            x = x + self.cross(self.norm2(x), context, remembered)
+            result = x + self.ffn(self.norm3(x))
+        return result
 
 
 class Decoder(nn.Module):

@@ -25,7 +25,7 @@ def export_forecaster(network: ForecasterNetwork, path: Path, checkpoint_sha256:
     """
     if network.config.kind not in EXPORTED:
         able = ", ".join(EXPORTED)
-        raise PoseError(f"{path}: only forecasters of one pass are exported ({able}), this is {network.config.kind}")
+        raise PoseError(f"{path}: only single-pass forecasters can be exported ({able}), not {network.config.kind}")
     try:
         import onnxscript  # noqa: F401
     except ImportError as error:
@@ -56,7 +56,7 @@ def export_forecaster(network: ForecasterNetwork, path: Path, checkpoint_sha256:
         program.save(str(hidden), external_data=False)
         difference = max(_difference(network, OnnxGraph(hidden), *sizes) for sizes in ((1, 1), (4, 25)))
         if not difference <= TOLERANCE:
-            raise PoseError(f"{path}: not written, its answers differ from the network's by {difference:.1e} m")
+            raise PoseError(f"{path}: not written, its outputs differ from the network's by {difference:.1e} m")
     return difference
 
 

@@ -122,7 +122,8 @@ class TimeBlock(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         y: Tensor = self.mix.weight @ x
-        return x + self.norm(y)
+        result: Tensor = x + self.norm(y)
+        return result
 
 
 def cosine_transform(length: int) -> Tensor:
@@ -130,4 +131,5 @@ def cosine_transform(length: int) -> Tensor:
     n = torch.arange(length, dtype=torch.float64)
     waves = torch.cos(torch.pi * (n + 0.5) * n[:, None] / length) * (2 / length) ** 0.5
     waves[0] /= 2**0.5
-    return waves.float()
+    result: Tensor = waves.float()
+    return result

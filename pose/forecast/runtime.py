@@ -59,7 +59,7 @@ class OnnxForecaster(NetworkForecaster):
         """Raises PoseError for a file that is no exported forecaster."""
         self._graph, self.name = OnnxGraph(path), name
         if self._graph.metadata.get("format") != FORMAT:
-            raise PoseError(f"{path}: no forecaster that this program exported")
+            raise PoseError(f"{path}: not a forecaster exported by this program")
         self.sha256 = self._graph.metadata.get("checkpoint_sha256", "")
 
     @classmethod

@@ -41,7 +41,7 @@ class Past:
         check_shape(self, "sigma", (p, t, 17))
         check_shape(self, "times", (p, t))
         if not self.valid.any(axis=1).all():
-            raise ValueError("Past.valid: somebody was never seen")
+            raise ValueError("Past.valid: a person has no valid frame")
         for times, valid in zip(self.times, self.valid, strict=True):
             if not np.isfinite(times[valid]).all() or not (np.diff(times[valid]) > 0).all():
                 raise ValueError("Past.times: time stamps must increase strictly")

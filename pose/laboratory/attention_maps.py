@@ -92,7 +92,8 @@ def _divergence(p: Tensor, q: Tensor) -> Tensor:
     middle = (p + q) / 2
 
     def surprise(x: Tensor) -> Tensor:
-        return (torch.special.xlogy(x, x) - torch.special.xlogy(x, middle)).sum(dim=-1)
+        result: Tensor = (torch.special.xlogy(x, x) - torch.special.xlogy(x, middle)).sum(dim=-1)
+        return result
 
     return ((surprise(p) + surprise(q)) / (2 * math.log(2))).clamp(0, 1)
 

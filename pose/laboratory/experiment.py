@@ -56,7 +56,7 @@ def load_experiment(path: Path) -> Experiment:
     try:
         return _experiment(path.stem, values)
     except (TypeError, ValueError, AttributeError) as error:
-        raise PoseError(f"{path}: no experiment: {error}") from error
+        raise PoseError(f"{path}: not an experiment: {error}") from error
 
 
 def _experiment(name: str, values: dict[str, Json]) -> Experiment:
@@ -67,10 +67,10 @@ def _experiment(name: str, values: dict[str, Json]) -> Experiment:
         raise ValueError(f"unknown key {sorted(map(str, unknown))[0]}; known: {', '.join(sorted(known))}")
     for key in ("kind", "claim"):
         if not isinstance(values.get(key), str):
-            raise ValueError(f"{key} is missing or no text")
+            raise ValueError(f"{key} is missing or not a string")
     common, conditions = _mapping(values, "common"), _mapping(values, "conditions")
     if not conditions:
-        raise ValueError("conditions: there is none")
+        raise ValueError("conditions: empty")
     published = {
         str(condition): {
             result: _built(Published, printed, result)
@@ -81,7 +81,7 @@ def _experiment(name: str, values: dict[str, Json]) -> Experiment:
         for condition in entries
     }
     if strangers := set(published) - set(map(str, conditions)):
-        raise ValueError(f"published: {sorted(strangers)[0]!r} is no condition")
+        raise ValueError(f"published: {sorted(strangers)[0]!r} is not a condition")
     return Experiment(
         name=name,
         kind=str(values["kind"]),
@@ -115,5 +115,5 @@ def find_experiment(name: str, folder: Path) -> Experiment:
     path = Path(name) if name.endswith((".yaml", ".yml")) else folder / f"{name}.yaml"
     if not path.is_file():
         known = ", ".join(sorted(path.stem for path in folder.glob("*.yaml")))
-        raise UsageError(f"no experiment {name!r}; there are {known}, or name a .yaml file of your own")
+        raise UsageError(f"no experiment {name!r}; known: {known}, or a .yaml file of your own")
     return load_experiment(path)

@@ -69,7 +69,7 @@ class TrialLog:
             except (TypeError, ValueError) as error:
                 if not line.endswith("\n"):
                     break
-                raise PoseError(f"{self.path}, line {number}: no record of a trial ({in_brief(error)})") from error
+                raise PoseError(f"{self.path}, line {number}: not a record of a trial ({in_brief(error)})") from error
         return records
 
     def append(self, record: Record) -> None:

@@ -139,10 +139,10 @@ def fill(page: Path, experiments: Mapping[str, Experiment], folder: Path) -> lis
     pattern = re.compile(r"<!-- pose-lab: ([\w-]+) -->\n.*?" + re.escape(END), re.DOTALL)
     names = [match[1] for match in pattern.finditer(text)]
     if not names:
-        raise UsageError(f"{page}: holds no {BEGIN.format('NAME')} ... {END}")
+        raise UsageError(f"{page}: contains no {BEGIN.format('NAME')} ... {END}")
     for name in names:
         if name not in experiments:
-            raise UsageError(f"{page}: there is no experiment {name}; there are {', '.join(experiments)}")
+            raise UsageError(f"{page}: no experiment {name}; known: {', '.join(experiments)}")
 
     def filled(match: re.Match[str]) -> str:
         experiment = experiments[match[1]]

@@ -60,7 +60,7 @@ class LifterConfig:
                 raise ValueError(f"{name}: must be 1 to {LARGEST[name]}, got {getattr(self, name)}")
         for name in ("causal", "streaming", "length"):
             if name in self.attention_options:
-                raise ValueError(f"attention_options: {name} follows from the model and is no option; see streaming")
+                raise ValueError(f"attention_options: {name} follows from the model and cannot be set; see streaming")
         check_norm_init(self.norm, self.init)
         for name, known in (("tokens", TOKENS), ("residual", RESIDUALS)):
             if getattr(self, name) not in known:
@@ -75,26 +75,24 @@ class LifterConfig:
             if not 1 <= self.shared_maps <= self.depth:
                 raise ValueError(f"shared_maps: must be 1 to depth, {self.depth} blocks, got {self.shared_maps}")
             if self.shared_maps > 1 and self.shared_layers:
-                raise ValueError(
-                    "shared_maps: the map of a block that serves at all depths is its own; use one of the two"
-                )
+                raise ValueError("shared_maps: cannot be combined with one block for all depths; use one of the two")
             return
         for name in _USUAL:
             if getattr(self, name) != _USUAL[name]:
-                raise ValueError(f"{name}: of a transformer; model {self.model} has none, so leave it out")
+                raise ValueError(f"{name}: only for transformers; remove it for model {self.model}")
         if self.init in ("t-fixup", "dt-fixup"):
-            raise ValueError(f"init: {self.init} scales residual branches, which model {self.model} has not")
+            raise ValueError(f"init: {self.init} scales residual branches, which model {self.model} does not have")
         if self.model.startswith("bi") and self.streaming:
-            raise ValueError(f"model: {self.model} runs from both ends, so it cannot stream; {self.model[2:]} can")
+            raise ValueError(f"model: {self.model} is bidirectional and cannot stream; use {self.model[2:]}")
         if self.model.startswith("bi") and self.dim % 2:
-            raise ValueError(f"dim: half of it for each direction of model {self.model}, so it must be even")
+            raise ValueError(f"dim: must be even for the two directions of model {self.model}")
 
     def _check_form(self) -> None:
         """What a transformer's tokens, residuals and depth do not go together with."""
         if self.tokens == "frames" and self.skeleton_mask:
-            raise ValueError("skeleton_mask: says which joints see each other; set tokens to joints or hierarchical")
+            raise ValueError("skeleton_mask: needs tokens: joints or hierarchical")
         if self.tokens == "hierarchical" and self.depth < 2:
-            raise ValueError("tokens: hierarchical has half of the blocks for the joints, so depth must be at least 2")
+            raise ValueError("tokens: hierarchical needs a depth of at least 2")
         if self.joint_hops:
             self._check_neighbourhoods()
         if self.residual == "reversible":
@@ -106,15 +104,15 @@ class LifterConfig:
                 f"{unusual[0]} changes; use init: xavier"
             )
         if self.adaptive_depth and self.tokens == "joints":
-            raise ValueError("adaptive_depth: a frame halts, not a joint; use tokens: frames or hierarchical")
+            raise ValueError("adaptive_depth: needs tokens: frames or hierarchical")
         if self.adaptive_depth and (self.shared_layers or self.shared_maps > 1):
-            raise ValueError("adaptive_depth: has one block for all depths; leave out shared_layers and shared_maps")
+            raise ValueError("adaptive_depth: uses one block for all depths; remove shared_layers and shared_maps")
 
     def _check_neighbourhoods(self) -> None:
         """Blocks of time x joints are one attention, in place of one in space and one in time."""
         if not 0 <= self.joint_hops <= FARTHEST_HOPS:
             raise ValueError(
-                f"joint_hops: must be 0 to {FARTHEST_HOPS}, the bones from an ankle to a wrist, got {self.joint_hops}"
+                f"joint_hops: must be 0 to {FARTHEST_HOPS} bones (from ankle to wrist), got {self.joint_hops}"
             )
         for name, only in (("tokens", "joints"), ("attention", "blocks")):
             if getattr(self, name) != only:
@@ -123,16 +121,14 @@ class LifterConfig:
                     f"{getattr(self, name)}"
                 )
         if self.skeleton_mask:
-            raise ValueError("skeleton_mask: joint_hops says which joints see each other; leave one of the two out")
+            raise ValueError("skeleton_mask: cannot be combined with joint_hops; remove one of the two")
         if self.shared_maps > 1:
             raise ValueError("shared_maps: attention in blocks of time x joints has no map of frames to share")
 
     def _check_reversible(self) -> None:
         """A stack is computed back from what came out of it, so each branch adds to one of its two streams alone."""
         if self.norm == "post":
-            raise ValueError(
-                "residual: reversible adds to what a norm after the sum would change; use norm: pre or none"
-            )
+            raise ValueError("residual: reversible cannot be combined with norm: post; use norm: pre or none")
         for name, only in (("tokens", "frames"), ("shared_maps", 1), ("adaptive_depth", False)):
             if getattr(self, name) != only:
                 raise ValueError(f"residual: reversible needs {name}: {only}, got {getattr(self, name)}")
@@ -143,7 +139,7 @@ class LifterConfig:
         checked = like(values, cls().to_dict())
         for name, value in checked.get("attention_options", {}).items():
             if isinstance(value, list | dict) or (isinstance(value, int | float) and not abs(value) <= LARGEST_OPTION):
-                raise ValueError(f"attention_options: {str(value)[:40]} is nothing for {name[:40]!r}")
+                raise ValueError(f"attention_options: {str(value)[:40]} is not a value for {name[:40]!r}")
         return cls(**checked)
 
     def to_dict(self) -> dict[str, Json]:

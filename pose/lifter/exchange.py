@@ -90,7 +90,7 @@ def export_lifter(
             loaded = _load(module, hidden, file_format)
         difference = _difference(module, loaded)
         if not difference <= TOLERANCE:
-            raise PoseError(f"{path}: not written, its answers differ from the network's by {difference:.1e}")
+            raise PoseError(f"{path}: not written, its outputs differ from the network's by {difference:.1e}")
     return difference
 
 

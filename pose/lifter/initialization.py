@@ -87,7 +87,7 @@ def _dt_fixup(network: Network, features: Tensor | None) -> None:
 
 def _scale_branches(network: Network, scale: float) -> None:
     if any(isinstance(module, nn.LayerNorm) for module in cast(nn.Module, network).modules()):
-        raise ValueError("T-Fixup and DT-Fixup are for a network without LayerNorm, but this one has some")
+        raise ValueError("T-Fixup and DT-Fixup need a network without LayerNorm")
     for block in dict.fromkeys(cast(Iterable[Any], network.blocks)):  # once, where it serves at several depths
         mixers = [mixer for mixer in (block.attention, getattr(block, "cross", None)) if mixer is not None]
         branch = [linear for mixer in mixers for linear in _values_and_output(mixer)]

@@ -65,7 +65,7 @@ class LifterNetwork(nn.Module):
         streaming, the answer has T - lookahead frames: frame t is answered from what was seen up to t + lookahead.
         """
         if lookahead and not self.config.streaming:
-            raise ValueError("lookahead: an offline lifter sees the whole window; use a streaming one")
+            raise ValueError("lookahead: an offline lifter sees the whole window; use a streaming lifter")
         x, context = self.tokens(observations, times, lookahead)
         for block in self.blocks:
             x = block(x, context)

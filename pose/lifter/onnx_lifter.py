@@ -25,7 +25,7 @@ class OnnxLifter(Lifter):
         self._graph, self.name, self.sha256, self.path = graph, name, sha256, path
         form = graph.metadata.get("format")
         if form not in (WINDOW_FORMAT, STEP_FORMAT, SLIDING_FORMAT):
-            raise PoseError(f"lifter {name}: its .onnx file is no lifter that pose-export wrote; export it again")
+            raise PoseError(f"lifter {name}: its .onnx file was not written by pose-export; export it again")
         self.streaming = form != WINDOW_FORMAT
 
     @classmethod
@@ -46,16 +46,14 @@ class OnnxLifter(Lifter):
     @cached_property
     def step(self) -> Step:
         if not self.streaming:
-            raise ValueError("an offline lifter sees whole windows and has no single step")
+            raise ValueError("an offline lifter sees whole windows and cannot take single frames")
         try:
             described = json.loads(self._graph.metadata["memory"])
             empty = {name: self._graph.row(name, fill) for name, fill in described["fill"].items()}
             ages = described.get("ages")
             return Step(self._graph, Memory(empty, described["pinned"], None if ages is None else tuple(ages)))
         except (KeyError, ValueError, TypeError, StopIteration) as error:
-            raise PoseError(
-                f"lifter {self.name}: its .onnx file does not say what it keeps; export it again"
-            ) from error
+            raise PoseError(f"lifter {self.name}: its .onnx file lacks its cache sizes; export it again") from error
 
     def forward(self, windows: list[Sequence2D], lookahead: int = 0) -> list[F32]:
         if self.streaming:

@@ -129,7 +129,8 @@ class Bundle:
         one = self._people[person]
         terms = self._terms(person, body, self._priors(one, list(cameras)), list(cameras))
         blocks = self._chain(terms, person, 0.0).variances()[: len(body.points)]
-        return np.einsum("knanb->knab", blocks.reshape(-1, N, 3, N, 3))
+        result: F64 = np.einsum("knanb->knab", blocks.reshape(-1, N, 3, N, 3))
+        return result
 
     def _priors(self, one: Observed, cameras: list[ViewCamera]) -> tuple[F64, F64, F64, F64]:
         limbs = r.prior_of(one, cameras, self._scale, self._weights)

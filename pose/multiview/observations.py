@@ -99,5 +99,6 @@ def knots_of(tracks: Mapping[int, Track], cameras: Sequence[ViewCamera], grid: F
     inside = grid[low:high]
     step = grid[1] - grid[0]
     if len(inside) < 2:
-        return first + step * np.arange(2)
+        result: F64 = first + step * np.arange(2)
+        return result
     return inside if len(inside) % 2 == 0 else np.append(inside, inside[-1] + step)

@@ -47,7 +47,7 @@ class Kind(Generic[Config, Network]):
         except (SafetensorError, OSError) as error:
             raise PoseError(f"{path}: not a readable {self.noun} checkpoint ({in_brief(error)})") from error
         if not all(torch.isfinite(tensor).all() for tensor in state.values()):
-            raise PoseError(f"{path}: damaged, some of its weights are no numbers")
+            raise PoseError(f"{path}: checkpoint contains NaN or Inf weights")
         network = self.build(config)
         network.load_state_dict(state)
         return network.eval()
@@ -62,13 +62,11 @@ class Kind(Generic[Config, Network]):
 
     def _config(self, metadata: dict[str, str], path: Path) -> Config:
         if metadata.get("format") != self.format:
-            raise PoseError(f"{path}: a safetensors file, but not one that pose-train wrote for a {self.noun}")
+            raise PoseError(f"{path}: not a {self.noun} checkpoint written by pose-train")
         try:
             return self.configured(json.loads(metadata["config"]))
         except (KeyError, ValueError, TypeError, RecursionError) as error:
-            raise PoseError(
-                f"{path}: a {self.noun} whose configuration is missing or damaged ({in_brief(error)})"
-            ) from error
+            raise PoseError(f"{path}: missing or damaged {self.noun} configuration ({in_brief(error)})") from error
 
     def _check_form(self, config: Config, shapes: dict[str, tuple[int, ...]], path: Path) -> None:
         """Hold the file to its own configuration before anything of that size takes memory. Raises PoseError."""
@@ -76,6 +74,6 @@ class Kind(Generic[Config, Network]):
             with torch.device("meta"):
                 expected = {name: tuple(tensor.shape) for name, tensor in self.build(config).state_dict().items()}
         except (ValueError, TypeError, RuntimeError) as error:
-            raise PoseError(f"{path}: a {self.noun} whose configuration cannot be ({in_brief(error)})") from error
+            raise PoseError(f"{path}: invalid {self.noun} configuration ({in_brief(error)})") from error
         if shapes != expected:
-            raise PoseError(f"{path}: a {self.noun} of another form than this program's; train or fetch it again")
+            raise PoseError(f"{path}: incompatible {self.noun} checkpoint; train or fetch it again")

@@ -99,7 +99,8 @@ def box_iou(a: Floats, b: Floats) -> Floats:
     high = np.minimum(a[:, None, 2:], b[None, :, 2:])
     shared = _areas(high - low)
     union = _areas(a[:, 2:] - a[:, :2])[:, None] + _areas(b[:, 2:] - b[:, :2])[None, :] - shared
-    return np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
+    result: Floats = np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
+    return result
 
 
 def _areas(sides: Floats) -> Floats:

@@ -45,7 +45,7 @@ class OnnxNetwork:
         )
         if options.device == "cuda" and self.device == "cpu":
             raise PoseError(
-                f"device: cuda was asked for, but ONNX Runtime cannot start CUDA for {path.name}; "
+                f"device: cuda was requested, but ONNX Runtime cannot start CUDA for {path.name}; "
                 "check the driver and the CUDA libraries, or use cpu"
             )
         network_input = self._session.get_inputs()[0]
@@ -54,15 +54,15 @@ class OnnxNetwork:
             axis if isinstance(axis, int) else None for axis in network_input.shape
         )
         if math.prod(axis or 1 for axis in self.shape) > MOST_VALUES:
-            raise PoseError(f"{path}: its input has the shape {network_input.shape}; that many values are not taken")
+            raise PoseError(f"{path}: its input has the shape {network_input.shape}, which is too large")
         if len(self.shape) != 4 or network_input.type not in _DTYPES:
             form = f"{network_input.type} of the shape {network_input.shape}"
-            raise PoseError(f"{path}: its input is a {form}; expected pictures (B, 3, H, W)")
+            raise PoseError(f"{path}: its input is a {form}; expected images (B, 3, H, W)")
         self.dtype = np.dtype(_DTYPES[network_input.type])
         self.metadata: dict[str, str] = dict(self._session.get_modelmeta().custom_metadata_map)
         if options.precision != "auto" and self.dtype.kind == "f" and self.dtype != options.precision:
             raise PoseError(
-                f"precision: {path.name} was exported in {self.dtype}, not {options.precision}; export it anew"
+                f"precision: {path.name} was exported in {self.dtype}, not {options.precision}; export it again"
             )
 
     def input(
@@ -87,9 +87,9 @@ class OnnxNetwork:
         if height != width:
             raise PoseError(f"{self._file}: its input is {width}x{height} px; only square ones are supported")
         if wanted is not None and (wanted < step or wanted % step):
-            raise UsageError(f"image size: {wanted} is no positive multiple of {step} px")
+            raise UsageError(f"image size: {wanted} is not a positive multiple of {step} px")
         if wanted is not None and height is not None and wanted != height:
-            raise PoseError(f"image size: {self._file} was exported for {height} px, not {wanted}; export it anew")
+            raise PoseError(f"image size: {self._file} was exported for {height} px, not {wanted}; export it again")
         return wanted or height or usual
 
     def run(self, samples: Samples) -> list[Array]:
@@ -138,7 +138,7 @@ def _open(path: Path, device: Device, threads: int) -> "InferenceSession":
         providers.insert(0, "CUDAExecutionProvider")
     elif device == "cuda":
         raise PoseError(
-            "device: cuda was asked for, but this ONNX Runtime is a CPU build; install onnxruntime-gpu, or use cpu"
+            "device: cuda was requested, but this ONNX Runtime is a CPU build; install onnxruntime-gpu, or use cpu"
         )
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads

@@ -28,4 +28,4 @@ def load_yolo(
         from pose.networks.yolo_ultralytics import YoloUltralytics
 
         return YoloUltralytics(model, task, options, overlap_threshold, classes)
-    raise UsageError(f"{model}: a YOLO model is an .onnx or a .pt file")
+    raise UsageError(f"{model}: expected a YOLO model as an .onnx or .pt file")

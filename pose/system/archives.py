@@ -86,7 +86,8 @@ class Archive:
         with _damage(self.shown):
             self._file.seek(info.header_offset + _LOCAL_HEADER - 4)
             lengths = struct.unpack("<HH", self._file.read(4))
-        return info.header_offset + _LOCAL_HEADER + sum(lengths)
+        result: int | None = info.header_offset + _LOCAL_HEADER + sum(lengths)
+        return result
 
 
 @contextmanager
@@ -210,11 +211,11 @@ def _read_header(stream: IO[bytes], end: int, shown: str) -> tuple[tuple[int, ..
     """The same of an array of plain values that must end before `end`, as `stream` tells places."""
     shape, fortran, dtype = read_header(stream, shown)
     if dtype.hasobject:
-        raise PoseError(f"{shown} holds pickled objects, which can run code; save plain arrays instead")
+        raise PoseError(f"{shown} contains pickled objects, which can run code; save plain arrays instead")
     if dtype.kind not in KINDS or (dtype.itemsize == 0 and math.prod(shape) > 1):
-        raise PoseError(f"{shown} holds values of the type {dtype}; expected numbers or texts")
+        raise PoseError(f"{shown} contains values of type {dtype}; expected numbers or strings")
     if math.prod(shape) * dtype.itemsize > end - stream.tell():
-        raise PoseError(f"{shown} is cut short: its header says {shape} values, which are not there")
+        raise PoseError(f"{shown} is truncated: its header announces {shape} values")
     return shape, fortran, dtype
 
 
@@ -225,7 +226,7 @@ def _read_array(stream: IO[bytes], end: int, shown: str) -> Array:
         rest = array.view(np.uint8).data
         while len(rest):
             if not (chunk := stream.read(min(CHUNK, len(rest)))):
-                raise EOFError("it is cut short")
+                raise EOFError("it is truncated")
             rest[: len(chunk)] = chunk
             rest = rest[len(chunk) :]
         stream.read(1)  # at a member's end its checksum is compared

@@ -29,8 +29,8 @@ def resolve_device(name: str) -> str:
     if name == "auto":
         return "cpu"
     if torch.version.cuda is None:
-        raise PoseError("device: cuda was asked for, but this torch is a CPU build; install a CUDA build or use cpu")
-    raise PoseError("device: cuda was asked for, but torch sees no CUDA device; check the driver or use cpu")
+        raise PoseError("device: cuda was requested, but this torch is a CPU build; install a CUDA build or use cpu")
+    raise PoseError("device: cuda was requested, but torch sees no CUDA device; check the driver or use cpu")
 
 
 def driver_present() -> bool:

@@ -17,7 +17,7 @@ def read_text_file(path: Path, most: int = MOST_BYTES) -> bytes:
     """All of a small file. Raises PoseError for one that is no regular file, such as a pipe, or too large."""
     with file_errors(path):
         if not path.is_file():
-            raise PoseError(f"{path}: is no file" if path.exists() else f"{path}: no such file")
+            raise PoseError(f"{path}: is not a file" if path.exists() else f"{path}: no such file")
         if (size := path.stat().st_size) > most:
             raise PoseError(f"{path}: has {size} bytes; at most {most} are read")
         return path.read_bytes()

@@ -55,7 +55,7 @@ def number(value: Json) -> float:
 
 def text(value: Json) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"expected a text, got {type(value).__name__}")
+        raise TypeError(f"expected a string, got {type(value).__name__}")
     return value
 
 
@@ -64,6 +64,8 @@ def like(values: object, usual: Mapping[str, object]) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise TypeError("expected keys and values")
     for name, value in values.items():
-        if type(value) is not type(usual.get(name)):
-            raise ValueError(f"{str(name)[:40]!r} is unknown, or {str(value)[:40]!r} is nothing for it")
+        if name not in usual:
+            raise ValueError(f"unknown key {str(name)[:40]!r}")
+        if type(value) is not type(usual[name]):
+            raise ValueError(f"{name}: expected {type(usual[name]).__name__}, got {str(value)[:40]!r}")
     return values

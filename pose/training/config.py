@@ -108,7 +108,7 @@ class TrainConfig(RunConfig):
         if not 0 <= self.start_share <= 1:
             raise ValueError(f"start_share: must be from 0 to 1, got {self.start_share}")
         if self.start_share and not self.start_from:
-            raise ValueError("start_share: needs start_from, whose weights it is a share of")
+            raise ValueError("start_share: needs start_from")
         if self.consistency < 0:
             raise ValueError(f"consistency: must be at least 0, got {self.consistency}")
         check_recipe(self.optimizer, self.schedule, self.model.init)

@@ -80,7 +80,7 @@ def start_from(network: ForecasterNetwork, trained: Sequence[ForecasterNetwork])
     parts: list[ForecasterNetwork] = [network.decoding, network.trend] if isinstance(network, Blended) else [network]
     if [part.config for part in parts] != [one.config for one in trained]:
         kinds = " and ".join(part.config.kind for part in parts)
-        raise PoseError(f"train.start_from: expected {kinds} of the form of train.model, in this order")
+        raise PoseError(f"train.start_from: expected {kinds} of the configuration train.model, in this order")
     for part, one in zip(parts, trained, strict=True):
         part.load_state_dict(one.state_dict() | {"calibration": part.calibration})
 

@@ -180,7 +180,7 @@ class Loop(ABC, Generic[Net, Made, Batch]):
         state = torch.load(path, map_location=self.accelerator.device, weights_only=True)
         trained_with = _filled(json.loads(state["config"]), asdict(type(self.run_config)()))
         if trained_with != json.loads(json.dumps(asdict(self.run_config))):
-            raise PoseError(f"{path}: was trained with another configuration; use its config or another --out")
+            raise PoseError(f"{path}: has a different configuration; use its config or another --out")
         self.step, self.best = state["step"], state["best"]
         self.bare_network.load_state_dict(state["network"])
         self.average.load_state_dict(state["average"])
@@ -194,7 +194,8 @@ def _filled(stored: dict[str, Json], usual: dict[str, Any]) -> dict[str, Json]:
         name: _filled(value, usual[name]) if isinstance(usual.get(name), dict) and isinstance(value, dict) else value
         for name, value in stored.items()
     }
-    return json.loads(json.dumps(usual)) | known
+    result: dict[str, Json] = json.loads(json.dumps(usual)) | known
+    return result
 
 
 def _average(decay: float, averages: Sequence[Tensor], current: Sequence[Tensor], count: Tensor | int) -> None:

@@ -70,7 +70,8 @@ def linear_decay(progress: float, final: float) -> float:
 
 
 def exponential_decay(progress: float, final: float) -> float:
-    return final**progress
+    result: float = final**progress
+    return result
 
 
 def cosine_decay(progress: float, final: float) -> float:

@@ -52,7 +52,10 @@ def _log_pairs(network: LifterNetwork, batches: Iterable[LiftBatch]) -> Pairs:
 
 def _offsets(pairs: list[Pairs], slope: float) -> NDArray[np.floating]:
     """(16,) that put the share of all errors of a joint inside."""
-    return np.quantile(np.concatenate([error - slope * sigma for error, sigma in pairs]), SIGMA_SHARE, axis=0)
+    result: NDArray[np.floating] = np.quantile(
+        np.concatenate([error - slope * sigma for error, sigma in pairs]), SIGMA_SHARE, axis=0
+    )
+    return result
 
 
 def _worst_share(pairs: list[Pairs], slope: float) -> float:

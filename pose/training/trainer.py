@@ -101,7 +101,7 @@ def _weights_of(name_or_path: str, network: LifterNetwork) -> dict[str, Tensor]:
     """The weights of a lifter, without its calibration. Raises PoseError when its form is not that of `network`."""
     trained = load_checkpoint(checkpoint_path(name_or_path))
     if trained.config != network.config:
-        raise PoseError(f"train.start_from: {name_or_path} is of another form than train.model")
+        raise PoseError(f"train.start_from: {name_or_path} does not match train.model")
     return {name: weight for name, weight in trained.state_dict().items() if name != "calibration"}
 
 

@@ -77,7 +77,7 @@ def reason(error: av.FFmpegError) -> str:
     if isinstance(error, av.error.InvalidDataError | av.error.PatchWelcomeError):
         return "not a video, or cut short before its index (FFmpeg finds no readable stream)"
     if isinstance(error, av.error.EOFError):
-        return "it ends before its first frame"
+        return "it contains no complete frame"
     text = error.strerror or type(error).__name__
     return text[:1].lower() + text[1:]
 
@@ -157,7 +157,7 @@ def video_stream(container: "InputContainer", target: Target) -> "VideoStream":
 def tick_of(stream: "Stream", target: Target) -> Fraction:
     """Seconds from one time stamp of the stream to the next. PoseError when the container does not say."""
     if stream.time_base is None:
-        raise PoseError(f"cannot read {target.shown}: its {stream.type} has no clock")
+        raise PoseError(f"cannot read {target.shown}: its {stream.type} has no time base")
     return stream.time_base
 
 

@@ -197,7 +197,7 @@ class StreamSource(Source):
                 self._recording.finish()
         if count == 0 and not self.closed:
             where = "" if self._span == Span() else f" between {self._span.start:g} s and {self._span.end:g} s"
-            raise PoseError(f"cannot read {self.name}: it has no frame that can be shown{where}")
+            raise PoseError(f"cannot read {self.name}: it has no frame to return{where}")
 
     def replay(self) -> Iterator[Frame]:
         if self.closed:
@@ -291,11 +291,11 @@ class StreamSource(Source):
             self.cut_short = self._missing_end(walk, end)
             problems.extend([self.cut_short] if self.cut_short else [])
         if walk.damaged:
-            problems.append(f"{self.name}: {walk.damaged} damaged pieces were left out")
+            problems.append(f"{self.name}: {walk.damaged} damaged packets were skipped")
         if timeline.repaired:
-            problems.append(f"{self.name}: {timeline.repaired} time stamps that did not increase were moved")
+            problems.append(f"{self.name}: {timeline.repaired} time stamps that did not increase were corrected")
         if upright.resized:
-            problems.append(f"{self.name}: {upright.resized} frames of another size were scaled to the first's")
+            problems.append(f"{self.name}: {upright.resized} frames of different size were scaled to that of the first")
 
     def _timeline(self) -> Timeline | LiveTimeline:
         """Whoever watches must not be led astray by a camera's clock; whoever keeps a stream wants its own times."""
@@ -317,7 +317,7 @@ class StreamSource(Source):
             if walk.decoded < walk.stream.frames and self._is_short(end, half):
                 return f"{stopped}: cut short, {walk.decoded} of {walk.stream.frames} frames could be decoded"
         elif self._is_short(end, SOUND_SLACK if self.info.has_audio else max(SLACK, half)):
-            return f"{stopped}: cut short, {self._announced:.2f} s are announced"
+            return f"{stopped}: cut short, {self._announced:.2f} s expected"
         return None
 
     def _is_short(self, end: float, slack: float) -> bool:

@@ -63,7 +63,7 @@ class VideoWriter:
         try:
             self._sound = SoundTrack(sound, output)
         except (PoseError, av.FFmpegError) as error:
-            self.problems.append(f"{self.path}: without the sound of {sound.target.shown}: {error}")
+            self.problems.append(f"{self.path}: audio of {sound.target.shown} not copied: {error}")
 
     def write(self, image: U8, time: float) -> None:
         """Append a picture, (H, W, 3) uint8 RGB, shown from `time` on, in seconds of the source; times must increase.

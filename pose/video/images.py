@@ -75,8 +75,8 @@ class ImageSource(Source):
         self._paths = find_images(spec)
         if not self._paths:
             folder = Path(spec).is_dir()
-            what = "the folder has no pictures" if folder else "no picture matches"
-            advice = "; a folder of videos is for pose-batch" if folder else ""
+            what = "the folder contains no images" if folder else "no image matches"
+            advice = "; use pose-batch for a folder of videos" if folder else ""
             raise UsageError(f"cannot read {spec}: {what} ({', '.join(sorted(SUFFIXES))}){advice}")
         check_heic(self._paths)
         self._fps = fps
@@ -84,7 +84,7 @@ class ImageSource(Source):
         found = ((path, image) for path in self._paths if (image := read_image(path)) is not None)
         where, first = next(found, (None, None))
         if where is None or first is None:
-            raise PoseError(f"cannot read {spec}: none of its {len(self._paths)} pictures can be read")
+            raise PoseError(f"cannot read {spec}: none of its {len(self._paths)} images can be read")
         duration, _ = span.cut(len(self._paths) / fps, fps)
         height, width = first.shape[:2]
         time_base = 1 / Fraction(fps).limit_denominator(1001)
@@ -108,14 +108,12 @@ class ImageSource(Source):
                 return
             image = read_image(path)
             if image is None:
-                self.problems.append(f"{path}: cannot be read as a picture, left out")
+                self.problems.append(f"{path}: not a readable image; skipped")
                 continue
             height, width = image.shape[:2]
             if (width, height) != self.info.size:
                 expected = f"{self.info.width}x{self.info.height}"
-                raise SizesDifferError(
-                    f"{path} is {width}x{height}, but the first picture of {self.name} is {expected}"
-                )
+                raise SizesDifferError(f"{path} is {width}x{height}, but the first image of {self.name} is {expected}")
             yield Frame(image, index, time)
             index += 1
 
@@ -128,7 +126,7 @@ class ImageSource(Source):
         for _, path in self._wanted():
             image = read_image(path)
             if image is None:
-                self.problems.append(f"{path}: cannot be read as a picture, left out")
+                self.problems.append(f"{path}: not a readable image; skipped")
             else:
                 yield path, image
 
@@ -158,7 +156,7 @@ def read_image(path: Path) -> U8 | None:
     if not os.access(path, os.R_OK):
         return None
     if path.stat().st_size > MOST_BYTES:
-        raise PoseError(f"{path} has {path.stat().st_size >> 20} MiB; pictures of at most {MOST_BYTES >> 20} are taken")
+        raise PoseError(f"{path} has {path.stat().st_size >> 20} MiB; images have at most {MOST_BYTES >> 20}")
     if path.suffix.lower() in HEIC:
         return _read_heic(path)
     data = np.fromfile(path, np.uint8)  # OpenCV itself cannot open every path on Windows

@@ -33,11 +33,11 @@ def open_source(
     """
     span = _span(start, end)
     if not 0 < image_fps <= 1000:
-        raise UsageError(f"the frame rate of pictures must be above 0 and at most 1000, not {image_fps:g}")
+        raise UsageError(f"image_fps: must be above 0 and at most 1000, got {image_fps:g}")
     scheme, separator, _ = spec.partition("://")
     if separator:
         if scheme.lower() not in NETWORK_SCHEMES:
-            raise UsageError(f"cannot read {scheme}:// addresses; known are {', '.join(NETWORK_SCHEMES)}")
+            raise UsageError(f"cannot read {scheme}:// addresses; supported: {', '.join(NETWORK_SCHEMES)}")
         return StreamSource(url_target(spec), span, keep=keep, watch=watch)
     try:
         return _local_source(spec, span, image_fps, keep, watch)

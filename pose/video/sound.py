@@ -73,7 +73,7 @@ class SoundTrack:
             self._waiting = next(self._pieces, None)
         except av.FFmpegError as error:
             self._waiting = None
-            self.problem = f"{self._sound.target.shown}: the sound ends early: {reason(error)}"
+            self.problem = f"{self._sound.target.shown}: the audio ends early: {reason(error)}"
 
     def _shifted(self, first: float) -> "Iterator[tuple[float, Piece]]":
         """(second, packet or frame) from the first picture on."""

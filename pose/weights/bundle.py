@@ -45,7 +45,7 @@ def install_bundle(store: Store, bundle: Path, *, allow_unverified: bool = False
     before anything is installed if the archive holds a file that is none of the catalogue's, or other content.
     """
     if not bundle.is_file():
-        raise UsageError(f"there is no file {bundle}")
+        raise UsageError(f"{bundle}: no such file")
     try:
         entries = _entries(store, bundle)
         for weight, _ in entries:
@@ -90,7 +90,7 @@ def _entries(store: Store, bundle: Path) -> list[tuple[Weight, str]]:
         with open_archive(bundle) as archive:
             members = archive.names
             if _MANIFEST not in members or archive.size(_MANIFEST) > _LARGEST_MANIFEST:
-                raise BundleError(f"{bundle} is no bundle of weights: it has no {_MANIFEST}")
+                raise BundleError(f"{bundle} is not a bundle of weights: it has no {_MANIFEST}")
             manifest = _parse(archive.read(_MANIFEST))
     except BundleError:
         raise
@@ -102,12 +102,12 @@ def _entries(store: Store, bundle: Path) -> list[tuple[Weight, str]]:
     for name, sha256 in manifest:
         weight = store.catalogue.get(name)
         if weight is None:
-            raise BundleError(f"{bundle} names the weight {name!r}, which this version does not know")
+            raise BundleError(f"{bundle} contains the weight {name!r}, unknown to this version")
         entries.append((weight, weight.sha256 or sha256))
     expected = [_MANIFEST, *(weight.file for weight, _ in entries)]
     if sorted(members) != sorted(expected):
         strange = sorted(set(members) ^ set(expected)) or ["a file twice"]
-        raise BundleError(f"{bundle} does not hold exactly what its manifest names: {', '.join(strange)}")
+        raise BundleError(f"{bundle} does not match its manifest: {', '.join(strange)}")
     return entries
 
 

@@ -50,7 +50,7 @@ class _SchemeGuard(urllib.request.HTTPRedirectHandler):
 def check_scheme(url: str, schemes: tuple[str, ...]) -> None:
     """Raise `DownloadError` unless the URL's scheme is one of `schemes`."""
     if urlsplit(url).scheme not in schemes:
-        raise DownloadError(f"{url} is refused: only {' and '.join(schemes)} addresses are fetched")
+        raise DownloadError(f"{url} is refused: only {' and '.join(schemes)} URLs are allowed")
 
 
 def opener_for(url: str, schemes: tuple[str, ...]) -> urllib.request.OpenerDirector:
@@ -141,7 +141,7 @@ def _attempt(opener: urllib.request.OpenerDirector, url: str, path: Path, offset
         length = response.headers.get("Content-Length")
         total = offset + int(length) if length else None
         if (total or 0) > _LARGEST:
-            raise DownloadError(f"{url} announces {total} bytes, more than any weight has")
+            raise DownloadError(f"{url} announces {total} bytes, more than any known weight")
         with path.open("r+b" if offset else "wb") as out:
             out.seek(offset)
             done = _copy(response, out, url, offset, total)
@@ -155,7 +155,7 @@ def _copy(response: http.client.HTTPResponse, out: IO[bytes], url: str, offset: 
         while block := response.read(_BLOCK):
             done += len(block)
             if done > _LARGEST:
-                raise DownloadError(f"{url} sends more bytes than any weight has")
+                raise DownloadError(f"{url} sends more bytes than any known weight")
             out.write(block)
             bar.update(len(block))
     return done

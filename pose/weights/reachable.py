@@ -67,7 +67,7 @@ def unreachable(store: Store, weight: Weight) -> str | None:
 
     url = weight.source.url
     answer: list[str | None] = []
-    say(f"looking for {weight.file} at {url}")
+    say(f"checking {weight.file} at {url}")
     # A name that is looked up cannot be told to stop, so a thread waits for it that nobody waits for.
     asking = threading.Thread(target=lambda: answer.append(answers(url, store.schemes, PATIENCE)), daemon=True)
     asking.start()

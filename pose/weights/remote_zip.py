@@ -58,7 +58,7 @@ class RemoteFile(io.RawIOBase):
             with self._opener.open(urllib.request.Request(self._url, headers=asked), timeout=self._timeout) as response:
                 found = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
                 if response.status != http.HTTPStatus.PARTIAL_CONTENT or not found or int(found[1]) != start:
-                    raise RangesError(f"{self._url} is not sent in parts")
+                    raise RangesError(f"{self._url} does not support range requests")
                 data = response.read(count)
         except urllib.error.HTTPError as error:
             error.close()

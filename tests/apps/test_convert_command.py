@@ -43,7 +43,7 @@ def test_person_time_and_rate_are_chosen(poses, tmp_path, capsys):
     ("words", "complaint"),
     [
         (["--to", "fbx"], "error: --to: unknown format 'fbx'; known: bvh, "),
-        (["--to", ","], "error: --to: nothing to write"),
+        (["--to", ","], "error: --to: give at least one format"),
         (["--to", "bvh", "--person", "5"], "error: --person: '5' is not in the result; it has 1, 2"),
         (["--to", "bvh", "--fps", "0"], "error: --fps 0: must be above 0"),
         (["--to", "bvh", "--start", "3", "--end", "2"], "error: --start 3 --end 2: the start must be"),
@@ -52,7 +52,7 @@ def test_person_time_and_rate_are_chosen(poses, tmp_path, capsys):
         (["--to", "bvh", "--space", "camera", "--pitch", "-5"], "error: pitch: has no effect on the camera"),
         (["--to", "bvh", "--roll", "999"], "error: roll: 999.0 is out of range; allowed: -180"),
         (["--to", "bvh", "--height", "tall"], "error: height: expected metres, such as 1.82 or 1:1.82,2:1.65, got"),
-        (["--to", "bvh", "--height", "1:1.8,7:1.9"], "error: height: nobody in the result has the id 7; it has 1, 2"),
+        (["--to", "bvh", "--height", "1:1.8,7:1.9"], "error: height: no person has the id 7; ids: 1, 2"),
         (["--to", "bvh", "--video", "none.mp4"], "error: --video none.mp4: no such file"),
     ],
 )  # fmt: skip
@@ -80,7 +80,7 @@ def test_a_result_without_people_writes_nothing(tmp_path, capsys):
     with NpzWriter(path, run_info(H36M17)) as writer:
         writer.write(seen_result(np.zeros((0, 3))))
     assert main([str(path), "--to", "bvh", "--out", str(tmp_path / "out")]) == 1
-    assert capsys.readouterr().err == f"error: {path}: nobody is in it; nothing was written\n"
+    assert capsys.readouterr().err == f"error: {path}: contains no person; nothing was written\n"
     assert not (tmp_path / "out").exists()
 
 

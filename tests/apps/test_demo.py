@@ -40,7 +40,7 @@ def test_pose_webcam_shows_it_again_and_again(demo_clip, default_weights, tmp_pa
     ("main", "arguments", "line"),
     [
         (run_main, ["--demo", "clip.mp4"], "error: --demo and clip.mp4: name a video or give --demo, not both\n"),
-        (webcam_main, ["--demo", "--source", "0"], "error: --demo and --source: give one of them\n"),
+        (webcam_main, ["--demo", "--source", "0"], "error: --demo and --source: give only one\n"),
     ],
 )
 def test_a_demo_takes_no_other_source(main, arguments, line, capsys):

@@ -252,7 +252,7 @@ def test_report_needs_nothing_else(run, data, tiny_lifter, tmp_path):
     page = (tmp_path / "o" / "report.html").read_text()
     assert page.count("<svg") == 4  # per action, per joint, over time, error against uncertainty
     assert not re.search(r"<(script|link|img|iframe)|@import|url\(['\"]?http|src=", page)
-    for caption in ("Error of each action", "Error of each joint", "error over time", "inside one sigma"):
+    for caption in ("Error by action", "Error of each joint", "error over time", "inside one sigma"):
         assert caption in page
 
 
@@ -359,7 +359,7 @@ BAD_INPUTS = {
         r"walk\.npz has 30 frames of 2D, .*gt\.npz has 20 of 3D",
     ),
     "truth unit": (sequence_call(joints3d=1000 * walker(30)), 1, r"gt\.npz, joints3d: expected metres.*millimetres"),
-    "truth times": (sequence_call(timestamps=np.arange(30) / 30), 1, "its timestamps are not those of"),
+    "truth times": (sequence_call(timestamps=np.arange(30) / 30), 1, "its timestamps differ from those of"),
     "compare": (lambda d, t: ("compare", t / "nothing"), 2, r"nothing: no such file; pose-eval writes one"),
     "no mpi": (lambda d, t: ("mpi-inf-3dhp", "--data", t), 2, r"annot_data\.mat is missing"),
 }

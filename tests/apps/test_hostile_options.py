@@ -20,7 +20,7 @@ def only_line(capsys) -> str:
     ("text", "said"),
     [
         (BOMB, "refers to an anchor"),
-        ("max_people: 3\n" + 70_000 * "#", "settings of at most 65536"),
+        ("max_people: 3\n" + 70_000 * "#", "a config file has at most 65536"),
         ("max_people: " + 100 * "[", "nests more than 20 deep"),
         ("max_people: .inf", "expected a whole number, got inf"),
         ("detect_every: .nan", "expected a number, got nan"),

@@ -123,8 +123,8 @@ def with_nan() -> np.ndarray:
         ({"timestamps": np.arange(FRAMES)[::-1] / 30}, "timestamps: must increase, but frame 1 is at 0.6 s"),
         ({"keypoints": keypoints()["keypoints"] / 640}, "keypoints: all lie within 2 px of the corner; expected px"),
         ({"timestamps": np.zeros(FRAMES)}, "timestamps: must increase"),
-        ({"timestamps": np.full(FRAMES, np.inf)}, "timestamps: not a number at frame 0"),
-        ({"timestamps": np.zeros(0)}, "timestamps: no frame at all"),
+        ({"timestamps": np.full(FRAMES, np.inf)}, "timestamps: NaN or infinity at frame 0"),
+        ({"timestamps": np.zeros(0)}, "timestamps: empty"),
         ({"skeleton": "coco18"}, "unknown name 'coco18'; known: h36m17, coco17, halpe26, blazepose33"),
         ({"skeleton": 17}, "skeleton: expected one name"),
         ({"image_size": np.array([640, -1])}, "image_size: expected width and height"),
@@ -166,7 +166,7 @@ def test_frame_numbers_as_times_are_a_warning_of_one_line(desk):
         (["crc.npz"], 1, "crc.npz: not a ZIP file, or a damaged one (Bad CRC-32"),
         (["in.npz", "--out", "in.npz", "--overwrite"], 2, "would replace an input"),
         (["in.npz", "--out", "text.npz"], 2, "text.npz exists; give --overwrite"),
-        (["in.npz", "sub/in.npz", "--out", "folder"], 2, "two inputs would both be answered in folder/in.npz"),
+        (["in.npz", "sub/in.npz", "--out", "folder"], 2, "two inputs would both be written to folder/in.npz"),
         (["in.npz", "--lifter", "magic"], 2, "magic is neither a file nor one of offline, stream"),
         (["in.npz", "--lifter", "TINY", "--lookahead", "4"], 2, "lookahead"),
         (["in.npz", "--lookahead", "-1"], 2, "lookahead: -1 is out of range; allowed: at least 0"),
@@ -210,17 +210,17 @@ def test_a_world_on_request(desk, capsys):
     world = table.world_info.world
     placed = world.place(table.root[:, None] + table.joints3d)
     np.testing.assert_allclose(placed, table.placed.joints, atol=1e-3)
-    assert capsys.readouterr().out.startswith("world: gravity as given; the camera is")
+    assert capsys.readouterr().out.startswith("world: gravity from --pitch and --roll; the camera is")
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--pitch", "3"], "pitch: means nothing without the world; give --world"),
+        (["--pitch", "3"], "pitch: requires world coordinates; give --world"),
         (["--world", "--height", "tall"], "height: expected metres, such as 1.82 or 1:1.82,2:1.65, got 'tall'"),
         (["--world", "--height", "182"], "height: 182 m is out of range; allowed: 0.4 to 2.75"),
-        (["--world", "--height", "1:1.8,7:1.7"], "height: nobody has the id 7; there is 1"),
-        (["--world", "--height", "1:1.8,1:1.7"], "height: '1:1.8,1:1.7' says it twice for 1"),
+        (["--world", "--height", "1:1.8,7:1.7"], "height: no person has the id 7; ids: 1"),
+        (["--world", "--height", "1:1.8,1:1.7"], "height: '1:1.8,1:1.7' gives two heights for 1"),
     ],
 )
 def test_what_is_said_wrong_of_the_world_is_one_line(options, words, desk, tiny_lifter, capsys):

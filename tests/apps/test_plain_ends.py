@@ -83,7 +83,7 @@ def test_infinity_is_refused_where_it_means_nothing(words, tmp_path, capsys):
 
 @pytest.mark.parametrize("value", ["1:1.82", "12:30", "-1:59.5"])
 def test_numbers_of_base_60_are_named_and_quotes_mend_them(value, tmp_path, capsys):
-    for text, said in ((value, "in quotes: YAML reads it as a number of base 60"), (f"'{value}'", "height")):
+    for text, said in ((value, "in quotes: YAML reads it as a base-60 number"), (f"'{value}'", "height")):
         (tmp_path / "a.yaml").write_text(f"height: {text}\n")
         status = run(["no.mp4", "--out", str(tmp_path / "out"), "--config", str(tmp_path / "a.yaml")])
         error = capsys.readouterr().err

@@ -25,7 +25,7 @@ def test_human36m_from_the_release(run, tmp_path):
     release = write_raw_release(tmp_path / "raw", {"S9": {"WalkingDog": 8}, "S11": {"Directions": 3, "Sitting 1": 6}})
     status, out, err = run("human36m", "--source", release, "--out", tmp_path / "h36m")
     assert (status, err) == (0, "")
-    assert "S9: 1 takes: the whole release has 30" in out
+    assert "S9: 1 takes; the whole release has 30" in out
     keys = {one.key for one in human36m.load_sequences(tmp_path / "h36m", "gt")}
     assert {key.rsplit("/", 1)[0] for key in keys} == {"S9/WalkDog", "S11/Sitting 1"}
 

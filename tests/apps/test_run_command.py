@@ -48,7 +48,7 @@ def test_one_command_turns_a_clip_into_tracked_3d(call, dance, tmp_path):
     for stage in ("decode (in parallel)", "draw", "encode (in parallel)"):
         assert float(rows[f"overlay: {stage}"][-1]) > 0  # ms a frame; in seconds a fast machine's would be 0.00
     worked = {stage: float(row[-2]) for stage, row in rows.items()}
-    total = worked.pop("processor time in all")
+    total = worked.pop("processor time in total")
     assert abs(sum(worked.values()) - total) < 0.01 * len(worked)
 
     poses = load_poses(tmp_path / "out" / "poses.npz")
@@ -109,7 +109,8 @@ def test_the_summary_says_what_is_missing(videos, tmp_path, tiny_lifter, capsys)
     assert re.search(r"\njoints guessed: \d+%, which the picture hardly shows", said)
     assert main([*call, "--out", str(tmp_path), "--max-people", "2"]) == 0
     assert re.search(
-        r"\nseen and not followed: up to \d (person|people) at a time \(--max-people is 2\)\n", capsys.readouterr().out
+        r"\ndetected but not tracked: up to \d (person|people) at a time \(limit: --max-people 2\)\n",
+        capsys.readouterr().out,
     )
 
 
@@ -198,7 +199,7 @@ def test_a_folder_in_which_another_run_writes_is_left_alone(dance, tmp_path, tin
         assert anothers.is_dir()
     assert (
         capsys.readouterr().err
-        == f"error: {tmp_path}: another run writes there; wait for it, or name another with --out\n"
+        == f"error: {tmp_path}: another run is writing to it; wait until it ends, or choose another with --out\n"
     )
     assert list(tmp_path.iterdir()) == []
     assert main(call) == 0
@@ -249,7 +250,7 @@ def test_an_older_result_stays_until_the_new_one_is_whole(dance, tmp_path, tiny_
     monkeypatch.setattr("pose_apps.run._draw_overlay", interrupted)
     capsys.readouterr()
     assert main([*call, "--start", "0.1"]) == 130
-    kept = f"3 of 3 frames kept, without overlay in {tmp_path / 'unfinished'}; the earlier result stays"
+    kept = f"3 of 3 frames kept, without overlay in {tmp_path / 'unfinished'}; the earlier result is unchanged"
     assert capsys.readouterr().err == f"interrupted: {kept}\n"
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == old
     unfinished = load_poses(tmp_path / "unfinished" / "poses.npz")
@@ -292,8 +293,8 @@ def test_options_override_the_config_file_wherever_they_stand(config, first, tmp
         (["--video=text.mp4", "dance.mp4"], 2, "--video and dance.mp4: name one video"),
         (["--config"], 2, "--config: expected one argument"),
         (["--video", "none.mp4"], 2, "none.mp4: no such file"),
-        (["--video", "emptyfolder"], 2, "; a folder of videos is for pose-batch"),
-        (["--video", "nothing/*.png"], 2, "no picture matches"),
+        (["--video", "emptyfolder"], 2, "; use pose-batch for a folder of videos"),
+        (["--video", "nothing/*.png"], 2, "no image matches"),
         (["--video", "text.mp4"], 1, "text.mp4: not a video"),
         (["--video", "zero.mp4"], 1, "zero.mp4: the file is empty"),
         (["--video", "sound.mp4"], 1, "sound.mp4: the file has only sound"),
@@ -313,7 +314,7 @@ def test_options_override_the_config_file_wherever_they_stand(config, first, tmp
         (["--video", "dance.mp4", "--intrinsics", "0,1,2,3"], 2, "fx and fy above 0"),
         (["--vidoe", "dance.mp4"], 2, "unknown option '--vidoe': did you mean --video?"),
         (["--config", "wrong.yaml"], 2, "unknown key 'max_peple': did you mean max_people?"),
-        (["--config", "binary.yaml"], 2, "--config: binary.yaml: no text file"),
+        (["--config", "binary.yaml"], 2, "--config: binary.yaml: not a text file"),
         (["--config", "zero.mp4"], 2, "--config: zero.mp4: expected lines such as"),
         (["--video", ""], 2, "no video: name a video file"),
         (["--video", "http://nowhere.invalid/a.mp4"], 1, "http://nowhere.invalid/a.mp4: no connection"),

@@ -50,8 +50,8 @@ def test_pictures_of_different_sizes_are_taken_one_by_one(photos, run, tmp_path,
     assert "3 pictures, 2 people; took" in said.out
     assert "nobody in 1 of 3 pictures" in said.out
     assert said.err.splitlines() == [
-        f"warning: {photos}: pictures of different sizes are taken one by one, as with --stills",
-        f"warning: {photos / 'broken.jpg'}: cannot be read as a picture, left out",
+        f"warning: {photos}: images differ in size and are processed one by one, as with --stills",
+        f"warning: {photos / 'broken.jpg'}: not a readable image; skipped",
     ]
     files = [f"{name}.png.{kind}" for name in ("a", "b", "wall") for kind in ("json", "npz")]
     assert names(out) == sorted([RECORD, "gallery-1.jpg", *files])
@@ -110,8 +110,11 @@ def test_earlier_results_are_kept_unless_asked(photos, run, tmp_path, capsys):
     ("words", "said"),
     [
         (["{videos}/dance.mp4", "--stills"], "--stills: .*dance.mp4 is no picture"),
-        (["{photos}", "--stills", "--height", "1.8"], "height: single pictures are put into no world; pose-convert"),
-        (["{photos}", "--stills", "--formats", "npz,bvh"], "bvh is not for single pictures; known: json, npz, overlay"),
+        (["{photos}", "--stills", "--height", "1.8"], "height: not available for single images; use pose-convert"),
+        (
+            ["{photos}", "--stills", "--formats", "npz,bvh"],
+            "bvh is not available for single images; known: json, npz, overlay",
+        ),
     ],
 )
 def test_a_wrong_call_is_one_line(words, said, photos, videos, run, tmp_path, capsys):

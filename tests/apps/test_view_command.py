@@ -118,7 +118,7 @@ def test_a_window_that_cannot_be_drawn_is_one_line(poses, tmp_path, does, advice
     ("options", "message"),
     [
         (["--save", "clip.avi"], "must end in .mp4"),
-        (["--save", "nowhere/clip.mp4"], "there is no folder nowhere"),
+        (["--save", "nowhere/clip.mp4"], "no such folder: nowhere"),
         (["--save", "clip.mp4", "--size", "big"], "--size 'big'"),
         (["--save", "clip.mp4", "--fps", "0"], "--fps"),
         (["--save", "clip.mp4", "--speed", "-1"], "--speed"),

@@ -106,7 +106,7 @@ def test_a_cache_that_cannot_be_written_to_is_said_and_the_results_are_there(dan
     (tmp_path / "file").touch()
     call = ["--video", dance, "--end", "0.1", "--out", str(tmp_path / "out"), "--cache", str(tmp_path / "file")]
     assert main(call) == 1
-    assert "file is not a folder; name another, or off" in capsys.readouterr().err
+    assert "file is not a folder; choose another, or off" in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")

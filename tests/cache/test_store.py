@@ -127,7 +127,7 @@ def test_a_full_disk_is_no_error_and_leaves_nothing(tmp_path, room_for):
 
 def test_a_cache_that_is_no_folder_is_one_line(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(PoseError, match=r"--cache: .*file is not a folder; name another, or off"):
+    with pytest.raises(PoseError, match=r"--cache: .*file is not a folder; choose another, or off"):
         open_cache(str(tmp_path / "file"), 1.0)
 
 

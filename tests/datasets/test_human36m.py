@@ -115,8 +115,8 @@ def test_preparation_equals_the_public_one(tmp_path):
         "num_joints": 17,
         "keypoints_symmetry": [[4, 5, 6, 11, 12, 13], [1, 2, 3, 14, 15, 16]],
     }
-    assert "S11: 3 takes: the whole release has 30" in said
-    assert "S5: 0 takes: the whole release has 30" in said
+    assert "S11: 3 takes; the whole release has 30" in said
+    assert "S5: 0 takes; the whole release has 30" in said
 
 
 def test_prepared_files_are_read_back(tmp_path):
@@ -159,7 +159,7 @@ BAD_FILES = {
     "nan": (IN_3D, photo(lambda x: broken(x, np.nan)), "S9/Photo: holds NaN"),
     "subject": (IN_3D, lambda x: x.update(S99={}), "unknown subject 'S99'; known: S1, S5"),
     "action": (IN_3D, lambda x: x["S9"].update({"Juggling 1": 0}), "unknown action 'Juggling 1'; known: Dir"),
-    "no subject": (IN_3D, lambda x: x.pop("S9"), r"data_3d_h36m\.npz: S9 is not in it; it has S11"),
+    "no subject": (IN_3D, lambda x: x.pop("S9"), r"data_3d_h36m\.npz: S9 is missing; found: S11"),
     "2D shorter": (IN_2D, every(lambda x: x[:9]), "S9/Photo/54138969: 2D has 9 frames, 3D has 12"),
     "lists": (IN_3D, photo(lambda x: [0.0]), r"S9/Photo: expected \(T, 32, 3\), got list"),
     "text": (IN_3D, photo(lambda x: np.full((12, 32, 3), "x")), "S9/Photo: expected numbers, got <U1"),
@@ -167,7 +167,7 @@ BAD_FILES = {
     "2D unit": (IN_2D, every(lambda x: x / 500 - 1), "S9/Photo/54138969, 2D: expected pixels, but the person is 0"),
     "2D nan": (IN_2D, every(lambda x: broken(x, np.nan)), "S9/Photo/54138969: the 2D holds NaN"),
     "cameras": (IN_2D, photo(lambda x: x[:3]), "S9/Photo: expected 2D from 4 cameras, got 3"),
-    "take": (IN_2D, lambda x: x["S9"].pop("Photo"), "S9: Photo is not in it; it has Directions 1"),
+    "take": (IN_2D, lambda x: x["S9"].pop("Photo"), "S9: Photo is missing; found: Directions 1"),
 }
 
 

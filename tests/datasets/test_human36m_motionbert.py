@@ -124,7 +124,7 @@ BAD_FILES = {
         assign("joints_2.5d_image", lambda x: x / 1000),
         r"joints_2\.5d_image \(as millimetres\): expected metres",
     ),
-    "missing": (lambda half: half.pop("2.5d_factor"), r"test: 2\.5d_factor is not in it"),
+    "missing": (lambda half: half.pop("2.5d_factor"), r"test: 2\.5d_factor is missing"),
     "subject": (
         assign("source", lambda x: np.char.replace(x, "s_09", "s_19")),
         "unknown subject in source 's_19_act_05",

@@ -62,7 +62,7 @@ def test_folders_and_archives_hold_the_same(markers, tmp_path):
     [
         ("", "the file is empty"),
         ("1,2,x", "not rows of numbers"),
-        ("1,2,3", "3 numbers a row; expected 117"),
+        ("1,2,3", "3 numbers per row; expected 117"),
         ("1 2 3\n1 2", "not rows of numbers"),
     ],
 )

@@ -89,7 +89,7 @@ def test_rtmdet_takes_other_sizes(weights_dir, clip_frame):
     small, large = (RTMDetDetector(model=model, options=StageOptions(threads=1, size=side)) for side in (320, 640))
     image = clip_frame("street.mp4", 0)
     assert len(large.detect([image])[0]) > len(small.detect([image])[0])  # people far away are seen as well
-    with pytest.raises(UsageError, match="500 is no positive multiple of 32 px"):
+    with pytest.raises(UsageError, match="500 is not a positive multiple of 32 px"):
         RTMDetDetector(model=model, options=StageOptions(size=500))
     with pytest.raises(PoseError, match="exported for 416 px, not 640"):
         YoloXDetector(model=weights_dir / "yolox-nano-coco-416.onnx", options=StageOptions(size=640))

@@ -94,7 +94,7 @@ def test_an_earlier_package_goes_and_work_in_it_stays(package, tmp_path):
     recording, _, folder = package
     list(export(recording, ["opensim"], tmp_path, "poses"))
     (folder / "scaled.osim").write_text("made by OpenSim")
-    with pytest.raises(PoseError, match=r"holds other files, such as scaled\.osim; move them away"):
+    with pytest.raises(PoseError, match=r"contains other files, such as scaled\.osim; move them away"):
         list(export(recording, ["opensim"], tmp_path, "poses"))
     assert (folder / "scaled.osim").exists()
     assert not list(tmp_path.glob(".*"))

@@ -148,7 +148,7 @@ def test_a_given_vertical_asks_for_a_world(save, rng):
 
 
 def test_a_result_without_frames_says_so(save):
-    with pytest.raises(PoseError, match=r"poses.npz: holds no frame"):
+    with pytest.raises(PoseError, match=r"poses.npz: contains no frame"):
         open_recording(save(np.zeros((1, 0, 17, 3))))
 
 

@@ -112,7 +112,7 @@ def test_our_own_exports_come_back(tmp_path):
 @pytest.mark.parametrize(
     ("document", "complaint"),
     [
-        ("nothing", "expected COCO keypoint JSON, AlphaPose JSON, or a folder .*; the file holds a str"),
+        ("nothing", "expected COCO keypoint JSON, AlphaPose JSON, or a folder .*; the file contains a str"),
         ([], "holds no keypoints"),
         ([{"image_id": 1, "bbox": []}], "expected COCO keypoint JSON.*; 'keypoints' is missing"),
         ([{"image_id": 1, "keypoints": [1, 2, 3]}], r"x, y, score of 17, 18, 25.* joints.*got \(3,\)"),
@@ -140,5 +140,5 @@ def test_what_the_files_do_not_say_must_be_given(tmp_path):
     with pytest.raises(PoseError, match="it is no JSON"):
         read_people(tmp_path / "binary.json", 25, (640, 480))
     (tmp_path / "folder").mkdir()
-    with pytest.raises(PoseError, match=r"there is no .json file in the folder"):
+    with pytest.raises(PoseError, match=r"the folder contains no .json file"):
         read_people(tmp_path / "folder", 25, (640, 480))

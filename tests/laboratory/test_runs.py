@@ -118,13 +118,13 @@ def test_intervals_are_students_and_wilsons():
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("kind: score-widths\nclaim: a\nconditions: {}\n", "conditions: there is none"),
+        ("kind: score-widths\nclaim: a\nconditions: {}\n", "conditions: empty"),
         ("kind: score-widths\nclaim: a\ncolour: red\nconditions: {a: {}}\n", "unknown key colour"),
         ("kind: score-widths\nconditions: {a: {}}\n", "claim is missing"),
         ("- 1\n", "expected keys and values"),
         ("kind: [\n", "not a readable YAML"),
         ("kind: x\nclaim: a\nconditions: {a: 3}\n", "a: expected keys and values"),
-        ("kind: x\nclaim: a\nconditions: {a: {}}\npublished: {b: {c: {value: 1}}}\n", "'b' is no condition"),
+        ("kind: x\nclaim: a\nconditions: {a: {}}\npublished: {b: {c: {value: 1}}}\n", "'b' is not a condition"),
         ("kind: x\nclaim: a\nconditions: {a: {}}\nplot: {x: a}\n", "missing"),
     ],
 )

@@ -35,7 +35,7 @@ def test_a_file_that_takes_one_at_a_time_gets_many(yolox, rng):
 
 @pytest.mark.skipif(HAS_CUDA, reason="this ONNX Runtime can use CUDA")
 def test_cuda_is_refused_where_it_cannot_be_had(weights_dir):
-    with pytest.raises(PoseError, match="device: cuda was asked for, but this ONNX Runtime is a CPU build"):
+    with pytest.raises(PoseError, match="device: cuda was requested, but this ONNX Runtime is a CPU build"):
         OnnxNetwork(weights_dir / "yolox-nano-coco-416.onnx", StageOptions(device="cuda"))
 
 

@@ -145,7 +145,7 @@ def test_a_run_starts_from_given_weights(source, tmp_path):
     path = tmp_path / "first" / "last.safetensors"
     second = Trainer(train_config(start_from=str(path), seed=1), source, tmp_path / "second")
     same_weights(second.bare_network, load_checkpoint(path))
-    with pytest.raises(PoseError, match=r"start_from: .* is of another form than train.model"):
+    with pytest.raises(PoseError, match=r"start_from: .* does not match train.model"):
         Trainer(train_config(start_from="offline"), source, tmp_path / "third")
 
 
@@ -256,7 +256,7 @@ def test_training_subjects_can_be_left_out_and_nobody_else(tmp_path, source):
     source = source_of(clips, tmp_path, without=("uiprmd-*", "02"))
     assert [clip.subject for clip in source.clips("train")] == ["01"]
     assert [clip.subject for part in ("validation", "test") for clip in source.clips(part)] == ["07", "08"]
-    with pytest.raises(UsageError, match=r"data\.without: no training subject is 03; there are 01, 02, uiprmd-s01"):
+    with pytest.raises(UsageError, match=r"data\.without: no training subject is named 03; known: 01, 02, uiprmd-s01"):
         source_of(clips, tmp_path, without=("03",))
     with pytest.raises(UsageError, match=r"data\.without: leaves no training subject"):
         source_of(clips, tmp_path, without=("*",))

@@ -127,7 +127,7 @@ def test_links_out_of_the_folder_are_left_out(folder, tmp_path):
 
 @pytest.mark.parametrize(
     ("spec", "why"),
-    [("empty", "no pictures"), ("empty/*.png", "no picture matches"), ("nowhere/*", "no picture matches")],
+    [("empty", "no images"), ("empty/*.png", "no image matches"), ("nowhere/*", "no image matches")],
 )
 def test_nothing_to_read(tmp_path, spec, why):
     (tmp_path / "empty").mkdir()
@@ -197,5 +197,5 @@ def test_a_picture_of_too_many_pixels_is_one_line_before_it_takes_memory(tmp_pat
 def test_a_file_larger_than_any_picture_is_not_read(tmp_path):
     with (tmp_path / "a.png").open("wb") as file:
         file.truncate(1 << 40)
-    with pytest.raises(PoseError, match=r"a\.png has 1048576 MiB; pictures of at most 800 are taken"):
+    with pytest.raises(PoseError, match=r"a\.png has 1048576 MiB; images have at most 800"):
         open_source(str(tmp_path / "a.png"))

@@ -122,5 +122,5 @@ def test_what_cannot_be_bundled_is_said(full, tmp_path):
         write_bundle(Store((), full.cache, {"ours": ours}), ["ours"], tmp_path / "w.zip")
     with pytest.raises(PoseError, match=r"w\.zip: No such file"):
         write_bundle(full, ["a"], tmp_path / "absent" / "w.zip")
-    with pytest.raises(UsageError, match="there is no file"):
+    with pytest.raises(UsageError, match="no such file"):
         install_bundle(full, tmp_path / "absent.zip")

@@ -69,7 +69,7 @@ def read_shard(text: str) -> tuple[int, int]:
     """(i, n) of `i/n`. Raises UsageError."""
     index, _, count = text.partition("/")
     if not (index.isdecimal() and count.isdecimal()) or not int(index) < int(count):
-        raise UsageError(f"--shard: {text} is no shard; give i/n with i from 0 to n - 1, such as 0/4")
+        raise UsageError(f"--shard: invalid shard {text!r}; expected I/N with I from 0 to N - 1, such as 0/4")
     return int(index), int(count)
 
 
@@ -99,7 +99,7 @@ def _listed(path: Path, out: Path, within: tuple[Path, ...]) -> Iterator[tuple[s
     """A line a clip; paths count from the list's folder. What is not there fails as a clip, not as a call."""
     inner = (*within, path.resolve())
     if path.resolve() in within or len(inner) > MOST_DEEP:
-        raise UsageError(f"{path}: a list that names itself, or lists in lists more than {MOST_DEEP} deep")
+        raise UsageError(f"{path}: the list includes itself, or lists nest more than {MOST_DEEP} deep")
     for line in _lines(path):
         text = line.strip()
         if not text or text.startswith("#"):
@@ -127,7 +127,7 @@ def _address_name(address: str) -> str:
         parts = urlsplit(address)
         return Path(parts.path).stem or parts.hostname or "stream"
     except ValueError as error:
-        raise UsageError(f"{shown(address, 80)}: no address ({in_brief(error)[:80]})") from error
+        raise UsageError(f"{shown(address, 80)}: invalid URL ({in_brief(error)[:80]})") from error
 
 
 def _lines(path: Path) -> list[str]:

@@ -44,7 +44,7 @@ class BatchConfig(Options):
     time_limit: float = option(math.inf, "maximum processing time of a clip in seconds", least=0.1)
     retries: int = option(1, "further attempts for a clip whose worker died", least=0, most=100)
     resume: bool = option(True, "process only clips whose results are missing or outdated")
-    shard: str | None = option(None, "i/n: process only shard i of n, i from 0")
+    shard: str | None = option(None, "process only shard I of N, counted from 0")
     cache: str | None = option(None, "folder for cached 2D and 3D; default: .cache in --out; or off")
     engine: str = option("local", "how workers run", choices=("local", "ray"))
     address: str | None = option(None, "address of a Ray cluster; default: this machine")
@@ -74,15 +74,15 @@ def run(config: BatchConfig, clip_config: RunConfig, pipeline_config: PipelineCo
     from pose_apps.support.outputs import plan_outputs
 
     if not config.inputs:
-        raise UsageError("no clips: name files, folders, globs, or a .txt file that lists them")
+        raise UsageError("no clips: give files, folders, globs, or a .txt file that lists them")
     if config.out is None:
-        raise UsageError("--out: name the folder for the results")
+        raise UsageError("--out: give a folder for the results")
     if config.address is not None and config.engine != "ray":
-        raise UsageError("--address: is of a Ray cluster; add --engine ray")
+        raise UsageError("--address: applies only to Ray; add --engine ray")
     shard = None if config.shard is None else read_shard(config.shard)
     plan_outputs("clip", config.out, clip_config.formats, clip_config.overlay)  # raises what it has to say
     out = Path(config.out)
-    with Status("looking at the clips and the weights", hidden=config.quiet):
+    with Status("checking clips and weights", hidden=config.quiet):
         clips = find_clips(config.inputs, out)
         clips = clips if shard is None else shard_of(clips, shard)
         job = make_job(out, config, clip_config, pipeline_config)
@@ -177,10 +177,10 @@ def _work(
                 progress.finished(line)
     except KeyboardInterrupt:
         done = len(lines) + len(known)
-        text = f"{done} of {counted(len(tasks) + len(known), 'clip')} finished and kept; the same call does the others"
-        raise KeyboardInterrupt(text) from None
+        clips = counted(len(tasks) + len(known), "clip")
+        raise KeyboardInterrupt(f"{done} of {clips} finished and kept; run the command again for the rest") from None
     except StartError as error:
-        raise PoseError(f"no worker could begin: {error}") from error
+        raise PoseError(f"no worker could start: {error}") from error
     finally:
         engine.close()
     return lines
@@ -213,4 +213,4 @@ def _make_folder(out: Path) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise PoseError(f"{out}: cannot be made ({error.strerror}); name another with --out") from error
+        raise PoseError(f"{out}: cannot be created ({error.strerror}); choose another with --out") from error

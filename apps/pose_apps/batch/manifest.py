@@ -85,7 +85,9 @@ class Manifest:
             lock.mkdir(exist_ok=True)
         with alone_in(lock) as alone:
             if alone is False:
-                raise PoseError(f"{self.folder}: another pose-batch works here; wait for it, or take shards (--shard)")
+                raise PoseError(
+                    f"{self.folder}: another pose-batch is writing to it; wait until it ends, or use --shard"
+                )
             WholeFile.remove_leftovers(self.folder, self.path.name.__eq__)
             self._own, whole = _read(self.path)
             if not whole:  # lines of somebody else are kept, in a file of their own

@@ -102,6 +102,6 @@ def _end_with_parent() -> None:
 def _how(status: int | None) -> str:
     if status is not None and status < 0:
         name = signal.Signals(-status).name if -status in signal.valid_signals() else str(-status)
-        hint = ": out of memory? Fewer --workers need less" if -status == signal.SIGKILL else ""
-        return f"its worker was killed ({name}){hint}"
-    return f"its worker ended (exit status {status})"
+        hint = " (out of memory? use fewer --workers)" if -status == signal.SIGKILL else ""
+        return f"worker killed ({name}){hint}"
+    return f"worker ended with exit status {status}"

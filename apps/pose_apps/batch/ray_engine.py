@@ -54,7 +54,7 @@ class RayWorkers:
             try:
                 answer = self._ray.get(call)
             except self._ray.exceptions.RayError as error:  # the actor, its node, or Ray's store died
-                yield Event(worker, "died", f"its worker was lost ({_in_one_line(error)})")
+                yield Event(worker, "died", f"worker lost ({_in_one_line(error)})")
                 self._await(worker)
                 continue
             if isinstance(answer, Answer):

@@ -65,6 +65,6 @@ def table(lines: list[Line], *, already: int, manifest: Path) -> str:
         text.append(f"{name:<{wide}}  {result}" + (f"  failed: {shown(line.error)}" if line.error else ""))
     frames = counted(sum(line.frames for line in lines), "frame")
     parts = [counted(len(lines), "clip"), frames]
-    parts += [f"{already} of them done before"] if already else []
+    parts += [f"{already} of them already done"] if already else []
     parts += [f"{len(failed)} failed"] if failed else []
     return "\n".join([*text, f"{', '.join(parts)}; {shown(manifest, 1000)}"])

@@ -123,7 +123,7 @@ class Schedule:
                 raise StartError(event.value)
             return None
         if work.overdue:
-            return self._failed(work, f"took longer than the time limit of {self._time_limit:g} s")
+            return self._failed(work, f"exceeded the time limit of {self._time_limit:g} s")
         if work.task.attempts <= self._retries:
             self._again(work.task)
             return None

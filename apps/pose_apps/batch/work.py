@@ -99,7 +99,7 @@ class Worker:
         with nullcontext() if run.cache == "off" else open_cache(run.cache, run.cache_size) as cache:
             done = run_any(run, self._networks, Host(_told(tell), warn, cache, heard=False))
             if cache is not None and cache.problem:
-                warn([f"{cache.problem}; results are not remembered"])
+                warn([f"{cache.problem}; results are not cached"])
         return self._line(done, base)
 
     def _line(self, done: Done, base: Line) -> Line:

@@ -109,7 +109,8 @@ def prepare(case: Case) -> Callable[[], torch.Tensor]:
         context = Context(cos_sin.cos, cos_sin.sin, None, times)  # a new one, so that making the masks counts
         for layer in layers:
             y = layer(x, context)
-        return y
+        result: torch.Tensor = y
+        return result
 
     return run
 

@@ -28,7 +28,9 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _parser() -> ArgumentParser:
-    parser = command_parser("pose-bench", "How fast the parts are on this machine.")
+    parser = command_parser(
+        "pose-bench", "Measure the speed of detectors, estimators, lifters and exports on this machine."
+    )
     commands = parser.add_subcommands(required=True, dest="command")
     for name, bench in SUBCOMMANDS.items():
         add_subcommand(commands, name, bench.purpose, bench)

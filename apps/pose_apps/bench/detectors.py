@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectorBench(NetworkBench):
-    purpose = "Every person detector: time, frames a second and memory for 1, 4 and 16 people."
+    purpose = "Time, frames/s and memory of each person detector for 1, 4 and 16 people."
 
     def run(self) -> None:
         self.report([Table(DETECTORS, detection)])

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimatorBench(NetworkBench):
-    purpose = "Every 2D estimator: time, frames a second and memory for 1, 4 and 16 people."
+    purpose = "Time, frames/s and memory of each 2D estimator for 1, 4 and 16 people."
 
     def run(self) -> None:
         self.report([Table(ESTIMATORS, estimation), Table(ONE_PASS, one_pass, ", one pass")])

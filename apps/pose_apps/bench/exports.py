@@ -19,7 +19,7 @@ FPS = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportBench(Bench):
-    purpose = "CPU time of the writers of other programs' formats, for each frame and person, beside the lifters."
+    purpose = "CPU time of each export format per frame and person, with the lifters for comparison."
 
     frames: int = option(3000, "length of the result: one person, 30 frames/s")
     formats: str | None = option(None, "only these formats, separated by commas")
@@ -37,7 +37,7 @@ class ExportBench(Bench):
             folder = Path(name)
             _save_motion(folder / "poses.npz", self.frames)
             list(export(open_recording(folder / "poses.npz", end=1.0), present, folder, "warm"))
-            print(f"{'format':<10}{'us a frame':>12}{'an hour, s':>12}{'peak, MB':>10}")
+            print(f"{'format':<10}{'us/frame':>12}{'s/hour':>12}{'peak, MB':>10}")
             figures: dict[str, dict[str, float | None]] = {}
             for form in present:
                 figures[form] = _measured(folder, [form], self.frames, form)
@@ -47,7 +47,7 @@ class ExportBench(Bench):
             print(f"{kind:<10}{microseconds:>12.1f}")
         missing = [form for form in chosen if form not in present]
         if missing:
-            print(f"not measured, their libraries are missing: {', '.join(missing)}")
+            print(f"not measured, libraries missing: {', '.join(missing)}")
         if self.json:
             facts = {"frames": self.frames, "formats": figures, "together": together, "lifter": lifter}
             write_whole(Path(self.json), json.dumps(facts, indent=1) + "\n")

@@ -26,7 +26,7 @@ LONGEST_PASS = 5.0  # s of attention, where it compares hidden units of every pa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LifterBench(Bench):
-    purpose = "A streaming step, offline frames a second, and every attention mechanism over length."
+    purpose = "Streaming step time, offline frames/s, and attention cost by sequence length."
 
     offline: str = option("offline", "the offline lifter: a shipped name or a checkpoint")
     stream: str = option("sliding", "the streaming lifter: a shipped name or a checkpoint")
@@ -39,7 +39,10 @@ class LifterBench(Bench):
         with Status("loading torch"):
             figures: dict[str, Json] = {"machine": _machine()}
         if self.attention:  # first: it forks, which it may only do before torch has threads
-            print("Attention, one thread: softmax itself, the others' time and memory as ratios to it\n", flush=True)
+            print(
+                "Attention, one thread: softmax absolute, other mechanisms as time and memory ratios to it\n",
+                flush=True,
+            )
             from pose_apps.bench.attention_costs import LENGTHS, measure_all, table
 
             costs = measure_all(seconds=min(self.seconds, 0.5), most=LONGEST_PASS)
@@ -94,7 +97,7 @@ def _lifters(name: str) -> dict[str, "Lifter"]:
     if (exported := OnnxLifter.beside(name)) is not None:
         found["onnx"] = exported
     else:
-        print(f"no onnx: no .onnx file of {name} beside it; pose-export {name} --format onnx")
+        print(f"onnx not measured: {name} has no .onnx file beside it; run pose-export {name} --format onnx")
     return found
 
 

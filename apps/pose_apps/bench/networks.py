@@ -98,7 +98,7 @@ class NetworkBench(Bench):
     models: list[str] = option([], "weights, as for --detector-model", metavar="NAME=FILE")
     video: str | None = option(None, "use the first frame of this clip, tiled; default: random noise")
     device: str = option("auto", "device of the networks", choices=DEVICES)
-    precision: str = option("auto", "arithmetic of the networks", choices=PRECISIONS)
+    precision: str = option("auto", "numerical precision of the networks", choices=PRECISIONS)
     threads: int = option(2, "CPU threads per network", least=1, most=256)
     seconds: float = option(1.0, "measuring time per figure")
 
@@ -143,7 +143,7 @@ def _require_weights(case: Case) -> None:
 
     weight = case.table.choices[case.name].weight
     if case.model is None and weight is not None and Store.from_environment().find(weight) is None:
-        raise PoseError(f"its weights are not here; `pose-weights fetch {weight}` brings them")
+        raise PoseError(f"weights missing; run `pose-weights fetch {weight}`")
 
 
 def measure(case: Case) -> list[Figure]:

@@ -70,7 +70,7 @@ def camera_videos(videos: Sequence[str], cameras: str | None) -> list[str]:
     if len(videos) == 1:
         folder = Path(videos[0])
         if cameras is None or not folder.is_dir():
-            raise UsageError(f"{videos[0]}: one video; several cameras need 2 to {MOST_CAMERAS}, or a folder of them")
+            raise UsageError(f"{videos[0]}: only one video; expected 2 to {MOST_CAMERAS}, or a folder of them")
         videos = sorted(str(path) for path in folder.iterdir() if path.suffix.lower() in VIDEO_SUFFIXES)
     if not 2 <= len(videos) <= MOST_CAMERAS:
         raise UsageError(
@@ -81,7 +81,7 @@ def camera_videos(videos: Sequence[str], cameras: str | None) -> list[str]:
             raise UsageError(f"{video}: no such file; several cameras are given as video files")
         for other in videos[:row]:
             if Path(video).samefile(other):
-                raise UsageError(f"{video}: given twice; each camera has a video of its own")
+                raise UsageError(f"{video}: given twice; each camera needs its own video")
     return list(videos)
 
 

@@ -75,7 +75,7 @@ def run_cameras(
         with interrupts.raised_after(1):
             seen = track_cameras(request.videos, pipeline, written.folder, stack, host, interrupts.stop, tally)
         if interrupts.stop.is_set():
-            raise KeyboardInterrupt("nothing is kept")
+            raise KeyboardInterrupt("no results written")
         with interrupts.raised_after(0):
             scene = find_scene(request, names, seen, host)
             results, info, lines = _results(request, scene, seen, pipeline)
@@ -95,12 +95,14 @@ def check_request(request: Request, names: Sequence[str]) -> None:
         read_distance(cameras.distance, names)
     offsets = read_offsets(cameras.offsets)
     if offsets is not None and len(offsets) != len(names):
-        raise UsageError(f"offsets: {len(offsets)} for {len(names)} videos; name one for each, the first one's too")
+        raise UsageError(
+            f"offsets: got {len(offsets)} for {len(names)} videos; give one per video, including the first"
+        )
     scales = [name for name, said in (("height", request.height), ("distance", cameras.distance)) if said is not None]
     if len(scales) == 2:
-        raise UsageError("height and distance: both say the scale; give one of them")
+        raise UsageError("height and distance: both set the scale; give only one")
     if scales and cameras.file is not None:
-        raise UsageError(f"{scales[0]}: the calibration in {cameras.file} says the scale already")
+        raise UsageError(f"{scales[0]}: the calibration in {cameras.file} already sets the scale")
     if cameras.file is not None and not cameras.file.is_file():
         raise UsageError(f"--cameras {cameras.file}: no such file")
 
@@ -157,7 +159,7 @@ def _height(text: str | None) -> float | None:
     if not heights:
         return None
     if list(heights) != [None]:
-        raise UsageError(f"height: several cameras take one height, that of who is seen longest, got {text!r}")
+        raise UsageError(f"height: expected one height, of the person seen longest by several cameras, got {text!r}")
     return heights[None]
 
 
@@ -195,7 +197,7 @@ def camera_lines(scene: Scene) -> list[str]:
             "" if row == 0 else f", {math.dist(camera.place, (0, 0, 0)):.2f} m from the first (+- {one.place:.2f} m)"
         )
         lines.append(
-            f"{said['name']}: begins at {camera.offset:.3f} s (+- {1000 * one.offset:.0f} ms), focal length "
+            f"{said['name']}: starts at {camera.offset:.3f} s (+- {1000 * one.offset:.0f} ms), focal length "
             f"{camera.focal:.0f} px{place}, rotation +- {one.turn:.1f} degrees, "
             f"reprojection error {one.residual:.1f} px"
         )

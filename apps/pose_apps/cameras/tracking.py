@@ -54,9 +54,7 @@ def track_cameras(
             break
         for other, earlier in enumerate(found):
             if _same(seen.tracks, earlier.tracks):
-                raise PoseError(
-                    f"{video}: shows the very same images as {videos[other]}; each camera has its own video"
-                )
+                raise PoseError(f"{video}: has the same images as {videos[other]}; each camera needs its own video")
         found.append(seen)
     return found
 

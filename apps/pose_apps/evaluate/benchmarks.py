@@ -101,9 +101,9 @@ class MpiInf3dhp(Labelled):
 class AnySequence(Labelled):
     """Any sequences with ground truth."""
 
-    purpose = "Keypoints as pose-lift takes them, with ground truth."
+    purpose = "2D keypoints with 3D ground truth."
 
-    keypoints: str = option(REQUIRED, "an .npz as pose-lift takes it, or a folder of them")
+    keypoints: str = option(REQUIRED, "an .npz in the format of pose-lift, or a folder of them")
     gt: str = option(REQUIRED, "the .npz with its ground truth, or a folder of the same names")
 
     def task(self) -> Task:
@@ -148,7 +148,7 @@ def make_benchmark(
 
     frames = sum(int(one.counted.sum()) for one in sequences)
     if not frames:
-        raise PoseError(f"{name}: no frame with ground truth, so there is nothing to measure")
+        raise PoseError(f"{name}: no frame has ground truth")
     actions = {one.action for one in sequences}
     subjects = ", ".join(dict.fromkeys(one.subject for one in sequences))
     part = f"{len(actions)} of {len(groups)} actions, " if averaging == "actions" and len(actions) < len(groups) else ""

@@ -161,7 +161,7 @@ def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise PoseError(f"--out: {folder} cannot be made ({error.strerror})") from error
+        raise PoseError(f"--out: {folder} cannot be created ({error.strerror})") from error
 
 
 def _print(results: Sequence[Result], output: Output) -> None:
@@ -176,6 +176,6 @@ def _print(results: Sequence[Result], output: Output) -> None:
                 print(lookahead_table(result).text(), end="\n\n")
             if calibration := result["calibration"]:
                 share = 100 * calibration["inside_one_sigma"]
-                print(f"{result['name']}: {share:.1f} % of errors inside one sigma (68 % promised)", end="\n\n")
+                print(f"{result['name']}: {share:.1f} % of errors within one sigma (expected: 68 %)", end="\n\n")
         print(speed_table(group).text(), end="\n\n")
     print(f"results: {', '.join(str(path) for path in sorted(output.folder.iterdir()))}")

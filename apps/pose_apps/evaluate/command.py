@@ -31,7 +31,7 @@ class CandidateOptions(Options):
     """What is evaluated on a benchmark, and how."""
 
     lifter: str | None = option(None, "offline, sliding, stream or a checkpoint file; default: offline")
-    predictions: str | None = option(None, "evaluate the predictions in this .npz instead of a lifter", metavar="FILE")
+    predictions: str | None = option(None, "evaluate predictions from this .npz instead of a lifter", metavar="FILE")
     compare: list[str] = option([], "further lifters or predictions for the same table", metavar="WHAT")
     lookahead: str | None = option(None, "measure accuracy for these numbers of look-ahead frames", metavar="0,4,13")
     flip: bool = option(True, "use flip test-time augmentation, as is conventional")
@@ -114,13 +114,13 @@ def _lookaheads(text: str | None) -> list[int]:
 def _parser() -> ArgumentParser:
     parser = command_parser(
         "pose-eval",
-        "Evaluate lifters, pipelines and predictions. docs/guides/evaluation.md has protocols and file formats.",
+        "Evaluate lifters, pipelines and predictions with standard protocols: docs/guides/evaluation.md.",
     )
     commands = parser.add_subcommands(required=True, dest="command")
     for name, benchmark in BENCHMARKS.items():
         add_subcommand(commands, name, benchmark.purpose, benchmark, CandidateOptions, OutputOptions)
-    pixels = "The whole pipeline from pixels, against given 3D."
+    pixels = "The whole pipeline on a video with 3D ground truth."
     add_subcommand(commands, "video", pixels, VideoOptions, PipelineConfig, OutputOptions)
-    add_subcommand(commands, "forecast", "Forecasters, a fraction of a second ahead.", ForecastOptions)
-    add_subcommand(commands, "compare", "Put earlier results side by side.", CompareOptions, OutputOptions)
+    add_subcommand(commands, "forecast", "Forecasters of short-term motion.", ForecastOptions)
+    add_subcommand(commands, "compare", "Compare earlier results in one table.", CompareOptions, OutputOptions)
     return parser

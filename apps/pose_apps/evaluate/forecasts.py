@@ -37,7 +37,7 @@ class ForecastOptions(Options):
     part: str = option("test", "test split", choices=PARTS)
     out: str = option("pose-eval-forecast", "folder for the results", metavar="DIR")
     overwrite: bool = option(False, "replace existing results")
-    quiet: bool = option(False, "no progress bar")
+    quiet: bool = option(False, "show no progress bar")
 
 
 def evaluate_forecasts(options: ForecastOptions) -> None:
@@ -118,7 +118,7 @@ def tables(results: Sequence[dict[str, Any]]) -> list[str]:
     shown = [
         ("mpjpe", "MPJPE, mm", "{:.1f}", 1.0),
         ("root", "pelvis, mm", "{:.0f}", 1.0),
-        ("inside", "joints inside one sigma, %", "{:.0f}", 100.0),
+        ("inside", "joints within one sigma, %", "{:.0f}", 100.0),
     ]
     return [
         _table(results, source, figure, f"{title}, from the {source}", form, scale)

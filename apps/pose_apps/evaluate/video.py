@@ -52,7 +52,7 @@ def evaluate_video(options: VideoOptions, config: PipelineConfig, output_options
         results = _shown(pipeline.run(source), source, output.quiet)
         matched = match(results, pipeline.skeleton, truth.joints, _times(truth, fps), camera)
     if not matched.found:
-        raise PoseError(f"{options.video}: the pipeline found none of the people of {options.gt}")
+        raise PoseError(f"{options.video}: the pipeline found no person of {options.gt}")
     evaluation = Evaluation()
     evaluation.measure(GIVEN, matched.sequences, matched.poses, matched.sigmas)
     share = f"{matched.found:,} of {matched.known:,} found"

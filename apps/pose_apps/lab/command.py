@@ -36,7 +36,7 @@ class Command(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class List(LogOptions, Command):
-    purpose = "Show every experiment: its claim, and how much of it the log holds."
+    purpose = "List experiments with their claims and the number of finished trials."
 
     def run(self) -> None:
         from pose.laboratory.experiment import experiments
@@ -50,7 +50,7 @@ class List(LogOptions, Command):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run(RunOptions, Command):
-    purpose = "Run what is left of experiments; what is finished stays in the log."
+    purpose = "Run the unfinished trials of experiments and add them to the log."
 
     def run(self) -> None:
         from pose_apps.lab.run import run
@@ -60,10 +60,10 @@ class Run(RunOptions, Command):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table(LogOptions, Command):
-    purpose = "Print the tables of what the log holds, as Markdown."
+    purpose = "Print the results in the log as Markdown tables."
 
     names: list[str] = argument([], "experiments; default: all with results")
-    write: str | None = option(None, "fill in the tables and plots of this page", metavar="PAGE")
+    write: str | None = option(None, "update the marked tables and plots of this Markdown page", metavar="PAGE")
 
     def run(self) -> None:
         from pose.laboratory.experiment import experiments, find_experiment
@@ -73,22 +73,22 @@ class Table(LogOptions, Command):
         every = experiments(_folder())
         if self.write:
             if self.names:
-                raise UsageError("--write fills in all that its page has marks for: name no experiments beside it")
+                raise UsageError("--write updates every marked table of the page; omit the experiments")
             print(f"{self.write}: {', '.join(fill(Path(self.write), every, log))}")
             return
         chosen = [find_experiment(name, _folder()) for name in self.names]
         chosen = chosen or [experiment for experiment in every.values() if found(experiment, log)]
         if not chosen:
-            raise UsageError(f"--log {log}: nothing was run there yet; pose-lab run does")
+            raise UsageError(f"--log {log}: contains no results; run `pose-lab run` first")
         print("\n\n".join(f"## {experiment.name}\n\n{section(experiment, log)}" for experiment in chosen))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Maps(Command):
-    purpose = "Draw what a lifter's heads look at, with their entropy and reach in seconds."
+    purpose = "Draw a lifter's attention maps with the entropy and reach (s) of each head."
 
     checkpoint: str = argument(REQUIRED, "offline, sliding, stream, or a checkpoint file")
-    clip: str = argument(REQUIRED, "2D keypoints, an .npz file as pose-lift takes it")
+    clip: str = argument(REQUIRED, "2D keypoints, an .npz file in the format of pose-lift")
     start: int = option(0, "the first frame")
     frames: int = option(81, "number of frames")
     out: str = option("maps.png", "the image file to write", metavar="FILE")

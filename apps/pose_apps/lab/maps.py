@@ -20,7 +20,7 @@ def draw(checkpoint: str, clip: Path, start: int, frames: int, out: Path) -> str
         raise UsageError("--start must be at least 0 and --frames at least 2")
     sequence = read_keypoints(clip)[start : start + frames]
     if len(sequence) < 2:
-        raise UsageError(f"--start {start}: {clip} has no two frames from there on")
+        raise UsageError(f"--start {start}: {clip} has fewer than two frames from there on")
     network = load_checkpoint(checkpoint_path(checkpoint))
     keypoints, scores, times, *camera = (torch.from_numpy(array) for array in network_inputs([sequence]).values())
     try:
@@ -34,7 +34,7 @@ def draw(checkpoint: str, clip: Path, start: int, frames: int, out: Path) -> str
 
 def _table(figures: HeadFigures, apart: torch.Tensor | None) -> str:
     lines = [
-        "| block | head | entropy, bits | as many frames | reach, s | within 0.15 s, % | rank | to the next block |",
+        "| block | head | entropy, bits | effective frames | reach, s | within 0.15 s, % | rank | to the next block |",
         "|---|---|---|---|---|---|---|---|",
     ]
     layers, heads = figures.entropy.shape
@@ -46,9 +46,7 @@ def _table(figures: HeadFigures, apart: torch.Tensor | None) -> str:
                 f"| {layer + 1} | {head + 1} | {entropy:.2f} | {seen:.1f} | {reach:.3f} | {100 * near:.0f} "
                 f"| {rank:.0f} | {nearest} |"
             )
-    return (
-        "\n".join(lines) + "\n\nto the next block: Jensen-Shannon distance to the head there that is most alike, 0 to 1"
-    )
+    return "\n".join(lines) + "\n\nto the next block: Jensen-Shannon distance to its most similar head, 0 to 1"
 
 
 def _picture(maps: torch.Tensor, figures: HeadFigures, times: torch.Tensor, out: Path) -> None:
@@ -69,7 +67,7 @@ def _picture(maps: torch.Tensor, figures: HeadFigures, times: torch.Tensor, out:
                 fontsize=8,
             )
             axes.tick_params(labelsize=7)
-    figure.supxlabel("looked at, s; brightness is the root of the weight", fontsize=9)
-    figure.supylabel("who looks, s", fontsize=9)
+    figure.supxlabel("key time, s; brightness: square root of the weight", fontsize=9)
+    figure.supylabel("query time, s", fontsize=9)
     with whole_file(out) as hidden:
         figure.savefig(hidden, dpi=80, format=out.suffix.removeprefix(".") or "png")

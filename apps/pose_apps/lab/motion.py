@@ -49,7 +49,7 @@ class MocapMotion:
     def of_subject(self, name: str, condition: str, frames: int) -> Iterator[LiftBatch]:
         clips = [clip for clip in self._clips.clips("train") if clip.subject == name]
         if not clips:
-            raise UsageError(f"--mocap: no training subject there is {name}")
+            raise UsageError(f"--mocap: no training subject is named {name}")
         return evaluation_batches(clips, condition=condition, frames=frames)
 
     def groups(self, by: str, condition: str, frames: int) -> Iterator[GroupedBatches]:

@@ -35,7 +35,7 @@ def run(options: RunOptions, folder: Path) -> None:
             tell=functools.partial(_tell, say, experiment),
         )
         if progress.done < progress.all:
-            say(f"{experiment.name}: {progress.done} of {progress.all} trials, and the budget is spent; run it again")
+            say(f"{experiment.name}: {progress.done} of {progress.all} trials, budget used up; run again to continue")
             return
         say(f"{experiment.name}: all {progress.all} trials are in {options.log}")
 

@@ -21,6 +21,6 @@ def motion_line(decision: "Decision") -> str:
     text += f", shake {motion.shake:.2f} degrees rms"
     text += f", zoom {motion.zoom:.2f} x" if motion.zoom > 1.01 else ""
     if decision.path is not None:
-        text += f"; rotation and zoom compensated, good to {max(motion.sigma_degrees, 0.1):.1f} degrees"
-        text += "; its translation is not" if motion.kind == TRANSLATING else ""
+        text += f"; rotation and zoom compensated (+- {max(motion.sigma_degrees, 0.1):.1f} degrees)"
+        text += "; translation not compensated" if motion.kind == TRANSLATING else ""
     return text

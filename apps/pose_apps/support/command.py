@@ -92,8 +92,8 @@ def parse_arguments(parser: "ArgumentParser", argv: Sequence[str] | None) -> "Na
     `UsageError`: one line that names the option or key and what is allowed.
     """
     release = f"{parser.prog} {version('pose-run')}"
-    parser.add_argument("--version", action="version", version=release, help="print the version and end")
-    complete = "print what completes this command's options in your shell, and end: docs/reference/commands.md"
+    parser.add_argument("--version", action="version", version=release, help="print the version and exit")
+    complete = "print a shell completion script and exit: docs/reference/commands.md"
     parser.add_argument("--print-completion", action=PrintCompletion, help=complete)
     give_help(parser)
     words = sys.argv[1:] if argv is None else list(argv)

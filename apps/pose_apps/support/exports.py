@@ -50,7 +50,7 @@ def write_exports(
         if is_export(name, names) and name not in new:
             record.remove(folder / name)
     record.save()
-    nobody = [] if recording.people else [f"{', '.join(names)}: nobody is in the result, so no person has a file"]
+    nobody = [] if recording.people else [f"{', '.join(names)}: the result contains no person; no file was written"]
     return files, [f"space: {recording.space.note}", *map(str, made), *nobody], problems
 
 

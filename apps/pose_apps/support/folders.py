@@ -18,11 +18,11 @@ def made_folder(folder: Path) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
-        raise PoseError(f"{folder}: is not a folder; name another with --out") from error
+        raise PoseError(f"{folder}: is not a folder; choose another with --out") from error
     except OSError as error:
-        raise PoseError(f"{folder}: cannot be made ({error.strerror}); name another with --out") from error
+        raise PoseError(f"{folder}: cannot be created ({error.strerror}); choose another with --out") from error
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise PoseError(f"{folder}: cannot be written; name another with --out")
+        raise PoseError(f"{folder}: is not writable; choose another with --out")
     try:
         yield
     finally:

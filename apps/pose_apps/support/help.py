@@ -80,9 +80,9 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
 # What an option does that is on without being asked for, said of the form that turns it off.
 TURNED_OFF = {
     "overlay": "draw no overlay video",
-    "resume": "do everything anew, whatever is there",
-    "flip": "without flip test-time augmentation (the convention)",
-    "report": "no report.html (which needs matplotlib)",
+    "resume": "process every clip again, even those with results",
+    "flip": "use no flip test-time augmentation",
+    "report": "write no report.html",
     "repair": "keep left-right swaps and outliers of the 2D",
 }
 VALUES = {
@@ -101,7 +101,7 @@ MANY = 6  # choices; more of them are listed by --help-all
 def give_help(parser: argparse.ArgumentParser, name: str | None = None) -> None:
     """Make a parser and its subcommands answer `--help` and `--help-all` in our form."""
     called = name or parser.prog
-    parser.add_argument("--help-all", action=_HelpAll, help="show every option and end")
+    parser.add_argument("--help-all", action=_HelpAll, help="show every option and exit")
     parser.format_help = lambda: _text(parser, called, everything=False)  # type: ignore[method-assign]
     for word, subparser in subcommands_of(parser).items():
         give_help(subparser, f"{called} {word}")
@@ -140,7 +140,7 @@ def _text(parser: argparse.ArgumentParser, name: str, *, everything: bool) -> st
                 brief = width < BRIEF and not everything
                 lines += _entry(typed, text.partition(";")[0] if brief else text, width)
     if name in LAYOUTS and not everything:
-        lines += ["", f"  {name} --help-all shows every option; README.md names the pages in docs/"]
+        lines += ["", f"  {name} --help-all shows every option; README.md lists the documentation"]
     return "\n".join(lines).replace("\n\n\n", "\n\n") + "\n"
 
 

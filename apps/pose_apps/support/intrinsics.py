@@ -35,5 +35,6 @@ def _from_file(path: Path) -> ArrayLike:
     if path.suffix == ".npy":
         return load_array(path)
     if path.suffix == ".json":
-        return json.loads(path.read_text(encoding="utf-8"))
+        result: ArrayLike = json.loads(path.read_text(encoding="utf-8"))
+        return result
     return np.loadtxt(path, delimiter="," if "," in path.read_text(encoding="utf-8") else None)

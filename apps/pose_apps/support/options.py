@@ -156,15 +156,15 @@ _BASE_60 = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")  # 1:1.82
 def _check_yaml(path: Path) -> None:
     """Raises ValueError for a file that no settings need to be, and that could take all time and memory."""
     if path.stat().st_size > MOST_BYTES:
-        raise ValueError(f"has {path.stat().st_size} bytes; settings of at most {MOST_BYTES} are taken")
+        raise ValueError(f"has {path.stat().st_size} bytes; a config file has at most {MOST_BYTES}")
     depth = 0
     with path.open(encoding="utf-8") as file:
         try:
             for event in yaml.parse(file, yaml.SafeLoader):
                 if isinstance(event, yaml.AliasEvent):  # a few of aliases of aliases are billions of values
-                    raise ValueError("refers to an anchor (*); write the values out")
+                    raise ValueError("uses an alias (*); write the values out")
                 if isinstance(event, yaml.ScalarEvent) and event.style is None and _BASE_60.fullmatch(event.value):
-                    raise ValueError(f"put {event.value} in quotes: YAML reads it as a number of base 60")
+                    raise ValueError(f"put {event.value} in quotes: YAML reads it as a base-60 number")
                 depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
                 if depth > MOST_DEEP:
                     raise ValueError(f"nests more than {MOST_DEEP} deep")
@@ -189,7 +189,7 @@ class ConfigFile(ActionConfigFile):
             _check_settings(path, parser)
             super().__call__(parser, namespace, values, option_string)
         except UnicodeDecodeError as error:
-            raise argparse.ArgumentError(self, f"{values}: no text file") from error
+            raise argparse.ArgumentError(self, f"{values}: not a text file") from error
         except ValueError as error:
             raise argparse.ArgumentError(self, f"{values}: {error}") from error
 

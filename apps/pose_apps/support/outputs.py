@@ -52,7 +52,9 @@ class Outputs:
         """
         with made_folder(self.folder), alone_in(self.folder) as alone, work_folder(self.folder) as hidden:
             if alone is False:
-                raise UsageError(f"{self.folder}: another run writes there; wait for it, or name another with --out")
+                raise UsageError(
+                    f"{self.folder}: another run is writing to it; wait until it ends, or choose another with --out"
+                )
             if alone:
                 WholeFile.remove_leftovers(self.folder, _is_result)
             written = self._beside(hidden.name)
@@ -149,7 +151,7 @@ def plan_outputs(video: str, out: str | None, formats: str, overlay: bool) -> Ou
     if not overlay:
         wanted = [name for name in wanted if name != "overlay"]
     if not wanted:
-        raise UsageError(f"--formats: nothing to write; known: {', '.join(files)}")
+        raise UsageError(f"--formats: no format given; known: {', '.join(files)}")
     folder = default_folder(video) if out is None else Path(out)
     return Outputs(folder, {name: folder / files[name] for name in wanted}, tuple(dict.fromkeys(exports)))
 

@@ -18,10 +18,10 @@ def extract_person(poses: Path, person: int | None, out: Path) -> tuple[int, int
     """
     table = load_poses(poses)
     if table.camera is None:
-        raise UsageError(f"{poses}: holds no 2D keypoints; give the poses.npz of pose-run")
+        raise UsageError(f"{poses}: contains no 2D keypoints; give the poses.npz of pose-run")
     ids, counts = np.unique(table.id, return_counts=True)
     if not len(ids):
-        raise UsageError(f"{poses}: nobody is in it")
+        raise UsageError(f"{poses}: contains no person")
     chosen = int(ids[counts.argmax()]) if person is None else person
     if chosen not in ids:
         raise UsageError(f"--person: {chosen} is not in {poses}; it has {', '.join(map(str, ids))}")

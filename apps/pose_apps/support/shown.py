@@ -45,6 +45,6 @@ def print_times(times: "StageTimes", frames: int) -> None:
     """The table of `--profile`: by the clock on the wall, and what processors worked."""
     print(f"{'stage':<34}{'s':>9}{'ms/frame':>10}{'processor s':>13}{'ms/frame':>10}")
     rows = [(stage, spent, times.processor[stage]) for stage, spent in times.seconds.items()]
-    for stage, spent, worked in [*rows, ("processor time in all", 0.0, sum(times.processor.values()))]:
+    for stage, spent, worked in [*rows, ("processor time in total", 0.0, sum(times.processor.values()))]:
         wall = f"{spent:>9.2f}{1000 * spent / frames:>10.2f}" if spent else " " * 19
         print(f"{stage:<34}{wall}{worked:>13.2f}{1000 * worked / frames:>10.2f}")

@@ -62,8 +62,8 @@ class Tally:
 
 
 FROM_CACHE = {
-    "people": "people in 2D: from the cache (--cache off computes them again)",
-    "everything": "people in 2D and 3D: from the cache (--cache off computes them again)",
+    "people": "2D: read from the cache (--cache off computes it again)",
+    "everything": "2D and 3D: read from the cache (--cache off computes them again)",
 }
 
 
@@ -85,10 +85,10 @@ def report(
         say(line)
     camera = pipeline.camera(source.info.size, source.info.focal_35mm)
     if tally.ids and camera.known and not pipeline.camera(source.info.size).known:
-        say(f"camera: a lens of {source.info.focal_35mm:g} mm as on 35 mm film, as the file says")
+        say(f"camera: focal length {source.info.focal_35mm:g} mm (35 mm equivalent), from the metadata of the file")
     if tally.ids and not camera.known:
         fov = camera.fov_degrees
-        say(f"camera: unknown, a field of view of {fov:.0f} degrees was assumed (--intrinsics gives true distances)")
+        say(f"camera: intrinsics unknown, field of view of {fov:.0f} degrees assumed (--intrinsics sets them)")
     say(f"results: {', '.join(map(str, files))}")
 
 
@@ -97,28 +97,32 @@ def report_stills(
 ) -> None:
     """Print the summary of single pictures."""
     say(
-        f"{counted(tally.frames, 'picture')}, {counted(tally.seen, 'person', 'people')}; took {seconds:.1f} s; "
-        "3D from one frame each: sigma says how sure"
+        f"{counted(tally.frames, 'image')}, {counted(tally.seen, 'person', 'people')}; took {seconds:.1f} s; "
+        "3D from single images; see sigma for its uncertainty"
     )
-    for line in _shortcomings(tally, pipeline, "picture"):
+    for line in _shortcomings(tally, pipeline, "image"):
         say(line)
     galleries = [path for path in files if path.suffix == ".jpg"]
-    say(f"results: {', '.join(map(str, galleries or files[:2]))} and others in {files[0].parent}" if files else "")
+    say(f"results: {', '.join(map(str, galleries or files[:2]))} and more in {files[0].parent}" if files else "")
 
 
 def _shortcomings(tally: Tally, pipeline: "Pipeline", what: str = "frame") -> Iterator[str]:
     """What the results lack, one line each."""
     if not tally.ids:
-        yield "nobody was found in this video; the results are empty"
+        yield "no person was detected; the results are empty"
     elif tally.empty:
-        yield f"nobody in {tally.empty} of {counted(tally.frames, what)}"
+        yield f"no person in {tally.empty} of {counted(tally.frames, what)}"
     if tally.unfollowed:
         full = tally.most >= pipeline.config.max_people
-        reason = f"--max-people is {pipeline.config.max_people}" if full else "too small, hidden or blurred for joints"
-        yield f"seen and not followed: up to {counted(tally.unfollowed, 'person', 'people')} at a time ({reason})"
+        reason = (
+            f"limit: --max-people {pipeline.config.max_people}"
+            if full
+            else "too small, occluded or blurred for keypoints"
+        )
+        yield f"detected but not tracked: up to {counted(tally.unfollowed, 'person', 'people')} at a time ({reason})"
     if tally.guessed > WORTH_SAYING * tally.joints:
         share = tally.guessed / tally.joints
-        yield f"joints guessed: {share:.0%}, which the picture hardly shows (sigma says how far off)"
+        yield f"{share:.0%} of the joints have low 2D confidence; see sigma for their uncertainty"
     if pipeline.stand_in:
         yield pipeline.stand_in
 

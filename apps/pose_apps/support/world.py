@@ -15,10 +15,8 @@ if TYPE_CHECKING:
     from pose.world.clean import Steps
     from pose.world.sizes import Size
 
-SPACE_HELP = "frame of the exported files; by default the world where the result has one, else the camera's"
-TRIM_HELP = (
-    "leave frames out of exports in which a person is not fully visible yet, or no longer, or is below the floor"
-)
+SPACE_HELP = "coordinate frame of the exported files; default: world if the result has one, else camera"
+TRIM_HELP = "omit frames at both ends in which a person is partly visible or below the floor"
 
 CONTRADICTS = 0.08  # change of the logarithm of a height that is reported
 TALLEST, SHORTEST = 2.75, 0.4  # m that a person may be
@@ -47,7 +45,7 @@ class LiveWorldConfig:
         if not self.world:
             for name in ("pitch", "roll", "height"):
                 if getattr(self, name) is not None:
-                    raise UsageError(f"{name}: means nothing without the world; give --world")
+                    raise UsageError(f"{name}: requires world coordinates; give --world")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +53,7 @@ class WorldConfig(LiveWorldConfig):
     """The same for a whole run."""
 
     fill_gaps: bool = option(True, "fill gaps of up to 0.5 s, and mark them")
-    join_tracks: bool = option(True, "join broken tracks of one person, and drop tracks that are hardly seen")
+    join_tracks: bool = option(True, "join broken tracks of one person, and drop tracks that are rarely visible")
     foot_lock: bool = option(True, "prevent sliding of standing feet")
 
 
@@ -72,7 +70,7 @@ def read_heights(text: str | None) -> dict[int | None, float]:
         if not SHORTEST <= metres <= TALLEST:
             raise UsageError(f"height: {metres:g} m is out of range; allowed: {SHORTEST:g} to {TALLEST:g}")
         if person in heights:
-            raise UsageError(f"height: {text!r} says it twice for {'everybody' if person is None else person}")
+            raise UsageError(f"height: {text!r} gives two heights for {'everybody' if person is None else person}")
         heights[person] = metres
     return heights
 
@@ -101,17 +99,17 @@ def unknown_heights(config: LiveWorldConfig, people: "Collection[int]") -> str:
     unknown = [number for number in read_heights(config.height) if number is not None and number not in people]
     if not unknown:
         return ""
-    there = ", ".join(map(str, sorted(people))) or "nobody"
-    return f"height: nobody has the id {', '.join(map(str, unknown))}; there is {there}"
+    there = ", ".join(map(str, sorted(people))) or "none"
+    return f"height: no person has the id {', '.join(map(str, unknown))}; ids: {there}"
 
 
 def joins_line(joined: dict[int, int], dropped: set[int]) -> str:
     """Which tracks were joined and which are gone, for people; empty where none."""
-    parts = [f"{old} is {new}" for old, new in sorted(joined.items())]
+    parts = [f"{old} into {new}" for old, new in sorted(joined.items())]
     text = f"joined tracks: {', '.join(parts)}" if parts else ""
     if dropped:
         gone = ", ".join(map(str, sorted(dropped)))
-        text += f"{'; ' if text else ''}dropped tracks that were hardly seen: {gone}"
+        text += f"{'; ' if text else ''}dropped rarely visible tracks: {gone}"
     return f"{text} (--no-join-tracks keeps them)" if text else ""
 
 
@@ -119,7 +117,7 @@ def doubtful_line(doubtful: "Collection[int]") -> str:
     """Which tracks may show nobody, for people; empty where none."""
     if not doubtful:
         return ""
-    return f"doubtful: {', '.join(map(str, sorted(doubtful)))} (hardly seen, may be nobody; drawn dashed)"
+    return f"doubtful tracks: {', '.join(map(str, sorted(doubtful)))} (rarely visible, possibly false; drawn dashed)"
 
 
 def contradictions_line(sizes: "Mapping[int, Size]", heights: "Mapping[int, tuple[float, float]]") -> str:
@@ -130,15 +128,13 @@ def contradictions_line(sizes: "Mapping[int, Size]", heights: "Mapping[int, tupl
     if not changed:
         return ""
     said = [
-        f"{n} ({heights[n][0]:.2f} +- {heights[n][1]:.2f} m)"
-        if size.on_floor >= 0.5
-        else f"{n} (stands above the floor)"
+        f"{n} ({heights[n][0]:.2f} +- {heights[n][1]:.2f} m)" if size.on_floor >= 0.5 else f"{n} (above the floor)"
         for n, size in sorted(changed.items())
     ]
     most = max(changed, key=lambda n: (changed[n].on_floor >= 0.5, changed[n].sigma))
     return (
-        f"people contradict each other: at the usual sizes they do not stand on one floor; changed: {', '.join(said)}; "
-        f"a known height would help most: --height {most}:METRES"
+        f"inconsistent body sizes: at average heights, people do not stand on one floor; adjusted: {', '.join(said)}; "
+        f"one known height would help most: --height {most}:METRES"
     )
 
 
@@ -148,12 +144,12 @@ def world_line(info: "WorldInfo", filled: int = 0) -> str:
 
     world = info.world
     if world.found_by == UNKNOWN:
-        text = "world: gravity is unknown, the camera counts as level (--pitch and --roll say how it was held)"
+        text = "world: gravity unknown, camera assumed level (set --pitch and --roll)"
     elif world.found_by == GIVEN:
-        text = "world: gravity as given"
+        text = "world: gravity from --pitch and --roll"
     else:
         by = "standing feet" if world.found_by == FEET else "upright bodies"
-        text = f"world: gravity from {by}, good to {world.sigma_degrees:.0f} degrees"
+        text = f"world: gravity from {by} (+- {world.sigma_degrees:.0f} degrees)"
     if world.floor_known:
         text += f"; the camera is {-world.floor:.1f} m above the floor"
     if filled:

@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of `pose-webcam`."""
     parser = ArgumentParser(
         prog="pose-webcam",
-        description="Live poses of a camera: in a window, in a browser (--web), or without either (--headless).",
+        description="Track people live: in a window, in a browser (--web), or without display (--headless).",
         exit_on_error=False,
     )
     add_config_option(parser)
@@ -52,14 +52,14 @@ def _of_demo_clip(config: WebcamConfig) -> WebcamConfig:
     from pose_apps.support.demo import demo_clip
 
     if config.source is not None:
-        raise UsageError("--demo and --source: give one of them")
+        raise UsageError("--demo and --source: give only one")
     return replace(config, source=demo_clip(), loop=True)
 
 
 def _serve(config: WebcamConfig, pipeline_config: PipelineConfig) -> int:
     for name in NOT_WITH_WEB:
         if getattr(config, name):
-            raise UsageError(f"--{name}: does not go with --web")
+            raise UsageError(f"--{name}: cannot be combined with --web")
     with Status("loading the networks"):
         from pose.live.horizon import Horizon
         from pose_apps.webcam.extras import load_pipeline

@@ -9,7 +9,7 @@ from pose.errors import PoseError
 from pose.system.silence import silenced
 from pose.types import U8
 
-ADVICE = "use --web to see it in a browser, or --headless to run without a picture"
+ADVICE = "use --web for a browser, or --headless to run without a display"
 TEXT_SIZE = 17  # px
 MARGIN = 8
 PAPER, INK, DIM, ALERT = (24, 27, 33), (236, 238, 242), (150, 158, 170), (255, 176, 70)
@@ -21,7 +21,7 @@ LARGEST_SHARE = 0.85  # of the screen, that a new window takes at most
 
 
 class Display:
-    """The window; use it with `with`. Raises PoseError where there is no display, or no pygame."""
+    """The window; use it with `with`. Raises PoseError where no display found, or no pygame."""
 
     def __init__(self, title: str) -> None:
         os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
@@ -34,14 +34,14 @@ class Display:
             with silenced(sys.stderr, 2):  # SDL tries one kind of display after the other, and so says what lacks
                 pygame.display.init()
             if pygame.display.get_driver() in NO_DISPLAY and "SDL_VIDEODRIVER" not in os.environ:
-                raise pygame.error("there is no display")
+                raise pygame.error("no display found")
             pygame.font.init()
             pygame.display.set_caption(title)
             screens = pygame.display.get_desktop_sizes()
             self._screen = pygame.display.set_mode(LEAST, pygame.RESIZABLE)
         except pygame.error as error:
             pygame.quit()
-            raise PoseError(f"no window can be opened here ({error}): {ADVICE}") from error
+            raise PoseError(f"cannot open a window ({error}): {ADVICE}") from error
         self._most = tuple(round(LARGEST_SHARE * side) for side in screens[0])
         self._font = pygame.font.Font(None, round(1.35 * TEXT_SIZE))
         self._shape: tuple[int, int] | None = None

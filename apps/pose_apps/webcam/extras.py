@@ -99,7 +99,7 @@ def _close(option: str, sink: Sink) -> None:
     if sink.problem is not None:
         print(f"warning: {option} ended early: {sink.problem}", file=sys.stderr)
     if sink.lost:
-        print(f"{option}: {sink.lost} lost", flush=True)
+        print(f"{option}: {sink.lost} messages lost", flush=True)
 
 
 def finish_interrupted_recordings(config: WebcamConfig) -> None:
@@ -121,7 +121,7 @@ def close_recorder(recorder: "Recorder") -> str:
             parts.append(part + (f", without {' and '.join(missing)}" if missing else ""))
     words = f"recorded {'; '.join(parts)}" if parts else "nothing was recorded"
     if recorder.dropped:
-        words += f"; {recorder.dropped} are missing: the disk was too slow"
+        words += f"; {recorder.dropped} frames lost: the disk was too slow"
     if recorder.problem is not None:
         words += f"; it ended early: {recorder.problem}" if parts else f": {recorder.problem}"
     print(words, flush=True)

@@ -25,18 +25,18 @@ class WebcamConfig(SinkConfig, LiveConfig, WebOptions, LiveWorldConfig):
     """One live demo, with its sinks. Raises UsageError for a value that is not allowed."""
 
     source: str | None = option(
-        None, "a camera number, an RTSP or http(s) address, or a video file; by default camera 0 (--web: the browser's)"
+        None, "a camera number, an RTSP or http(s) address, or a video file; default: camera 0 (--web: the browser's)"
     )
-    demo: bool = option(False, "show a short clip of two people (fetched once) again and again, instead of a camera")
-    loop: bool = option(False, "begin a file again at its end")
-    seconds: float | None = option(None, "end after so many seconds", least=0.1)
+    demo: bool = option(False, "loop a short clip of two people (downloaded once) instead of a camera")
+    loop: bool = option(False, "restart a video file at its end")
+    seconds: float | None = option(None, "stop after this many seconds", least=0.1)
     intrinsics: str | None = option(
-        None, "the camera: fx,fy,cx,cy in px, or a file with its 3x3 matrix; by default a field of view is assumed"
+        None, "camera intrinsics: fx,fy,cx,cy in px, or a file with a 3x3 matrix; default: assumed field of view"
     )
     record: bool = option(False, "record from the start: video and poses, in a new folder in --out")
     headless: bool = option(False, "run without a window")
-    report: str | None = option(None, "write what was measured into this JSON file at the end")
-    web: bool = option(False, "serve it to a browser")
+    report: str | None = option(None, "write measurements to this JSON file at the end")
+    web: bool = option(False, "serve the live view to browsers")
 
     def __post_init__(self) -> None:
         LiveWorldConfig.__post_init__(self)

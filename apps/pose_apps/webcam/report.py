@@ -188,7 +188,7 @@ def check_report(config: WebcamConfig) -> None:
     if path.is_dir():
         raise UsageError(f"--report: {path} is a folder; name a file")
     if not path.parent.is_dir():
-        raise UsageError(f"--report: {path.parent} is no folder")
+        raise UsageError(f"--report: no such folder: {path.parent}")
     trial = WholeFile(path)
     try:
         with _as_report(), file_errors(path):

@@ -38,7 +38,7 @@ class SinkConfig:
 
     udp: str | None = option(None, "send each pose as a JSON message to HOST:PORT")
     ws: str | None = option(None, "serve each pose as a JSON message to WebSocket clients at [HOST:]PORT")
-    rerun: bool = option(False, "show it in Rerun (extra [rerun])")
+    rerun: bool = option(False, "show poses in Rerun (extra [rerun])")
 
 
 def check_sinks(config: SinkConfig) -> None:

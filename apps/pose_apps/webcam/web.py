@@ -105,9 +105,9 @@ def _announce(port: int, settings: WebSettings, own_cameras: bool) -> None:
         host = socket.gethostname()
     else:
         host = f"[{address}]" if address is not None and address.version == 6 else settings.host
-    print(f"open {settings.scheme}://{host}:{port}/ in a browser; Ctrl-C ends", flush=True)
+    print(f"open {settings.scheme}://{host}:{port}/ in a browser; Ctrl-C stops", flush=True)
     if own_cameras and settings.cert is None and not is_loopback(settings.host):
         print(
-            "warning: browsers of other computers give their camera to https pages only: add --cert and --key",
+            "warning: browsers on other computers allow their camera only over https; add --cert and --key",
             file=sys.stderr,
         )

@@ -21,7 +21,7 @@ class Settings(lifters.Settings):
     def __post_init__(self) -> None:
         lifters.Settings.__post_init__(self)
         if not self.subjects:
-            raise ValueError("subjects: there is none")
+            raise ValueError("subjects: empty")
         if self.model.get("model") == lifters.RIDGE:
             raise ValueError("model: must be a network")
 

@@ -102,7 +102,8 @@ def _pretrained(
 
     def loss(batch: TensorBatch, step: int) -> Tensor:
         begin_step(network, setup.seed, step)
-        return objective(batch, generator(torch.device("cpu"), setup.seed, step, "asked")).loss()
+        result: Tensor = objective(batch, generator(torch.device("cpu"), setup.seed, step, "asked")).loss()
+        return result
 
     recipe = settings.lifter(settings.first)
     return objective, lifters.descend(objective, batches, loss, recipe, setup, f"{settings} {setup.seed}", stage=True)

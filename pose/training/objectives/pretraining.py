@@ -119,20 +119,18 @@ def is_causal(model: LifterConfig) -> bool:
 def check_objective(model: LifterConfig, name: str) -> None:
     """ValueError, saying why, for an objective that a lifter cannot have."""
     if model.attention_options.get("distribution") == "hard":
-        raise ValueError(
-            f"objective {name}: hard attention learns from each sequence's lifting loss, which has to come"
-        )
+        raise ValueError(f"objective {name}: hard attention needs the lifting loss of each sequence")
     if model.tokens == "joints" or model.adaptive_depth:
         what = "tokens: joints" if model.tokens == "joints" else "adaptive_depth"
         raise ValueError(f"objective {name}: pre-training knows frames and blocks of fixed depth, not {what}")
     attends = model.model == "transformer" and model.attention == "softmax" and model.shared_maps == 1
     if model.residual == "reversible" and (name == "any-order" or (name == "next" and not is_causal(model))):
-        raise ValueError(f"objective {name}: sets masks block by block, which residual: reversible does not let it")
+        raise ValueError(f"objective {name}: cannot set masks per block with residual: reversible")
     if name == "next" and not is_causal(model) and not attends:
         what = model.attention if model.model == "transformer" else model.model
         raise ValueError(
-            f"objective next: a frame must not see what it predicts, and {what} sees the whole window; use a streaming "
-            "model, or softmax attention, whose mask can be set"
+            f"objective next: needs a causal model, but {what} sees the whole window; use a streaming model, or "
+            "softmax attention"
         )
     if name == "any-order" and (model.streaming or not attends):
         raise ValueError(

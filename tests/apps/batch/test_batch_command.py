@@ -75,7 +75,7 @@ def test_again_does_only_what_is_missing_or_changed(clips, batch, tmp_path, vide
         )
 
     assert batch(clips, *QUICK) == 0
-    assert "2 of them done before" in capsys.readouterr().out
+    assert "2 of them already done" in capsys.readouterr().out
     assert written_anew() == []
     (clips / "dance.mp4").touch()  # the content is what it was
     (out / "day" / "squats" / "poses.npz").unlink()
@@ -99,7 +99,7 @@ def test_shards_together_do_everything(clips, batch, tmp_path, capsys):
         assert batch(clips, *QUICK, "--shard", f"{index}/2") == 0
     capsys.readouterr()
     assert batch(clips, *QUICK) == 0
-    assert "2 of them done before" in capsys.readouterr().out
+    assert "2 of them already done" in capsys.readouterr().out
 
 
 def test_a_clip_that_is_cut_short_keeps_what_comes_before_and_is_listed(videos, batch, tmp_path, capsys):
@@ -109,7 +109,7 @@ def test_a_clip_that_is_cut_short_keeps_what_comes_before_and_is_listed(videos, 
     assert batch(clip, *QUICK) == 1
     line = lines_of(tmp_path / "out")["dance"]
     assert line["status"] == "failed"
-    assert line["error"].endswith("; the results hold what comes before")
+    assert line["error"].endswith("; the results contain the frames before")
     assert line["outputs"] == ["dance/poses.json", "dance/poses.npz"]
     assert line["frames"] > 5
 
@@ -118,7 +118,7 @@ def test_the_time_limit_ends_a_clip_and_not_the_call(videos, clips, batch, tmp_p
     (clips / "walk.mp4").symlink_to(videos / "walk-by.mp4")
     assert batch(clips / "walk.mp4", *QUICK, "--time-limit", "0.5") == 1
     line = lines_of(tmp_path / "out")["walk"]
-    assert line["error"] == "took longer than the time limit of 0.5 s"
+    assert line["error"] == "exceeded the time limit of 0.5 s"
     left = results_of(tmp_path / "out" / "walk") if (tmp_path / "out" / "walk").exists() else {}
     assert not [name for name in left if ".new-" not in name]  # the next call removes the killed worker's folder
 
@@ -186,7 +186,7 @@ def test_ctrl_c_keeps_what_is_finished_and_no_worker_stays(videos, clips, starte
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=200)
     assert process.returncode == 130
-    assert errors == "interrupted: 1 of 2 clips finished and kept; the same call does the others\n"
+    assert errors == "interrupted: 1 of 2 clips finished and kept; run the command again for the rest\n"
     waited_for(lambda: not any(map(alive, workers)))
     assert list(lines_of(tmp_path / "out")) == ["dance"]
 
@@ -200,12 +200,12 @@ def test_a_folder_without_clips_is_one_line(batch, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "no clips: name files, folders"),
+        ([], "no clips: give files, folders"),
         (["none.mp4"], "none.mp4: no such file or folder"),
         (["{clips}", "--shard", "3/3"], "--shard: 3/3 is no shard"),
         (["{clips}", "--formats", "xml"], "'xml' is unknown"),
         (["{clips}", "--workers", "0"], "workers: 0 is out of range"),
-        (["{clips}", "--address", "auto"], "--address: is of a Ray cluster; add --engine ray"),
+        (["{clips}", "--address", "auto"], "--address: applies only to Ray; add --engine ray"),
         (["{clips}", "--max-peple", "3"], "did you mean --max-people?"),
     ],
 )

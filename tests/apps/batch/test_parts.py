@@ -230,7 +230,7 @@ def test_a_clip_that_kills_its_workers_is_given_up(retries):
 
 def test_a_clip_that_takes_too_long_is_ended_and_its_worker_goes_on():
     lines, _ = outcome({"a": ["hang"], "b": ["ok"], "c": ["ok"]}, workers=1)
-    assert lines["a"] == ("failed", "took longer than the time limit of 10 s", 1)
+    assert lines["a"] == ("failed", "exceeded the time limit of 10 s", 1)
     assert lines["c"] == ("ok", None, 1)
 
 
@@ -258,7 +258,7 @@ def test_the_table_lists_everything_or_what_failed(tmp_path):
         "clip   frames people        s",
         "b           0      0      0.0  failed: no video",
         "a          10      2      1.0",
-        f"2 clips, 10 frames, 1 of them done before, 1 failed; {tmp_path}",
+        f"2 clips, 10 frames, 1 of them already done, 1 failed; {tmp_path}",
     ]
     many = table([line(f"clip{n}") for n in range(100)] + lines[1:], already=0, manifest=tmp_path)
     assert len(many.splitlines()) == 3
