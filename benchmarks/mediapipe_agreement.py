@@ -21,7 +21,7 @@ from peer_environment import make_environment, run_peer
 from pose_detectors.blazepose import BlazePoseDetector
 
 from pose.estimators.blazepose import BlazePose
-from pose.people.follow import PeopleTracker
+from pose.people.people_tracker import PeopleTracker
 
 RECORDED_FRAMES = range(0, 60, 6)
 PEER_RATE = 30.0

@@ -24,15 +24,14 @@ def loop_2d(clip: str, _: Path) -> Callable[[], None]:
     from pose_detectors.blazepose import BlazePoseDetector
 
     from pose.estimators.blazepose import BlazePose
-    from pose.people.follow import PeopleTracker
+    from pose.people.config import TrackingConfig
+    from pose.people.people_tracker import PeopleTracker
 
     config = load_preset("fast")
     stage = PeopleTracker(
         BlazePoseDetector(),
         BlazePose(),
-        tracker=config.tracker,
-        max_people=config.max_people,
-        detect_every=config.detect_every,
+        TrackingConfig(tracker=config.tracker, max_people=config.max_people, detection_interval_s=config.detect_every),
     )
 
     def loop() -> None:

@@ -16,7 +16,8 @@ from pose_detectors.blazepose import BlazePoseDetector
 
 from pose.camera import Camera
 from pose.estimators.blazepose import BlazePose
-from pose.people.follow import PeopleTracker
+from pose.people.config import TrackingConfig
+from pose.people.people_tracker import PeopleTracker
 from pose.repair.person import WHOLE_VIEW, PersonRepair
 from pose.sequences import Sequence2D
 from pose.skeletons import BLAZEPOSE33, get_skeleton, to_h36m17
@@ -31,7 +32,7 @@ def seen(shared: Path) -> Sequence2D:
     tracker = PeopleTracker(
         BlazePoseDetector(model=weights / "blazepose-detector.tflite"),
         BlazePose(model=weights / "blazepose-landmark-lite.tflite", variant="lite"),
-        max_people=1,
+        TrackingConfig(max_people=1),
     )
     with open_source(str(shared / "videos" / "dance.mp4")) as source:
         people = [tracker.step(frame.image, frame.index, frame.time) for frame in source]

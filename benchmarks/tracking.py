@@ -22,8 +22,8 @@ from tracking_scenes import Cast, ScenePicture, scenes
 
 from pose.config import PipelineConfig
 from pose.networks import crops
+from pose.people.box_trackers import BOX_TRACKERS
 from pose.people.identities import Identities
-from pose.people.trackers import TRACKERS
 from pose.pipeline import Pipeline
 from pose.stages import PeopleStage
 
@@ -68,7 +68,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shared", type=Path, default=Path("../shared"))
     parser.add_argument("--stages", nargs="+", help="only these stages, by their names in the table")
-    parser.add_argument("--trackers", nargs="+", choices=list(TRACKERS), default=list(TRACKERS))
+    parser.add_argument("--trackers", nargs="+", choices=list(BOX_TRACKERS), default=list(BOX_TRACKERS))
     parser.add_argument("--drawn", type=int, default=0, help="in place of the table's scenes, this many of each kind")
     parser.add_argument("--first-seed", type=int, default=0, help="with --drawn: the seed of the first of each kind")
     options = parser.parse_args()

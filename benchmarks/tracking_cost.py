@@ -1,13 +1,12 @@
-"""What following two people who touch costs beside the networks, by what a frame asks for.
+"""Run time of tracking two people who touch, without the networks, by kind of frame.
 
     python benchmarks/tracking_cost.py --shared ../shared [--runs 15]
 
-The clips are the two views of `two-people`, a man and a woman on and beside a treadmill. Detector and estimator answer
-once; then their answers are played back, so that neither their time nor their threads and caches count, and what is
-left is all of `PeopleTracker.step`: cuts, arrivals, evidence, hiding, identities. Every run must find the same people
-to the bit. Processor time of the thread, the best of all runs for each frame: the least that others on the machine
-have added to it. A frame `hides` where somebody is taken out of the picture to see who stands behind, and `looks` where
-the detector is asked.
+The clips are the two views of `two-people`, a man and a woman on and beside a treadmill. Detector and estimator run
+once; then their outputs are replayed, so that neither their time nor their threads and caches count. What is left is
+all of `PeopleTracker.step`. Every run must give bit-identical people. The time is processor time of the thread, the
+minimum over all runs for each frame. Kinds of frames: `masks` where a person is masked to search for another one,
+`detects` with a detection pass.
 """
 
 import argparse
@@ -21,7 +20,7 @@ from pose_detectors.blazepose import BlazePoseDetector
 from pose_detectors.rtmdet import RTMDetDetector
 
 from pose.estimators.blazepose import BlazePose
-from pose.people.follow import PeopleTracker
+from pose.people.people_tracker import PeopleTracker
 from pose.stages import Detector
 from pose.types import F64, U8, Boxes, Frame, Keypoints2D, People, Regions
 from pose.video import open_source
@@ -30,9 +29,9 @@ VIEWS = ("view-a", "view-b")
 DETECTORS = ("rtmdet", "blazepose")
 KINDS = {
     (False, False): "follows",
-    (False, True): "looks",
-    (True, False): "hides",
-    (True, True): "hides and looks",
+    (False, True): "detects",
+    (True, False): "masks",
+    (True, True): "masks and detects",
 }
 
 
@@ -89,22 +88,22 @@ def detector_of(name: str, weights: Path) -> Detector:
 def cost(frames: list[Frame], detects: Detector, estimates: BlazePose, runs: int) -> tuple[F64, list[str]]:
     """Milliseconds (T,) of each frame, and its kind."""
     kinds: list[str] = []
-    hides = looks = False
+    masks = detected = False
 
-    def looked(_: Sequence[U8]) -> None:
-        nonlocal looks
-        looks = True
+    def on_detection(_: Sequence[U8]) -> None:
+        nonlocal detected
+        detected = True
 
-    def estimated(images: Sequence[U8]) -> None:
-        nonlocal hides
-        hides = hides or images[0] is not frame.image
+    def on_estimate(images: Sequence[U8]) -> None:
+        nonlocal masks
+        masks = masks or images[0] is not frame.image
 
-    detector, estimator = Played(detects, looked), Played(estimates, estimated)
+    detector, estimator = Played(detects, on_detection), Played(estimates, on_estimate)
     stage, first = PeopleTracker(detector, estimator), []
     for frame in frames:
-        hides = looks = False
+        masks = detected = False
         first.append(stage.step(frame.image, frame.index, frame.time))
-        kinds.append(KINDS[hides, looks])
+        kinds.append(KINDS[masks, detected])
     best = np.full(len(frames), np.inf)
     for _ in range(runs):
         detector.rewind()

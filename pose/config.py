@@ -23,13 +23,15 @@ from pose.builders import (
 from pose.errors import UsageError
 from pose.networks.options import StageOptions
 from pose.options import check_options, option
-from pose.people.trackers import TRACKERS
+from pose.people.box_trackers import BOX_TRACKERS
+from pose.people.config import TrackingConfig
 from pose.system.device import Device, Precision, driver_present, onnx_has_cuda
 from pose.system.json_values import Json
 
 if TYPE_CHECKING:
     pass
 
+_TRACKING = TrackingConfig()
 DEVICES: tuple[str, ...] = get_args(Device)
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 AUTO_LIFTER = "auto"
@@ -60,7 +62,9 @@ class PipelineConfig:
     )
     detector_model: str | None = option(None, "weights of the detector: a file or a name of pose-weights list")
     estimator_model: str | None = option(None, "weights of the estimator: a file or a name of pose-weights list")
-    tracker: str = option("ocsort", "re-identification of people who come back into view", choices=tuple(TRACKERS))
+    tracker: str = option(
+        _TRACKING.tracker, "re-identification of people who come back into view", choices=tuple(BOX_TRACKERS)
+    )
     lifter: str = option(
         AUTO_LIFTER,
         "2D to 3D: offline, sliding (the same as a stream), stream or a file; auto: sliding if live, else offline",
@@ -82,9 +86,9 @@ class PipelineConfig:
         "auto", "arithmetic of the networks; auto: that of the file, or half on cuda", choices=PRECISIONS
     )
     threads: int = option(2, "CPU threads per network", least=1, most=256)
-    max_people: int = option(10, "maximum number of people tracked at a time", least=1, most=1000)
+    max_people: int = option(_TRACKING.max_people, "maximum number of people tracked at a time", least=1, most=1000)
     detect_every: float = option(
-        0.3,
+        _TRACKING.detection_interval_s,
         "detection interval while people are in view, if the image changes; 0: every frame",
         least=0.0,
     )

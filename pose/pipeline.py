@@ -38,8 +38,9 @@ from pose.hands.tracker import HandTracker
 from pose.incoming import IncomingFrames
 from pose.lifter.predict import checkpoint_path
 from pose.networks.input import shared_uploads
-from pose.people.follow import PeopleTracker
+from pose.people.config import TrackingConfig
 from pose.people.one_pass import OnePassPeople
+from pose.people.people_tracker import PeopleTracker
 from pose.people.warm_up import warm_up_lifter, warm_up_networks, warm_up_one_pass, warm_up_tracker
 from pose.skeletons import Skeleton, get_skeleton
 from pose.stages import Detector, LifterStage, PeopleStage
@@ -380,19 +381,21 @@ def _people_stages(
     detector: instead of the one that `config` names. warm: run the networks once, too.
     """
     options = config.stage_options
-    follow: dict[str, Any] = {"tracker": config.tracker, "max_people": config.max_people, "times": times}
+    tracking = TrackingConfig(
+        tracker=config.tracker, max_people=config.max_people, detection_interval_s=config.detect_every
+    )
     if warm:
         warm_up_tracker(config.tracker)
     if is_one_pass(config):
         network = build(ONE_PASS, config.detector, options, *one_pass_model(config))
         if warm:
             warm_up_one_pass(network)
-        return network.skeleton, partial(OnePassPeople, network, **follow)
+        return network.skeleton, partial(OnePassPeople, network, tracking, times=times)
     if detector is None:
         detector = build(DETECTORS, config.detector, options, config.detector_model, "detector_model")
     estimator = build(ESTIMATORS, config.estimator, options, config.estimator_model, "estimator_model")
     if warm:
         warm_up_networks(detector, estimator)
     presence = ESTIMATORS[config.estimator].presence if config.presence_score is None else config.presence_score
-    follow |= {"detect_every": config.detect_every, "presence_threshold": presence}
-    return estimator.skeleton, partial(PeopleTracker, detector, estimator, **follow)
+    tracking = replace(tracking, min_presence=presence)
+    return estimator.skeleton, partial(PeopleTracker, detector, estimator, tracking, times=times)

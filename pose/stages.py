@@ -6,9 +6,6 @@ from typing import Protocol, runtime_checkable
 from pose.skeletons import Skeleton
 from pose.types import U8, Boxes, FrameResult, Keypoints2D, People, Regions
 
-# Who is not seen for longer is forgotten by every stage, and starts anew: what they did meanwhile is anybody's guess.
-LONGEST_GAP_SECONDS = 1.0
-
 
 @runtime_checkable
 class Detector(Protocol):

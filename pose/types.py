@@ -180,7 +180,7 @@ class People:
     """The tracked people of one frame, in 2D.
 
     index, time: of the frame. ids: (P,) int64, stable over time. boxes: (P, 4) xyxy px. box_scores: (P,).
-    keypoints: (P, J, 2) px. scores: (P, J). J is the estimator's skeleton. unfollowed: how many more the detector is
+    keypoints: (P, J, 2) px. scores: (P, J). J is the estimator's skeleton. untracked: how many more the detector is
     sure to have seen, if it looked. cut: whether another scene begins here (a hard cut): nobody's id is from before.
     background: what it says of the camera's motion; None in frames in which that was not measured. hands: of the same
     people; None where nobody looked for hands.
@@ -193,7 +193,7 @@ class People:
     box_scores: F32
     keypoints: F32
     scores: F32
-    unfollowed: int = 0
+    untracked: int = 0
     cut: bool = False
     background: Background | None = None
     hands: Hands | None = None

@@ -156,7 +156,7 @@ def test_every_one_pass_network_is_a_detector_and_an_estimator_too():
 )
 def test_presence_is_the_estimators_own_or_the_users(name, score, used):
     _, make = _people_stages(config(detector="full-frame", estimator=name, presence_score=score), StageTimes())
-    assert make()._presence_threshold == used
+    assert make()._config.min_presence == used
 
 
 def onnx_of(path, shape, kind="FLOAT"):

@@ -69,11 +69,11 @@ def _asymmetry(person: int, strides: list[Stride], quality: str, note: str) -> l
         return []
     start, end = min(one.start for one in strides), max(one.end for one in strides)
     figures = []
-    for name, of in (
-        ("step length", lambda one: one.step_length),
-        ("stance time", lambda one: one.stance * one.duration),
+    for name, values in (
+        ("step length", [[one.step_length for one in side] for side in (left, right)]),
+        ("stance time", [[one.stance * one.duration for one in side] for side in (left, right)]),
     ):
-        a, b = ([of(one) for one in side] for side in (left, right))
+        a, b = values
         middle = (np.mean(a) + np.mean(b)) / 2
         difference = 100 * (np.mean(a) - np.mean(b)) / middle
         error = 100 * np.hypot(np.std(a, ddof=1) / np.sqrt(len(a)), np.std(b, ddof=1) / np.sqrt(len(b))) / middle

@@ -13,7 +13,7 @@ _FRAME = np.dtype(
         ("index", "<i8"),
         ("time", "<f8"),
         ("people", "<i8"),
-        ("unfollowed", "<i8"),
+        ("untracked", "<i8"),
         ("cut", "?"),
         ("measured", "?"),
         ("hands", "?"),
@@ -54,7 +54,7 @@ class PeopleRecords:
         background = people.background
         count, hands = len(people), people.hands
         measured = background is not None, hands is not None
-        values = (people.index, people.time, count, people.unfollowed, people.cut, *measured)
+        values = (people.index, people.time, count, people.untracked, people.cut, *measured)
         head = np.array([values], _FRAME).tobytes()
         if background is not None:
             said = np.zeros(1, _BACKGROUND)
@@ -80,7 +80,7 @@ class PeopleRecords:
             index=int(head["index"]),
             time=float(head["time"]),
             **{name: rows[name].copy() for name in _names(self.row)},
-            unfollowed=int(head["unfollowed"]),
+            untracked=int(head["untracked"]),
             cut=bool(head["cut"]),
             background=background,
             hands=hands,

@@ -10,13 +10,13 @@ from collections import deque
 import numpy as np
 
 from pose.camera import Camera
+from pose.gaps import LONGEST_GAP_SECONDS
 from pose.lifter.one_body import PersonBody
 from pose.lifter.pending import PendingFrame, PersonFrame, take_finished
 from pose.lifter.predict import Lifter
 from pose.lifter.windows import PersonWindows
 from pose.repair.person import WHOLE_VIEW, PersonRepair
 from pose.skeletons import Skeleton
-from pose.stages import LONGEST_GAP_SECONDS
 from pose.types import FrameResult, People
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from pose.camera import Camera
+from pose.gaps import LONGEST_GAP_SECONDS
 from pose.lifter.format import TYPICAL_STEP
 from pose.lifter.pending import PendingFrame, PersonFrame, take_finished
 from pose.lifter.predict import Lifter
@@ -18,7 +19,6 @@ from pose.lifter.refined import RecentFrames, Refinements
 from pose.lifter.step_batch import PeopleState, PersonState, Setting, gather
 from pose.repair.person import PersonRepair
 from pose.skeletons import Skeleton, to_h36m17
-from pose.stages import LONGEST_GAP_SECONDS
 from pose.types import F32, FrameResult, People
 
 

@@ -3,11 +3,11 @@
 import numpy as np
 
 from pose.camera import Camera
+from pose.gaps import LONGEST_GAP_SECONDS
 from pose.lifter.pending import PersonFrame
 from pose.lifter.predict import HOP, WINDOW, Blend, Lifter
 from pose.sequences import Sequence2D
 from pose.skeletons import Skeleton
-from pose.stages import LONGEST_GAP_SECONDS
 
 
 class PersonWindows:

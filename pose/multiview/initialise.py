@@ -90,7 +90,7 @@ def _link_at(
         for (a, b), motion in motions.items():
             error = _residual(motion[0], motion[1], rotation)
             worth[mine.index(a), theirs.index(b)] = max(0.0, 1 - (error / WORST) ** 2) * len(motion[0]) / RATE
-        pairs = best_pairs(worth, at_least=1e-6)
+        pairs = best_pairs(worth, min_similarity=1e-6)
         quality = float(sum(worth[row, column] for row, column in pairs))
         if best is None or quality > best.quality:
             named = tuple((mine[row], theirs[column]) for row, column in pairs)

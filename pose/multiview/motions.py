@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pose.gaps import LONGEST_GAP_SECONDS
 from pose.multiview.fuse import fuse
 from pose.multiview.rig import Rig
 from pose.multiview.types import ViewCamera
 from pose.refine import lengths_of
-from pose.stages import LONGEST_GAP_SECONDS
 from pose.types import F32, F64, U8
 from pose.world.contacts import find_contacts
 from pose.world.floor import common_floor, own_floor

@@ -1,1 +1,1 @@
-"""Who is who: following people from frame to frame."""
+"""Tracking of people in 2D: detection, keypoints and ids from frame to frame."""

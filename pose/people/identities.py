@@ -1,11 +1,11 @@
-"""Identities: who of the people in this frame was seen before. Association by `pose.people.association`.
+"""Person ids over time, with re-identification of lost people by a box tracker (`pose.people.association`).
 
-A person who is followed from frame to frame keeps the identity without any association. A tracker is asked only when
-somebody appears whom nobody follows: is that one of the people who were lost a moment ago? Until then what it must know
-of the past is kept aside, so a film of one dancer needs none.
+A person who is followed from frame to frame keeps the id without association. The box tracker runs only when a new
+person appears: is it one of the people lost a moment ago? Until then the frames that it needs are buffered, so a video
+of one person never runs it.
 
-A tracker compares boxes. Where boxes of several people overlap, what it is given as their similarity takes the joints
-into account as well (`pose.people.similarity`).
+Box trackers compare boxes. Where boxes of several people overlap, the similarity also includes the joints
+(`pose.people.similarity`).
 """
 
 from collections import deque
@@ -14,20 +14,28 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pose.people.association import NOBODY, SURE_SCORE, BoxTracker, box_similarity
-from pose.people.similarity import PoseMemory
-from pose.people.trackers import TRACKERS
+from pose.people.association import MIN_START_SCORE, UNMATCHED, BoxTracker, box_similarity
+from pose.people.box_trackers import BOX_TRACKERS
+from pose.people.config import TrackingConfig
+from pose.people.similarity import PoseSimilarity
 from pose.skeletons import Skeleton
-from pose.stages import LONGEST_GAP_SECONDS
 from pose.types import F32, I64, U8
 
-NOT_SEEN_BEFORE = 0
+UNASSIGNED = 0
+_DEFAULTS = TrackingConfig()
 
 
 @dataclass(frozen=True, slots=True)
-class _Sighting:
-    """The people of one frame. boxes (P, 4) xyxy px, scores (P,), ids (P,) or NOT_SEEN_BEFORE, time s, poses (P, J, 3):
-    x, y in px and score.
+class _FramePeople:
+    """The people of one frame.
+
+    Attributes:
+        boxes: (P, 4) xyxy px.
+        scores: (P,).
+        ids: (P,) person ids or UNASSIGNED.
+        time: Time of the frame, s.
+        image: (H, W, 3) uint8 RGB, for box trackers that need it.
+        poses: (P, J, 3), x and y in px, and score.
     """
 
     boxes: F32
@@ -39,104 +47,123 @@ class _Sighting:
 
 
 class Identities:
-    """Gives every person an id: 1, 2, 3, ... in order of appearance, never reused."""
+    """Assigns person ids: 1, 2, 3, ... in order of appearance, never reused."""
 
     def __init__(
-        self, tracker: str = "ocsort", *, memory: float = LONGEST_GAP_SECONDS, skeleton: Skeleton | None = None
+        self,
+        tracker: str = _DEFAULTS.tracker,
+        *,
+        memory_s: float = _DEFAULTS.memory_s,
+        skeleton: Skeleton | None = None,
     ) -> None:
-        """tracker: a name in `pose.people.trackers.TRACKERS`. memory: s after which a lost person is forgotten.
-        skeleton: of the poses that tell apart people whose boxes overlap; None compares boxes alone.
+        """Start without people.
 
-        Raises ValueError that lists the known names.
+        Args:
+            tracker: Name of the box tracker, a key of `pose.people.box_trackers.BOX_TRACKERS`.
+            memory_s: Seconds after which a lost person is forgotten.
+            skeleton: Joint set of the poses that help to associate people whose boxes overlap. None compares boxes
+                alone.
+
+        Raises:
+            ValueError: The name is unknown; the message lists the known names.
         """
-        if tracker not in TRACKERS:
-            raise ValueError(f"tracker: unknown name {tracker!r}; known: {', '.join(TRACKERS)}")
-        self._choice = TRACKERS[tracker]
-        self._memory = memory
+        if tracker not in BOX_TRACKERS:
+            raise ValueError(f"tracker: unknown name {tracker!r}; known: {', '.join(BOX_TRACKERS)}")
+        self._choice = BOX_TRACKERS[tracker]
+        self._memory = memory_s
         self._tracker: BoxTracker | None = None
         self._skeleton = skeleton
-        self._poses = self._fresh_poses()
-        self._waiting: deque[_Sighting] = deque()  # what the tracker has not been told yet
+        self._similarity = self._new_similarity()
+        self._buffer: deque[_FramePeople] = deque()  # frames that the box tracker has not processed
         self._last_seen = -np.inf
-        self._id_of: dict[int, int] = {}  # the tracker's id -> ours
+        self._id_of: dict[int, int] = {}  # track number of the box tracker -> person id
         self._next_id = 1
 
     def assign(self, boxes: F32, scores: F32, ids: I64, time: float, image: U8, poses: F32 | None = None) -> I64:
-        """Complete `ids` (P,): where it is NOT_SEEN_BEFORE, put a recovered or a new id.
+        """Assign a recovered or new id to each person without one.
 
-        boxes: (P, 4) xyxy px. scores: (P,). time: s, increasing from call to call. poses: (P, J, 3) x, y px and score.
-        A box of low score that continues nobody stays NOT_SEEN_BEFORE.
+        Args:
+            boxes: (P, 4) xyxy px.
+            scores: (P,) confidence of each box.
+            ids: (P,) known ids, UNASSIGNED for others.
+            time: Time of the frame, s; it increases from call to call.
+            image: (H, W, 3) uint8 RGB.
+            poses: (P, J, 3), x and y in px, and score.
+
+        Returns:
+            (P,) ids. A box of low score that continues no track stays UNASSIGNED.
         """
-        sighting = _Sighting(boxes, scores, ids, time, image if self._choice.sees_pictures else None, poses)
-        while self._waiting and self._waiting[0].time < time - self._memory:
-            self._waiting.popleft()
-        strangers = (ids == NOT_SEEN_BEFORE).any()
-        somebody_lost = time - self._last_seen <= self._memory
-        if self._choice.sees_pictures or (strangers and somebody_lost):
-            for earlier in self._waiting:
+        people = _FramePeople(boxes, scores, ids, time, image if self._choice.needs_image else None, poses)
+        while self._buffer and self._buffer[0].time < time - self._memory:
+            self._buffer.popleft()
+        has_new = (ids == UNASSIGNED).any()
+        may_be_lost = time - self._last_seen <= self._memory
+        if self._choice.needs_image or (has_new and may_be_lost):
+            for earlier in self._buffer:
                 self._associate(earlier)
-            self._waiting.clear()
-            ids = self._associate(sighting)
+            self._buffer.clear()
+            ids = self._associate(people)
         else:
             ids = ids.copy()
-            for row in np.flatnonzero((ids == NOT_SEEN_BEFORE) & (scores >= SURE_SCORE)):
+            for row in np.flatnonzero((ids == UNASSIGNED) & (scores >= MIN_START_SCORE)):
                 ids[row] = self._new_id()
-            self._waiting.append(_Sighting(boxes, scores, ids, time, None, poses))
+            self._buffer.append(_FramePeople(boxes, scores, ids, time, None, poses))
         if len(ids):
             self._last_seen = time
         return ids
 
-    def _fresh_poses(self) -> PoseMemory | None:
-        return None if self._skeleton is None else PoseMemory(self._skeleton)
+    def _new_similarity(self) -> PoseSimilarity | None:
+        return None if self._skeleton is None else PoseSimilarity(self._skeleton)
 
-    def forget(self) -> None:
-        """Everybody is away for good: whoever is seen from now on is somebody new."""
+    def reset(self) -> None:
+        """Forget all people: everyone found from now on gets a new id."""
         self._tracker = None
-        self._poses = self._fresh_poses()
-        self._waiting.clear()
+        self._similarity = self._new_similarity()
+        self._buffer.clear()
         self._id_of.clear()
         self._last_seen = -np.inf
 
-    def exchange(self, one: int, other: int) -> None:
-        """Two people were taken for each other: from now on each has the other's id, also when found again."""
+    def swap_ids(self, one: int, other: int) -> None:
+        """Correct an id switch: from now on each of two people has the other's id, also after a re-identification."""
         swap = {one: other, other: one}
-        self._id_of = {their: swap.get(our, our) for their, our in self._id_of.items()}
-        for place, s in enumerate(self._waiting):
-            ids = np.array([swap.get(our, our) for our in s.ids.tolist()], np.int64)
-            self._waiting[place] = replace(s, ids=ids)
+        self._id_of = {number: swap.get(person, person) for number, person in self._id_of.items()}
+        for place, people in enumerate(self._buffer):
+            ids = np.array([swap.get(person, person) for person in people.ids.tolist()], np.int64)
+            self._buffer[place] = replace(people, ids=ids)
 
     def _new_id(self) -> int:
         self._next_id += 1
         return self._next_id - 1
 
-    def _associate(self, sighting: _Sighting) -> I64:
-        """Tell the tracker of one frame, and name the people it recognises."""
+    def _associate(self, people: _FramePeople) -> I64:
+        """Run the box tracker on one frame. Returns ids for the people that it recognises."""
         if self._tracker is None:
-            similarity = box_similarity if self._poses is None else self._poses.similarity
+            similarity = box_similarity if self._similarity is None else self._similarity.similarity
             self._tracker = self._choice.build(self._memory, similarity)
-        if self._poses is not None and sighting.poses is not None:
-            self._poses.show(sighting.boxes, sighting.poses)
-        theirs = self._tracker.update(sighting.boxes, sighting.scores, sighting.time, sighting.image)
-        if self._poses is not None and sighting.poses is not None:
-            self._poses.remember(theirs)
-        ids = sighting.ids.copy()
-        for row in np.argsort(ids == NOT_SEEN_BEFORE, kind="stable"):  # who is followed comes first
-            if theirs[row] == NOBODY:
+        if self._similarity is not None and people.poses is not None:
+            self._similarity.set_frame(people.boxes, people.poses)
+        numbers = self._tracker.update(people.boxes, people.scores, people.time, people.image)
+        if self._similarity is not None and people.poses is not None:
+            self._similarity.remember(numbers)
+        ids = people.ids.copy()
+        for row in np.argsort(ids == UNASSIGNED, kind="stable"):  # known ids first
+            if numbers[row] == UNMATCHED:
                 continue
-            if ids[row] == NOT_SEEN_BEFORE:
-                known = self._id_of.get(int(theirs[row]))
+            if ids[row] == UNASSIGNED:
+                known = self._id_of.get(int(numbers[row]))
                 ids[row] = self._new_id() if known is None or known in ids else known
-            self._name(int(theirs[row]), int(ids[row]))
-        self._forget_lost(self._tracker.remembered)
+            self._link(int(numbers[row]), int(ids[row]))
+        self._forget_unknown(self._tracker.track_ids)
         return ids
 
-    def _name(self, theirs: int, ours: int) -> None:
-        """The tracker's person is `ours`. Whom it knew by that name so far gets the other: nobody loses their id."""
-        before = self._id_of.get(theirs, ours)
-        self._id_of = {their: before if our == ours else our for their, our in self._id_of.items()} | {theirs: ours}
+    def _link(self, number: int, person: int) -> None:
+        """Link a track of the box tracker to a person id. The id's former track gets the track's former id."""
+        before = self._id_of.get(number, person)
+        others = {track: before if own == person else own for track, own in self._id_of.items()}
+        self._id_of = others | {number: person}
 
-    def _forget_lost(self, followed: Set[int]) -> None:
-        """Whom the tracker has given up it will never name again."""
-        self._id_of = {their: our for their, our in self._id_of.items() if their in followed}
-        if self._poses is not None:
-            self._poses.forget_others(followed)
+    def _forget_unknown(self, numbers: Set[int]) -> None:
+        """Forget everyone but these tracks of the box tracker."""
+        self._id_of = {number: person for number, person in self._id_of.items() if number in numbers}
+        if self._similarity is not None:
+            self._similarity.keep_only(numbers)

@@ -1,49 +1,67 @@
-"""The people stage of networks that find people and their joints in one pass: every frame anew, then identities."""
+"""The people stage of networks that find people and joints in one pass: all people in every frame, then ids."""
 
 import numpy as np
 
-from pose.people.cuts import Cuts
-from pose.people.identities import NOT_SEEN_BEFORE, SURE_SCORE, Identities
-from pose.people.unfollowed import count_unfollowed
-from pose.stages import LONGEST_GAP_SECONDS, OnePass
+from pose.people.association import MIN_START_SCORE
+from pose.people.config import TrackingConfig
+from pose.people.cuts import CutDetector
+from pose.people.identities import UNASSIGNED, Identities
+from pose.people.untracked import count_untracked
+from pose.stages import OnePass
 from pose.system.times import StageTimes
-from pose.types import U8, People
+from pose.types import F32, U8, People
 
 
 class OnePassPeople:
-    """Frames in, tracked 2D people out (the `PeopleStage` protocol)."""
+    """Frames in, tracked 2D people out (the `PeopleStage` protocol).
+
+    Attributes:
+        skeleton: Joint set of the keypoints.
+    """
 
     def __init__(
-        self,
-        network: OnePass,
-        *,
-        tracker: str = "ocsort",
-        max_people: int = 10,
-        memory: float = LONGEST_GAP_SECONDS,
-        times: StageTimes | None = None,
+        self, network: OnePass, config: TrackingConfig | None = None, *, times: StageTimes | None = None
     ) -> None:
-        """tracker: a name in `pose.people.trackers.TRACKERS`. max_people: who has been in view for longest stays.
-        memory: s after which a lost person is forgotten. times: what the network takes is added there.
+        """Start without people.
+
+        Args:
+            network: Finds people and joints.
+            config: Settings; the defaults of `TrackingConfig` if None. The detection interval and `min_presence` are
+                not used. With more than `max_people` people, those with the lowest ids stay.
+            times: The run time of the network is added there.
+
+        Raises:
+            ValueError: The name of the box tracker is unknown; the message lists the known names.
         """
+        config = config or TrackingConfig()
         self.skeleton = network.skeleton
         self._network = network
-        self._identities = Identities(tracker, memory=memory, skeleton=network.skeleton)
-        self._max_people = max_people
-        self._cuts = Cuts()
+        self._identities = Identities(config.tracker, memory_s=config.memory_s, skeleton=network.skeleton)
+        self._max_people = config.max_people
+        self._cuts = CutDetector()
         self._times = times or StageTimes()
 
     def step(self, image: U8, index: int, time: float) -> People:
-        """The people of the next frame, oldest id first. time: s, increasing."""
+        """The people of the next frame.
+
+        Args:
+            image: (H, W, 3) uint8 RGB.
+            index: Index of the frame.
+            time: Time of the frame, s; greater than that of the previous frame.
+
+        Returns:
+            The tracked people, sorted by id.
+        """
         with self._times.measure("people and keypoints"):
             boxes, keypoints = self._network.find([image])[0]
-        cut = self._cuts.found(image)
+        cut = self._cuts.is_cut(image)
         if cut:
-            self._identities.forget()
-        nobody = np.full(len(boxes), NOT_SEEN_BEFORE, np.int64)
-        sure = np.maximum(boxes.scores, SURE_SCORE)  # the network's own threshold has said who counts
-        poses = np.concatenate([keypoints.xy, keypoints.scores[..., None]], axis=-1)
-        ids = self._identities.assign(boxes.xyxy, sure, nobody, time, image, poses)
-        rows = np.flatnonzero(ids != NOT_SEEN_BEFORE)
+            self._identities.reset()
+        unassigned = np.full(len(boxes), UNASSIGNED, np.int64)
+        scores: F32 = np.maximum(boxes.scores, MIN_START_SCORE)  # the network's own threshold has decided already
+        poses: F32 = np.concatenate([keypoints.xy, keypoints.scores[..., None]], axis=-1)
+        ids = self._identities.assign(boxes.xyxy, scores, unassigned, time, image, poses)
+        rows = np.flatnonzero(ids != UNASSIGNED)
         rows = rows[np.argsort(ids[rows], kind="stable")][: self._max_people]
         return People(
             index=index,
@@ -53,6 +71,6 @@ class OnePassPeople:
             box_scores=boxes.scores[rows],
             keypoints=keypoints.xy[rows],
             scores=keypoints.scores[rows],
-            unfollowed=count_unfollowed(boxes, boxes.xyxy[rows]),
+            untracked=count_untracked(boxes, boxes.xyxy[rows]),
             cut=cut,
         )

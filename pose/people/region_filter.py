@@ -1,4 +1,4 @@
-"""A person's region over time: the One-Euro filter that keeps a crop still while its person is still."""
+"""Smoothing of a person's region over time with One-Euro filters, which keep the crop of a resting person still."""
 
 import math
 
@@ -7,21 +7,29 @@ import numpy as np
 from pose.types import Regions
 
 Points = tuple[float, ...]  # x, y of the centre and of the upper point, px
+MIN_STEP_S = 1e-3
+MIN_SIZE_PX = 1e-6
 
 
 class RegionFilter:
-    """Smooths one person's regions from frame to frame, as MediaPipe smooths the two points that span them.
+    """Smooths the regions of one person, as MediaPipe smooths the two points that define them.
 
-    A region is two points: its centre, and the one above it on the circle around the body. Each coordinate passes a
-    One-Euro filter (Casiez et al., CHI 2012, doi:10.1145/2207676.2208639) whose speed is measured in body sizes a
-    second. Constants: google-ai-edge/mediapipe, `pose_landmark_filtering.pbtxt`. Without it, noise in the landmarks
+    The two points are the region's centre and the point above it on the circle around the body. Each coordinate passes
+    a One-Euro filter (Casiez et al., CHI 2012, doi:10.1145/2207676.2208639) with speeds in body sizes per second.
+    Constants: google-ai-edge/mediapipe, `pose_landmark_filtering.pbtxt`. Without the filter, noise in the landmarks
     moves the crop, which moves the landmarks.
+
+    Attributes:
+        MIN_CUTOFF_HZ: Cutoff frequency at rest.
+        BETA: Increase of the cutoff frequency, Hz per body size per second.
+        DERIVATIVE_CUTOFF_HZ: Cutoff frequency of the speed.
+        RADIUS: Distance of the upper point from the centre, as a share of the region's height.
     """
 
-    MIN_CUTOFF = 0.01  # Hz, of a person at rest
-    BETA = 10.0  # Hz for one body size a second
-    DERIVATIVE_CUTOFF = 1.0  # Hz
-    REACH = 0.4  # of a region's height from its centre to the upper point
+    MIN_CUTOFF_HZ = 0.01
+    BETA = 10.0
+    DERIVATIVE_CUTOFF_HZ = 1.0
+    RADIUS = 0.4
 
     def __init__(self) -> None:
         self._time = -math.inf
@@ -30,31 +38,37 @@ class RegionFilter:
         self._speed: Points = self._raw
 
     def __call__(self, region: Regions, time: float) -> Regions:
-        """The smoothed region. region: one row. time: s, increasing from call to call."""
+        """The smoothed region.
+
+        Args:
+            region: The region in this frame, one row.
+            time: Time of the frame, s; it increases from call to call.
+        """
         (x, y), angle, height = region.centers[0].tolist(), float(region.angles[0]), float(region.sizes[0, 1])
-        up = math.sin(angle) * height * self.REACH, -math.cos(angle) * height * self.REACH
+        up = math.sin(angle) * height * self.RADIUS, -math.cos(angle) * height * self.RADIUS
         points = x, y, x + up[0], y + up[1]
         if math.isinf(self._time):
             self._smooth = points
         else:
-            self._follow(points, max(time - self._time, 1e-3), max(2 * math.hypot(*up), 1e-6))
+            self._update(points, max(time - self._time, MIN_STEP_S), max(2 * math.hypot(*up), MIN_SIZE_PX))
         self._raw, self._time = points, time
         return self._region(region)
 
-    def _follow(self, points: Points, step: float, size: float) -> None:
-        """Take in the next points. Four numbers are quicker one by one than as an array."""
-        steady = _weight(self.DERIVATIVE_CUTOFF, step)
+    def _update(self, points: Points, step: float, size: float) -> None:
+        """Filter the next points, `step` s later, for a body of `size` px. Floats are faster than a small array."""
+        speed_weight = _low_pass_weight(self.DERIVATIVE_CUTOFF_HZ, step)
         speeds, smooth = [], []
         for now, raw, speed, old in zip(points, self._raw, self._speed, self._smooth, strict=True):
-            speed += steady * ((now - raw) / (size * step) - speed)
+            speed += speed_weight * ((now - raw) / (size * step) - speed)
             speeds.append(speed)
-            smooth.append(old + _weight(self.MIN_CUTOFF + self.BETA * abs(speed), step) * (now - old))
+            cutoff = self.MIN_CUTOFF_HZ + self.BETA * abs(speed)
+            smooth.append(old + _low_pass_weight(cutoff, step) * (now - old))
         self._speed, self._smooth = tuple(speeds), tuple(smooth)
 
     def _region(self, region: Regions) -> Regions:
         x, y, upper_x, upper_y = self._smooth
         up = upper_x - x, upper_y - y
-        height = math.hypot(*up) / self.REACH
+        height = math.hypot(*up) / self.RADIUS
         width = height * region.sizes[0, 0] / region.sizes[0, 1]
         return Regions(
             np.array([[x, y]], np.float32),
@@ -63,6 +77,6 @@ class RegionFilter:
         )
 
 
-def _weight(cutoff: float, step: float) -> float:
-    """What a first-order low pass of `cutoff` Hz gives a new sample after `step` seconds."""
+def _low_pass_weight(cutoff: float, step: float) -> float:
+    """Weight of a new sample after `step` s in a first-order low-pass filter with a cutoff frequency of `cutoff` Hz."""
     return 1 / (1 + 1 / (2 * math.pi * cutoff * step))

@@ -1,8 +1,8 @@
-"""Keypoint similarity for trackers that know boxes: who is who where several people's boxes overlap.
+"""Keypoint similarity for box trackers, used where the boxes of several people overlap.
 
 Object keypoint similarity (OKS) is the measure of the COCO keypoint task: exp(-d^2 / (2 A k^2)) averaged over the
-joints that both poses show, for distance d, box area A and a tolerance k = 2 sigma of each joint; the sigmas are COCO's
-(cocodataset.org, keypoint evaluation). A joint it does not name has that of the nearest one it does.
+joints visible in both poses, for distance d, box area A and k = 2 sigma of each joint. The sigmas are COCO's
+(cocodataset.org, keypoint evaluation). A joint without a COCO sigma has that of the nearest joint with one.
 """
 
 from collections.abc import Set
@@ -19,11 +19,11 @@ SIGMAS = {
     "head": 0.035, "heel": 0.089, "toe": 0.089, "foot": 0.089,
 }  # fmt: skip
 HAND_OR_FACE = 0.062
-CONTESTED = 0.1  # IoU from which on two people's boxes are near enough to be mistaken for each other
+MIN_AMBIGUOUS_IOU = 0.1  # boxes of two people above it can be confused
 
 
 def joint_sigmas(skeleton: Skeleton) -> F32:
-    """(J,) COCO's tolerance for each joint."""
+    """(J,) COCO's sigma of each joint."""
     named = [
         next((s for part, s in SIGMAS.items() if part in name.split("_")), HAND_OR_FACE) for name in skeleton.names
     ]
@@ -31,63 +31,82 @@ def joint_sigmas(skeleton: Skeleton) -> F32:
 
 
 def keypoint_similarity(a: F32, b: F32, areas: F32, sigmas: F32) -> F32:
-    """(P, Q) OKS of poses a (P, J, 3) and b (Q, J, 3), x, y in px and score; 0 where no joint is seen in both.
+    """Object keypoint similarity of poses.
 
-    areas: (P,) px^2, of the people of `a`. sigmas: (J,).
+    Args:
+        a: (P, J, 3), x and y in px, and score.
+        b: (Q, J, 3), the same.
+        areas: (P,) area of the people of `a`, px^2.
+        sigmas: (J,) from `joint_sigmas`.
+
+    Returns:
+        (P, Q) similarities in [0, 1]; 0 if no joint is visible in both.
     """
-    seen = (a[:, None, :, 2] > 0) & (b[None, :, :, 2] > 0)
+    visible = (a[:, None, :, 2] > 0) & (b[None, :, :, 2] > 0)
     squares = ((a[:, None, :, :2] - b[None, :, :, :2]) ** 2).sum(axis=-1)
     tolerance = 2 * np.maximum(areas, 1)[:, None, None] * (2 * sigmas) ** 2
-    near = np.where(seen, np.exp(-np.where(seen, squares, 0) / tolerance), 0)
-    return near.sum(axis=-1) / np.maximum(seen.sum(axis=-1), 1)
+    near = np.where(visible, np.exp(-np.where(visible, squares, 0) / tolerance), 0)
+    result: F32 = near.sum(axis=-1) / np.maximum(visible.sum(axis=-1), 1)
+    return result
 
 
-class PoseMemory:
-    """The pose in which a tracker's people were seen last, and a similarity for the tracker that makes use of it."""
+class PoseSimilarity:
+    """A similarity for box trackers, with the last pose of each of their tracks.
+
+    For each frame: `set_frame`, then the tracker's update, which calls `similarity`, then `remember`.
+    """
 
     def __init__(self, skeleton: Skeleton) -> None:
         self._sigmas = joint_sigmas(skeleton)
         self._boxes = np.zeros((0, 4), np.float32)
         self._poses = np.zeros((0, len(skeleton), 3), np.float32)
-        self._last: dict[int, tuple[F32, F32]] = {}  # the tracker's id -> box, pose
+        self._last: dict[int, tuple[F32, F32]] = {}  # track number -> box, pose
 
-    def show(self, boxes: F32, poses: F32) -> None:
-        """The people that the tracker is about to see: (P, 4) xyxy px, (P, J, 3)."""
+    def set_frame(self, boxes: F32, poses: F32) -> None:
+        """Set the people of the frame: boxes (P, 4) xyxy px and poses (P, J, 3)."""
         self._boxes, self._poses = boxes, poses
 
-    def remember(self, ids: I64) -> None:
-        """Who the tracker took the people for, (P,); -1 for nobody."""
-        for row in np.flatnonzero(ids >= 0):
-            self._last[int(ids[row])] = self._boxes[row], self._poses[row]
+    def remember(self, numbers: I64) -> None:
+        """Store the poses of the frame. numbers: (P,) the track of each person, -1 without one."""
+        for row in np.flatnonzero(numbers >= 0):
+            self._last[int(numbers[row])] = self._boxes[row], self._poses[row]
 
-    def forget_others(self, ids: Set[int]) -> None:
-        """Forget everybody but those the tracker still follows."""
-        self._last = {person: last for person, last in self._last.items() if person in ids}
+    def keep_only(self, numbers: Set[int]) -> None:
+        """Forget all tracks but these."""
+        self._last = {number: last for number, last in self._last.items() if number in numbers}
 
-    def similarity(self, expected: F64, ids: I64, found: F64, rows: I64) -> F64:
-        """(N, M) IoU of where people are expected (N, 4) and boxes that were found (M, 4), and where people overlap the
-        mean of IoU and OKS. ids: (N,) who is expected. rows: (M,) the places of the boxes among those shown.
+    def similarity(self, expected: F64, numbers: I64, found: F64, rows: I64) -> F64:
+        """Similarity of tracks and boxes: their IoU, and where people overlap the mean of IoU and OKS.
+
+        Args:
+            expected: (N, 4) xyxy px, the predicted boxes of tracks.
+            numbers: (N,) their track numbers.
+            found: (M, 4) xyxy px, boxes of the frame.
+            rows: (M,) their rows among the people of `set_frame`.
+
+        Returns:
+            (N, M) similarities in [0, 1].
         """
-        overlap = crops.box_iou(expected, found)
-        contested = (crops.box_iou(found, found) > CONTESTED).sum(axis=1) > 1
-        contested = contested[None] | ((overlap > CONTESTED).sum(axis=1) > 1)[:, None]
-        contested |= ((overlap > CONTESTED).sum(axis=0) > 1)[None]
-        if not contested.any():
-            return overlap
-        for place, (box, who) in enumerate(zip(expected, ids, strict=True)):
-            last = self._last.get(int(who))
+        similarity = crops.box_iou(expected, found)
+        ambiguous = (crops.box_iou(found, found) > MIN_AMBIGUOUS_IOU).sum(axis=1) > 1
+        ambiguous = ambiguous[None] | ((similarity > MIN_AMBIGUOUS_IOU).sum(axis=1) > 1)[:, None]
+        ambiguous |= ((similarity > MIN_AMBIGUOUS_IOU).sum(axis=0) > 1)[None]
+        if not ambiguous.any():
+            return similarity
+        for place, (box, number) in enumerate(zip(expected, numbers, strict=True)):
+            last = self._last.get(int(number))
             if last is None:
                 continue
-            moved = carry(last[1], last[0], box)
+            moved = move_pose(last[1], last[0], box)
             area = (box[2:] - box[:2]).clip(0).prod().astype(np.float32)
-            alike = keypoint_similarity(moved[None], self._poses[rows], area[None], self._sigmas)[0]
-            mean = np.where(overlap[place] > 0, (overlap[place] + alike) / 2, 0)
-            overlap[place] = np.where(contested[place], mean, overlap[place])
-        return overlap
+            oks = keypoint_similarity(moved[None], self._poses[rows], area[None], self._sigmas)[0]
+            mean = np.where(similarity[place] > 0, (similarity[place] + oks) / 2, 0)
+            similarity[place] = np.where(ambiguous[place], mean, similarity[place])
+        return similarity
 
 
-def carry(pose: F32, source: F32, target: F32 | F64) -> F32:
-    """The pose (J, 3) of somebody in box `source` when the box is `target`: moved and scaled with it."""
+def move_pose(pose: F32, source: F32, target: F32 | F64) -> F32:
+    """A pose (J, 3), moved and scaled from box `source` (4,) to box `target` (4,), xyxy px."""
     scale = (target[2:] - target[:2]) / np.maximum(source[2:] - source[:2], 1)
     moved = (pose[:, :2] - (source[:2] + source[2:]) / 2) * scale + (target[:2] + target[2:]) / 2
     return np.concatenate([moved, pose[:, 2:]], axis=1).astype(np.float32)

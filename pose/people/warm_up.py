@@ -1,8 +1,8 @@
-"""Do everything once before the first live frame: what is loaded, allocated or compiled at first use would delay it."""
+"""Warm-up before the first live frame: libraries load, buffers are allocated and kernels compiled at the first use."""
 
 import numpy as np
 
-from pose.people.identities import NOT_SEEN_BEFORE, Identities
+from pose.people.identities import UNASSIGNED, Identities
 from pose.stages import Detector, Estimator, LifterStage, OnePass
 from pose.types import Boxes, People
 
@@ -13,18 +13,26 @@ _ID = np.ones(1, np.int64)
 
 
 def warm_up_networks(detector: Detector, estimator: Estimator) -> None:
-    """A dark picture, and the crop of it in which somebody could be."""
+    """Run detector and estimator once, on a black image."""
     detector.detect([_IMAGE])
     estimator.estimate([_IMAGE], [estimator.regions(Boxes(_BOX, _SCORE))])
 
 
 def warm_up_one_pass(network: OnePass) -> None:
-    """A dark picture."""
+    """Run a network that finds people and joints once, on a black image."""
     network.find([_IMAGE])
 
 
 def try_once(stage: Detector | Estimator | OnePass) -> None:
-    """One dark picture. Raises ValueError for an answer that is none, and whatever a network of another kind raises."""
+    """Run a network on a black image and check the output.
+
+    Args:
+        stage: A network made from a user's file.
+
+    Raises:
+        ValueError: The output has the wrong shape, or contains NaN or infinity. A file of another model family can also
+            raise other exceptions.
+    """
     if isinstance(stage, Detector):
         _check_boxes(stage.detect([_IMAGE])[0])
         return
@@ -35,28 +43,28 @@ def try_once(stage: Detector | Estimator | OnePass) -> None:
         boxes = Boxes(_BOX, _SCORE)
         found = stage.estimate([_IMAGE], [stage.regions(boxes)])[0]
     if found.xy.shape != (len(boxes), len(stage.skeleton), 2) or found.scores.shape != found.xy.shape[:2]:
-        raise ValueError(f"it answers with keypoints of the shape {found.xy.shape}")
+        raise ValueError(f"its keypoints have the shape {found.xy.shape}")
     if not (np.isfinite(found.xy).all() and np.isfinite(found.scores).all()):
-        raise ValueError("it answers with what is no number")
+        raise ValueError("its output contains NaN or infinity")
 
 
 def _check_boxes(boxes: Boxes) -> None:
     if boxes.xyxy.shape != (len(boxes.scores), 4):
-        raise ValueError(f"it answers with boxes of the shape {boxes.xyxy.shape}")
+        raise ValueError(f"its boxes have the shape {boxes.xyxy.shape}")
     if not (np.isfinite(boxes.xyxy).all() and np.isfinite(boxes.scores).all()):
-        raise ValueError("it answers with what is no number")
+        raise ValueError("its output contains NaN or infinity")
 
 
 def warm_up_tracker(tracker: str) -> None:
-    """Somebody who is lost and comes back: only then `pose.people.identities` loads its library."""
+    """Re-identify a person once: `pose.people.identities` loads the box tracker only then. tracker: its name."""
     identities = Identities(tracker)
-    identities.assign(_BOX, _SCORE, _ID * NOT_SEEN_BEFORE, 0.0, _IMAGE)
+    identities.assign(_BOX, _SCORE, _ID * UNASSIGNED, 0.0, _IMAGE)
     identities.assign(_BOX[:0], _SCORE[:0], _ID[:0], 0.1, _IMAGE)
-    identities.assign(_BOX, _SCORE, _ID * NOT_SEEN_BEFORE, 0.2, _IMAGE)
+    identities.assign(_BOX, _SCORE, _ID * UNASSIGNED, 0.2, _IMAGE)
 
 
 def warm_up_lifter(stage: LifterStage, joints: int) -> None:
-    """Somebody with that many keypoints."""
+    """Lift one person with `joints` keypoints."""
     keypoints, scores = np.full((1, joints, 2), 128, np.float32), np.ones((1, joints), np.float32)
     stage.push(People(0, 0.0, _ID, _BOX, _SCORE, keypoints, scores))
     stage.flush()

@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.stages import LONGEST_GAP_SECONDS
+from pose.gaps import LONGEST_GAP_SECONDS
 from pose.types import F32
 
 F64 = NDArray[np.float64]

@@ -30,7 +30,8 @@ def find_outliers(keypoints: F32, scores: F32, times: NDArray[np.float64], row: 
     when = times[near] - times[row]
     judged = (scores[row] > 0) & (seen.sum(axis=0) >= FEWEST)
     if not judged.any():
-        return judged
+        result: NDArray[np.bool_] = judged
+        return result
     xy = xy[:, judged]
     first, second = np.triu_indices(len(when), 1)
     slopes = (xy[second] - xy[first]) / (when[second] - when[first])[:, None, None]

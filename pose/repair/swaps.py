@@ -22,9 +22,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.gaps import LONGEST_GAP_SECONDS
 from pose.repair.halves import F64, HalfFilters, Mask, Predecessors
 from pose.skeletons import Skeleton
-from pose.stages import LONGEST_GAP_SECONDS
 from pose.types import F32
 
 LIMBS: dict[str, tuple[str, ...]] = {

@@ -37,7 +37,8 @@ class Canvas(NamedTuple):
 
 def fixed(points: NDArray[np.floating]) -> NDArray[np.int32]:
     """Points as OpenCV takes them."""
-    return np.rint(points * (1 << _SHIFT)).astype(np.int32)
+    result: NDArray[np.int32] = np.rint(points * (1 << _SHIFT)).astype(np.int32)
+    return result
 
 
 def _pixels(width: float) -> int:

@@ -231,7 +231,8 @@ class Inset:
 def _growth(placed: F32) -> F32:
     """How tall people (P, 17, 3) m are, in any pose, compared with a usual grown one: (P,)."""
     steps = np.diff(placed[:, _SPINE_AND_LEG], axis=1)
-    return np.sqrt((steps**2).sum(axis=2)).sum(axis=1) / np.float32(_USUAL_LENGTH)
+    result: F32 = np.sqrt((steps**2).sum(axis=2)).sum(axis=1) / np.float32(_USUAL_LENGTH)
+    return result
 
 
 def _needed(placed: F32) -> tuple[F32, F32]:
@@ -369,7 +370,8 @@ def _paleness(sizes: F64) -> list[float]:
     """The share of background in each limb's colour, growing with depth. sizes: px a metre."""
     depth = sizes.max() / sizes - 1
     share = _PALEST * depth / max(float(depth.max()), 0.3)
-    return (np.rint(share * _SHADES_OF_PALE) / _SHADES_OF_PALE).tolist()
+    result: list[float] = (np.rint(share * _SHADES_OF_PALE) / _SHADES_OF_PALE).tolist()
+    return result
 
 
 def _draw_labels(canvas: Canvas, view: _View, ids: list[int], placed: F32, unit: float) -> None:

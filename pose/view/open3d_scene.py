@@ -55,7 +55,8 @@ def import_open3d() -> ModuleType:
         raise PoseError(f"the 3D view needs Open3D ({error}); install it: {INSTALL}") from error
     except (ImportError, OSError) as error:  # OSError: a shared library that it loads itself
         raise PoseError(f"Open3D does not start ({error}); install its system libraries: {SYSTEM}") from error
-    return open3d
+    result: ModuleType = open3d
+    return result
 
 
 def _has_display() -> bool:
@@ -113,7 +114,8 @@ class Scene3D:
 def shaded(mesh: Mesh) -> F32:
     """The colours (V, 3) of a mesh under a lamp and some light from all around."""
     lit = np.clip(mesh.normals @ _LIGHT, 0, None)
-    return mesh.colours * (0.5 + 0.5 * lit)[:, None]
+    result: F32 = mesh.colours * (0.5 + 0.5 * lit)[:, None]
+    return result
 
 
 def labels(stage: Stage, position: int) -> list[tuple[int, NDArray[np.floating]]]:

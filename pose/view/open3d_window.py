@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -160,7 +161,7 @@ class Window:
     def _key(self, event: "gui.KeyEvent") -> bool:
         """True when the key was one of ours."""
         key = self._gui.KeyName
-        actions = {
+        actions: dict[object, Callable[[], object]] = {
             key.SPACE: self._toggle,
             key.LEFT: lambda: self._player.step(-1) and self._show(),
             key.RIGHT: lambda: self._player.step(1) and self._show(),

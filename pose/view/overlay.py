@@ -277,7 +277,8 @@ def thickness(name: str) -> float:
 
 def _unit(size: tuple[int, int]) -> float:
     """1 for a 1280 x 720 picture; what a stroke or letter is scaled with."""
-    return max(0.45, (size[0] * size[1]) ** 0.5 / 960)
+    result: float = max(0.45, (size[0] * size[1]) ** 0.5 / 960)
+    return result
 
 
 class _Corner:

@@ -120,7 +120,8 @@ def orbit_eye(middle: F32, radius: float, azimuth: float, elevation: float, fov:
     Angles in radians. azimuth 0 looks the way the real camera did.
     """
     away = np.array([-math.sin(azimuth), math.cos(azimuth), 0]) * math.cos(elevation)
-    return middle - (away - np.array([0, 0, math.sin(elevation)])) * radius / math.sin(fov / 2)
+    result: NDArray[np.float64] = middle - (away - np.array([0, 0, math.sin(elevation)])) * radius / math.sin(fov / 2)
+    return result
 
 
 def _tube(start: F32, end: F32, colour: RGB) -> Mesh:

@@ -109,11 +109,14 @@ def _scaled(pixels: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
 def _rounded(values: NDArray[np.float32], decimals: int) -> list[Json]:
     """Short numbers; None for those that are not known."""
     numbers = np.round(values.astype(np.float64), decimals)
-    if np.isfinite(numbers).all():
-        return numbers.tolist()
+    finite = np.isfinite(numbers)
+    if finite.all():
+        listed: list[Json] = numbers.tolist()
+        return listed
     known: NDArray[np.object_] = numbers.astype(object)
-    known[~np.isfinite(numbers)] = None
-    return known.tolist()
+    known[~finite] = None
+    result: list[Json] = known.tolist()
+    return result
 
 
 def with_picture(text: str, jpeg: bytes) -> bytes:

@@ -33,7 +33,8 @@ class World:
     @property
     def up(self) -> F64:
         """(3,) against gravity, in the camera's axes."""
-        return self.rotation[1]
+        result: F64 = self.rotation[1]
+        return result
 
     @property
     def confidence(self) -> float:

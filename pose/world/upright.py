@@ -23,7 +23,8 @@ _FLOOR_RISE = 0.15  # m/s; how fast the floor under a person follows upwards (st
 def upright_bodies(joints: NDArray[np.floating]) -> F64:
     """Directions of those of the bodies (P, 17, 3) m that may stand upright: (at most P, 3), as long as they are."""
     axes, heights = body_directions(joints)
-    return (axes * heights[:, None])[axes @ LEVEL_UP > np.cos(np.radians(_MOST_TILT_DEGREES))]
+    result: F64 = (axes * heights[:, None])[axes @ LEVEL_UP > np.cos(np.radians(_MOST_TILT_DEGREES))]
+    return result
 
 
 def mean_up(joints: NDArray[np.floating]) -> F64:

@@ -179,7 +179,8 @@ def test_predictions_of_one_protocol_are_no_predictions_of_the_other(run, data, 
     status, _, err = run("human36m", "--protocol", "M", "--data", data / "h36m", "--predictions", theirs)
     assert status == 1
     assert (
-        "2 of 2 sequences are missing, first 's_09_act_05_subact_01_ca_01'; it holds S9/Directions 1/54138969," in err
+        "2 of 2 sequences are missing, first 's_09_act_05_subact_01_ca_01'; it contains S9/Directions 1/54138969,"
+        in err
     )
 
 
@@ -252,7 +253,7 @@ def test_report_needs_nothing_else(run, data, tiny_lifter, tmp_path):
     page = (tmp_path / "o" / "report.html").read_text()
     assert page.count("<svg") == 4  # per action, per joint, over time, error against uncertainty
     assert not re.search(r"<(script|link|img|iframe)|@import|url\(['\"]?http|src=", page)
-    for caption in ("Error by action", "Error of each joint", "error over time", "inside one sigma"):
+    for caption in ("Error by action", "Error by joint", "error over time", "inside one sigma"):
         assert caption in page
 
 
@@ -360,7 +361,7 @@ BAD_INPUTS = {
     ),
     "truth unit": (sequence_call(joints3d=1000 * walker(30)), 1, r"gt\.npz, joints3d: expected metres.*millimetres"),
     "truth times": (sequence_call(timestamps=np.arange(30) / 30), 1, "its timestamps differ from those of"),
-    "compare": (lambda d, t: ("compare", t / "nothing"), 2, r"nothing: no such file; pose-eval writes one"),
+    "compare": (lambda d, t: ("compare", t / "nothing"), 2, r"nothing: no such file; expected a results.json"),
     "no mpi": (lambda d, t: ("mpi-inf-3dhp", "--data", t), 2, r"annot_data\.mat is missing"),
 }
 

@@ -19,7 +19,7 @@ def only_line(capsys) -> str:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (BOMB, "refers to an anchor"),
+        (BOMB, "uses an alias"),
         ("max_people: 3\n" + 70_000 * "#", "a config file has at most 65536"),
         ("max_people: " + 100 * "[", "nests more than 20 deep"),
         ("max_people: .inf", "expected a whole number, got inf"),
@@ -36,7 +36,7 @@ def test_settings_that_cannot_be_are_one_line(tmp_path, text, said, capsys):
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [(BOMB, "refers to an anchor"), ("train: {seed: 18446744073709551616}", "seed: must be 0 to 2^63")],
+    [(BOMB, "uses an alias"), ("train: {seed: 18446744073709551616}", "seed: must be 0 to 2^63")],
 )
 def test_a_recipe_that_cannot_be_is_one_line(tmp_path, text, said, capsys):
     (tmp_path / "a.yaml").write_text(text)

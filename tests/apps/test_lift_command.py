@@ -117,7 +117,7 @@ def with_nan() -> np.ndarray:
         ({"scores": None}, "key 'scores' is missing; needed: keypoints, scores, timestamps, image_size, skeleton"),
         ({"keypoints": np.zeros((FRAMES, 16, 2))}, "keypoints: expected shape (20, 17, 2), got (20, 16, 2)"),
         ({"scores": np.ones((FRAMES - 1, 17))}, "scores: expected shape (20, 17), got (19, 17)"),
-        ({"keypoints": with_nan()}, "keypoints: not a number in frame 3, joint 5"),
+        ({"keypoints": with_nan()}, "keypoints: NaN or infinity in frame 3, joint 5"),
         ({"scores": np.full((FRAMES, 17), np.nan)}, "scores: must lie in 0 to 1, got nan"),
         ({"scores": np.full((FRAMES, 17), 87.0)}, "scores: must lie in 0 to 1, got 87"),
         ({"timestamps": np.arange(FRAMES)[::-1] / 30}, "timestamps: must increase, but frame 1 is at 0.6 s"),
@@ -130,7 +130,7 @@ def with_nan() -> np.ndarray:
         ({"image_size": np.array([640, -1])}, "image_size: expected width and height"),
         ({"intrinsics": np.eye(4)}, "intrinsics: expected shape (3, 3), got (4, 4)"),
         ({"intrinsics": np.zeros((3, 3))}, "intrinsics: expected [[fx, 0, cx]"),
-        ({"keypoints": np.array([None, {}])}, "holds pickled objects"),
+        ({"keypoints": np.array([None, {}])}, "contains pickled objects"),
         ({"keypoints": np.array(["a"])}, "keypoints: expected numbers"),
     ],
 )

@@ -26,7 +26,7 @@ def test_a_lifter_goes_on_from_hidden_poses(mocap, tmp_path, capsys):
     first, tuned = tmp_path / "first", tmp_path / "tuned"
     assert main(["pretraining", "--config", str(RECIPE), *mocap, *TINY, "--out", str(first)]) == 0
     printed = capsys.readouterr().out
-    assert "nats a coordinate" in printed
+    assert "nats per coordinate" in printed
     assert "simple guess" in printed
     final = first / "final.safetensors"
     model = ["--train.model={dim: 16, depth: 1, heads: 2, expansion: 2}"]

@@ -40,7 +40,7 @@ def test_one_command_turns_a_clip_into_tracked_3d(call, dance, tmp_path):
     done = call("run", dance, "--out", tmp_path / "out", "--end", 1.5, "--profile")
     assert (done.returncode, done.stderr) == (0, "")
     assert "45 frames, 1.5 s of video, 1 person" in done.stdout
-    assert "a field of view of 55 degrees was assumed" in done.stdout
+    assert "field of view of 55 degrees assumed" in done.stdout
     assert str(tmp_path / "out" / "overlay.mp4") in done.stdout
     table = done.stdout[done.stdout.index("\nstage  ") :].splitlines()
     assert {"detect", "keypoints", "lift", "write", "overlay"} <= {line.split()[0] for line in table if line}
@@ -93,7 +93,7 @@ def test_part_of_a_clip_keeps_the_clips_times(dance, tmp_path, tiny_lifter, caps
 def test_clip_without_people_succeeds_and_says_so(empty_clip, tmp_path, tiny_lifter, capsys):
     assert main(["--video", str(empty_clip), "--out", str(tmp_path / "out"), "--lifter", str(tiny_lifter)]) == 0
     printed = capsys.readouterr()
-    assert "nobody was found" in printed.out
+    assert "no person was detected" in printed.out
     poses = load_poses(tmp_path / "out" / "poses.npz")
     assert (len(poses), len(poses.id)) == (12, 0)
     assert len(decoded(tmp_path / "out" / "overlay.mp4")) == 12
@@ -106,7 +106,7 @@ def test_the_summary_says_what_is_missing(videos, tmp_path, tiny_lifter, capsys)
     everybody = load_poses(tmp_path / "poses.npz")
     assert len(set(everybody.id.tolist())) >= 5
     assert f" {len(set(everybody.id.tolist()))} people; " in said
-    assert re.search(r"\njoints guessed: \d+%, which the picture hardly shows", said)
+    assert re.search(r"\n\d+% of the joints have low 2D confidence", said)
     assert main([*call, "--out", str(tmp_path), "--max-people", "2"]) == 0
     assert re.search(
         r"\ndetected but not tracked: up to \d (person|people) at a time \(limit: --max-people 2\)\n",
@@ -286,7 +286,7 @@ def test_options_override_the_config_file_wherever_they_stand(config, first, tmp
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
-        ([], 2, "no video: name a video file"),
+        ([], 2, "no video: give a video file"),
         (["none.mp4"], 2, "none.mp4: no such file"),
         (["dance.mp4", "text.mp4"], 1, "text.mp4: not a video"),
         (["dance.mp4", "--video", "dance.mp4"], 2, "--video and dance.mp4: name one video"),
@@ -301,10 +301,10 @@ def test_options_override_the_config_file_wherever_they_stand(config, first, tmp
         (["--video", "99"], 2, "camera 99: no such device"),
         (["--video", "http://127.0.0.1:9/clip.mp4"], 1, "http://127.0.0.1:9/clip.mp4: connection refused"),
         (["--video", "dance.mp4", "--start", "99"], 2, "--start 99 is not before the end"),
-        (["--video", "dance.mp4", "--start", "0.01", "--end", "0.02"], 1, "no frame that can be shown between 0.01 s"),
+        (["--video", "dance.mp4", "--start", "0.01", "--end", "0.02"], 1, "no frame to return between 0.01 s"),
         (["--video", "dance.mp4", "--end", "-1"], 2, "end: -1.0 is out of range; allowed: at least 0"),
         (["--video", "dance.mp4", "--formats", "json,xml"], 2, "'xml' is unknown; known: json, npz, overlay"),
-        (["--video", "dance.mp4", "--formats", "overlay", "--no-overlay"], 2, "nothing to write"),
+        (["--video", "dance.mp4", "--formats", "overlay", "--no-overlay"], 2, "no format given"),
         (["--video", "dance.mp4", "--detector", "magic"], 2, "--detector: expected one of auto, "),
         (["--video", "dance.mp4", "--lifter", "magic"], 2, "magic is neither a file nor one of"),
         (["--video", "dance.mp4", "--lifter", "text.mp4"], 1, "text.mp4: not a readable lifter checkpoint"),
@@ -316,7 +316,7 @@ def test_options_override_the_config_file_wherever_they_stand(config, first, tmp
         (["--config", "wrong.yaml"], 2, "unknown key 'max_peple': did you mean max_people?"),
         (["--config", "binary.yaml"], 2, "--config: binary.yaml: not a text file"),
         (["--config", "zero.mp4"], 2, "--config: zero.mp4: expected lines such as"),
-        (["--video", ""], 2, "no video: name a video file"),
+        (["--video", ""], 2, "no video: give a video file"),
         (["--video", "http://nowhere.invalid/a.mp4"], 1, "http://nowhere.invalid/a.mp4: no connection"),
         (["--video", "dance.mp4", "--max-people", "some"], 2, "--max-people: expected a whole number, got some"),
         (["--video", "dance.mp4", "--detector-model", "no.tflite"], 2, "detector_model: no.tflite is neither a file"),
@@ -324,8 +324,8 @@ def test_options_override_the_config_file_wherever_they_stand(config, first, tmp
         (["--config", "none.yaml"], 2, "--config: none.yaml is neither a file nor a preset: "),
         (["--config", "broken.yaml"], 2, "--config: broken.yaml: not readable as YAML: "),
         (["--video", "dance.mp4", "--out", "text.mp4"], 1, "text.mp4: is not a folder"),
-        (["--video", "dance.mp4", "--out", "/proc/nowhere"], 1, "/proc/nowhere: cannot be made"),
-        (["--video", "dance.mp4", "--device", "cuda"], 1, "cuda was asked for"),
+        (["--video", "dance.mp4", "--out", "/proc/nowhere"], 1, "/proc/nowhere: cannot be created"),
+        (["--video", "dance.mp4", "--device", "cuda"], 1, "cuda was requested"),
     ],
 )
 def test_bad_input_is_one_line(arguments, status, words, desk, tiny_lifter, capsys):

@@ -47,7 +47,7 @@ def test_pictures_of_different_sizes_are_taken_one_by_one(photos, run, tmp_path,
     out = tmp_path / "out"
     assert run(photos, "--out", out) == 0
     said = capsys.readouterr()
-    assert "3 pictures, 2 people; took" in said.out
+    assert "3 images, 2 people; took" in said.out
     assert "nobody in 1 of 3 pictures" in said.out
     assert said.err.splitlines() == [
         f"warning: {photos}: images differ in size and are processed one by one, as with --stills",
@@ -109,7 +109,7 @@ def test_earlier_results_are_kept_unless_asked(photos, run, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["{videos}/dance.mp4", "--stills"], "--stills: .*dance.mp4 is no picture"),
+        (["{videos}/dance.mp4", "--stills"], "--stills: .*dance.mp4 is not an image"),
         (["{photos}", "--stills", "--height", "1.8"], "height: not available for single images; use pose-convert"),
         (
             ["{photos}", "--stills", "--formats", "npz,bvh"],

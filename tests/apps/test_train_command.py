@@ -58,7 +58,7 @@ def test_a_run_leaves_weights_logs_pictures_and_its_configuration(mocap, tmp_pat
     assert (last.head.weight == final.head.weight).all()
 
     assert train(mocap, out, "--train.steps=4") == 2
-    assert "holds a training run already; use --resume, --overwrite" in capsys.readouterr().err
+    assert "already contains a training run; use --resume, --overwrite" in capsys.readouterr().err
 
     again = tmp_path / "again"
     assert main(["lifter", "--config", str(out / "config.yaml"), "--out", str(again)]) == 0
@@ -90,7 +90,7 @@ def test_resume_goes_on_from_the_last_checkpoint(mocap, tmp_path, capsys, monkey
         assert (tensor == expected[name]).all(), name
 
     assert train(mocap, broken, "--train.steps=6", "--resume") == 1
-    assert "another configuration" in capsys.readouterr().err
+    assert "a different configuration" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

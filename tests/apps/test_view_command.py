@@ -122,7 +122,7 @@ def test_a_window_that_cannot_be_drawn_is_one_line(poses, tmp_path, does, advice
         (["--save", "clip.mp4", "--size", "big"], "--size 'big'"),
         (["--save", "clip.mp4", "--fps", "0"], "--fps"),
         (["--save", "clip.mp4", "--speed", "-1"], "--speed"),
-        (["--fps", "25"], "--fps is for the video of --save"),
+        (["--fps", "25"], "--fps applies only to --save"),
         (["--colour"], "--colour"),
     ],
 )
@@ -153,7 +153,7 @@ def test_a_run_without_frames_is_one_line(capsys, tmp_path):
         pass
     status, error = _refusal(capsys, tmp_path / "poses.npz", "--save", tmp_path / "a.mp4")
     assert status == 1
-    assert "holds no frame" in error
+    assert "contains no frame" in error
 
 
 @pytest.mark.slow

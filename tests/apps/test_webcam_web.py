@@ -129,4 +129,4 @@ def test_token_of_the_environment_opens_the_network_and_is_not_shown(start):
     _, errors = server.communicate(timeout=200)
     assert server.returncode == 0
     assert TOKEN not in output + errors
-    assert errors.startswith("warning: browsers of other computers give their camera to https pages only")
+    assert errors.startswith("warning: browsers on other computers allow their camera only over https")

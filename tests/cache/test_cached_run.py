@@ -71,7 +71,7 @@ def test_every_file_is_the_same_with_and_without_and_nothing_is_computed_twice(
         for stage in ("track", "lift", "flush"):
             nothing_runs.setattr(f"pose.pipeline.Session.{stage}", lambda *_: pytest.fail("computed again"))
         assert run(dance, tmp_path / "second", tiny_lifter, *cached) == plain
-        assert "people in 2D and 3D: from the cache" in capsys.readouterr().out
+        assert "2D and 3D: read from the cache" in capsys.readouterr().out
     without_repair = run(dance, tmp_path / "plain2", tiny_lifter, "--no-repair", "--no-constant-bones")
     with monkeypatch.context() as no_2d:
         no_2d.setattr("pose.pipeline.Session.track", lambda *_: pytest.fail("computed again"))
@@ -152,7 +152,7 @@ def test_settings_that_keys_leave_out_exist():
 
 def test_records_hold_every_field_bit_for_bit(rng, tmp_path):
     results = [random_result(rng, index, people) for index, people in enumerate((2, 0, 3))]
-    results[2] = replace(results[2], people=replace(results[2].people, unfollowed=4))
+    results[2] = replace(results[2], people=replace(results[2].people, untracked=4))
     records = ResultRecords(len(BLAZEPOSE33))
     (tmp_path / "file").write_bytes(b"".join(map(records.to_bytes, results)))
     with (tmp_path / "file").open("rb") as file:

@@ -10,7 +10,7 @@ import pytest
 
 from pose.errors import PoseError
 from pose.estimators.blazepose import BlazePose, refine
-from pose.people.follow import PeopleTracker
+from pose.people.people_tracker import PeopleTracker
 from pose.types import Boxes, Regions
 from pose.weights.store import Store
 

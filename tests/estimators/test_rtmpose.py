@@ -198,7 +198,7 @@ def test_precision_that_a_file_does_not_have_is_refused(onnx_file):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA")
 @pytest.mark.parametrize("file", ["checkpoint", "onnx_file"])
 def test_cuda_is_never_replaced_in_silence(file, request):
-    with pytest.raises(PoseError, match="cuda was asked for"):
+    with pytest.raises(PoseError, match="cuda was requested"):
         RTMPose(model=request.getfixturevalue(file), options=StageOptions(device="cuda"))
 
 

@@ -113,7 +113,7 @@ def test_our_own_exports_come_back(tmp_path):
     ("document", "complaint"),
     [
         ("nothing", "expected COCO keypoint JSON, AlphaPose JSON, or a folder .*; the file contains a str"),
-        ([], "holds no keypoints"),
+        ([], "contains no keypoints"),
         ([{"image_id": 1, "bbox": []}], "expected COCO keypoint JSON.*; 'keypoints' is missing"),
         ([{"image_id": 1, "keypoints": [1, 2, 3]}], r"x, y, score of 17, 18, 25.* joints.*got \(3,\)"),
         ([{"image_id": "first", "keypoints": [1.0] * 51}], "'first' has no frame number"),
@@ -130,7 +130,7 @@ def test_wrong_files_get_one_line_that_says_what_was_expected(tmp_path, document
 
 def test_what_the_files_do_not_say_must_be_given(tmp_path):
     entries = [{"image_id": 1, "keypoints": person().ravel().tolist()}]
-    with pytest.raises(UsageError, match=r"says nothing of time; .* --fps"):
+    with pytest.raises(UsageError, match=r"contains no times; .* --fps"):
         read(tmp_path / "a.json", entries, fps=None)
     with pytest.raises(UsageError, match=r"says nothing of the picture's size; .* --image-size"):
         read(tmp_path / "a.json", entries, size=None)

@@ -185,7 +185,7 @@ def _newer(path):
         (_text, "not a readable .npz file"),
         (_other_keys, "has no array 'timestamps'"),
         (_single_array, "is a single array"),
-        (_pickled, "holds pickled objects"),
+        (_pickled, "contains pickled objects"),
         (_wrong_shape, r"'joints3d' should have shape \(2, 17, 3\), has \(2, 16, 3\)"),
         (_newer, "has format version 3"),
     ],

@@ -11,7 +11,7 @@ from crowd import REFERENCE, SCENES, Library, arrays, crowd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pose.people.association import NOBODY, BotSort, ByteTrack, OcSort
+from pose.people.association import UNMATCHED, BotSort, ByteTrack, OcSort
 from pose.people.association.assignment import best_pairs
 from pose.people.association.camera_motion import CameraMotion
 from pose.people.association.kalman import KalmanFilter
@@ -43,13 +43,13 @@ def test_the_library_itself_agrees(name, seed):
 @given(st.integers(0, 5), st.integers(0, 5), st.randoms(use_true_random=False))
 def test_assignment_is_the_best_of_all(rows, columns, chance):
     worth = np.array([[chance.uniform(-1, 1) for _ in range(columns)] for _ in range(rows)]).reshape(rows, columns)
-    pairs = best_pairs(worth, at_least=-np.inf)
+    pairs = best_pairs(worth, min_similarity=-np.inf)
     few, many = sorted((rows, columns))
     assert len(pairs) == len({row for row, _ in pairs}) == len({column for _, column in pairs}) == few
     tall = worth if rows <= columns else worth.T
     best = max(sum(tall[k, chosen[k]] for k in range(few)) for chosen in itertools.permutations(range(many), few))
     assert sum(worth[pair] for pair in pairs) == pytest.approx(best, abs=1e-9)
-    assert set(best_pairs(worth, at_least=0.2)) == {pair for pair in pairs if worth[pair] >= 0.2}
+    assert set(best_pairs(worth, min_similarity=0.2)) == {pair for pair in pairs if worth[pair] >= 0.2}
 
 
 def test_filter_follows_a_straight_walk_whatever_the_steps(rng):
@@ -100,7 +100,7 @@ def test_weak_boxes_start_nobody_and_numbers_are_not_used_again():
     for kind in TRACKERS.values():
         tracker = kind(memory=0.2)
         image, box = np.zeros((64, 64, 3), np.uint8), np.array([[0, 0, 40, 90]], np.float32)
-        assert tracker.update(box, np.array([0.3], np.float32), 0.0, image).tolist() == [NOBODY]
+        assert tracker.update(box, np.array([0.3], np.float32), 0.0, image).tolist() == [UNMATCHED]
         assert tracker.update(box, np.array([0.9], np.float32), 0.1, image).tolist() == [0]
         assert tracker.update(np.zeros((0, 4), np.float32), np.zeros(0, np.float32), 0.2, image).tolist() == []
         assert tracker.update(box, np.array([0.9], np.float32), 1.0, image).tolist() == [1]

@@ -4,8 +4,8 @@ import cv2
 import numpy as np
 import pytest
 
-from pose.people.cuts import Cuts
-from pose.people.identities import NOT_SEEN_BEFORE, Identities
+from pose.people.cuts import CutDetector
+from pose.people.identities import UNASSIGNED, Identities
 from pose.skeletons import COCO17
 from pose.video import open_source
 
@@ -20,8 +20,8 @@ def clips(videos):
 
 
 def cuts_in(images):
-    cuts = Cuts()
-    return [i for i, image in enumerate(images) if cuts.found(image)]
+    cuts = CutDetector()
+    return [i for i, image in enumerate(images) if cuts.is_cut(image)]
 
 
 def test_a_cut_between_two_clips_is_found_at_its_frame(clips):
@@ -67,7 +67,7 @@ def test_who_is_forgotten_gets_no_old_id():
     def see(known, time):
         return identities.assign(box, np.ones(1, np.float32), np.array([known]), time, image, poses).tolist()
 
-    first = see(NOT_SEEN_BEFORE, 0.0)
+    first = see(UNASSIGNED, 0.0)
     assert see(first[0], 0.1) == first
-    identities.forget()
-    assert see(NOT_SEEN_BEFORE, 0.2) == [first[0] + 1]
+    identities.reset()
+    assert see(UNASSIGNED, 0.2) == [first[0] + 1]

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pose.people.identities import NOT_SEEN_BEFORE, Identities
-from pose.people.trackers import TRACKERS
+from pose.people.box_trackers import BOX_TRACKERS
+from pose.people.identities import UNASSIGNED, Identities
 from pose.skeletons import H36M17
 
 PICTURE = np.zeros((400, 800, 3), np.uint8)
@@ -19,7 +19,7 @@ class Scene:
 
     def show(self, boxes, time, ids=None, scores=None):
         boxes = np.array(boxes, np.float32).reshape(-1, 4)
-        ids = np.array(ids if ids is not None else [NOT_SEEN_BEFORE] * len(boxes), np.int64)
+        ids = np.array(ids if ids is not None else [UNASSIGNED] * len(boxes), np.int64)
         scores = np.array(scores if scores is not None else [0.9] * len(boxes), np.float32)
         return self.identities.assign(boxes, scores, ids, time, PICTURE).tolist()
 
@@ -28,7 +28,7 @@ def person(x, width=100):
     return [x, 100, x + width, 300]
 
 
-@pytest.mark.parametrize("tracker", TRACKERS)
+@pytest.mark.parametrize("tracker", BOX_TRACKERS)
 def test_ids_start_at_one_in_the_first_frame_and_stay(tracker):
     scene = Scene(tracker)
     for frame in range(40):
@@ -36,14 +36,14 @@ def test_ids_start_at_one_in_the_first_frame_and_stay(tracker):
         assert ids == [1, 2]
 
 
-@pytest.mark.parametrize("tracker", TRACKERS)
+@pytest.mark.parametrize("tracker", BOX_TRACKERS)
 def test_order_of_the_boxes_does_not_matter(tracker):
     scene = Scene(tracker)
     assert scene.show([person(50), person(500)], 0.0) == [1, 2]
     assert scene.show([person(501), person(51)], FRAME) == [2, 1]
 
 
-@pytest.mark.parametrize("tracker", TRACKERS)
+@pytest.mark.parametrize("tracker", BOX_TRACKERS)
 @pytest.mark.parametrize("followed", [False, True])
 def test_person_lost_for_half_a_second_gets_the_id_back(tracker, followed):
     scene = Scene(tracker)
@@ -55,7 +55,7 @@ def test_person_lost_for_half_a_second_gets_the_id_back(tracker, followed):
     assert scene.show([person(500), person(50 + 2 * 35)], 35 * FRAME, ids=[2, 0] if followed else None) == [2, 1]
 
 
-@pytest.mark.parametrize("tracker", TRACKERS)
+@pytest.mark.parametrize("tracker", BOX_TRACKERS)
 def test_id_of_a_person_lost_for_long_is_not_reused(tracker):
     scene = Scene(tracker)
     for frame in range(10):
@@ -81,15 +81,15 @@ def test_stranger_never_takes_the_id_of_somebody_who_is_followed():
     assert ids[0] != 1
 
 
-@pytest.mark.parametrize("tracker", TRACKERS)
-def test_lost_person_keeps_the_id_when_the_others_were_exchanged(tracker):
+@pytest.mark.parametrize("tracker", BOX_TRACKERS)
+def test_lost_person_keeps_the_id_when_the_others_were_swapped(tracker):
     """One of two is hidden, and who is still seen turns out to be the other: the hidden one comes back as the one."""
     scene = Scene(tracker)
     left, right = person(300), person(420)
     for frame in range(10):
         assert scene.show([left, right], frame * FRAME, ids=[1, 2] if frame else None) == [1, 2]
     assert scene.show([left], 10 * FRAME, ids=[2]) == [2]  # as it seems
-    scene.identities.exchange(1, 2)
+    scene.identities.swap_ids(1, 2)
     assert scene.show([left], 11 * FRAME, ids=[1]) == [1]
     assert scene.show([left, right], 12 * FRAME, ids=[1, 0]) == [1, 2]
 
@@ -120,7 +120,7 @@ def test_many_people_keep_their_ids(rng):
         np.testing.assert_array_equal(ids, expected[order])
 
 
-@pytest.mark.parametrize("tracker", TRACKERS)
+@pytest.mark.parametrize("tracker", BOX_TRACKERS)
 def test_people_who_are_gone_leave_nothing_behind(tracker):
     """A square where people come and go for ever: what is kept does not grow with their number."""
     scene = Scene(tracker, skeleton=H36M17)
@@ -128,12 +128,12 @@ def test_people_who_are_gone_leave_nothing_behind(tracker):
         x = 200 + 150 * (frame // 2 % 4)
         boxes = np.array([person(20, 60), person(x)], np.float32)
         poses = np.ones((2, 17, 3), np.float32)
-        ids = np.full(2, NOT_SEEN_BEFORE, np.int64)
+        ids = np.full(2, UNASSIGNED, np.int64)
         scene.identities.assign(boxes, np.full(2, 0.9, np.float32), ids, 2 * frame * FRAME * 10, PICTURE, poses)
     assert scene.identities._next_id > 15
     tracked = len(scene.identities._tracker.tracks)
     assert len(scene.identities._id_of) <= tracked
-    assert len(scene.identities._poses._last) <= tracked
+    assert len(scene.identities._similarity._last) <= tracked
 
 
 def test_unknown_tracker_is_refused_with_the_known_names():

@@ -4,6 +4,7 @@ import numpy as np
 
 from pose.estimators.yolo_pose import YoloPose
 from pose.networks.options import StageOptions
+from pose.people.config import TrackingConfig
 from pose.people.one_pass import OnePassPeople
 from pose.skeletons import COCO17
 from pose.system.times import StageTimes
@@ -32,8 +33,8 @@ class Script:
         return [(Boxes(xyxy, rows[:, 1]), Keypoints2D(xy, ones, rows[:, 1], regions))]
 
 
-def run(*frames, **options):
-    stage = OnePassPeople(Script(*frames), **options)
+def run(*frames, times=None, **options):
+    stage = OnePassPeople(Script(*frames), TrackingConfig(**options), times=times)
     return [stage.step(IMAGE, index, index / 30) for index in range(len(frames))]
 
 
@@ -85,8 +86,8 @@ def test_a_real_network_follows_the_crowd(weights_dir, videos):
     assert all(box[0] > 700 for box in front)
 
 
-def test_who_is_found_and_not_followed_is_counted_and_the_network_timed():
+def test_untracked_people_are_counted_and_the_network_is_timed():
     times = StageTimes()
     crowded, alone = run([(10, 0.9), (200, 0.8)], [(11, 0.9)], max_people=1, times=times)
-    assert (crowded.unfollowed, alone.unfollowed) == (1, 0)
+    assert (crowded.untracked, alone.untracked) == (1, 0)
     assert list(times.seconds) == ["people and keypoints"]

@@ -6,7 +6,8 @@ import pytest
 from pose_detectors.blazepose import BlazePoseDetector
 
 from pose.estimators.blazepose import BlazePose
-from pose.people.follow import PeopleTracker
+from pose.people.config import TrackingConfig
+from pose.people.people_tracker import PeopleTracker
 from pose.system.times import StageTimes
 from pose.types import Boxes
 
@@ -55,7 +56,7 @@ def detector(blazepose_detector):
 @pytest.fixture
 def stage(detector, blazepose):
     def build(**options):
-        return PeopleTracker(detector, blazepose, **options)
+        return PeopleTracker(detector, blazepose, TrackingConfig(**options))
 
     return build
 
@@ -72,16 +73,16 @@ def test_dancer_is_one_person_from_the_first_frame(stage, detector, dance):
     assert min(people.box_scores[0] for people in results) > 0.9
 
 
-def test_detector_runs_at_its_cadence(stage, detector, dance):
-    run(stage(detect_every=0.5), dance)
+def test_detector_runs_at_its_interval(stage, detector, dance):
+    run(stage(detection_interval_s=0.5), dance)
     assert detector.runs == 2 * 3  # at 0, 0.5 and 1 s, and each time also without the dancer
     detector.runs = 0
-    run(stage(detect_every=0), dance[:10])
+    run(stage(detection_interval_s=0), dance[:10])
     assert detector.runs == 10 + 2  # without the dancer at 0 and 0.3 s
 
 
-def test_full_stage_does_not_look_for_more(stage, detector, dance):
-    run(stage(max_people=1, detect_every=0.1), dance)
+def test_no_detection_with_max_people_tracked(stage, detector, dance):
+    run(stage(max_people=1, detection_interval_s=0.1), dance)
     assert detector.runs == 1
 
 
@@ -128,11 +129,11 @@ def test_a_stream_that_was_away_begins_with_new_people(stage, dance):
     assert people_stage.step(dance[2], 2, 6.0).ids.tolist() == [2]
 
 
-def test_newcomer_is_found_within_the_cadence(stage, dance):
+def test_new_person_is_found_within_the_detection_interval(stage, dance):
     empty = np.full_like(dance[0], 200)
     alone = [np.concatenate([image, empty], axis=1) for image in dance[:20]]
     pair = [np.concatenate([image, image], axis=1) for image in dance[20:35]]
-    results = run(stage(detect_every=0.3), alone + pair)
+    results = run(stage(detection_interval_s=0.3), alone + pair)
     assert all(people.ids.tolist() == [1] for people in results[:20])
     first = next(i for i, people in enumerate(results) if len(people) == 2)
     assert first < 20 + 0.3 * RATE + 1
@@ -143,7 +144,7 @@ def test_person_who_jumps_away_is_found_in_the_same_frame(stage, dance):
     empty = np.full_like(dance[0], 200)
     left = [np.concatenate([image, empty, empty], axis=1) for image in dance[:5]]
     right = [np.concatenate([empty, empty, image], axis=1) for image in dance[5:10]]
-    results = run(stage(detect_every=10.0), left + right)
+    results = run(stage(detection_interval_s=10.0), left + right)
     assert all(len(people) == 1 for people in results)
     assert all(people.keypoints[0, :, 0].mean() > 768 for people in results[5:])
 
@@ -198,7 +199,9 @@ def test_picture_smaller_than_the_crop_works(stage, dance):
 
 
 def test_detector_that_only_knows_boxes_works(blazepose_detector, blazepose, dance):
-    boxes_only = PeopleTracker(CountingDetector(blazepose_detector, boxes_only=True), blazepose, detect_every=0)
+    boxes_only = PeopleTracker(
+        CountingDetector(blazepose_detector, boxes_only=True), blazepose, TrackingConfig(detection_interval_s=0)
+    )
     with_regions = PeopleTracker(blazepose_detector, blazepose)
     for a, b in zip(run(boxes_only, dance[:20]), run(with_regions, dance[:20]), strict=True):
         assert a.ids.tolist() == [1]
@@ -225,10 +228,11 @@ class SureOfACorner:
         return [Boxes(np.r_[one.xyxy, corner], np.r_[one.scores, np.float32(1)]) for one in found]
 
 
-def test_who_is_found_and_not_followed_is_counted_whenever_it_looks(blazepose_detector, blazepose, dance):
+def test_untracked_people_are_counted_in_each_detection_pass(blazepose_detector, blazepose, dance):
     times = StageTimes()
-    people = run(PeopleTracker(SureOfACorner(blazepose_detector), blazepose, detect_every=1.0, times=times), dance[:4])
+    config = TrackingConfig(detection_interval_s=1.0)
+    people = run(PeopleTracker(SureOfACorner(blazepose_detector), blazepose, config, times=times), dance[:4])
     assert [len(one) for one in people] == [1] * 4
-    assert [one.unfollowed for one in people] == [1, 0, 0, 0]
+    assert [one.untracked for one in people] == [1, 0, 0, 0]
     assert times.seconds.keys() == {"detect", "keypoints"}
     assert min(times.seconds.values()) > 0

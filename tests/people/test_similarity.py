@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from pose_fakes import STANDING
 
-from pose.people.identities import NOT_SEEN_BEFORE, Identities
-from pose.people.similarity import carry, joint_sigmas, keypoint_similarity
-from pose.people.trackers import TRACKERS
+from pose.people.box_trackers import BOX_TRACKERS
+from pose.people.identities import UNASSIGNED, Identities
+from pose.people.similarity import joint_sigmas, keypoint_similarity, move_pose
 from pose.skeletons import COCO17, H36M17, SKELETONS
 
 PICTURE = np.zeros((432, 768, 3), np.uint8)
@@ -55,10 +55,10 @@ def test_left_and_right_are_as_easy_to_place(skeleton):
     np.testing.assert_array_equal(sigmas, sigmas[list(skeleton.flip_order)])
 
 
-def test_carried_pose_fills_the_new_box():
+def test_moved_pose_fills_the_new_box():
     points = pose(100)
     there = np.array([300, 50, 420, 400], np.float32)
-    np.testing.assert_allclose(box(carry(points, box(points), there)), there, atol=1e-3)
+    np.testing.assert_allclose(box(move_pose(points, box(points), there)), there, atol=1e-3)
 
 
 @pytest.mark.parametrize("tracker", ["bytetrack", "ocsort"])
@@ -71,19 +71,19 @@ def test_people_who_turn_back_where_they_meet_keep_their_ids(tracker, rng):
         people[..., :2] += rng.normal(0, 1, (2, 17, 2))
         order = rng.permutation(2)
         boxes = np.stack([box(person) for person in people]).astype(np.float32)[order]
-        nobody = np.full(2, NOT_SEEN_BEFORE, np.int64)
+        nobody = np.full(2, UNASSIGNED, np.int64)
         ids = identities.assign(boxes, np.full(2, 0.9, np.float32), nobody, frame / 30, PICTURE, people[order])
         if frame == 0:
             first = ids[np.argsort(order)]
         np.testing.assert_array_equal(ids[np.argsort(order)], first)
 
 
-@pytest.mark.parametrize("tracker", TRACKERS)
+@pytest.mark.parametrize("tracker", BOX_TRACKERS)
 def test_people_who_cross_keep_their_ids(tracker, rng):
     identities = Identities(tracker, skeleton=H36M17)
     for frame in range(60):
         people = np.stack([pose(264 + 4 * frame), pose(500 - 4 * frame, mirrored=True)])
         boxes = np.stack([box(person) for person in people]).astype(np.float32)
-        nobody = np.full(2, NOT_SEEN_BEFORE, np.int64)
+        nobody = np.full(2, UNASSIGNED, np.int64)
         ids = identities.assign(boxes, np.full(2, 0.9, np.float32), nobody, frame / 30, PICTURE, people)
         assert ids.tolist() == [1, 2]

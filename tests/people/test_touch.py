@@ -14,7 +14,7 @@ from pose_detectors.rtmdet import RTMDetDetector
 
 from pose.estimators.blazepose import BlazePose
 from pose.people.association.assignment import best_pairs
-from pose.people.follow import PeopleTracker
+from pose.people.people_tracker import PeopleTracker
 from pose.skeletons import BLAZEPOSE33
 from pose.video import open_source
 
@@ -42,7 +42,7 @@ def whose(poses, ends):
         trunk = np.stack([pose[SHOULDERS].mean(axis=0), pose[HIPS].mean(axis=0)])
         far[row] = [np.linalg.norm(trunk - e, axis=1).mean() / np.linalg.norm(e[0] - e[1]) for e in ends.values()]
     shown = [None] * len(poses)
-    for row, column in best_pairs(-far, at_least=-NEAR):
+    for row, column in best_pairs(-far, min_similarity=-NEAR):
         shown[row] = names[column]
     return shown
 

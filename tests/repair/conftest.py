@@ -11,7 +11,8 @@ from pose_detectors.blazepose import BlazePoseDetector
 
 from pose.camera import Camera
 from pose.estimators.blazepose import BlazePose
-from pose.people.follow import PeopleTracker
+from pose.people.config import TrackingConfig
+from pose.people.people_tracker import PeopleTracker
 from pose.sequences import Sequence2D
 
 TRIALS = {"07": ("07_01", "07_04"), "26": ("26_01", "26_04", "26_08"), "131": ("131_01", "131_06")}
@@ -39,7 +40,7 @@ def danced(videos, weights_dir):
     """What BlazePose sees of the dancer's first four seconds."""
     detector = BlazePoseDetector(model=weights_dir / "blazepose-detector.tflite")
     estimator = BlazePose(model=weights_dir / "blazepose-landmark-lite.tflite", variant="lite")
-    stage = PeopleTracker(detector, estimator, max_people=1)
+    stage = PeopleTracker(detector, estimator, TrackingConfig(max_people=1))
     with av.open(str(videos / "dance.mp4")) as container:
         images = [frame.to_ndarray(format="rgb24") for frame in islice(container.decode(video=0), 120)]
     people = [stage.step(image, i, i / 30) for i, image in enumerate(images)]

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from pose.gaps import LONGEST_GAP_SECONDS
 from pose.repair.halves import (
     ACCELERATION,
     FARTHEST,
@@ -15,7 +16,6 @@ from pose.repair.halves import (
     VELOCITY,
 )
 from pose.repair.swaps import SAME_SECONDS
-from pose.stages import LONGEST_GAP_SECONDS
 
 
 @dataclass(frozen=True)

@@ -249,7 +249,7 @@ def test_size_that_changes_is_scaled_to_the_first(make_video, tmp_path):
         images = [frame.image for frame in source]
     assert [image.shape for image in images] == [(48, 64, 3)] * 6
     assert corners(images[5]) == COLOURS
-    assert any("3 frames of another size" in problem for problem in source.problems)
+    assert any("3 frames of different size" in problem for problem in source.problems)
 
 
 def test_stream_without_time_stamps(make_video):

@@ -123,11 +123,11 @@ def _actor(ray: Any) -> type:
             os.chdir(folder)  # where relative paths of the call count from
             self._worker = Worker(job)
 
-        @ray.method(max_task_retries=-1)
+        @ray.method(max_task_retries=-1)  # type: ignore[untyped-decorator]
         def ready(self) -> None:
             """Answers as soon as the actor is there, after however many restarts."""
 
-        @ray.method(max_task_retries=0)  # not by Ray: every attempt is counted and written down
+        @ray.method(max_task_retries=0)  # type: ignore[untyped-decorator]  # not by Ray: every attempt is counted and written down
         def process(self, task: Task) -> Answer:
             return self._worker.process(task)
 

@@ -187,7 +187,7 @@ class ConfigFile(ActionConfigFile):
             raise argparse.ArgumentError(self, f"{values}: no such file")
         try:
             _check_settings(path, parser)
-            super().__call__(parser, namespace, values, option_string)
+            super().__call__(parser, namespace, values, option_string)  # type: ignore[no-untyped-call]
         except UnicodeDecodeError as error:
             raise argparse.ArgumentError(self, f"{values}: not a text file") from error
         except ValueError as error:

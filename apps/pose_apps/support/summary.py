@@ -24,7 +24,7 @@ WORTH_SAYING = 0.01  # of all joints
 
 @dataclass(slots=True)
 class Tally:
-    """What a run has seen so far. seen: people, once for each frame that they are in. unfollowed: the most people in
+    """What a run has seen so far. seen: people, once for each frame that they are in. untracked: the most people in
     one frame whom nobody followed. joints, guessed: how many there are in all, and how many of them the picture hardly
     showed. complete: whether they are all there are. world: what was found of it.
     """
@@ -36,7 +36,7 @@ class Tally:
     seen: int = 0
     ids: set[int] = field(default_factory=set)
     most: int = 0
-    unfollowed: int = 0
+    untracked: int = 0
     joints: int = 0
     guessed: int = 0
     complete: bool = False
@@ -54,7 +54,7 @@ class Tally:
         self.seen += len(people)
         self.ids.update(people.ids.tolist())
         self.most = max(self.most, len(people))
-        self.unfollowed = max(self.unfollowed, people.unfollowed)
+        self.untracked = max(self.untracked, people.untracked)
         if len(people):
             _, scores = to_h36m17(people.keypoints, people.scores, skeleton)
             self.joints += scores.size
@@ -112,14 +112,14 @@ def _shortcomings(tally: Tally, pipeline: "Pipeline", what: str = "frame") -> It
         yield "no person was detected; the results are empty"
     elif tally.empty:
         yield f"no person in {tally.empty} of {counted(tally.frames, what)}"
-    if tally.unfollowed:
+    if tally.untracked:
         full = tally.most >= pipeline.config.max_people
         reason = (
             f"limit: --max-people {pipeline.config.max_people}"
             if full
             else "too small, occluded or blurred for keypoints"
         )
-        yield f"detected but not tracked: up to {counted(tally.unfollowed, 'person', 'people')} at a time ({reason})"
+        yield f"detected but not tracked: up to {counted(tally.untracked, 'person', 'people')} at a time ({reason})"
     if tally.guessed > WORTH_SAYING * tally.joints:
         share = tally.guessed / tally.joints
         yield f"{share:.0%} of the joints have low 2D confidence; see sigma for their uncertainty"

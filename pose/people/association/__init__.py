@@ -1,18 +1,23 @@
-"""Association of boxes from frame to frame: SORT's descendants, with real time stamps."""
+"""Association of boxes from frame to frame: SORT and its successors, with real time stamps."""
 
 from pose.people.association.botsort import BotSort
+from pose.people.association.box_tracker import (
+    MIN_START_SCORE,
+    UNMATCHED,
+    BoxTracker,
+    Similarity,
+    box_similarity,
+)
 from pose.people.association.bytetrack import ByteTrack
 from pose.people.association.ocsort import OcSort
-from pose.people.association.tracker import NOBODY, SURE_SCORE, BoxTracker, Similarity, Tracker, box_similarity
 
 __all__ = [
-    "NOBODY",
-    "SURE_SCORE",
+    "MIN_START_SCORE",
+    "UNMATCHED",
     "BotSort",
     "BoxTracker",
     "ByteTrack",
     "OcSort",
     "Similarity",
-    "Tracker",
     "box_similarity",
 ]

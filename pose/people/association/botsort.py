@@ -1,4 +1,4 @@
-"""BoT-SORT: like ByteTrack, with the camera's motion taken out, noise that grows with the box, and scores that count.
+"""BoT-SORT: ByteTrack with compensation of camera motion, noise proportional to the box, and score-weighted similarity.
 
 N. Aharon, R. Orfaig and B.-Z. Bobrovsky, "BoT-SORT: robust associations multi-pedestrian tracking", 2022
 (arXiv:2206.14651), without its appearance features. The filter is on centre, width and height.
@@ -7,19 +7,19 @@ N. Aharon, R. Orfaig and B.-Z. Bobrovsky, "BoT-SORT: robust associations multi-p
 import numpy as np
 
 from pose.people.association.assignment import best_pairs
+from pose.people.association.box_tracker import MIN_START_SCORE, BoxTrack, FilterTracker, Similarity, box_similarity
 from pose.people.association.camera_motion import CameraMotion
 from pose.people.association.kalman import KalmanFilter
-from pose.people.association.tracker import SURE_SCORE, Similarity, Track, Tracker, box_similarity
 from pose.types import F32, F64, I64, U8
 
-ENOUGH, ENOUGH_OF_WEAK = 0.2, 0.5  # similarity
-WEAKEST = 0.1  # score
-POSITION_NOISE, VELOCITY_NOISE = 1 / 20, 1 / 160  # deviations, in sizes of the box
-SMALLEST = 1e-3  # px
+MIN_SIMILARITY, MIN_LOW_SCORE_SIMILARITY = 0.2, 0.5
+MIN_SCORE = 0.1  # boxes below are ignored
+POSITION_NOISE, VELOCITY_NOISE = 1 / 20, 1 / 160  # standard deviations, in box sizes
+MIN_SIZE_PX = 1e-3
 
 
-class BotSortTrack(Track):
-    """Centre and size (px), and their velocities."""
+class BotSortTrack(BoxTrack):
+    """A track with the filter state: centre and size (px) and their velocities."""
 
     def __init__(self, box: F64, number: int) -> None:
         super().__init__(number)
@@ -49,7 +49,7 @@ class BotSortTrack(Track):
         self._keep_size_positive()
 
     def move(self, motion: F64) -> None:
-        """The camera's motion (2, 3) moves the centre and turns its velocity."""
+        """Compensate a camera motion, given as an affine matrix (2, 3)."""
         turn = np.eye(8)
         turn[:2, :2] = turn[4:6, 4:6] = motion[:, :2]
         self.filter.state = turn @ self.filter.state
@@ -57,11 +57,11 @@ class BotSortTrack(Track):
         self.filter.covariance = turn @ self.filter.covariance @ turn.T
 
     def _keep_size_positive(self) -> None:
-        self.filter.state[2:4] = self.filter.state[2:4].clip(SMALLEST)
+        self.filter.state[2:4] = self.filter.state[2:4].clip(MIN_SIZE_PX)
 
 
-class BotSort(Tracker[BotSortTrack]):
-    """Strong boxes first; then weak ones, for whom was seen in the picture before."""
+class BotSort(FilterTracker[BotSortTrack]):
+    """Matches boxes with a high score first, then boxes with a low score to tracks observed in the previous frame."""
 
     def __init__(self, memory: float, similarity: Similarity = box_similarity) -> None:
         super().__init__(memory, similarity)
@@ -71,14 +71,14 @@ class BotSort(Tracker[BotSortTrack]):
         return BotSortTrack(box, number)
 
     def _associate(self, boxes: F64, scores: F32, image: U8 | None, ids: I64) -> None:
-        assert image is not None  # the only tracker that needs it
+        assert image is not None  # `BoxTrackerChoice.needs_image`
         motion = self._camera.step(image)
         for track in self.tracks:
             track.move(motion)
-        rows = np.flatnonzero(scores >= SURE_SCORE)
+        rows = np.flatnonzero(scores >= MIN_START_SCORE)
         similar = self._compare(self.tracks, boxes, rows) * scores[rows]
-        left = self._take(self.tracks, boxes, rows, ids, best_pairs(similar, at_least=ENOUGH))
+        left = self._observe(self.tracks, boxes, rows, ids, best_pairs(similar, min_similarity=MIN_SIMILARITY))
         left = [track for track in left if track.missed == 1]
-        rows = np.flatnonzero((scores > WEAKEST) & (scores < SURE_SCORE))
-        pairs = best_pairs(self._compare(left, boxes, rows), at_least=ENOUGH_OF_WEAK)
-        self._take(left, boxes, rows, ids, pairs)
+        rows = np.flatnonzero((scores > MIN_SCORE) & (scores < MIN_START_SCORE))
+        pairs = best_pairs(self._compare(left, boxes, rows), min_similarity=MIN_LOW_SCORE_SIMILARITY)
+        self._observe(left, boxes, rows, ids, pairs)

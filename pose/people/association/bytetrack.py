@@ -1,4 +1,4 @@
-"""ByteTrack: weak boxes continue people whom no strong one does.
+"""ByteTrack: boxes with a low score continue tracks that no box with a high score matches.
 
 Y. Zhang et al., "ByteTrack: multi-object tracking by associating every detection box", ECCV 2022. The filter is on the
 box's corners.
@@ -7,15 +7,15 @@ box's corners.
 import numpy as np
 
 from pose.people.association.assignment import best_pairs
+from pose.people.association.box_tracker import MIN_START_SCORE, BoxTrack, FilterTracker
 from pose.people.association.kalman import KalmanFilter
-from pose.people.association.tracker import SURE_SCORE, Track, Tracker
 from pose.types import F32, F64, I64, U8
 
-ENOUGH = 0.1  # similarity
+MIN_SIMILARITY = 0.1
 
 
-class ByteTrackTrack(Track):
-    """The corners, and their velocities."""
+class ByteTrackTrack(BoxTrack):
+    """A track with the filter state: corners (px) and their velocities."""
 
     def __init__(self, box: F64, number: int) -> None:
         super().__init__(number)
@@ -30,15 +30,15 @@ class ByteTrackTrack(Track):
         return self.filter.state[:4]
 
 
-class ByteTrack(Tracker[ByteTrackTrack]):
-    """Strong boxes first; then weak ones, for who is left."""
+class ByteTrack(FilterTracker[ByteTrackTrack]):
+    """Matches boxes with a high score first, then boxes with a low score to the remaining tracks."""
 
     def _start(self, box: F64, number: int) -> ByteTrackTrack:
         return ByteTrackTrack(box, number)
 
     def _associate(self, boxes: F64, scores: F32, image: U8 | None, ids: I64) -> None:
         left = self.tracks
-        for chosen in (scores >= SURE_SCORE, scores < SURE_SCORE):
+        for chosen in (scores >= MIN_START_SCORE, scores < MIN_START_SCORE):
             rows = np.flatnonzero(chosen)
-            pairs = best_pairs(self._compare(left, boxes, rows), at_least=ENOUGH)
-            left = self._take(left, boxes, rows, ids, pairs)
+            pairs = best_pairs(self._compare(left, boxes, rows), min_similarity=MIN_SIMILARITY)
+            left = self._observe(left, boxes, rows, ids, pairs)

@@ -1,9 +1,9 @@
-"""A Kalman filter of four measured quantities that move at constant velocity, for steps of any length.
+"""A Kalman filter of four measured quantities with constant velocity, for time steps of any length.
 
-Noise is given for a step of one frame of the reference rate. A step that is nearly one frame long takes it as it is.
-Another takes the noise of a random acceleration that is constant over the step, with the velocity's noise for its
-variance (Y. Bar-Shalom, X. R. Li and T. Kirubarajan, "Estimation with applications to tracking and navigation", 2001,
-6.3.2): step^4 / 4 for a position, step^2 for its velocity, step^3 / 2 for both together.
+Noise is given for a step of one frame of the reference rate. A step of nearly one frame uses it unchanged. Other steps
+use the noise of a random acceleration that is constant over the step, whose variance is the velocity's noise
+(Y. Bar-Shalom, X. R. Li and T. Kirubarajan, "Estimation with applications to tracking and navigation", 2001, 6.3.2):
+step^4 / 4 for a position, step^2 for its velocity, step^3 / 2 for their covariance.
 """
 
 import numpy as np
@@ -11,17 +11,28 @@ import numpy as np
 from pose.types import F64
 
 MEASURED = 4
-NEARLY_ONE = 0.12  # frames: 4 ms at 30 Hz, for rounded and jittering time stamps
+MAX_JITTER_FRAMES = 0.12  # 4 ms at 30 Hz, for rounded and jittering time stamps
 
 
 class KalmanFilter:
-    """state (4 + V,): the measured quantities, then the velocities of the first V of them, a frame. covariance: of it.
+    """A filter of one track.
 
-    process (4 + V,) and measurement (4,): variances of the noise of one frame; they may be set before each step.
+    Attributes:
+        state: (4 + V,) the measured quantities, then the velocities of the first V of them per frame.
+        covariance: (4 + V, 4 + V) of the state.
+        process: (4 + V,) variances of the process noise of one frame; may be set before each step.
+        measurement: (4,) variances of the measurement noise; may be set before each step.
     """
 
     def __init__(self, measured: F64, covariance: F64, process: F64, measurement: F64) -> None:
-        """measured: (4,) what was seen first. covariance: (4 + V,) variances to begin with."""
+        """Start at rest.
+
+        Args:
+            measured: (4,) first measurement.
+            covariance: (4 + V,) initial variances.
+            process: (4 + V,) variances of the process noise of one frame.
+            measurement: (4,) variances of the measurement noise.
+        """
         self.state = np.zeros(len(covariance))
         self.state[:MEASURED] = measured
         self.covariance = np.diag(covariance)
@@ -29,7 +40,7 @@ class KalmanFilter:
         self.measurement = measurement
 
     def predict(self, step: float) -> None:
-        """Go on by `step` frames."""
+        """Predict `step` frames ahead."""
         size = len(self.state)
         moving = np.arange(size - MEASURED)
         transition = np.eye(size)
@@ -39,7 +50,7 @@ class KalmanFilter:
 
     def _process_noise(self, step: float) -> F64:
         noise = np.diag(self.process)
-        if abs(step - 1) <= NEARLY_ONE:
+        if abs(step - 1) <= MAX_JITTER_FRAMES:
             return noise
         position = np.arange(len(self.state) - MEASURED)
         velocity = MEASURED + position
@@ -50,7 +61,7 @@ class KalmanFilter:
         return noise
 
     def update(self, measured: F64) -> None:
-        """Take in a measurement (4,). The covariance is that of Joseph's form, which stays symmetric and positive."""
+        """Update with a measurement (4,). The covariance is in Joseph form, which stays symmetric and positive."""
         seen = np.eye(MEASURED, len(self.state))
         noise = np.diag(self.measurement)
         spread = self.covariance @ seen.T

@@ -1,9 +1,9 @@
-"""OC-SORT: observations, where there are any, count for more than what the filter made of them.
+"""OC-SORT: observations have priority over the filter's predictions.
 
-J. Cao et al., "Observation-centric SORT: rethinking SORT for robust multi-object tracking", CVPR 2023. Its three parts:
-whoever comes back has the filter run again along a straight line over the gap (re-update); who keeps the direction is
-preferred (momentum); who matches nothing is looked for where they were seen last (recovery). The filter is on centre,
-area and aspect ratio, as in SORT (A. Bewley et al., ICIP 2016).
+J. Cao et al., "Observation-centric SORT: rethinking SORT for robust multi-object tracking", CVPR 2023. It has three
+parts. After a gap the filter runs again along a straight line over the gap (re-update). Matches that keep the direction
+of motion are preferred (momentum). Unmatched tracks are matched by their last observation (recovery). The filter is on
+centre, area and aspect ratio, as in SORT (A. Bewley et al., ICIP 2016).
 """
 
 from collections import deque
@@ -12,18 +12,23 @@ import numpy as np
 
 from pose.networks import crops
 from pose.people.association.assignment import best_pairs
+from pose.people.association.box_tracker import MIN_START_SCORE, BoxTrack, FilterTracker
 from pose.people.association.kalman import KalmanFilter
-from pose.people.association.tracker import SURE_SCORE, Track, Tracker
 from pose.types import F32, F64, I64, U8
 
-ENOUGH = 0.1  # similarity
-LOOK_BACK = 3  # frames over which a direction is taken
-MOMENTUM = 0.2  # weight of the direction beside the similarity
-TINY = 1e-6
+MIN_SIMILARITY = 0.1
+DIRECTION_FRAMES = 3  # frames over which the direction of motion is measured
+DIRECTION_WEIGHT = 0.2  # relative to the similarity
+EPSILON = 1e-6  # avoids division by 0
 
 
-class OcSortTrack(Track):
-    """Centre (px), area (px^2) and width / height, and the velocities of the first three."""
+class OcSortTrack(BoxTrack):
+    """A track with the filter state: centre (px), area (px^2), width / height, and velocities of the first three.
+
+    Attributes:
+        last: (4,) last observed box, xyxy px.
+        direction: (2,) unit vector of the centre's motion; None until two observations exist.
+    """
 
     def __init__(self, box: F64, number: int) -> None:
         super().__init__(number)
@@ -33,16 +38,16 @@ class OcSortTrack(Track):
             process=np.array([1, 1, 1, 1, 1e-2, 1e-2, 1e-4]),
             measurement=np.array([1.0, 1, 10, 10]),
         )
-        self.last = box  # where the person was seen last
-        self.direction: F64 | None = None  # (2,) of the centre, length 1, once there is one
+        self.last = box
+        self.direction: F64 | None = None
         self._frame, self._step = 0, 1.0
-        self._seen: deque[tuple[int, F64]] = deque(maxlen=LOOK_BACK + 1)  # frames and boxes after the first
-        self._at_loss: tuple[F64, F64] | None = None  # the filter's state and covariance when the person was lost
+        self._observed: deque[tuple[int, F64]] = deque(maxlen=DIRECTION_FRAMES + 1)  # frames and boxes after the first
+        self._at_loss: tuple[F64, F64] | None = None  # the filter's state and covariance when the track was lost
 
     @staticmethod
     def measured(box: F64) -> F64:
         width, height = box[2:] - box[:2]
-        return np.array([*(box[:2] + box[2:]) / 2, width * height, width / (height + TINY)])
+        return np.array([*(box[:2] + box[2:]) / 2, width * height, width / (height + EPSILON)])
 
     @property
     def box(self) -> F64:
@@ -53,9 +58,9 @@ class OcSortTrack(Track):
 
     @property
     def previous_observation(self) -> F64 | None:
-        """(4,) where the person was seen LOOK_BACK frames ago, or soon after; None: never but in the first frame."""
-        recent = [box for frame, box in self._seen if self._frame - LOOK_BACK <= frame < self._frame]
-        return recent[0] if recent else self._seen[-1][1] if self._seen else None
+        """(4,) the box observed `DIRECTION_FRAMES` frames ago or the next one after; None after the first box."""
+        recent = [box for frame, box in self._observed if self._frame - DIRECTION_FRAMES <= frame < self._frame]
+        return recent[0] if recent else self._observed[-1][1] if self._observed else None
 
     def predict(self, elapsed: float) -> None:
         if self.missed == 1:
@@ -67,48 +72,50 @@ class OcSortTrack(Track):
         if self.previous_observation is not None:
             self.direction = directions(self.previous_observation[None], box[None])[0, 0]
         if self._at_loss is not None:
-            self._walk_there(box)
+            self._reupdate(box)
         super().observe(box)
         self.last = box
-        self._seen.append((self._frame, box))
+        self._observed.append((self._frame, box))
 
-    def _walk_there(self, box: F64) -> None:
-        """Run the filter again from the loss, as if the person had been seen on a straight line to `box`."""
+    def _reupdate(self, box: F64) -> None:
+        """Run the filter again from the loss, with virtual observations on a straight line to `box`."""
         assert self._at_loss is not None
         self.filter.state, self.filter.covariance = self._at_loss
         self._at_loss = None
         for frame in range(1, self.missed + 1):
             self.filter.update(self.measured(self.last + (box - self.last) * frame / self.missed))
             if frame < self.missed:
-                self._go_on(self._step)
+                self._advance(self._step)
 
-    def _go_on(self, step: float) -> None:
+    def _advance(self, step: float) -> None:
         self._step = step
         if self.filter.state[2] + step * self.filter.state[6] <= 0:  # the area stays positive
             self.filter.state[6] = 0
         self.filter.predict(step)
 
 
-class OcSort(Tracker[OcSortTrack]):
-    """Weak boxes are nobody's."""
+class OcSort(FilterTracker[OcSortTrack]):
+    """Ignores boxes with a low score."""
 
     def _start(self, box: F64, number: int) -> OcSortTrack:
         return OcSortTrack(box, number)
 
     def _associate(self, boxes: F64, scores: F32, image: U8 | None, ids: I64) -> None:
-        rows = np.flatnonzero(scores >= SURE_SCORE)
+        rows = np.flatnonzero(scores >= MIN_START_SCORE)
         if not self.tracks or not len(rows):
             return
         similar = self._compare(self.tracks, boxes, rows)
-        worth = similar + MOMENTUM * self._momentum(boxes[rows]) * scores[rows]
-        left = self._take(self.tracks, boxes, rows, ids, best_pairs(similar, at_least=ENOUGH, worth=worth))
+        score = similar + DIRECTION_WEIGHT * self._direction_similarity(boxes[rows]) * scores[rows]
+        left = self._observe(
+            self.tracks, boxes, rows, ids, best_pairs(similar, min_similarity=MIN_SIMILARITY, score=score)
+        )
         rows = rows[ids[rows] < 0]
         if left and len(rows):
             similar = crops.box_iou(np.stack([track.last for track in left]), boxes[rows])
-            self._take(left, boxes, rows, ids, best_pairs(similar, at_least=ENOUGH))
+            self._observe(left, boxes, rows, ids, best_pairs(similar, min_similarity=MIN_SIMILARITY))
 
-    def _momentum(self, boxes: F64) -> F64:
-        """(N, M) from 0.5, straight on, to -0.5, straight back; 0 for who has no direction yet."""
+    def _direction_similarity(self, boxes: F64) -> F64:
+        """(N, M) from 0.5 (same direction) to -0.5 (opposite direction); 0 for tracks without a direction."""
         pasts = [track.previous_observation for track in self.tracks]
         last = [track.last for track in self.tracks]
         origins = np.stack([now if past is None else past for now, past in zip(last, pasts, strict=True)])
@@ -119,6 +126,7 @@ class OcSort(Tracker[OcSortTrack]):
 
 
 def directions(a: F64, b: F64) -> F64:
-    """(N, M, 2) of length 1 (0 for none), from the centres of boxes a (N, 4) to those of b (M, 4)."""
+    """(N, M, 2) unit vectors from the centres of boxes a (N, 4) to those of b (M, 4); 0 for equal centres."""
     way = ((b[:, :2] + b[:, 2:])[None] - (a[:, :2] + a[:, 2:])[:, None]) / 2
-    return way / (np.linalg.norm(way, axis=-1, keepdims=True) + TINY)
+    result: F64 = way / (np.linalg.norm(way, axis=-1, keepdims=True) + EPSILON)
+    return result

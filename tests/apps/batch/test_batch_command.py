@@ -202,7 +202,7 @@ def test_a_folder_without_clips_is_one_line(batch, tmp_path, capsys):
     [
         ([], "no clips: give files, folders"),
         (["none.mp4"], "none.mp4: no such file or folder"),
-        (["{clips}", "--shard", "3/3"], "--shard: 3/3 is no shard"),
+        (["{clips}", "--shard", "3/3"], "--shard: invalid shard '3/3'"),
         (["{clips}", "--formats", "xml"], "'xml' is unknown"),
         (["{clips}", "--workers", "0"], "workers: 0 is out of range"),
         (["{clips}", "--address", "auto"], "--address: applies only to Ray; add --engine ray"),

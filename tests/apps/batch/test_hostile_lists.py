@@ -52,8 +52,8 @@ def test_names_in_the_bytes_of_the_disk_are_found(folder):
     [
         (b"a\0b.mp4\n", "embedded null byte"),
         (b"x" * 100_000, "File name too long"),
-        (b"list.txt\n", "a list that names itself"),
-        (b"http://[bad/clip.mp4\n", "no address"),
+        (b"list.txt\n", "the list includes itself"),
+        (b"http://[bad/clip.mp4\n", "invalid URL"),
         (b"", "no clips in"),
     ],
 )
@@ -70,7 +70,7 @@ def test_a_home_that_nobody_has_and_what_is_not_there_fail_as_clips(folder):
 def test_lists_in_lists_end(folder):
     for number in range(20):
         (folder / f"{number}.txt").write_text(f"{number + 1}.txt\n")
-    with pytest.raises(UsageError, match="lists in lists more than 8 deep"):
+    with pytest.raises(UsageError, match="lists nest more than 8 deep"):
         find_clips([str(folder / "0.txt")], folder / "out")
 
 

@@ -1,4 +1,4 @@
-"""The trackers that can be chosen by name. Imports happen when one is built, so that options are parsed without."""
+"""The box trackers that can be chosen by name. Each is imported when it is built, to keep option parsing fast."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,11 +9,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class TrackerChoice:
-    """build: makes the tracker for a memory in s and a measure of similarity. sees_pictures: it needs every picture."""
+class BoxTrackerChoice:
+    """One entry of `BOX_TRACKERS`.
+
+    Attributes:
+        build: Makes the tracker, given its memory in s and a similarity of boxes.
+        needs_image: Whether the tracker needs the image of every frame.
+    """
 
     build: "Callable[[float, Similarity], BoxTracker]"
-    sees_pictures: bool = False
+    needs_image: bool = False
 
 
 def _bytetrack(memory: float, similarity: "Similarity") -> "BoxTracker":
@@ -34,8 +39,8 @@ def _botsort(memory: float, similarity: "Similarity") -> "BoxTracker":
     return BotSort(memory, similarity)
 
 
-TRACKERS: dict[str, TrackerChoice] = {
-    "bytetrack": TrackerChoice(_bytetrack),
-    "ocsort": TrackerChoice(_ocsort),
-    "botsort": TrackerChoice(_botsort, sees_pictures=True),  # estimates the camera's motion
+BOX_TRACKERS: dict[str, BoxTrackerChoice] = {
+    "bytetrack": BoxTrackerChoice(_bytetrack),
+    "ocsort": BoxTrackerChoice(_ocsort),
+    "botsort": BoxTrackerChoice(_botsort, needs_image=True),  # estimates the camera motion
 }

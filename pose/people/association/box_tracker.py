@@ -1,0 +1,160 @@
+"""The common part of the box trackers: a Kalman filter per track, with prediction, matching and deletion."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+
+from pose.networks import crops
+from pose.people.association.kalman import KalmanFilter
+from pose.types import F32, F64, I64, U8
+
+UNMATCHED = -1
+REFERENCE_RATE_HZ = 30.0  # the filters count in frames of this rate, and get real time stamps
+MIN_START_SCORE = 0.5  # boxes with a lower score start no track
+
+# (predicted (N, 4) xyxy px, their track ids (N,), found (M, 4), their rows in the frame (M,)) -> (N, M) in [0, 1]
+Similarity = Callable[[F64, I64, F64, I64], F64]
+
+
+def box_similarity(expected: F64, ids: I64, found: F64, rows: I64) -> F64:
+    """Intersection over union of boxes; a `Similarity`."""
+    return crops.box_iou(expected, found)
+
+
+class BoxTrack(ABC):
+    """One person's box over time.
+
+    Attributes:
+        id: Track id: 0, 1, 2, ...
+        missed: Frames since the person was observed.
+        missed_time: Seconds since the person was observed.
+        filter: Predicts the box.
+    """
+
+    filter: KalmanFilter
+
+    def __init__(self, number: int) -> None:
+        self.id = number
+        self.missed = 0
+        self.missed_time = 0.0
+
+    def predict(self, elapsed: float) -> None:
+        """Predict `elapsed` seconds ahead."""
+        self._advance(elapsed * REFERENCE_RATE_HZ)
+        self.missed += 1
+        self.missed_time += elapsed
+
+    def _advance(self, step: float) -> None:
+        """Predict `step` frames of the reference rate ahead."""
+        self.filter.predict(step)
+
+    def observe(self, box: F64) -> None:
+        """Update with an observed box (4,) xyxy px."""
+        self.filter.update(self.measured(box))
+        self.missed, self.missed_time = 0, 0.0
+
+    @staticmethod
+    @abstractmethod
+    def measured(box: F64) -> F64:
+        """(4,) the filter's measurement of a box (4,) xyxy px."""
+
+    @property
+    @abstractmethod
+    def box(self) -> F64:
+        """(4,) predicted box, xyxy px."""
+
+
+T = TypeVar("T", bound=BoxTrack)
+
+
+class BoxTracker(Protocol):
+    """Associates boxes from frame to frame."""
+
+    @property
+    def track_ids(self) -> set[int]:
+        """Ids of the tracks that are not deleted yet."""
+        raise NotImplementedError
+
+    def update(self, boxes: F32, scores: F32, time: float, image: U8 | None) -> I64:
+        """Associate the boxes of the next frame; see `FilterTracker.update`."""
+        raise NotImplementedError
+
+
+class FilterTracker(ABC, Generic[T]):
+    """A box tracker with one Kalman filter per track.
+
+    Attributes:
+        tracks: Tracks that are not deleted yet, also those that were not observed recently.
+    """
+
+    def __init__(self, memory: float, similarity: Similarity = box_similarity) -> None:
+        """Start without tracks.
+
+        Args:
+            memory: Seconds after which a track without observation is deleted.
+            similarity: Compares predicted and found boxes.
+        """
+        self._memory = memory
+        self._similarity = similarity
+        self._time: float | None = None
+        self._next = 0
+        self.tracks: list[T] = []
+
+    @property
+    def track_ids(self) -> set[int]:
+        return {track.id for track in self.tracks}
+
+    def update(self, boxes: F32, scores: F32, time: float, image: U8 | None) -> I64:
+        """Associate the boxes of the next frame.
+
+        Args:
+            boxes: (P, 4) xyxy px.
+            scores: (P,) confidences in [0, 1].
+            time: Time of the frame, s; it increases from call to call.
+            image: (H, W, 3) uint8 RGB, for trackers that need it.
+
+        Returns:
+            (P,) track ids; UNMATCHED for a box without a track whose score is too low to start one.
+        """
+        elapsed = 1 / REFERENCE_RATE_HZ if self._time is None else time - self._time
+        self._time = time
+        for track in self.tracks:
+            track.predict(elapsed)
+        self.tracks = [track for track in self.tracks if track.missed_time <= self._memory]
+        ids = np.full(len(boxes), UNMATCHED, np.int64)
+        self._associate(boxes.astype(np.float64), scores, image, ids)
+        for row in np.flatnonzero((ids == UNMATCHED) & (scores >= MIN_START_SCORE)):
+            self.tracks.append(self._start(boxes[row].astype(np.float64), self._next))
+            ids[row] = self._next
+            self._next += 1
+        return ids
+
+    @abstractmethod
+    def _start(self, box: F64, number: int) -> T:
+        """A new track with this id."""
+
+    @abstractmethod
+    def _associate(self, boxes: F64, scores: F32, image: U8 | None, ids: I64) -> None:
+        """Update the tracks with their boxes, and write the track ids into `ids` (P,)."""
+
+    def _compare(self, tracks: Sequence[T], boxes: F64, rows: I64) -> F64:
+        """(N, M) similarity of tracks and the boxes of these rows."""
+        if not tracks or not len(rows):
+            return np.zeros((len(tracks), len(rows)))
+        ids = np.array([track.id for track in tracks])
+        return self._similarity(self._predicted_boxes(tracks), ids, boxes[rows], rows)
+
+    def _predicted_boxes(self, tracks: Sequence[T]) -> F64:
+        """(N, 4) predicted boxes, xyxy px."""
+        return np.stack([track.box for track in tracks])
+
+    def _observe(self, tracks: Sequence[T], boxes: F64, rows: I64, ids: I64, pairs: list[tuple[int, int]]) -> list[T]:
+        """Update matched tracks with their boxes. pairs: (index in tracks, index in rows). Returns unmatched tracks."""
+        left = dict(enumerate(tracks))
+        for which, place in pairs:
+            track = left.pop(which)
+            track.observe(boxes[rows[place]])
+            ids[rows[place]] = track.id
+        return list(left.values())

@@ -1,0 +1,26 @@
+"""Configuration of the people stage: the only place of its defaults."""
+
+from dataclasses import dataclass
+
+from pose.gaps import LONGEST_GAP_SECONDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrackingConfig:
+    """Settings of the people stage. `pose.config.PipelineConfig` takes its defaults from here and checks the ranges.
+
+    Attributes:
+        tracker: Name of the box tracker that re-identifies people who come back, a key of
+            `pose.people.box_trackers.BOX_TRACKERS`.
+        max_people: Maximum number of people tracked at a time. Existing tracks have priority over new ones.
+        detection_interval_s: Seconds between two detection passes while people are tracked. A pass is skipped if the
+            image has not changed outside the tracked people. 0 runs the detector on every frame.
+        min_presence: A track ends below this probability that its crop shows a person.
+        memory_s: Seconds after which a lost person is forgotten.
+    """
+
+    tracker: str = "ocsort"
+    max_people: int = 10
+    detection_interval_s: float = 0.3
+    min_presence: float = 0.5
+    memory_s: float = LONGEST_GAP_SECONDS

@@ -1,0 +1,46 @@
+"""The two networks of the people stage, with their run times."""
+
+from pose.people.masking import MaskedCrop
+from pose.people.observations import Observations, PersonTrack
+from pose.stages import Detector, Estimator
+from pose.system.times import StageTimes
+from pose.types import U8, Boxes, Keypoints2D, Regions
+
+
+class PeopleNetworks:
+    """Detector and keypoint estimator.
+
+    Attributes:
+        skeleton: Joint set of the estimator.
+        boxes_only: Whether the last detection proposed no regions. Such detectors (RTMDet, YOLO) have one box for each
+            of two people who overlap; detectors that propose regions (BlazePose) find one of the two.
+    """
+
+    def __init__(self, detector: Detector, estimator: Estimator, times: StageTimes) -> None:
+        """Keep the networks. times: the run times are added there."""
+        self.skeleton = estimator.skeleton
+        self.boxes_only = False
+        self._detector = detector
+        self._estimator = estimator
+        self._times = times
+
+    def detect(self, image: U8) -> Boxes:
+        """Detections in an image (H, W, 3), best first."""
+        with self._times.measure("detect"):
+            boxes = self._detector.detect([image])[0]
+        self.boxes_only = boxes.regions is None
+        return boxes
+
+    def regions(self, boxes: Boxes) -> Regions:
+        """The crops of detections, row by row."""
+        return self._estimator.regions(boxes)
+
+    def estimate(self, image: U8, regions: Regions) -> Keypoints2D:
+        """Keypoints in the regions of an image (H, W, 3), row by row."""
+        with self._times.measure("keypoints"):
+            return self._estimator.estimate([image], [regions])[0]
+
+    def estimate_masked(self, crop: MaskedCrop, track: PersonTrack, region: Regions) -> Observations:
+        """The pose of one track in a masked crop. region: one row, in pixels of the whole image."""
+        keypoints = self.estimate(crop.image, crop.regions_to_crop(region))
+        return Observations.of([track], crop.keypoints_to_image(keypoints))

@@ -1,0 +1,148 @@
+"""The tracks of one frame with the poses that the estimator found for them."""
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.networks import crops
+from pose.people.identities import UNASSIGNED
+from pose.people.person_state import MIN_TOUCHING_IOU, PersonState, lengths, median
+from pose.people.region_filter import RegionFilter
+from pose.types import F32, Keypoints2D, Regions
+
+# Two poses are duplicates if the median distance of their joints is below this share of the larger body.
+MAX_DUPLICATE_DISTANCE = 0.15
+# The limit for a pose that was found with the other one masked: such people really stand close together.
+MAX_MASKED_DUPLICATE_DISTANCE = 0.05
+MIN_SIZE_PX = 1e-6
+MIN_COVERED_SHARE = 0.5  # boxes also touch where this share of the smaller one is covered by the other
+MIN_BOX_JOINT_SCORE = 0.3  # joints below are left out of the box that is compared with detections
+
+
+@dataclass(slots=True, eq=False)
+class PersonTrack:
+    """One tracked person.
+
+    Attributes:
+        region: The crop for the next frame, one row.
+        id: Person id; `UNASSIGNED` until ids are assigned at the end of the first frame.
+        region_filter: Smooths the regions over time.
+        state: Position and appearance at the last frame; None before the first.
+        occluders: Tracks in front of this person. They are masked before the estimator sees this person's crop.
+        detected_at: Time of the detection that started the track, s.
+    """
+
+    region: Regions
+    id: int = UNASSIGNED
+    region_filter: RegionFilter = field(default_factory=RegionFilter)
+    state: PersonState | None = None
+    occluders: list["PersonTrack"] = field(default_factory=list)
+    detected_at: float = -math.inf
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Tracks and their poses in one frame, row by row.
+
+    Attributes:
+        tracks: P tracks.
+        keypoints: Output of the estimator, P rows.
+        boxes: (P, 4) xyxy px around the visible joints.
+    """
+
+    tracks: list[PersonTrack]
+    keypoints: Keypoints2D
+    boxes: F32
+
+    @classmethod
+    def of(cls, tracks: list[PersonTrack], keypoints: Keypoints2D) -> "Observations":
+        """Tracks with the estimator's output for their regions."""
+        return cls(tracks, keypoints, crops.bounds(keypoints.xy, keypoints.scores > 0))
+
+    def __len__(self) -> int:
+        return len(self.tracks)
+
+    def select(self, keep: NDArray[np.bool_] | NDArray[np.int64]) -> "Observations":
+        """The rows of a mask (P,), or the rows with these indices in their order."""
+        if keep.dtype == bool:
+            if keep.all():
+                return self
+            keep = np.flatnonzero(keep)
+        rows = keep.tolist()
+        if rows == list(range(len(self))):
+            return self
+        k = self.keypoints
+        kept = Keypoints2D(k.xy[keep], k.scores[keep], k.presence[keep], k.next_regions[keep])
+        return Observations([self.tracks[row] for row in rows], kept, self.boxes[keep])
+
+    def join(self, other: "Observations") -> "Observations":
+        """The rows of both, these first."""
+        a, b = self.keypoints, other.keypoints
+        joined = Keypoints2D(
+            np.concatenate([a.xy, b.xy]),
+            np.concatenate([a.scores, b.scores]),
+            np.concatenate([a.presence, b.presence]),
+            Regions.concatenate([a.next_regions, b.next_regions]),
+        )
+        return Observations(self.tracks + other.tracks, joined, np.concatenate([self.boxes, other.boxes]))
+
+    @cached_property
+    def sizes(self) -> F32:
+        """(P,) longer side of each box, px."""
+        return np.asarray((self.boxes[:, 2:] - self.boxes[:, :2]).max(axis=1))
+
+    @cached_property
+    def iou(self) -> F32:
+        """(P, P) intersection over union of the boxes."""
+        return crops.box_iou(self.boxes, self.boxes)
+
+    @cached_property
+    def _distances(self) -> list[list[float]]:
+        """(P, P) median distance of the joints of two poses, as a share of the larger body."""
+        xy, sizes = self.keypoints.xy, self.sizes
+        larger = np.maximum(np.maximum(sizes[None], sizes[:, None]), MIN_SIZE_PX)
+        return list((median(lengths(xy[None] - xy[:, None])) / larger).tolist())
+
+    def are_duplicates(self, row: int, other: int) -> bool:
+        """Whether two rows show the same pose."""
+        distance = self._distances[row][other]
+        if distance >= MAX_DUPLICATE_DISTANCE:
+            return False
+        a, b = self.tracks[row], self.tracks[other]
+        return distance < MAX_MASKED_DUPLICATE_DISTANCE or not (a in b.occluders or b in a.occluders)
+
+    def last_is_duplicate(self) -> bool:
+        """Whether the last row shows the pose of an earlier one."""
+        last = len(self) - 1
+        return any(self.are_duplicates(last, row) for row in range(last))
+
+
+def duplicates(observations: Observations) -> NDArray[np.bool_]:
+    """(P,) True for a pose that an earlier row shows already, so existing tracks have priority over new ones."""
+    found: list[bool] = []
+    for row in range(len(observations)):
+        found.append(any(observations.are_duplicates(row, other) for other in range(row) if not found[other]))
+    return np.array(found, bool)
+
+
+def boxes_touch(boxes: F32, people: F32) -> NDArray[np.bool_]:
+    """(P, Q) whether boxes (P, 4) and (Q, 4) touch: by their IoU, or because one is mostly inside the other."""
+    low = np.maximum(boxes[:, None, :2], people[None, :, :2])
+    high = np.minimum(boxes[:, None, 2:], people[None, :, 2:])
+    shared = np.clip(high - low, 0, None).prod(axis=2)
+    a, b = ((x[:, 2:] - x[:, :2]).clip(0).prod(axis=1) for x in (boxes, people))
+    smaller = np.maximum(np.minimum(a[:, None], b[None, :]), 1)
+    return np.asarray((crops.box_iou(boxes, people) > MIN_TOUCHING_IOU) | (shared / smaller > MIN_COVERED_SHARE))
+
+
+def joint_boxes(keypoints: Keypoints2D) -> F32:
+    """(P, 4) xyxy px around the joints with a good score, for the comparison with detections."""
+    return crops.bounds(keypoints.xy, keypoints.scores > MIN_BOX_JOINT_SCORE)
+
+
+def region_boxes(tracks: list[PersonTrack]) -> F32:
+    """(P, 4) xyxy px around the regions of tracks."""
+    return crops.region_boxes(Regions.concatenate([track.region for track in tracks]))

@@ -1,0 +1,29 @@
+"""Count of people who are detected but not tracked, since `max_people` is reached or their pose was not found."""
+
+import numpy as np
+
+from pose.people.association import MIN_START_SCORE
+from pose.types import F32, Boxes
+
+MIN_COVERED_SHARE = 0.5  # of the smaller of two boxes; more overlap means the same person or an occluded one
+
+
+def count_untracked(detections: Boxes, tracked: F32) -> int:
+    """Number of confident detections that overlap no tracked person.
+
+    Args:
+        detections: Detections of one frame.
+        tracked: (P, 4) xyxy px around the joints of the tracked people.
+    """
+    boxes = detections.xyxy[detections.scores >= MIN_START_SCORE]
+    if not len(boxes):
+        return 0
+    low = np.maximum(boxes[:, None, :2], tracked[None, :, :2])
+    high = np.minimum(boxes[:, None, 2:], tracked[None, :, 2:])
+    common = (high - low).clip(min=0).prod(axis=2)
+    smaller = np.minimum(_areas(boxes)[:, None], _areas(tracked)[None])
+    return int((~(common > MIN_COVERED_SHARE * smaller).any(axis=1)).sum())
+
+
+def _areas(boxes: F32) -> F32:
+    return np.asarray((boxes[:, 2:] - boxes[:, :2]).prod(axis=1))
