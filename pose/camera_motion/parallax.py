@@ -107,7 +107,8 @@ def _across_lines(off: F64, slopes: F64, places: F64, axes: F64) -> F64:
         if found.costs[0] >= best.costs[0]:
             break
         best = found
-    return np.abs(best.across[0])
+    result: F64 = np.abs(best.across[0])
+    return result
 
 
 @dataclass(frozen=True, slots=True)

@@ -253,7 +253,7 @@ def test_report_needs_nothing_else(run, data, tiny_lifter, tmp_path):
     page = (tmp_path / "o" / "report.html").read_text()
     assert page.count("<svg") == 4  # per action, per joint, over time, error against uncertainty
     assert not re.search(r"<(script|link|img|iframe)|@import|url\(['\"]?http|src=", page)
-    for caption in ("Error by action", "Error by joint", "error over time", "inside one sigma"):
+    for caption in ("Error by action", "Error by joint", "error over time", "within one sigma"):
         assert caption in page
 
 

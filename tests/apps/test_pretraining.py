@@ -27,7 +27,7 @@ def test_a_lifter_goes_on_from_hidden_poses(mocap, tmp_path, capsys):
     assert main(["pretraining", "--config", str(RECIPE), *mocap, *TINY, "--out", str(first)]) == 0
     printed = capsys.readouterr().out
     assert "nats per coordinate" in printed
-    assert "simple guess" in printed
+    assert "simple baseline" in printed
     final = first / "final.safetensors"
     model = ["--train.model={dim: 16, depth: 1, heads: 2, expansion: 2}"]
     more = ["--train.start_from", str(final), *model, "--out", str(tuned)]

@@ -48,7 +48,7 @@ def test_pictures_of_different_sizes_are_taken_one_by_one(photos, run, tmp_path,
     assert run(photos, "--out", out) == 0
     said = capsys.readouterr()
     assert "3 images, 2 people; took" in said.out
-    assert "nobody in 1 of 3 pictures" in said.out
+    assert "no person in 1 of 3 images" in said.out
     assert said.err.splitlines() == [
         f"warning: {photos}: images differ in size and are processed one by one, as with --stills",
         f"warning: {photos / 'broken.jpg'}: not a readable image; skipped",

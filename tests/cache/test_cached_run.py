@@ -77,7 +77,7 @@ def test_every_file_is_the_same_with_and_without_and_nothing_is_computed_twice(
         no_2d.setattr("pose.pipeline.Session.track", lambda *_: pytest.fail("computed again"))
         changed = run(dance, tmp_path / "third", tiny_lifter, "--no-repair", "--no-constant-bones", *cached)
     assert changed == without_repair != plain
-    assert "people in 2D: from the cache" in capsys.readouterr().out
+    assert "2D: read from the cache" in capsys.readouterr().out
 
 
 def test_a_damaged_cache_is_recomputed(dance, tmp_path, tiny_lifter, capsys):

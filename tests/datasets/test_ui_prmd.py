@@ -61,9 +61,9 @@ def test_folders_and_archives_hold_the_same(markers, tmp_path):
     ("text", "message"),
     [
         ("", "the file is empty"),
-        ("1,2,x", "not rows of numbers"),
+        ("1,2,x", "expected rows of numbers"),
         ("1,2,3", "3 numbers per row; expected 117"),
-        ("1 2 3\n1 2", "not rows of numbers"),
+        ("1 2 3\n1 2", "expected rows of numbers"),
     ],
 )
 def test_text_that_is_something_else(text, message):

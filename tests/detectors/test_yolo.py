@@ -216,7 +216,7 @@ def test_wrong_files_are_refused(weights_dir, tmp_path):
         load_yolo(person, "pose", ONE_THREAD)
     with pytest.raises(PoseError, match="exported for 320 px, not 640"):
         load_yolo(person, "detect", StageOptions(size=640))
-    with pytest.raises(UsageError, match=r"an \.onnx or a \.pt file"):
+    with pytest.raises(UsageError, match=r"an \.onnx or \.pt file"):
         load_yolo(tmp_path / "yolo.engine", "detect", ONE_THREAD)
     with pytest.raises(PoseError, match="not a YOLO export"):
         load_yolo(weights_dir / "yolox-nano-coco-416.onnx", "detect", ONE_THREAD)

@@ -307,5 +307,5 @@ def test_another_onnx_file_is_refused(weights_dir):
 
 def test_another_number_of_joints_is_refused(tmp_path):
     torch.save({"state_dict": RTMPoseNetwork("t", 21).state_dict()}, tmp_path / "hand.pth")
-    with pytest.raises(PoseError, match="gives 21 joints"):
+    with pytest.raises(PoseError, match="outputs 21 joints"):
         RTMPose(model=tmp_path / "hand.pth", options=StageOptions(device="cpu"))

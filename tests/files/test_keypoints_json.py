@@ -132,12 +132,12 @@ def test_what_the_files_do_not_say_must_be_given(tmp_path):
     entries = [{"image_id": 1, "keypoints": person().ravel().tolist()}]
     with pytest.raises(UsageError, match=r"contains no times; .* --fps"):
         read(tmp_path / "a.json", entries, fps=None)
-    with pytest.raises(UsageError, match=r"says nothing of the picture's size; .* --image-size"):
+    with pytest.raises(UsageError, match=r"contains no image size; .* --image-size"):
         read(tmp_path / "a.json", entries, size=None)
     with pytest.raises(UsageError, match="no such file or folder"):
         read_people(tmp_path / "none.json", 25, (640, 480))
     (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(PoseError, match="it is no JSON"):
+    with pytest.raises(PoseError, match="invalid JSON"):
         read_people(tmp_path / "binary.json", 25, (640, 480))
     (tmp_path / "folder").mkdir()
     with pytest.raises(PoseError, match=r"the folder contains no .json file"):

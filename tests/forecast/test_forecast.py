@@ -154,7 +154,7 @@ def test_horizons_that_cannot_be(horizon):
 
 def test_pasts_that_cannot_be():
     past = Past.of([line(np.arange(3.0) / 30)])
-    with pytest.raises(ValueError, match="never seen"):
+    with pytest.raises(ValueError, match="has no valid frame"):
         replace(past, valid=np.zeros((1, 3), bool))
     with pytest.raises(ValueError, match="increase"):
         replace(past, times=past.times[:, ::-1])

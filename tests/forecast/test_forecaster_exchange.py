@@ -73,6 +73,6 @@ def test_a_file_holds_no_folder_of_this_machine(blended):
 
 
 def test_who_rolls_out_is_not_exported(tmp_path):
-    with pytest.raises(PoseError, match="only forecasters of one pass"):
+    with pytest.raises(PoseError, match="only single-pass forecasters"):
         export_forecaster(network("gru"), tmp_path / "gru.onnx")
     assert not list(tmp_path.iterdir())

@@ -108,13 +108,13 @@ def test_each_is_left_out_once_and_measured_both_ways(given, monkeypatch):
     for name in settings.subjects:
         assert results[f"{name}: costs"] == results[f"{name}: trained without"] - results[f"{name}: trained with"]
     assert not list(given.state.parent.glob("*.pt"))
-    with pytest.raises(ValueError, match="there is none"):
+    with pytest.raises(ValueError, match="empty"):
         left_out.Settings(model={"dim": 8})
 
 
 def test_a_subject_nobody_knows_is_refused(given):
     assert next(given.motion().of_subject("03", "gt", 48)).valid.any()
-    with pytest.raises(UsageError, match="no training subject there is 39"):
+    with pytest.raises(UsageError, match="no training subject is named 39"):
         given.motion().of_subject("39", "gt", 48)
 
 

@@ -100,7 +100,7 @@ def test_a_line_that_was_cut_off_is_no_record_and_spoils_no_other(tmp_path):
 @pytest.mark.parametrize("line", ["{}", "[]", "nonsense", '{"experiment": "a", "results": 3}'])
 def test_a_whole_line_that_is_none_of_ours_is_named(tmp_path, line):
     (tmp_path / "a.jsonl").write_text(f"{line}\n")
-    with pytest.raises(PoseError, match=r"a\.jsonl, line 1: no record"):
+    with pytest.raises(PoseError, match=r"a\.jsonl, line 1: not a record"):
         TrialLog(tmp_path, "a").records()
 
 

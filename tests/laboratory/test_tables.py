@@ -78,7 +78,7 @@ def test_a_page_is_filled_between_its_marks_alone(log, tmp_path):
     with pytest.raises(UsageError, match="no experiment widths"):
         fill(page, {}, log)
     page.write_text("no marks")
-    with pytest.raises(UsageError, match="holds no"):
+    with pytest.raises(UsageError, match="contains no"):
         fill(page, {"widths": EXPERIMENT}, log)
 
 
@@ -130,14 +130,14 @@ def test_the_command_lists_runs_and_prints(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "status", "complaint"),
     [
-        (["run", "nothing"], 2, "no experiment 'nothing'; there are"),
+        (["run", "nothing"], 2, "no experiment 'nothing'; known: "),
         (["run", "score-widths", "--seeds", "0"], 2, "seeds: 0 is out of range; allowed: at least 1"),
         (["run", "score-widths", "--budget", "-1"], 2, "--budget must be above 0"),
         (["run", "branch-gradients"], 2, "--mocap is missing"),
         (["run", "branch-gradients", "--mocap", "nowhere.npz"], 1, "nowhere.npz"),
-        (["table", "--log", "nowhere"], 2, "nothing was run there yet"),
+        (["table", "--log", "nowhere"], 2, "contains no results"),
         (["table", "--write", "nowhere.md"], 1, "nowhere.md"),
-        (["table", "score-widths", "--write", "nowhere.md"], 2, "name no experiments"),
+        (["table", "score-widths", "--write", "nowhere.md"], 2, "omit the experiments"),
         (["maps", "offline", "nowhere.npz"], 2, "nowhere.npz"),
         (["maps", "nowhere", "nowhere.npz"], 2, "nowhere"),
     ],

@@ -153,10 +153,10 @@ def test_a_file_that_does_not_say_what_it_keeps_is_named(shipped_like, monkeypat
     graph = OnnxGraph(shipped_like.path.with_suffix(".onnx"))
     for memory in ("", "[]", '{"fill": {"nothing": 0}, "pinned": 0}'):
         monkeypatch.setitem(graph.metadata, "memory", memory)
-        with pytest.raises(PoseError, match="does not say what it keeps; export it again"):
+        with pytest.raises(PoseError, match="lacks its cache sizes; export it again"):
             OnnxLifter(graph, "mine").step  # noqa: B018
     monkeypatch.setitem(graph.metadata, "format", "something else")
-    with pytest.raises(PoseError, match="no lifter that pose-export wrote"):
+    with pytest.raises(PoseError, match="was not written by pose-export"):
         OnnxLifter(graph, "mine")
 
 
@@ -216,6 +216,6 @@ def test_a_wrong_file_does_not_get_its_name(tmp_path, monkeypatch):
         exchange._write_torchscript(exchange.WindowLift(other), example, path, metadata)
 
     monkeypatch.setitem(exchange._WRITERS, "torchscript", write_other)
-    with pytest.raises(PoseError, match="not written, its answers differ"):
+    with pytest.raises(PoseError, match="not written, its outputs differ"):
         export_lifter(network_of(), "torchscript", tmp_path / "lifter.ts")
     assert list(tmp_path.iterdir()) == []

@@ -95,7 +95,7 @@ def test_torch_leaves_what_the_layers_made() -> None:
 def test_fixup_with_layer_norm_is_refused(init: str, norm: str) -> None:
     with pytest.raises(ValueError, match=r"without LayerNorm; a norm .* would undo"):
         check_norm_init(norm, init)
-    with pytest.raises(ValueError, match="but this one has some"):
+    with pytest.raises(ValueError, match="need a network without LayerNorm"):
         initialize(network("xavier", norm=norm), init)
 
 

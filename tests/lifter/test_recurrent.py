@@ -172,10 +172,10 @@ def test_a_stream_exports_to_onnx(model, tmp_path, make_walk):
     ("settings", "complaint"),
     [
         ({"model": "magic"}, "'magic' is not one of transformer, rnn"),
-        ({"model": "lstm", "attention": "local"}, "attention: of a transformer"),
-        ({"model": "lstm", "heads": 2}, "heads: of a transformer"),
-        ({"model": "gru", "norm": "none", "init": "t-fixup"}, "model gru has not"),
-        ({"model": "bilstm", "streaming": True}, "cannot stream; lstm can"),
+        ({"model": "lstm", "attention": "local"}, "attention: only for transformers"),
+        ({"model": "lstm", "heads": 2}, "heads: only for transformers"),
+        ({"model": "gru", "norm": "none", "init": "t-fixup"}, "which model gru does not have"),
+        ({"model": "bilstm", "streaming": True}, "cannot stream; use lstm"),
         ({"model": "bigru", "dim": 7}, "must be even"),
     ],
 )

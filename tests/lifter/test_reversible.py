@@ -137,7 +137,7 @@ def test_it_is_saved_and_lifts(tmp_path, make_walk) -> None:
         ({"tokens": "joints"}, "residual: reversible .* tokens: frames"),
         ({"adaptive_depth": True}, "residual: reversible .* adaptive_depth"),
         ({"norm": "none", "init": "t-fixup"}, "init: t-fixup"),
-        ({"model": "gru"}, "of a transformer"),
+        ({"model": "gru"}, "only for transformers"),
     ],
 )
 def test_what_it_does_not_go_together_with(changes, why) -> None:
@@ -147,5 +147,5 @@ def test_what_it_does_not_go_together_with(changes, why) -> None:
 
 @pytest.mark.parametrize("objective", ["next", "any-order"])
 def test_objectives_that_mask_block_by_block_are_refused(objective: str) -> None:
-    with pytest.raises(ValueError, match=f"objective {objective}: sets masks block by block"):
+    with pytest.raises(ValueError, match=f"objective {objective}: cannot set masks per block"):
         check_objective(LifterConfig(**SMALL, depth=2), objective)

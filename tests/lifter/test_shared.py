@@ -87,9 +87,9 @@ def test_a_stream_of_a_group(name: str, options: dict[str, int]) -> None:
         ({"shared_maps": 0}, "must be 1 to depth, 4 blocks, got 0"),
         ({"shared_maps": 5}, "must be 1 to depth"),
         ({"shared_maps": 2, "shared_layers": True}, "use one of the two"),
-        ({"shared_maps": 2, "attention": "performer"}, "PerformerAttention has no map"),
-        ({"shared_maps": 2, "attention": "transformer-xl", "streaming": True}, "cannot share maps in a stream"),
-        ({"shared_layers": True, "model": "gru", "heads": 6}, "of a transformer; model gru has none"),
+        ({"shared_maps": 2, "attention": "performer"}, "PerformerAttention has no attention map"),
+        ({"shared_maps": 2, "attention": "transformer-xl", "streaming": True}, "cannot share maps when streaming"),
+        ({"shared_layers": True, "model": "gru", "heads": 6}, "only for transformers; remove it for model gru"),
     ],
 )
 def test_what_cannot_be_shared_is_refused(changes, why) -> None:

@@ -253,7 +253,7 @@ def test_motion_that_is_drawn_with_a_cache_is_what_the_whole_past_says_anew(batc
 
 def test_who_has_not_learnt_the_next_pose_cannot_go_on(batch):
     for made in (network("next", OFFLINE), network("masked", STREAM)):
-        with pytest.raises(ValueError, match="has learnt the next pose"):
+        with pytest.raises(ValueError, match="pre-trained on the next pose"):
             continued(made, batch, 2, torch.Generator())
 
 

@@ -70,7 +70,7 @@ def test_a_run_of_other_configuration_is_not_resumed(source, tmp_path):
     with pytest.raises(PoseError, match="nothing to resume from"):
         trainer.resume()
     trainer.run()
-    with pytest.raises(PoseError, match="another configuration"):
+    with pytest.raises(PoseError, match="a different configuration"):
         Trainer(train_config(steps=3), source, tmp_path).resume()
 
 
@@ -82,7 +82,7 @@ def test_a_run_from_before_a_field_was_there_is_resumed(source, tmp_path):
     del stored["dialects"], stored["model"]["model"]
     torch.save(state | {"config": json.dumps(stored)}, tmp_path / "state.pt")
     Trainer(config, source, tmp_path).resume()
-    with pytest.raises(PoseError, match="another configuration"):
+    with pytest.raises(PoseError, match="a different configuration"):
         Trainer(replace(config, dialects=True), source, tmp_path).resume()
 
 
@@ -183,7 +183,7 @@ def test_a_file_that_is_no_whole_checkpoint_is_named(tmp_path):
     with pytest.raises(PoseError, match=r"a\.safetensors: not a readable lifter checkpoint"):
         load_checkpoint(path)
     save_file({"x": torch.zeros(3)}, path)
-    with pytest.raises(PoseError, match="not one that pose-train wrote"):
+    with pytest.raises(PoseError, match="not a lifter checkpoint written by pose-train"):
         load_checkpoint(path)
 
 

@@ -72,7 +72,7 @@ def test_header_without_frames(make_video):
     path = make_video(numbered(3), "none.mkv", codec="ffv1")
     data = path.read_bytes()
     path.write_bytes(data[: data.index(b"\x1f\x43\xb6\x75")])  # up to the first Matroska cluster
-    check_refused(str(path), "ends before its first frame")
+    check_refused(str(path), "contains no complete frame")
 
 
 def test_zero_frames(tmp_path):

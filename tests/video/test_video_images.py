@@ -138,13 +138,13 @@ def test_nothing_to_read(tmp_path, spec, why):
 def test_no_readable_picture(tmp_path):
     for n in range(3):
         (tmp_path / f"{n}.jpg").write_text("text")
-    with pytest.raises(PoseError, match="none of its 3 pictures"):
+    with pytest.raises(PoseError, match="none of its 3 images"):
         open_source(str(tmp_path))
 
 
 @pytest.mark.parametrize("fps", [0.0, -5.0, float("nan"), 1e6])
 def test_impossible_rate(folder, fps):
-    with pytest.raises(UsageError, match="frame rate"):
+    with pytest.raises(UsageError, match="image_fps: must be above 0"):
         open_source(str(folder), image_fps=fps)
 
 

@@ -185,7 +185,7 @@ def test_a_damaged_file_is_an_error_even_if_a_later_folder_has_a_good_one(tmp_pa
         folder.mkdir()
         (folder / "model.bin").write_bytes(content)
     store = a_store(tmp_path, a_weight(ByHand("nowhere")), bad, good)
-    with pytest.raises(CorruptWeightError, match="delete it") as caught:
+    with pytest.raises(CorruptWeightError, match="is damaged") as caught:
         store.locate("model")
     assert str(bad / "model.bin") in str(caught.value)
     assert sha256(CONTENT) in str(caught.value)

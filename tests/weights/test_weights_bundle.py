@@ -81,7 +81,7 @@ def test_a_bundle_says_what_it_holds(full, tmp_path):
                 "manifest.json": '{"format": "pose-weights-bundle/1", "weights": [{"name": "../evil", "sha256": ""}]}',
                 "../evil.bin": b"x",
             },
-            "does not know",
+            "unknown to this version",
         ),
     ],
 )
