@@ -77,7 +77,8 @@ def _turns_of_side(points: F64, forearm: F64, side: int) -> F64:
 def _rest(joint: int, outward: float) -> F64:
     """The direction (3,) of the bone after a point of a hand in the rest pose."""
     along = _THUMB_REST if joint < INDEX_KNUCKLE else np.array([1.0, 0.0, 0.0])
-    return along * np.array([outward, 1, 1])
+    result: F64 = along * np.array([outward, 1, 1])
+    return result
 
 
 def _palm(points: F64, side: int) -> F64:

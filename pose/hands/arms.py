@@ -75,7 +75,8 @@ def _forearms(people: People, skeleton: Skeleton) -> F32:
     def between(start: str, end: str, forearms: float) -> F32:
         (a, of_a), (b, of_b) = parts[start], parts[end]
         way = np.linalg.norm(a - b, axis=-1) / forearms
-        return np.where((of_a >= SURE) & (of_b >= SURE), way, 0).max(axis=1)
+        result: F32 = np.where((of_a >= SURE) & (of_b >= SURE), way, 0).max(axis=1)
+        return result
 
     shoulders, scores = parts["shoulder"]
     width = np.linalg.norm(shoulders[:, 0] - shoulders[:, 1], axis=-1) / _SHOULDERS
@@ -83,7 +84,8 @@ def _forearms(people: People, skeleton: Skeleton) -> F32:
     lengths = [
         between("elbow", "wrist", 1.0), between("shoulder", "elbow", _UPPER_ARM), between("shoulder", "hip", _TRUNK),
     ]  # fmt: skip
-    return np.max([*lengths, width], axis=0).astype(np.float32)
+    result: F32 = np.max([*lengths, width], axis=0).astype(np.float32)
+    return result
 
 
 def _unit(vectors: F32) -> F32:
