@@ -169,4 +169,5 @@ def skin(character: Character, posed: Posed, frame: int) -> F64:
     model = character.model
     matrix = np.einsum("vk,vkij->vij", model.weights, turned[model.bones])
     offset = np.einsum("vk,vkj->vj", model.weights, shift[model.bones])
-    return np.einsum("vij,vj->vi", matrix, character.vertices) + offset
+    result: F64 = np.einsum("vij,vj->vi", matrix, character.vertices) + offset
+    return result

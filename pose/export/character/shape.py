@@ -39,7 +39,8 @@ def lengths_of_heads(model: BodyModel, heads: F64) -> F64:
     """(8,) m of `LENGTHS`, left and right averaged, from the bones' heads (B, 3)."""
 
     def at(name: str) -> F64:
-        return heads[model.index(name)]
+        result: F64 = heads[model.index(name)]
+        return result
 
     def between(first: str, second: str) -> float:
         return float(np.mean([np.linalg.norm(at(side + second) - at(side + first)) for side in ("Left", "Right")]))
