@@ -17,6 +17,7 @@ import pytest
 from pose.export import export
 from pose.export.motions import Bones
 from pose.export.opensim_setup import MODEL
+from pose.export.rigs import RIGS, STICKS
 from pose.export.skeleton import NAMES, ORDER, place
 from pose.skeletons import H36M17
 
@@ -50,8 +51,9 @@ def read_by(name, script, *words):
 def files(recorded, tmp_path):
     """files(*formats) -> what was written, and the joints that went in (P, T, 17, 3)."""
 
-    def make(*formats, present=None, people=1):
+    def make(*formats, present=None, people=1, rig=RIGS[0]):
         recording, places = recorded(90, people, present=present)
+        recording.rig = rig
         made = [one.path for one in export(recording, list(formats), tmp_path, "poses")]
         return made, places, recording
 
@@ -74,7 +76,7 @@ def test_blender_imports_the_bvh(files):
 
 
 def test_blender_imports_everybody_of_the_glb(files):
-    (path,), places, _ = files("glb", people=2)
+    (path,), places, _ = files("glb", people=2, rig=STICKS)
     read = read_by("bpy", "blender.py", path, 1, 30)
     assert (read["first"], read["last"]) == (0, 89)
     assert [person["name"] for person in read["people"]] == ["person1", "person2"]
@@ -82,8 +84,9 @@ def test_blender_imports_everybody_of_the_glb(files):
         check_heads(person, joints[:, ORDER], read["frames"], 0)
 
 
-def test_the_glb_validator_finds_nothing(files):
-    (path,), _, _ = files("glb", people=2, present=GAPS)
+@pytest.mark.parametrize("rig", RIGS)
+def test_the_glb_validator_finds_nothing(files, rig):
+    (path,), _, _ = files("glb", people=2, present=GAPS, rig=rig)
     module = environment("gltf-validator") / "node_modules" / "gltf-validator"
     script = (
         "const v=require(process.argv[1]),fs=require('fs');"
