@@ -19,7 +19,8 @@ CELLS = (6, 4)  # of a grid over the image, longer side first
 _DOUBTFUL = 0.6  # share below which the search begins a second time, elsewhere
 FEWEST_CELLS = 4  # of the grid in which such points lie: fewer may be one thing that moves, or a logo
 _STILL = 0.7  # px
-_NEAR = 8.0  # px off the view; what is further off is not looked at for the next view
+NEAR = 8.0  # px off the view; what is further off is not looked at for the next view
+REMEMBERED = 3.0  # s after a key frame in which its points are followed further off than that
 _STILL_CELLS = 0.3  # share of the cells whose points stay; then what moves is not the background
 
 
@@ -46,9 +47,8 @@ class KeyFrame:
         middle = (features.points - centre(image.grey)) / image.focal
         rays = np.concatenate([middle, np.ones((len(middle), 1))], axis=1)
         thumb = thumbnail(image.grey, image.mask)
-        return cls(
-            image.index, image.time, image.grey, features, rays, place, stretch, thumb, np.zeros((len(middle), 2))
-        )
+        off = np.zeros((len(middle), 2))
+        return cls(image.index, image.time, image.grey, features, rays, place, stretch, thumb, off)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +63,7 @@ class Reduced:
     mask: U8
     focal: float
     scale: float
-    known: bool = False
+    known: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +99,13 @@ class Match:
     def agreeing(self) -> int:
         return int(self.fit.inliers.sum())
 
-    def remember(self, focal: float) -> None:
-        """Note how far points are off the view, to find them again there. focal: px of the reduced image."""
+    def remember(self, image: "Reduced") -> None:
+        """Note how far points are off the view, to find them again there; not for long, they may be mistaken."""
         key, points = self.key, self.points
-        key.off[points.rows] = points.seen - self.fit.view.project(key.rays[points.rows], focal)
+        off = points.seen - self.fit.view.project(key.rays[points.rows], image.focal)
+        if image.time - key.time > REMEMBERED:
+            off[np.linalg.norm(off, axis=1) > NEAR] = 0
+        key.off[points.rows] = off
 
     @property
     def good(self) -> bool:
@@ -139,7 +142,7 @@ def compare(key: KeyFrame, image: Reduced, expected: View, before: View, levels:
     if found.sum() < FEWEST:
         return None
     points = Points(rows[found], there[found] - centre(grey))
-    near = np.linalg.norm(key.off[points.rows], axis=1) < _NEAR
+    near = np.linalg.norm(key.off[points.rows], axis=1) < NEAR
     if near.sum() < FEWEST:
         return None
     at, seen = points.rows[near], points.seen[near]

@@ -153,7 +153,7 @@ class BackgroundMotion:
             self._before, self._before_time = self._view, self._time
             self._view, self._time, self._lost_since = view, time, None
         self._last = image
-        match.remember(image.focal)
+        match.remember(image)
         links = [(match.key.index, view, match.fit.sigma)]
         other = self._other_key(match, image)
         if other is not None:

@@ -18,7 +18,7 @@ STATIC, SHAKING, ROTATING, ZOOMING, TRANSLATING, UNKNOWN, FIXED = (
 )  # fmt: skip
 KINDS = (STATIC, SHAKING, ROTATING, ZOOMING, TRANSLATING, UNKNOWN, FIXED)
 
-_STILL = 0.15  # degrees from the middle of all views within which a camera is static; about a px of the reduced image
+_STILL = 0.15  # degrees from the middle of all views within which a camera is static; twice that of roll: about a px
 _STILL_ZOOM = 0.006  # share
 _ZOOMS = 0.02  # share from which on a camera zooms
 _SHAKES = 1.5  # degrees that the slow part of a shaking camera's turn spans at most
@@ -92,7 +92,7 @@ def _kind(numbers: tuple[float, ...], missing: float, slow_span: float) -> str:
     known, pan, tilt, roll, _, zoom, apparent, _ = numbers
     if known < 1 - _UNKNOWN_SHARE and missing > _UNKNOWN_SECONDS:
         return UNKNOWN
-    if max(pan, tilt, roll) < 2 * _STILL and zoom < 1 + 2 * _STILL_ZOOM:
+    if max(pan, tilt, roll / 2) < 2 * _STILL and zoom < 1 + 2 * _STILL_ZOOM:
         return STATIC
     if apparent > np.degrees(CARRIED_PARALLAX):
         return TRANSLATING

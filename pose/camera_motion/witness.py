@@ -6,7 +6,7 @@ A key frame is replaced early when its points disagree with a rotation, which is
 import numpy as np
 
 from pose.camera_motion.fit import View
-from pose.camera_motion.key_frames import KeyFrame, Points, Reduced, centre
+from pose.camera_motion.key_frames import NEAR, REMEMBERED, KeyFrame, Points, Reduced, centre
 from pose.camera_motion.parallax import FEWEST, Parallax, parallax
 from pose.camera_motion.reduced import track, within
 
@@ -14,7 +14,7 @@ EVERY = 0.4  # s between two tests
 _LONGEST = 2.5  # s
 _LEAST_SEEN = 0.4  # of its points; with fewer it ends
 _SHORTEST = 0.4  # s between the two frames of a test: nobody walks far in less
-_LEAST_SHIFT = 6.0  # px, of the tenth of the points that moved most
+_LEAST_SHIFT, _FAR = 5.0, 70  # px by which the points have moved, all but the 30 % that moved most
 
 
 class Witness:
@@ -35,12 +35,18 @@ class Witness:
 
 
 def tested(key: KeyFrame, points: Points, view: View, image: Reduced) -> Parallax | None:
-    """A test of parallax; None where too few points are found again, too early, or near where they were."""
-    rays, focal = key.rays[points.rows], image.focal
-    shift = np.linalg.norm(points.seen - focal * rays[:, :2], axis=1)
-    if len(rays) < FEWEST or image.time - key.time < _SHORTEST or np.percentile(shift, 90) < _LEAST_SHIFT:
+    """A test of parallax; None where too few points are found, too early, or near where they were."""
+    rows, seen = points.rows, points.seen
+    if image.time - key.time > REMEMBERED:
+        near = np.linalg.norm(seen - view.project(key.rays[rows], image.focal), axis=1) < NEAR
+        rows, seen = rows[near], seen[near]
+    if len(rows) < FEWEST or image.time - key.time < _SHORTEST:
         return None
-    return parallax(rays, points.seen, key.features.axes[points.rows], view, focal, image.known)
+    rays, focal = key.rays[rows], image.focal
+    shift = np.linalg.norm(seen - focal * rays[:, :2], axis=1)
+    if np.percentile(shift, _FAR) < _LEAST_SHIFT:
+        return None
+    return parallax(rays, seen, key.features.axes[rows], view, focal, image.known)
 
 
 def follow(key: KeyFrame, image: Reduced, view: View) -> Points | None:
