@@ -24,6 +24,13 @@ H36M_NAMES = (
     "pelvis", "right_hip", "right_knee", "right_ankle", "left_hip", "left_knee", "left_ankle", "spine", "thorax",
     "neck", "head", "left_shoulder", "left_elbow", "left_wrist", "right_shoulder", "right_elbow", "right_wrist",
 )  # fmt: skip
+# First, middle and last joint of each limb, by name; the columns of `Placed.inconsistent`.
+LIMBS = {
+    "left_leg": ("left_hip", "left_knee", "left_ankle"),
+    "right_leg": ("right_hip", "right_knee", "right_ankle"),
+    "left_arm": ("left_shoulder", "left_elbow", "left_wrist"),
+    "right_arm": ("right_shoulder", "right_elbow", "right_wrist"),
+}
 COCO_NAMES = (
     "nose", "left_eye", "right_eye", "left_ear", "right_ear", "left_shoulder", "right_shoulder", "left_elbow",
     "right_elbow", "left_wrist", "right_wrist", "left_hip", "right_hip", "left_knee", "right_knee", "left_ankle",

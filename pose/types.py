@@ -270,7 +270,8 @@ class Placed:
     stand. filled: (P,) whether the person was missing here and is put between the frames before and after. moved: (P,)
     mm, by how much the clean-up moved the joints in the mean; NaN where there was nothing to move. doubtful: (P,)
     whether the track may show nobody (`pose.world.tracks`). partial: (P,) whether the person is not fully visible yet,
-    or no longer, or is below the floor (`pose.world.trim`).
+    or no longer, or is below the floor (`pose.world.trim`). inconsistent: (P, 4) whether the 2D of each limb
+    (`pose.skeletons.LIMBS`) contradicts the person's bones (`pose.world.consistency`).
     """
 
     joints: F32
@@ -280,6 +281,7 @@ class Placed:
     moved: F32
     doubtful: Flags = field(default_factory=lambda: np.zeros(0, bool))
     partial: Flags = field(default_factory=lambda: np.zeros(0, bool))
+    inconsistent: Flags = field(default_factory=lambda: np.zeros((0, 4), bool))
 
     @classmethod
     def nowhere(cls, count: int) -> Self:
@@ -289,10 +291,10 @@ class Placed:
 
     def __post_init__(self) -> None:
         n = len(self.joints)
-        for name in ("doubtful", "partial"):
+        for name, shape in (("doubtful", (n,)), ("partial", (n,)), ("inconsistent", (n, 4))):
             if not len(getattr(self, name)):
-                object.__setattr__(self, name, np.zeros(n, bool))
-            check_shape(self, name, (n,))
+                object.__setattr__(self, name, np.zeros(shape, bool))
+            check_shape(self, name, shape)
         check_shape(self, "joints", (n, 17, 3))
         check_shape(self, "root_sigma", (n,))
         check_shape(self, "contacts", (n, 2))

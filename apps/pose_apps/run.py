@@ -35,6 +35,7 @@ from pose_apps.support.world import (
     WorldConfig,
     contradictions_line,
     doubtful_line,
+    inconsistent_lines,
     joins_line,
     steps_of,
     unknown_heights,
@@ -371,6 +372,7 @@ def _into_world(
             world_line(world, run.filled),
             joins_line(run.joined, run.dropped),
             doubtful_line(run.doubtful),
+            *inconsistent_lines(run.inconsistent),
             contradictions_line(run.sizes, run.heights),
             unknown_heights(config, run.heights),
         ]

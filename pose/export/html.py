@@ -22,6 +22,7 @@ from pose.export.joint_angles import NAMES, joint_angles
 from pose.export.space import Space
 from pose.export.tracks import Recording, Timeline, Track, stretches
 from pose.repair.sides import LIMB_NAMES
+from pose.skeletons import LIMBS
 from pose.system.shown import shown_in_html
 from pose.system.whole_file import whole_file
 from pose.view.colours import drawing_facts
@@ -78,13 +79,15 @@ def _facts(recording: Recording, timeline: Timeline, tracks: list[Track], space:
 
 def _person_facts(recording: Recording, track: Track) -> dict[str, Any]:
     """first, count: frames of the page. frames: of the recording that show the person. marks: where the person is
-    missing, was missing until the result was cleaned up, and where left and right of a limb were exchanged, as [first,
-    end] s and a count of the recording's frames, so that a thinned page hides none.
+    missing, was missing until the result was cleaned up, where left and right of a limb were exchanged, and where the
+    2D of a limb contradicts the bones, as [first, end] s and a count of the recording's frames, so that a thinned page
+    hides none.
     """
     whole = recording.track(track.person, recording.timeline)
     assert whole is not None, "who is in a thinned timeline is in the whole one"
     exchanged = dict(zip(LIMB_NAMES, whole.exchanged.T, strict=True))
-    marks = {"missing": ~whole.known, "filled": whole.filled} | exchanged
+    contradicted = {f"inconsistent_{limb}": flags for limb, flags in zip(LIMBS, whole.inconsistent.T, strict=True)}
+    marks = {"missing": ~whole.known, "filled": whole.filled} | exchanged | contradicted
     return {
         "id": track.person,
         "first": track.first,

@@ -21,7 +21,7 @@ from pose.export.space import CAMERA_SPACE, Space, level_space, where_from, worl
 from pose.files import PoseTable, load_poses
 from pose.hand_points import WRISTS, Hands, on_body, sigma_of
 from pose.refine import lengths_of
-from pose.skeletons import to_h36m17
+from pose.skeletons import LIMBS, to_h36m17
 from pose.spaces import CAMERA, LEVEL, WORLD
 from pose.system.archives import release
 from pose.system.filling import GAP_SECONDS, check_filled
@@ -349,6 +349,13 @@ class Track:
         placed = self.recording.table.placed
         flags = np.zeros(len(self._rows), bool) if placed is None else np.asarray(placed.filled[self._rows])
         return self._flags(flags[:, None])[:, 0]
+
+    @property
+    def inconsistent(self) -> NDArray[np.bool_]:
+        """(T, 4) whether the 2D of each of `pose.skeletons.LIMBS` contradicts the bones; False in gaps."""
+        placed = self.recording.table.placed
+        nowhere = np.zeros((len(self._rows), len(LIMBS)), bool)
+        return self._flags(nowhere if placed is None else np.asarray(placed.inconsistent[self._rows]))
 
     def _flags(self, flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """(T, ...) of (N, ...) flags of the rows: of either neighbour of a frame between two; False in gaps."""

@@ -6,6 +6,7 @@ times faster than `json.dumps` and with fixed decimals: px 0.01, score 0.001, me
 
 import json
 from contextlib import suppress
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from pose.errors import PoseError
 from pose.files.run_info import RunInfo
 from pose.files.writer import PartFile, WriterContext
 from pose.hand_points import POINTS, SIDES, on_body
-from pose.skeletons import H36M17
+from pose.skeletons import H36M17, LIMBS
 from pose.types import CameraView, FrameResult, Placed
 
 FORMAT_NAME = "pose-run"
@@ -26,6 +27,7 @@ _EXCHANGED = {
     (False, True): '["arms"]',
     (True, True): '["legs","arms"]',
 }
+_LIMBS = [f'"{name}"' for name in LIMBS]
 _POINT = "[%.4f,%.4f,%.4f]"
 _HAND, _HAND_3D = ",".join(["[%.2f,%.2f,%.3f]"] * POINTS), ",".join([_POINT] * POINTS)
 _AHEAD = ',"ahead":%.4f'
@@ -209,8 +211,12 @@ def _placed(placed: Placed) -> list[str]:
     rows[~np.isfinite(rows)] = np.nan
     filled = ("true" if one else "false" for one in placed.filled.tolist())
     flags = (
-        (',"doubtful":true' if doubtful else "") + (',"partial":true' if partial else "")
-        for doubtful, partial in zip(placed.doubtful.tolist(), placed.partial.tolist(), strict=True)
+        (',"doubtful":true' if doubtful else "")
+        + (',"partial":true' if partial else "")
+        + (f',"inconsistent":[{",".join(compress(_LIMBS, limbs))}]' if any(limbs) else "")
+        for doubtful, partial, limbs in zip(
+            placed.doubtful.tolist(), placed.partial.tolist(), placed.inconsistent.tolist(), strict=True
+        )
     )
     return [
         (_PLACED % tuple(row)).replace("nan", "null") + f'"filled":{one}{flag}}}'

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from pose.files.run_info import RunInfo, WorldInfo
 from pose.files.writer import WriterContext, close_scratch, write_all
 from pose.hand_points import POINTS, Hands, on_body, sigma_of
-from pose.skeletons import H36M17
+from pose.skeletons import H36M17, LIMBS
 from pose.system.whole_file import file_errors, whole_file
 from pose.types import FrameResult
 from pose.world.frame import World
@@ -56,6 +56,7 @@ _PLACED: dict[str, tuple[str, tuple[int, ...]]] = {
     "moved": ("<f4", ()),
     "doubtful": ("|b1", ()),
     "partial": ("|b1", ()),
+    "inconsistent": ("|b1", (len(LIMBS),)),
 }
 
 

@@ -15,7 +15,7 @@ from pose.files.npz import FORMAT_VERSION
 from pose.files.run_info import RunInfo, WorldInfo
 from pose.files.table import PoseTable
 from pose.hand_points import POINTS
-from pose.skeletons import H36M17, SKELETONS
+from pose.skeletons import H36M17, LIMBS, SKELETONS
 from pose.system.archives import open_arrays
 from pose.types import F32, Array, Placed
 
@@ -133,8 +133,8 @@ def _placed(arrays: Mapping[str, Array], rows: int) -> Placed | None:
         filled=_shaped(arrays, "filled", (rows,), np.bool_),
         moved=_shaped(arrays, "moved", (rows,), np.float32),
         **{
-            name: _shaped({name: np.zeros(rows, bool), **arrays}, name, (rows,), np.bool_)
-            for name in ("doubtful", "partial")
+            name: _shaped({name: np.zeros((rows, *shape), bool), **arrays}, name, (rows, *shape), np.bool_)
+            for name, shape in (("doubtful", ()), ("partial", ()), ("inconsistent", (len(LIMBS),)))
         },
     )
 

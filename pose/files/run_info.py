@@ -40,7 +40,8 @@ class WorldInfo:
 
     world: where the floor is. heights: by id, a person's height and its standard deviation, m; 0 where the height was
     given. joined: (id, the id it became) of tracks that turned out to be one person's. dropped: ids of tracks that
-    were left out, because they were hardly seen. doubtful: ids of tracks that may show nobody.
+    were left out, because they were hardly seen. doubtful: ids of tracks that may show nobody. inconsistent: by id, s
+    for which the 2D of each limb contradicts the person's bones; only limbs of which that is so.
     """
 
     world: World
@@ -48,12 +49,13 @@ class WorldInfo:
     joined: tuple[tuple[int, int], ...] = ()
     dropped: tuple[int, ...] = ()
     doubtful: tuple[int, ...] = ()
+    inconsistent: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, run: "PlacedRun") -> Self:
         """What is known when a run was put into its world."""
         joined, dropped = tuple(sorted(run.joined.items())), tuple(sorted(run.dropped))
-        return cls(run.world, run.heights, joined, dropped, tuple(sorted(run.doubtful)))
+        return cls(run.world, run.heights, joined, dropped, tuple(sorted(run.doubtful)), run.inconsistent)
 
     def to_dict(self) -> dict[str, Json]:
         """Plain values; a number that is not known is None."""
@@ -66,7 +68,12 @@ class WorldInfo:
             "rotation": [[round(float(value), 6) for value in row] for row in world.rotation],
             "floor": round(world.floor, 4) if world.floor_known else None,
             "people": [
-                {"id": person, "height": round(height, 3), "height_sigma": round(sigma, 3)}
+                {
+                    "id": person,
+                    "height": round(height, 3),
+                    "height_sigma": round(sigma, 3),
+                    **({"inconsistent": dict(limbs)} if (limbs := self.inconsistent.get(person)) else {}),
+                }
                 for person, (height, sigma) in self.heights.items()
             ],
             "joined": [list(pair) for pair in self.joined],
@@ -97,7 +104,13 @@ class WorldInfo:
             tuple(int(number(person)) for person in items(listed))
             for listed in (member(said, "dropped"), said.get("doubtful", []) if isinstance(said, Mapping) else [])
         )
-        return cls(world, people, tuple((one, other) for one, other in pairs), dropped, doubtful)
+        inconsistent = {
+            int(number(member(one, "id"))): {limb: number(member(limbs, limb)) for limb in limbs}
+            for one in items(member(said, "people"))
+            if isinstance(one, Mapping) and isinstance(limbs := one.get("inconsistent"), Mapping)
+        }
+        joined = tuple((one, other) for one, other in pairs)
+        return cls(world, people, joined, dropped, doubtful, inconsistent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

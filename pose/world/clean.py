@@ -1,6 +1,7 @@
 """The order of the steps from lifted tracks to people who stand in the world. `pose.world.rules` has the thresholds.
 
-1. size       bone lengths are constant, equal left and right; a given height scales pose and root together
+1. size       bone lengths are constant, equal left and right; a given height scales pose and root together; limbs whose
+              2D contradicts them are flagged
 2. depth      the distance from the whole body, held together over time, with its uncertainty
 3. gaps       short ones are filled and marked
 4. smoothing  without delay, stretch by stretch; then the bones get their length again
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from pose.camera_motion.path import CameraPath
 from pose.refine import assembled, lengths_of
 from pose.world import depth as depths
+from pose.world.consistency import check_limbs
 from pose.world.contacts import find_contacts, ground_below
 from pose.world.feet import hold_feet, path_correction, standing
 from pose.world.frame import World
@@ -69,7 +71,8 @@ class Cleaned:
     contacts: (T, 2) probability that left and right foot stand. stands: (T, 2), whether it was held. filled: (T,).
     moved: (T,) mm, by how much the joints were moved in the mean, the pelvis with them; NaN in filled frames. height:
     m, and height_sigma: m, 0 where it was given. floor: m, how far the person was raised to the common floor.
-    partial: (T,), not fully visible or below the floor (`pose.world.trim`).
+    partial: (T,), not fully visible or below the floor (`pose.world.trim`). inconsistent: (T, 4), limbs whose 2D
+    contradicts the person's bones (`pose.world.consistency`).
     """
 
     times: F64
@@ -86,6 +89,7 @@ class Cleaned:
     height_sigma: float
     raised: float
     partial: Mask
+    inconsistent: Mask
 
 
 def clean(
@@ -114,6 +118,8 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
         factor = scale_to(wanted, height, rules.size)
         person = replace(person, joints=factor * person.joints, root=factor * person.root)
         lengths, height = lengths * factor, wanted
+    inconsistent, added = check_limbs(person, rules.consistency)
+    person = replace(person, sigma=np.hypot(person.sigma, added))
     lifted = person.joints + person.root[:, None]
     spread = np.full(len(person), np.nan)
     if steps.depth:
@@ -131,7 +137,9 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
         before = person.times
         person, filled = fill_gaps(person, frames, rules.gaps)
         spread = np.interp(person.times, before, spread)
-        lifted = np.insert(lifted, np.searchsorted(before, person.times[filled]), np.nan, axis=0)
+        places = np.searchsorted(before, person.times[filled])
+        lifted = np.insert(lifted, places, np.nan, axis=0)
+        inconsistent = np.insert(inconsistent, places, False, axis=0)
     if steps.smooth:
         joints, root = person.joints.copy(), person.root.copy()
         for part in stretches(person.times, rules.gaps):
@@ -141,7 +149,7 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
     return Work(
         person.times, person.joints, person.root, person.sigma, lifted,
         person.scores[:, ANKLES] > rules.floor.seen_score, fully_visible(person.scores, rules.trim), filled,
-        1000 * spread, lengths.astype(np.float64), height, given=wanted is not None,
+        inconsistent, 1000 * spread, lengths.astype(np.float64), height, given=wanted is not None,
     )  # fmt: skip
 
 
@@ -172,5 +180,5 @@ def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: R
     return Cleaned(
         work.times, joints, root, placed, work.sigma, work.root_sigma, contacts, stands, work.filled, moved_by,
         work.height, work.height_sigma, raised,
-        partial_frames(placed, work.visible, stretches(work.times, rules.gaps)),
+        partial_frames(placed, work.visible, stretches(work.times, rules.gaps)), work.inconsistent,
     )  # fmt: skip

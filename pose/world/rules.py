@@ -244,6 +244,27 @@ class TrimRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConsistencyRules:
+    """seen_score: minimum 2D score of a joint that counts. window_s: duration over which medians are taken.
+    least_frames, least_share: minimum number, and share, of its frames that show both ends of a bone. leg_log_ratio:
+    minimum logarithm, up or down, of the ratio of thigh to shank, each seen as a share of its length; leg_difference:
+    by which it must differ from that of the other leg. arm_log_ratio: the same for an arm; arm_stretch: and how long
+    one of its bones must be seen, as a share of its length. sigma_share: factor on the displacement of the middle joint
+    that gives the added sigma; 68 % of the displaced joints of training subjects are within it.
+    """
+
+    seen_score: float = 0.3
+    window_s: float = 2.0
+    least_frames: int = 3
+    least_share: float = 0.3
+    leg_log_ratio: float = 0.5
+    leg_difference: float = 0.7
+    arm_log_ratio: float = 0.8
+    arm_stretch: float = 1.2
+    sigma_share: float = 0.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """All of them."""
 
@@ -258,6 +279,7 @@ class Rules:
     tracks: TrackRules = field(default_factory=TrackRules)
     joins: JoinRules = field(default_factory=JoinRules)
     trim: TrimRules = field(default_factory=TrimRules)
+    consistency: ConsistencyRules = field(default_factory=ConsistencyRules)
     live: LiveRules = field(default_factory=LiveRules)
 
 

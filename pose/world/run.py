@@ -11,9 +11,9 @@ from typing import Any, Self
 import numpy as np
 
 from pose.camera import Camera
-from pose.skeletons import H36M17, Skeleton
+from pose.skeletons import H36M17, LIMBS, Skeleton
 from pose.system.row_file import RowFile, Rows
-from pose.types import FrameResult, Placed, Poses3D
+from pose.types import F64, Flags, FrameResult, Placed, Poses3D
 from pose.world.clean import Steps, prepare, put_on_floor
 from pose.world.ground import find_world
 from pose.world.join import find_joins
@@ -28,7 +28,7 @@ _PLACED: "np.dtype[Any]" = np.dtype(
     [
         ("times", "<f8"), ("joints", "<f4", (_J, 3)), ("root", "<f4", 3), ("placed", "<f4", (_J, 3)),
         ("sigma", "<f4", _J), ("root_sigma", "<f4"), ("contacts", "<f4", 2), ("filled", "?"), ("moved", "<f4"),
-        ("box", "<f4", 4), ("partial", "?"),
+        ("box", "<f4", 4), ("partial", "?"), ("inconsistent", "?", len(LIMBS)),
     ]
 )  # fmt: skip
 _AT_ONCE = 256  # rows of a person that are read together
@@ -42,7 +42,8 @@ class PlacedRun:
     temporary files. joined: by the id that a track had, the one that it became. dropped: ids of tracks that were left
     out. doubtful: ids of tracks that may show nobody. world: where the floor is. heights: of everybody, by id, m, with
     its sigma. sizes: of everybody, by id. filled: number of filled frames of people. left_out: number of their frames
-    that show nobody.
+    that show nobody. inconsistent: by id, s for which each limb contradicts the person's bones
+    (`pose.world.consistency`).
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class PlacedRun:
         self.heights: dict[int, tuple[float, float]] = {}
         self.sizes: Mapping[int, Size] = {}
         self.filled = 0
+        self.inconsistent: dict[int, dict[str, float]] = {}
         self._begins: list[tuple[float, int]] = []  # s and id of everybody
         self._rows = RowFile(_PLACED, folder)
         try:
@@ -107,6 +109,8 @@ class PlacedRun:
                 self._begins.append((float(one.times[0]), number))
                 self.heights[number] = one.height, one.height_sigma
                 self.filled += int(one.filled.sum())
+                if one.inconsistent.any():
+                    self.inconsistent[number] = _durations(one.inconsistent, one.times, people.frames)
 
     def close(self) -> None:
         """Let the temporary file go."""
@@ -170,8 +174,17 @@ class PlacedRun:
             part["moved"],
             doubtful,
             part["partial"],
+            part["inconsistent"],
         )
         return FrameResult(people, poses, placed, None if self._path is None else self._path.view(result.time))
+
+
+def _durations(flags: Flags, times: F64, frames: F64) -> dict[str, float]:
+    """s for which each limb is flagged (T, 4) at times (T,) s, of a video with frames (F,) s."""
+    ends = np.append(frames[1:], 2 * frames[-1] - frames[-2] if len(frames) > 1 else frames[-1])
+    lasts = (ends - frames)[np.searchsorted(frames, times)]
+    seconds = (flags * lasts[:, None]).sum(axis=0).tolist()
+    return {limb: round(value, 3) for limb, value in zip(LIMBS, seconds, strict=True) if value}
 
 
 class _Cursor:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.camera import Camera, normalize_pixels
-from pose.skeletons import H36M17, Skeleton, to_h36m17
+from pose.skeletons import H36M17, LIMBS, Skeleton, to_h36m17
 from pose.system.row_file import RowFile, Rows
 from pose.types import F32, FrameResult
 from pose.world.person import Person
@@ -26,10 +26,11 @@ _PERSON: "np.dtype[Any]" = np.dtype(
 _WORK: "np.dtype[Any]" = np.dtype(
     [
         ("times", "<f8"), ("joints", "<f4", (_J, 3)), ("root", "<f4", 3), ("sigma", "<f4", _J),
-        ("lifted", "<f4", (_J, 3)), ("feet_seen", "?", 2), ("visible", "?"), ("filled", "?"), ("root_sigma", "<f4"),
+        ("lifted", "<f4", (_J, 3)), ("feet_seen", "?", 2), ("visible", "?"), ("filled", "?"),
+        ("inconsistent", "?", len(LIMBS)), ("root_sigma", "<f4"),
     ]
 )  # fmt: skip
-_FLAGS = ("feet_seen", "visible", "filled")
+_FLAGS = ("feet_seen", "visible", "filled", "inconsistent")
 _SIZE = ("bones", "height", "height_sigma", "given")
 _BLOCK = 4096  # rows that wait to be written
 _UNSURE = 1e4  # mm, of what is not a number

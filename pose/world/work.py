@@ -19,7 +19,8 @@ class Work:
 
     times: (T,) s. joints: (T, 17, 3) m relative to the pelvis. root: (T, 3) m. sigma: (T, 17) mm. lifted: (T, 17, 3) m,
     where the joints were; NaN in filled frames. feet_seen: (T, 2), whether the image shows the left and the right
-    ankle. visible: (T,), whether it shows the person fully. filled: (T,). root_sigma: (T,) mm, of the distance, without
+    ankle. visible: (T,), whether it shows the person fully. filled: (T,). inconsistent: (T, 4), limbs whose 2D
+    contradicts the bones. root_sigma: (T,) mm, of the distance, without
     the uncertainty of the size; NaN where it is not known. bones: (16,) m. height: m. height_sigma: m. given: whether
     the height was given.
     """
@@ -32,6 +33,7 @@ class Work:
     feet_seen: Mask
     visible: Mask
     filled: Mask
+    inconsistent: Mask
     root_sigma: F64
     bones: F64
     height: float

@@ -10,6 +10,7 @@ import pytest
 
 from pose.export import export
 from pose.export.joint_angles import NAMES, joint_angles
+from pose.skeletons import LIMBS
 from pose.system.shown import shown_in_html
 from pose.types import Placed
 
@@ -48,8 +49,10 @@ def test_its_numbers_are_those_of_the_result(recorded, tmp_path):
     assert [(p["id"], p["first"], p["count"], p["frames"]) for p in facts["people"]] == [(1, 7, 53, 48), (2, 0, 60, 60)]
     nothing = {"frames": 0, "spans": []}
     gap = {"frames": 5, "spans": [[round(20 / 30, 4), round(25 / 30, 4)]]}
-    assert facts["people"][0]["marks"] == {"missing": gap, "filled": nothing, "legs": nothing, "arms": nothing}
-    assert facts["people"][1]["marks"] == {"missing": nothing, "filled": nothing, "legs": nothing, "arms": nothing}
+    limbs = {f"inconsistent_{limb}" for limb in LIMBS}
+    unmarked = dict.fromkeys(["missing", "filled", "legs", "arms", *limbs], nothing)
+    assert facts["people"][0]["marks"] == unmarked | {"missing": gap}
+    assert facts["people"][1]["marks"] == unmarked
     np.testing.assert_allclose(np.frombuffer(base64.b64decode(facts["times"])), np.arange(60) / 30)
     stage = numbers(page, "p1-stage", 51)
     known = GAPS[0, 7:]

@@ -120,6 +120,16 @@ def doubtful_line(doubtful: "Collection[int]") -> str:
     return f"doubtful tracks: {', '.join(map(str, sorted(doubtful)))} (rarely visible, possibly false; drawn dashed)"
 
 
+def inconsistent_lines(inconsistent: "Mapping[int, Mapping[str, float]]") -> list[str]:
+    """Whose limbs contradict their bones, for people, a line for each person."""
+    return [
+        f"inconsistent limbs: person {number}, "
+        + ", ".join(f"{limb.replace('_', ' ')} for {seconds:.1f} s" for limb, seconds in limbs.items())
+        + " (2D bone lengths contradict the person's own; sigma is enlarged)"
+        for number, limbs in sorted(inconsistent.items())
+    ]
+
+
 def contradictions_line(sizes: "Mapping[int, Size]", heights: "Mapping[int, tuple[float, float]]") -> str:
     """Whose size or floor was changed so that people agree with each other, for people; empty where nobody's."""
     changed = {
@@ -128,14 +138,17 @@ def contradictions_line(sizes: "Mapping[int, Size]", heights: "Mapping[int, tupl
     if not changed:
         return ""
     said = [
-        f"{n} ({heights[n][0]:.2f} +- {heights[n][1]:.2f} m)" if size.on_floor >= 0.5 else f"{n} (above the floor)"
+        f"{n} ({heights[n][0]:.2f} +- {heights[n][1]:.2f} m)"
+        if size.on_floor >= 0.5
+        else f"{n} (stands on something above the floor)"
         for n, size in sorted(changed.items())
     ]
-    most = max(changed, key=lambda n: (changed[n].on_floor >= 0.5, changed[n].sigma))
-    return (
-        f"inconsistent body sizes: at average heights, people do not stand on one floor; adjusted: {', '.join(said)}; "
-        f"one known height would help most: --height {most}:METRES"
-    )
+    text = f"inconsistent body sizes: at average heights, people do not stand on one floor; adjusted: {', '.join(said)}"
+    resized = [n for n in changed if changed[n].on_floor >= 0.5]
+    if not resized:  # a height does not say on what somebody stands
+        return text
+    most = max(resized, key=lambda n: changed[n].sigma)
+    return f"{text}; one known height would help most: --height {most}:METRES"
 
 
 def world_line(info: "WorldInfo", filled: int = 0) -> str:

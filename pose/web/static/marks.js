@@ -5,8 +5,11 @@ const KINDS = [
   { name: "filled", title: "Missing, filled in between", tone: "--filled", lane: [0, 5] },
   { name: "legs", title: "Legs: left and right exchanged", tone: "--legs", lane: [7, 3] },
   { name: "arms", title: "Arms: left and right exchanged", tone: "--arms", lane: [11, 3] },
+  ...["left leg", "right leg", "left arm", "right arm"].map((limb) => ({
+    name: `inconsistent_${limb.replace(" ", "_")}`, title: `2D contradicts bones: ${limb}`, tone: "--bad", lane: [15, 3],
+  })),
 ];
-const HEIGHT = 14; // px of all lanes
+const HEIGHT = 18; // px of all lanes
 const NAMED = 12; // stretches of a kind that the facts name
 const NARROWEST = 2; // px
 

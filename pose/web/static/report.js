@@ -11,6 +11,8 @@ const LINES = [
   { title: "Confidence of the 2D joints", unit: "", column: 2, scale: 1000, least: 0, most: 1 },
   { title: "Joints without 2D, filled in", unit: "%", column: 3, scale: 10, least: 0, most: 100 },
 ];
+// Limbs, and the titles of charts whose angles their joints determine.
+const LIMBS = [["left_leg", /hip|knee/], ["right_leg", /hip|knee/], ["left_arm", /shoulder|elbow/], ["right_arm", /shoulder|elbow/]];
 const GAP = 1e-3; // s that a video may be behind before it is sought
 
 const element = (id) => document.getElementById(id);
@@ -69,8 +71,9 @@ class Person {
 
 // Lines over time, with a band where there is one, and a mark at the present frame.
 class Chart {
-  constructor(title, unit, series, { least, most }, times, seek) {
-    Object.assign(this, { title, unit, series, times });
+  // first, last: frames of the visit, which the width spans. doubts: [first, end] s in which the values are doubtful.
+  constructor(title, unit, series, { least, most, doubts = [] }, { times, first, last }, seek) {
+    Object.assign(this, { title, unit, series, times, doubts, begin: times[first], end: times[last] });
     this.figure = document.createElement("figure");
     this.caption = document.createElement("figcaption");
     this.name = document.createElement("span");
@@ -84,7 +87,7 @@ class Chart {
     this.canvas.setAttribute("aria-label", `${title}: ${this.number(this.range[0])} to ${this.number(this.range[1])}`);
     this.canvas.addEventListener("pointerdown", (event) => {
       const box = this.canvas.getBoundingClientRect();
-      seek(times[0] + ((event.clientX - box.left) / box.width) * (times.at(-1) - times[0]));
+      seek(this.begin + ((event.clientX - box.left) / box.width) * (this.end - this.begin));
     });
   }
 
@@ -132,6 +135,13 @@ class Chart {
       context.textBaseline = ["top", "middle", "bottom"][row];
       context.fillText(this.number(value), 2, line);
     });
+    context.globalAlpha = 0.18;
+    context.fillStyle = colour("--bad");
+    this.doubts.forEach(([from, to]) => {
+      const [left, right] = [from, to].map((time) => this.at(time, this.still.width));
+      context.fillRect(left, 0, Math.max(1, right - left), this.still.height);
+    });
+    context.globalAlpha = 1;
     this.series.forEach(({ value, band, tone }) => {
       const paint = colour(tone);
       context.lineWidth = 1.6 * ratio;
@@ -176,8 +186,11 @@ class Chart {
   }
 
   place(frame, width) {
-    const length = Math.max(this.times.at(-1) - this.times[0], 1e-9);
-    return (width * (this.times[frame] - this.times[0])) / length;
+    return this.at(this.times[frame], width);
+  }
+
+  at(time, width) {
+    return (width * (time - this.begin)) / Math.max(this.end - this.begin, 1e-9);
   }
 
   draw(frame) {
@@ -269,6 +282,9 @@ class Report {
     const { times, facts } = this;
     this.marks.choose(person);
     const seek = (time) => this.seek(this.frameAt(time));
+    const visit = { times, first: person.first, last: person.first + person.count - 1 };
+    const doubts = (title) => LIMBS.filter(([, joints]) => joints.test(title))
+      .flatMap(([limb]) => person.marks[`inconsistent_${limb}`]?.spans ?? []);
     const angles = new Map();
     facts.angles.forEach((name, column) => {
       const side = name.startsWith("left_") ? "left" : name.startsWith("right_") ? "right" : "middle";
@@ -281,10 +297,10 @@ class Report {
       }]);
     });
     this.charts = [...angles].map(([title, series]) => (
-      new Chart(title[0].toUpperCase() + title.slice(1), "°", series, {}, times, seek)));
+      new Chart(title[0].toUpperCase() + title.slice(1), "°", series, { doubts: doubts(title) }, visit, seek)));
     this.charts.push(...LINES.map(({ title, unit, column, scale, least, most }) => new Chart(title, unit, [{
       value: (frame) => person.value(person.lines, 4, column, frame, scale), tone: "--text", label: "",
-    }], { least, most }, times, seek)));
+    }], { least, most }, visit, seek)));
     element("charts").replaceChildren(...this.charts.map((chart) => chart.figure));
     this.charts.forEach((chart) => chart.draw(this.frame));
   }

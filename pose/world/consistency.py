@@ -1,0 +1,101 @@
+"""Limbs whose 2D contradicts the person's own bones, such as a knee that is seen at mid-thigh under clothes.
+
+A network may report such a joint with a high score, and the lifter then bends the limb to explain it. The projected
+length of both bones of a limb, as a share of their own length, says more when it is compared over a few seconds:
+
+- A leg contradicts the other one when the ratio of its thigh to its shank differs from that of the other leg and from
+  that of a straight leg. In a walk or a squat the two legs agree in the median over time.
+- An arm has no such partner in its posture. It contradicts itself where one bone is seen longer than it is, which no
+  posture explains, while the other one is seen short.
+
+A flagged limb keeps its pose. The uncertainty of its middle and its end joint grows with the distance along the limb
+by which the middle joint is displaced.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.skeletons import H36M17, LIMBS
+from pose.world.person import Person
+from pose.world.rules import RULES, ConsistencyRules
+
+F64 = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+_JOINTS = [[H36M17.index(joint) for joint in joints] for joints in LIMBS.values()]
+_OTHERS = [1, 0, 3, 2]  # the same limb of the other side
+_LEGS = np.array([name.endswith("leg") for name in LIMBS])
+_TINY = 0.02  # share of a bone's length; less is noise
+_STEPS = 8  # medians that are taken within one window
+
+
+def check_limbs(person: Person, rules: ConsistencyRules = RULES.consistency) -> tuple[Mask, F64]:
+    """Limbs that contradict the person's bones, and the uncertainty that this adds.
+
+    Args:
+        person: with bones of constant length, at the lifter's distance.
+        rules: thresholds.
+
+    Returns:
+        (T, 4) flags of `pose.skeletons.LIMBS`, and (T, 17) mm to be added in quadrature to sigma.
+    """
+    flags, added = np.zeros((len(person), len(LIMBS)), bool), np.zeros((len(person), len(H36M17)))
+    if len(person) < rules.least_frames:
+        return flags, added
+    shares, lengths = _seen_shares(person, rules)
+    ratios, longest = _medians(shares, person.times, rules)
+    other = ratios[:, _OTHERS]
+    differs = (np.abs(ratios - other) > rules.leg_difference) & (np.abs(ratios) > np.abs(other))
+    legs = (np.abs(ratios) > rules.leg_log_ratio) & differs
+    arms = (np.abs(ratios) > rules.arm_log_ratio) & (longest > rules.arm_stretch)
+    flags[:] = np.where(_LEGS, legs, arms)
+    expected = np.where(_LEGS, np.nan_to_num(other), 0.0)
+    moved = np.abs(_middle(ratios, lengths) - _middle(expected, lengths)) * lengths.sum(axis=-1)
+    for limb, (_, middle, end) in enumerate(_JOINTS):
+        extra = np.where(flags[:, limb], 1000 * rules.sigma_share * moved[:, limb], 0.0)
+        added[:, [middle, end]] = np.nan_to_num(extra)[:, None]
+    return flags, added
+
+
+def _seen_shares(person: Person, rules: ConsistencyRules) -> tuple[F64, F64]:
+    """(T, 4, 2) projected length of the upper and the lower bone of each limb as a share of its own length, NaN where
+    it is not seen; and (4, 2) m, those lengths.
+    """
+    places = person.joints + person.root[:, None]
+    shares, lengths = np.full((len(person), len(LIMBS), 2), np.nan), np.zeros((len(LIMBS), 2))
+    for limb, joints in enumerate(_JOINTS):
+        for bone, pair in enumerate((joints[:2], joints[1:])):
+            own = np.linalg.norm(places[:, pair[1]] - places[:, pair[0]], axis=1)
+            depth = np.maximum(places[:, pair, 2].mean(axis=1), 0.1)
+            seen = np.linalg.norm(person.rays[:, pair[1]] - person.rays[:, pair[0]], axis=1) * depth
+            known = person.scores[:, pair].min(axis=1) > rules.seen_score
+            shares[known, limb, bone] = seen[known] / np.maximum(own[known], 1e-6)
+            lengths[limb, bone] = np.median(own)
+    return shares, lengths
+
+
+def _medians(shares: F64, times: F64, rules: ConsistencyRules) -> tuple[F64, F64]:
+    """(T, 4) log ratio of the upper to the lower bone's share, and the larger share, as medians over a window around
+    each frame; NaN where too little is seen.
+    """
+    within = np.maximum(shares, _TINY)
+    values = np.concatenate([np.log(within[..., 0] / within[..., 1]), shares[..., 0], shares[..., 1]], axis=1)
+    step = rules.window_s / _STEPS
+    slots = np.floor((times - times[0]) / step).astype(np.int64)
+    found = np.full((len(times), values.shape[1]), np.nan)
+    for slot in np.unique(slots):
+        middle = times[0] + (slot + 0.5) * step
+        first, last = np.searchsorted(times, [middle - rules.window_s / 2, middle + rules.window_s / 2])
+        part = values[first:last]
+        known = np.isfinite(part).sum(axis=0)
+        enough = known >= max(rules.least_frames, rules.least_share * len(part))
+        if enough.any() and times[last - 1] - times[first] >= rules.window_s / 2:
+            found[np.ix_(slots == slot, enough)] = np.nanmedian(part[:, enough], axis=0)
+    ratios, upper, lower = np.split(found, 3, axis=1)
+    return ratios, np.fmax(upper, lower)
+
+
+def _middle(ratios: F64, lengths: F64) -> F64:
+    """Where along a limb (0 to 1) its middle joint is seen, for log ratios (T, 4) and bones (4, 2) m."""
+    upper = np.exp(ratios) * lengths[:, 0]
+    return np.asarray(upper / (upper + np.maximum(lengths[:, 1], 1e-6)))
