@@ -263,8 +263,8 @@ class Result:
             count, joints = part.values.shape[:2]
             values = {
                 "video": recording.name, "frame": part.frame.repeat(joints), "time": part.time.repeat(joints),
-                "person": part.person, "joint": np.tile(part.names, count), "filled": part.filled.ravel(),
-                "space": recording.space.name,
+                "person": part.person.repeat(joints), "joint": np.tile(part.names, count),
+                "filled": part.filled.ravel(), "space": recording.space.name,
             }  # fmt: skip
             measured = part.values.reshape(count * joints, -1)
             values |= dict(zip(("x", "y", "z", "sigma_mm", "score"), measured.T, strict=True))

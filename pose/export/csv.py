@@ -16,7 +16,8 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
     with whole_file(target) as hidden, hidden.open("wb") as file:
         file.write((",".join(COLUMNS) + "\n").encode("ascii"))
         for part in rows(recording, people):
-            head = joined(f"{video},", number(part.frame), number(part.time, 6, prefix=","), f",{part.person},")
+            head = joined(f"{video},", number(part.frame), number(part.time, 6, prefix=","))
+            head = joined(head, number(part.person, prefix=","), ",")
             places = row(number(part.values[..., :3], 4, prefix=","), 2)
             sigma, score = number(part.values[..., 3], 1, prefix=","), number(part.values[..., 4], 3, prefix=",")
             filled = number(part.filled, prefix=",")

@@ -28,6 +28,7 @@ from pose.system.whole_file import whole_file
 from pose.view.colours import drawing_facts
 
 MOST_FRAMES = 20_000  # of a page; a longer result is thinned evenly
+MOST_PEOPLE = 1000  # of a page: those in the most frames
 EMBEDDED = 8_000_000  # bytes of a video that goes into the page
 OVERLAY = "overlay.mp4"  # of pose-run, where it lies beside the report
 _MODULES = ("paint.js", "turntable.js", "scene.js", "marks.js", "report.js")
@@ -37,12 +38,13 @@ _SPEED_SECONDS = 0.2  # over which the pelvis' way is measured
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
     timeline, space = _thinned(recording.timeline), recording.world
-    tracks = [track for person in people if (track := recording.track(person, timeline)) is not None]
+    shown = _seen_most(recording, people)
+    tracks = [track for person in shown if (track := recording.track(person, timeline)) is not None]
     video = _video(recording, target)
     with whole_file(target) as hidden, hidden.open("w", encoding="utf-8", newline="\n") as file:
         file.write(_head(recording))
         file.write('<script type="application/json" id="facts">')
-        file.write(_inline(_facts(recording, timeline, tracks, space)))
+        file.write(_inline(_facts(recording, timeline, tracks, space, len(people) - len(shown))))
         file.write("</script>\n")
         for track in tracks:
             _write_person(file, track, space)
@@ -55,7 +57,17 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
         if timeline is not recording.timeline
         else []
     )
-    return [said, *thin]
+    fewer = [f"the {len(shown)} of {len(people)} people in the most frames; --person chooses others"]
+    return [said, *thin, *(fewer if len(shown) < len(people) else [])]
+
+
+def _seen_most(recording: Recording, people: list[int]) -> list[int]:
+    """At most `MOST_PEOPLE` of them, in the same order."""
+    if len(people) <= MOST_PEOPLE:
+        return people
+    frames = {person: len(recording.rows_of(person)) for person in people}
+    most = set(sorted(people, key=lambda person: -frames[person])[:MOST_PEOPLE])
+    return [person for person in people if person in most]
 
 
 def _thinned(timeline: Timeline) -> Timeline:
@@ -63,7 +75,10 @@ def _thinned(timeline: Timeline) -> Timeline:
     return timeline if step == 1 else Timeline(timeline.times[::step], None, True)
 
 
-def _facts(recording: Recording, timeline: Timeline, tracks: list[Track], space: Space) -> dict[str, Any]:
+def _facts(
+    recording: Recording, timeline: Timeline, tracks: list[Track], space: Space, left_out: int
+) -> dict[str, Any]:
+    """left_out: people of the result who are not on the page."""
     run = {} if recording.table.run is None else recording.table.run.to_dict()
     return {
         "name": recording.name,
@@ -72,6 +87,7 @@ def _facts(recording: Recording, timeline: Timeline, tracks: list[Track], space:
         "angles": list(NAMES),
         "space": space.note,
         "people": [_person_facts(recording, track) for track in tracks],
+        "leftOut": left_out,
         "run": {key: run[key] for key in ("created_by", "source", "camera", "models", "settings") if run},
         "complete": recording.table.complete,
     }

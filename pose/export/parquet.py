@@ -40,7 +40,7 @@ def _columns(part: Rows, recording: Recording, pyarrow: Any) -> dict[str, Any]:
         "video": words([recording.name], one),
         "frame": np.repeat(part.frame, len(part.names)),
         "time": np.repeat(part.time, len(part.names)),
-        "person": np.full(count, part.person),
+        "person": np.repeat(part.person, len(part.names)),
         "joint": words(list(part.names), joints),
         "x": x,
         "y": y,

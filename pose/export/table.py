@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.export.tracks import Recording, Span, Track
+from pose.export.tracks import CHUNK, Recording, Span, Track
 from pose.hand_points import LEFT_NAMES, RIGHT_NAMES
 from pose.skeletons import H36M17
 from pose.spaces import CAMERA
@@ -16,12 +16,18 @@ COLUMNS = ("video", "frame", "time", "person", "joint", "x", "y", "z", "sigma_mm
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """n frames of one person. frame: (n,) index in the result, or in the resampled timeline. time: (n,) s. values: (n,
-    J, 5) x, y, z m, sigma mm, 2D score. filled: (n, J) True where no 2D joint was seen and the lifter filled it in.
-    names: (J,) of the joints: those of Human3.6M-17, or of one hand.
+    """n frames of people.
+
+    Attributes:
+        person: (n,) ids.
+        frame: (n,) index in the result, or in the resampled timeline.
+        time: (n,) s.
+        values: (n, J, 5) x, y, z m, sigma mm, 2D score.
+        filled: (n, J) True where no 2D joint was seen and the lifter filled it in.
+        names: (J,) of the joints: those of Human3.6M-17, or of one hand.
     """
 
-    person: int
+    person: NDArray[np.int64]
     frame: NDArray[np.int64]
     time: NDArray[np.float64]
     values: NDArray[np.float64]
@@ -30,11 +36,38 @@ class Rows:
 
 
 def rows(recording: Recording, people: list[int]) -> Iterator[Rows]:
-    """Person after person, in portions; frames in which a person is missing have no row."""
+    """Person after person, in portions of about `CHUNK` frames; frames in which a person is missing have no row.
+
+    A portion holds several people where they are in few frames: one portion for each would cost more than its numbers.
+    """
+    parts: list[Rows] = []
+    held = 0
     for person in people:
         track = recording.track(person, recording.timeline)
-        if track is not None:
-            yield from _of_person(recording, track)
+        for part in () if track is None else _of_person(recording, track):
+            if parts and part.names != parts[-1].names:
+                yield _joined(parts)
+                parts, held = [], 0
+            parts.append(part)
+            held += len(part.frame)
+            if held >= CHUNK:
+                yield _joined(parts)
+                parts, held = [], 0
+    if parts:
+        yield _joined(parts)
+
+
+def _joined(parts: list[Rows]) -> Rows:
+    if len(parts) == 1:
+        return parts[0]
+    return Rows(
+        person=np.concatenate([part.person for part in parts]),
+        frame=np.concatenate([part.frame for part in parts]),
+        time=np.concatenate([part.time for part in parts]),
+        values=np.concatenate([part.values for part in parts]),
+        filled=np.concatenate([part.filled for part in parts]),
+        names=parts[0].names,
+    )
 
 
 def _of_person(recording: Recording, track: Track) -> Iterator[Rows]:
@@ -44,7 +77,7 @@ def _of_person(recording: Recording, track: Track) -> Iterator[Rows]:
         places = recording.space.to_table(span.places[at])
         values = np.concatenate([places, span.sigma[at, :, None], span.score[at, :, None]], axis=2)
         frame = index if track.resampled else recording.frames[index]
-        yield Rows(track.person, frame, span.times[at], values, span.score[at] == 0)
+        yield Rows(np.full(len(at), track.person), frame, span.times[at], values, span.score[at] == 0)
         if recording.table.hand_scores is not None:
             yield from _of_hands(recording, track, span)
 
@@ -59,7 +92,9 @@ def _of_hands(recording: Recording, track: Track, span: Span) -> Iterator[Rows]:
             places = recording.space.to_table(hands.places[at, side])
             values = np.concatenate([places, hands.sigma[at, side, :, None], hands.score[at, side, :, None]], axis=2)
             frame = index if track.resampled else recording.frames[index]
-            yield Rows(track.person, frame, span.times[at], values, np.zeros(values.shape[:2], bool), names)
+            yield Rows(
+                np.full(len(at), track.person), frame, span.times[at], values, np.zeros(values.shape[:2], bool), names
+            )
 
 
 def axes_note(recording: Recording) -> str:

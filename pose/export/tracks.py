@@ -125,6 +125,7 @@ class Recording:
         if space != CAMERA and (problem := _without_world(table)):
             raise UsageError(f"space: {problem}; give --space {CAMERA}")
         self._space_name = WORLD if space == LEVEL else space
+        self._read = 0  # rows since pages were released
         # What one format has solved and the next one needs, by person, whether resampled, first frame, frames.
         self.solved: dict[tuple[int, bool, int, int], Solved] = {}
 
@@ -227,18 +228,30 @@ class Recording:
         """One person's motion; None when they are in no frame of the timeline."""
         rows = self.rows_of(person)
         positions = self._positions[rows - self._rows.start]
-        kept = _finite(self.table, rows)
+        kept = self._finite_rows[rows - self._rows.start]
         if self._trim and self.table.placed is not None and not (partial := self.table.placed.partial[rows]).all():
-            kept &= ~partial
+            kept = kept & ~partial
         rows, positions = rows[kept], positions[kept]
         if not len(rows):
             return None
         track = Track(self, person, timeline, rows, positions)
         return track if len(track) else None
 
-    def release(self) -> None:
-        """Let go of the pages of mapped arrays that have been read; they are read again where they are needed."""
-        _release(self.table)
+    @cached_property
+    def _finite_rows(self) -> NDArray[np.bool_]:
+        """Whether each row has a pose."""
+        return _finite(self.table, np.arange(self._rows.start, self._rows.stop))
+
+    def release(self, rows: int = CHUNK) -> None:
+        """Let go of the pages of mapped arrays that have been read; they are read again where they are needed.
+
+        rows: how many were read since the last call. Nothing happens until they are worth it, so that a call for each
+        of many people is cheap.
+        """
+        self._read += rows
+        if self._read >= CHUNK:
+            self._read = 0
+            _release(self.table)
 
 
 class Track:
@@ -276,8 +289,9 @@ class Track:
     def spans(self) -> Iterator[Span]:
         """All frames, in portions."""
         for start in range(0, len(self), CHUNK):
-            yield self.read(np.arange(start, min(start + CHUNK, len(self))))
-            self.recording.release()
+            end = min(start + CHUNK, len(self))
+            yield self.read(np.arange(start, end))
+            self.recording.release(end - start)
 
     def read(self, at: I64) -> Span:
         """The frames `at`, in increasing order."""
@@ -330,8 +344,9 @@ class Track:
         """Known frames spread over the track, enough for a median."""
         at = thinned(np.flatnonzero(self.known), _SAMPLE)
         for start in range(0, len(at), CHUNK):
-            yield self.read(at[start : start + CHUNK])
-            self.recording.release()
+            part = at[start : start + CHUNK]
+            yield self.read(part)
+            self.recording.release(len(part))
 
     @cached_property
     def gaps(self) -> list[tuple[int, int]]:

@@ -13,6 +13,10 @@ from pose_apps.support.outputs import FILLED, STEM, Outputs, is_export
 if TYPE_CHECKING:
     from pose.export import Recording, Written
 
+# Up to so many files, the record is saved after each; beyond, ever more rarely, because each time writes all names.
+# A file not recorded yet when a process is killed counts as a file of the user: it is renamed, not replaced.
+SAVED_EACH = 200
+
 
 def check_exports(names: list[str], folder: Path, *, overwrite: bool) -> None:
     """Raises UsageError where files of such formats are there already, PoseError where a library is missing."""
@@ -68,7 +72,7 @@ def export_all(
     A file of the user that is in the way is renamed (`WrittenFiles`). A format that cannot be written does not keep the
     others from being written: returns what each such format had to say, one line each.
     """
-    record, problems = WrittenFiles(folder, warn), []
+    record, problems, unsaved, saved = WrittenFiles(folder, warn), [], 0, 0
     for name in names:
         for target in targets(recording, [name], people, folder, stem):
             record.make_way(target)
@@ -79,8 +83,14 @@ def export_all(
                 for path in (written.path, written.path.with_name(f"{written.path.name}{FILLED}")):
                     if os.path.lexists(path):
                         record.add(path)
-                record.save()
+                unsaved += 1
+                if unsaved > saved - SAVED_EACH:
+                    record.save()
+                    unsaved, saved = 0, saved + unsaved
                 done(written)
         except PoseError as error:
             problems.append(f"{name}: {error}")
+        finally:
+            if unsaved:
+                record.save()
     return problems

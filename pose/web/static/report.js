@@ -255,8 +255,9 @@ class Report {
     const { times, facts } = this;
     const seconds = times.at(-1) - times[0];
     const people = this.people.length === 1 ? "1 person" : `${this.people.length} people`;
+    const leftOut = facts.leftOut ? `${facts.leftOut} in fewer frames are not on this page` : "";
     element("summary").textContent = [
-      people, `${times.length} frames, ${seconds.toFixed(1)} s`, facts.space, facts.complete ? "" : "the run was cut short",
+      people, leftOut, `${times.length} frames, ${seconds.toFixed(1)} s`, facts.space, facts.complete ? "" : "the run was cut short",
     ].filter(Boolean).join(" · ");
     element("settings").textContent = JSON.stringify(facts.run, null, 2);
     element("time").max = times.length - 1;

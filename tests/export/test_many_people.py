@@ -1,0 +1,44 @@
+"""Results of many people in few frames each: portions of the table hold several people, and reports stay bounded."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from pose_fakes import random_result, run_info
+
+from pose.export import html
+from pose.export.table import rows
+from pose.export.tracks import CHUNK, Recording
+from pose.files import NpzWriter, load_poses
+
+PEOPLE = 40
+
+
+@pytest.fixture
+def recording(tmp_path):
+    """Each person is in two frames, two people are in each frame."""
+    path, draw = tmp_path / "poses.npz", np.random.default_rng(0)
+    with NpzWriter(path, run_info()) as writer:
+        for index in range(PEOPLE + 1):
+            result = random_result(draw, index, 2)
+            writer.write(replace(result, people=replace(result.people, ids=np.array([index, index + 1]))))
+    return Recording(load_poses(path), "many")
+
+
+def test_a_portion_holds_several_people_and_no_row_is_lost(recording):
+    people = recording.people
+    (part,) = rows(recording, people)
+    apart = [next(iter(rows(recording, [person]))) for person in people]
+    assert len(part.frame) == sum(len(one.frame) for one in apart) < CHUNK
+    for name in ("person", "frame", "time", "values", "filled"):
+        np.testing.assert_array_equal(getattr(part, name), np.concatenate([getattr(one, name) for one in apart]))
+
+
+def test_a_report_has_the_people_in_the_most_frames(recording, tmp_path, monkeypatch):
+    monkeypatch.setattr(html, "MOST_PEOPLE", 5)
+    people = recording.people
+    notes = html.write(recording, people, tmp_path / "report.html")
+    assert notes[-1] == f"the 5 of {len(people)} people in the most frames; --person chooses others"
+    assert f'"leftOut": {len(people) - 5}' in (tmp_path / "report.html").read_text().replace('":', '": ').replace(
+        "  ", " "
+    )
