@@ -16,14 +16,14 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
-from analysis import FPS, _trial
+from analysis import FPS, WITHIN_S, _trial
 from ankle_angles import DISTANCE, HEIGHT, NOISE, SIZE, angle, seen_from
 
 from pose.camera import Camera, project
 from pose.lifter.load import load_lifter
 from pose.sequences import Sequence2D
 from pose.skeletons import H36M17
-from pose.world.contacts import find_contacts
+from pose.world.contacts import find_contacts, runs
 from pose.world.floor import ANKLE_HEIGHT
 from pose.world.foot_points import USUAL, FootShape, lift_feet
 
@@ -33,7 +33,7 @@ VIEWS = 4
 
 
 def walks(folder: Path):
-    """Joints (T, 17, 3), heels and toes (T, 2, 2, 3) m, y up, at 30 frames/s, of every trial with events."""
+    """Events, joints (T, 17, 3), heels and toes (T, 2, 2, 3) m, y up, at 30 frames/s, of every trial with events."""
     import ezc3d
 
     for archive in sorted(folder.glob("*.zip")):
@@ -58,7 +58,7 @@ def walks(folder: Path):
                 even = np.stack([np.interp(at, trial.clip.times[known], column) for column in flat.T], axis=1)
                 even = even.reshape(len(at), -1, 3)
                 even[..., 1] -= np.percentile(even[:, ANKLES, 1], 2) - ANKLE_HEIGHT
-                yield archive.stem, even[:, :17], even[:, 17:].reshape(len(at), 2, 2, 3)
+                yield trial.events, even[:, :17], even[:, 17:].reshape(len(at), 2, 2, 3)
 
 
 def ankle_angles(joints: np.ndarray, feet: np.ndarray) -> np.ndarray:
@@ -73,7 +73,8 @@ def main() -> None:
     rng, lifter, camera = np.random.default_rng(0), load_lifter("offline"), Camera.of(SIZE)
     errors: dict[str, list[np.ndarray]] = {}
     places: dict[str, list[np.ndarray]] = {}
-    for _, joints, markers in walks(source):
+    timing: dict[tuple[str, str], list[float]] = {}
+    for events, joints, markers in walks(source):
         truth = ankle_angles(joints, markers)
         times = np.arange(len(joints)) / FPS
         shape = shape_of(joints, markers, find_contacts(joints[:, ANKLES], times)[0])
@@ -99,6 +100,14 @@ def main() -> None:
                 seen = np.concatenate([flat[:, ANKLES][:, :, None], flat[:, 17:].reshape(-1, 2, 2, 2)], axis=2)
                 up = np.broadcast_to([0.0, -1.0, 0.0], (len(body), 3))
                 feet = lift_feet(body, seen, np.ones(seen.shape[:3], np.float32), camera.matrix, up, contacts, foot)
+                free = lift_feet(body, seen, np.ones(seen.shape[:3], np.float32), camera.matrix, up, 0 * contacts, foot)
+                points = in_world(free.reshape(-1, 4, 3), yaw, joints[:, 0]).reshape(-1, 2, 2, 3)
+                for name, at, last in (("Foot Strike", 0, False), ("Foot Off", 1, True)):
+                    own_contacts = point_contacts(points[:, :, at], times)
+                    for how, found in (("ankle", contacts), ("heel" if at == 0 else "toe", own_contacts)):
+                        timing.setdefault((title, f"{name}, {how}"), []).extend(
+                            delays(found, times, events, name, last)
+                        )
                 error = ankle_angles(body, feet) - truth
                 errors.setdefault(title, []).append((error - error.mean(axis=0)).ravel())
                 away = (feet - body[:, ANKLES][:, :, None]) - (own - there[:, ANKLES][:, :, None])
@@ -109,7 +118,33 @@ def main() -> None:
         size = np.abs(np.concatenate(parts))
         mm = np.median(np.concatenate(places[title]), axis=0) if title in places else (np.nan, np.nan)
         print(f"| {title} | {size.mean():.1f} | {np.percentile(size, 95):.1f} | {mm[0]:.0f} mm | {mm[1]:.0f} mm |")
-    print(f"\n{len(size):,} angles")
+    print(f"\n{len(size):,} angles\n")
+    print("| from | event | found | median | 68 % within | 95 % within |\n|---|---|---|---|---|---|")
+    for (title, event), found in timing.items():
+        ms = 1000 * np.array(found)
+        known = ms[np.isfinite(ms)]
+        middle = np.median(known)
+        within = " | ".join(f"{value:.0f} ms" for value in np.percentile(np.abs(known), [68, 95]))
+        print(f"| {title} | {event} | {len(known)} of {len(ms)} | {middle:+.0f} ms | {within} |")
+
+
+def point_contacts(points: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """(T, 2) contacts of one point of each foot (T, 2, 3), y up, by the rules of ankles above their own floor."""
+    raised = points.copy()
+    raised[..., 1] -= np.percentile(raised[..., 1], 5, axis=0) - ANKLE_HEIGHT
+    return find_contacts(raised, times)[0]
+
+
+def delays(contacts: np.ndarray, times: np.ndarray, events: list, name: str, last: bool) -> list[float]:
+    """s from each event to the nearest beginning (or end) of a contact of that foot; NaN beyond WITHIN_S."""
+    found = []
+    for label, side, time in events:
+        if label == name and times[0] + WITHIN_S < time < times[-1] - WITHIN_S:
+            stretches = runs(contacts[:, SIDES.index(side)])
+            moments = np.array([times[end - 1] if last else times[begin] for begin, end in stretches] or [np.inf])
+            nearest = moments[np.abs(moments - time).argmin()] - time
+            found.append(float(nearest) if abs(nearest) <= WITHIN_S else float("nan"))
+    return found
 
 
 def in_world(points: np.ndarray, yaw: float, centre: np.ndarray) -> np.ndarray:

@@ -13,6 +13,9 @@ from pose.weights.catalogue import MEDIAPIPE, WEIGHTS, WheelMember
 from pose.weights.wheel import WheelError, download_wheel
 
 DETECTOR, LANDMARKS = WEIGHTS["blazepose-detector"], WEIGHTS["blazepose-landmark-full"]
+IN_WHEEL = [
+    weight for weight in WEIGHTS.values() if isinstance(weight.source, WheelMember) and weight.source.wheel == MEDIAPIPE
+]
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +48,7 @@ def test_the_default_weights_come_out_of_the_index(store):
     path = store.locate("blazepose-detector")
     assert (path.stat().st_size, sha256_of(path)) == (DETECTOR.size, DETECTOR.sha256)
     # One wheel, all its weights: the second needs no second download, and nothing else is kept.
-    assert sorted(entry.name for entry in store.cache.iterdir()) == [DETECTOR.file, LANDMARKS.file]
+    assert sorted(entry.name for entry in store.cache.iterdir()) == sorted(weight.file for weight in IN_WHEEL)
     assert store.find("blazepose-landmark-full") == store.cache / LANDMARKS.file
 
 
@@ -73,17 +76,14 @@ def test_without_pip_and_uv_the_line_names_wheel_hashes_and_folder(store):
 
 
 @pytest.mark.usefixtures("no_pip")
-def test_uv_serves_where_pip_is_missing(store, tmp_path, monkeypatch, weights_dir):
+def test_uv_serves_where_pip_is_missing(store, tmp_path, monkeypatch, wheel):
     """A stand-in for uv that lays out the wheel's content as `uv pip install --target` does."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    lines = [f"#!{sys.executable}", "import pathlib, shutil, sys", "target = sys.argv[sys.argv.index('--target') + 1]"]
+    lines = [f"#!{sys.executable}", "import sys, zipfile", "target = sys.argv[sys.argv.index('--target') + 1]"]
     lines.append(f"assert sys.argv[-1] == {MEDIAPIPE.requirement!r}")
-    for weight in (DETECTOR, LANDMARKS):
-        assert isinstance(weight.source, WheelMember)
-        lines.append(f"path = pathlib.Path(target, {weight.source.member!r})")
-        lines.append("path.parent.mkdir(parents=True)")
-        lines.append(f"shutil.copyfile({str(weights_dir / weight.file)!r}, path)")
+    members = [weight.source.member for weight in IN_WHEEL if isinstance(weight.source, WheelMember)]
+    lines.append(f"zipfile.ZipFile({str(wheel)!r}).extractall(target, {members!r})")
     (folder / "uv").write_text("\n".join(lines))
     (folder / "uv").chmod(0o755)
     monkeypatch.setenv("PATH", str(folder))
