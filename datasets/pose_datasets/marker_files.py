@@ -158,7 +158,7 @@ def _people(recording: Recording, path: Path) -> Iterator[tuple[str, F64]]:
         missing = [name for name in needed if name not in best]
         shown = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
         raise PoseError(
-            f"{path}: marker {shown} is missing; expected the full-body Plug-in-Gait set (docs/guides/markers.md)"
+            f"{path}: missing markers {shown}; expected the full-body Plug-in-Gait set (docs/guides/markers.md)"
         )
     for prefix, found in complete.items():
         markers = np.full((len(recording.positions), len(MARKERS), 3), np.nan)

@@ -129,7 +129,7 @@ TINY = "PathFileType\nDataRate Units\n100 mm\nFrame#\tTime\tA\n\n"
         (lambda path, seen: write_trc(path, seen[:60], fps="x"), "no DataRate and Units"),
         (lambda path, seen: write_trc(path, seen[:60], fps=0), "0 frames a second"),
         (lambda path, seen: write_trc(path, seen[:60], fps="nan"), "nan frames a second"),
-        (lambda path, seen: write_trc(path, seen[:60, :20], MARKERS[:20]), r"marker RWRA, .* and \d+ more is missing"),
+        (lambda path, seen: write_trc(path, seen[:60, :20], MARKERS[:20]), r"missing markers RWRA, .* and \d+ more;"),
         (lambda path, seen: write_trc(path, np.full_like(seen[:60], np.nan)), "no frame contains head and ankles"),
         (lambda path, seen: write_trc(path, 0 * seen[:60] + 1), "the distance of LASI and LANK is 0 m"),
         (lambda path, seen: write_trc(path, 1e30 * seen[:60]), "from the origin"),
