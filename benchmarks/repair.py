@@ -116,7 +116,7 @@ def count(sequences: Iterable[tuple[Sequence2D, Mask]], lookahead: float) -> NDA
 def episodes(rng: np.random.Generator, times: NDArray[np.float64], apart: float) -> Mask:
     """(T,) True where a front is taken for a back. apart: s between two of these, in the mean; inf: only one."""
     inside = np.zeros(len(times), bool)
-    longest = min(BODY_RULES.longest, float(times[-1] - times[0]) - 2 * APART[0])
+    longest = min(BODY_RULES.max_swap_s, float(times[-1] - times[0]) - 2 * APART[0])
     start = times[0] + APART[0]
     while longest > SHORTEST:
         lasts = rng.uniform(SHORTEST, longest)
@@ -148,7 +148,7 @@ def repaired_bodies(sequence: Sequence2D, lookahead: float) -> Mask:
 def bodies_at_once(sequence: Sequence2D) -> Mask:
     """(T,) where one end says that the body is exchanged, as soon as it is seen."""
     pairs = body_pairs(get_skeleton(sequence.skeleton))
-    return told(SwapFinder([pairs], replace(BODY_RULES, ends=False), 0.0), sequence)[:, 0]
+    return told(SwapFinder([pairs], replace(BODY_RULES, needs_both_ends=False), 0.0), sequence)[:, 0]
 
 
 def body_table(groups: dict[str, tuple[list[tuple[Sequence2D, Mask]], float]]) -> list[str]:
@@ -255,11 +255,11 @@ def injected(batch: LiftBatch, rng: np.random.Generator) -> LiftBatch:
     return replace(batch, keypoints=xy, scores=scores)
 
 
-def repaired(batch: LiftBatch, lookahead: float, least_score: float) -> LiftBatch:
+def repaired(batch: LiftBatch, lookahead: float, min_score: float) -> LiftBatch:
     """The batch as the lifter sees it behind the repair."""
     xy, scores = batch.keypoints.copy(), batch.scores.copy()
     for i, sequence in enumerate(rows_of(batch)):
-        fixed = repair(sequence, lookahead=lookahead, least_score=least_score)
+        fixed = repair(sequence, lookahead=lookahead, min_score=min_score)
         xy[i, batch.valid[i]], scores[i, batch.valid[i]] = fixed.keypoints, fixed.scores
     derived_xy, derived_scores = xy[batch.derived], scores[batch.derived]
     rederive(derived_xy, derived_scores)

@@ -26,37 +26,37 @@ from pose_datasets.training import is_ui_prmd
 from repair import of_networks, rows_of
 
 from pose.lifter.torch_lifter import TorchLifter
-from pose.repair.facing import APART, MOST, face_agrees
+from pose.repair.facing import MAX_SCORE_DIFFERENCE, MIN_SIDE_DISTANCE, face_agrees
 from pose.sequences import Sequence2D
 from pose.skeletons import H36M17, get_skeleton
 from pose.training.measure import lift_batch
 
 F64 = NDArray[np.float64]
 
-SPEAKS = 0.3 * MOST / 2  # of the face and the feet, from -MOST to MOST
+SPEAKS = 0.3 * MAX_SCORE_DIFFERENCE / 2  # of the face and the feet, from -MAX_SCORE_DIFFERENCE to MAX_SCORE_DIFFERENCE
 LEVEL, SCALE = (
     0.025,
     0.1,
-)  # of the person's size: toes below heels, level with them in the picture, and as far as `MOST`
+)  # of the person's size: toes below heels, level with them in the picture, and as far as `MAX_SCORE_DIFFERENCE`
 SURER = 0.05
 
 
 def faces(sequence: Sequence2D) -> F64:
-    """(T,) from -MOST to MOST."""
+    """(T,) from -MAX_SCORE_DIFFERENCE to MAX_SCORE_DIFFERENCE."""
     skeleton = get_skeleton(sequence.skeleton)
     frames = zip(sequence.keypoints, sequence.scores, strict=True)
     return np.array([face_agrees(xy[None], scores[None], skeleton) for xy, scores in frames])
 
 
 def feet(sequence: Sequence2D) -> F64:
-    """(T,) from -MOST to MOST; 0 for a skeleton without heels."""
+    """(T,) from -MAX_SCORE_DIFFERENCE to MAX_SCORE_DIFFERENCE; 0 for a skeleton without heels."""
     skeleton = get_skeleton(sequence.skeleton)
     if "left_heel" not in skeleton.names:
         return np.zeros(len(sequence))
     xy = {name: sequence.keypoints[:, skeleton.index(name)].astype(float) for name in skeleton.names}
     size = np.maximum(np.ptp(sequence.keypoints, axis=1).max(axis=-1), 1)
     below = sum(xy[f"{side}_foot_index"][:, 1] - xy[f"{side}_heel"][:, 1] for side in ("left", "right")) / 2 / size
-    facing = np.clip((below - LEVEL) / SCALE, -1, 1) * MOST
+    facing = np.clip((below - LEVEL) / SCALE, -1, 1) * MAX_SCORE_DIFFERENCE
     return facing * _side(sequence)
 
 
@@ -68,7 +68,7 @@ def _side(sequence: Sequence2D) -> F64:
     upper, lower = ((place["left", part] + place["right", part]) / 2 for part in ("shoulder", "hip"))
     trunk = np.maximum(np.linalg.norm(upper - lower, axis=-1), 1)
     width = sum(place["left", part][:, 0] - place["right", part][:, 0] for part in ("shoulder", "hip")) / 2 / trunk
-    return np.sign(width) * (np.abs(width) > APART)
+    return np.sign(width) * (np.abs(width) > MIN_SIDE_DISTANCE)
 
 
 def row(label: str, evidence: F64, speaks: float) -> str:

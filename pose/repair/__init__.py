@@ -1,1 +1,1 @@
-"""What is put right in 2D before lifting."""
+"""Repair of 2D keypoints before lifting."""

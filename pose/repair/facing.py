@@ -1,8 +1,8 @@
-"""Whether a person faces the camera, by their face, and whether left and right agree with that.
+"""Orientation of a person from the scores of the face, and its agreement with left and right.
 
-Some networks are less sure of eyes and nose where they see the back of a head, and no less sure of the ears; others
-are sure of a face from everywhere, and then this says nothing. Toes below heels, growing and shrinking in the picture
-and the lifter's sigma were measured too (docs/studies/repair.md).
+Some networks give eyes and nose lower scores than ears on the back of a head. Others give high scores from all sides;
+then there is no evidence. Toes below heels, the change of size in the image and the lifter's sigma were measured too
+(docs/studies/repair.md).
 """
 
 import functools
@@ -14,22 +14,28 @@ from pose.types import F32
 
 _FACE, _EARS = ("nose", "left_eye", "right_eye"), ("left_ear", "right_ear")
 _SIDES = (("left_shoulder", "left_hip"), ("right_shoulder", "right_hip"))
-APART = 0.15  # of the trunk's length; with left and right closer in the picture nothing follows from the face
-MOST = 0.3  # difference of scores that one frame can say at most
-PLAIN = 0.15  # mean over a stretch of frames from which on the face contradicts an exchange
+MIN_SIDE_DISTANCE = 0.15  # of the trunk's length; closer sides are no evidence
+MAX_SCORE_DIFFERENCE = 0.3  # limit of the evidence of one frame
+MIN_FACE_EVIDENCE = 0.15  # mean over frames from which the face contradicts a swap
 
 
 def face_speaks(scores: F32, skeleton: Skeleton) -> bool:
-    """Whether in one frame, (J,), the face is seen so much better or worse than the ears that it says something."""
+    """Whether the scores (J,) of face and ears differ enough in one frame to show the orientation."""
     rows = _rows(skeleton)
-    return rows is not None and bool(abs(_sight(scores, rows)) >= PLAIN)
+    return rows is not None and bool(abs(_sight(scores, rows)) >= MIN_FACE_EVIDENCE)
 
 
 def face_agrees(keypoints: F32, scores: F32, skeleton: Skeleton) -> float:
-    """How much the face agrees with the sides of the body: (T, J, 2) px, (T, J) -> from -`MOST` to `MOST`.
+    """Agreement of the face with the sides of the body. A person who faces the camera has the left side on the right.
 
-    A positive number says that left and right are where the face wants them, a negative one that they are exchanged, 0
-    nothing. Who faces the camera has their left on the right of the picture.
+    Args:
+        keypoints: (T, J, 2) px.
+        scores: (T, J).
+        skeleton: Joint set of the keypoints.
+
+    Returns:
+        A number from -MAX_SCORE_DIFFERENCE to MAX_SCORE_DIFFERENCE: positive if left and right agree with the face,
+        negative if they are swapped, 0 without evidence.
     """
     rows = _rows(skeleton)
     if rows is None:
@@ -40,12 +46,12 @@ def face_agrees(keypoints: F32, scores: F32, skeleton: Skeleton) -> float:
     middle = (keypoints[:, left] + keypoints[:, right]) / 2  # of the shoulders, and of the hips
     trunk = np.maximum(np.linalg.norm(middle[:, 0] - middle[:, 1], axis=-1), 1)
     width = (keypoints[:, left, 0] - keypoints[:, right, 0]).mean(axis=-1) / trunk
-    side = np.sign(width) * (np.abs(width) > APART)
-    return float((side * np.clip(_sight(scores, rows), -MOST, MOST)).sum() / frames)
+    side = np.sign(width) * (np.abs(width) > MIN_SIDE_DISTANCE)
+    return float((side * np.clip(_sight(scores, rows), -MAX_SCORE_DIFFERENCE, MAX_SCORE_DIFFERENCE)).sum() / frames)
 
 
 def _sight(scores: F32, rows: tuple[list[int], ...]) -> F32:
-    """(...,) how much better nose and eyes are seen than the ears: scores (..., J)."""
+    """(...,) mean score of nose and eyes less that of the ears, for scores (..., J)."""
     face, ears, *_ = rows
     return np.asarray(
         scores[..., face].sum(axis=-1) / len(face) - scores[..., ears].sum(axis=-1) / len(ears), np.float32

@@ -1,7 +1,7 @@
-"""What is wrong with a person's 2D over time, put right before it is lifted: exchanged limbs, outliers, low scores.
+"""Repair of a person's 2D keypoints before lifting: left-right swaps, outliers and low scores.
 
-No coordinate is made up. A limb that was exchanged gets its own joints back, and so does a body whose front was taken
-for its back (`pose.repair.swaps`); a joint that is far off (`pose.repair.outliers`) or has a low score gets score 0.
+No coordinate is invented. Left-right swaps of limbs and of the whole body are undone (`pose.repair.swaps`). Outliers
+(`pose.repair.outliers`) and joints with a low score get score 0.
 """
 
 from collections import deque
@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pose.repair.at_once import BodyAtOnce
-from pose.repair.facing import PLAIN, face_agrees
+from pose.repair.facing import MIN_FACE_EVIDENCE, face_agrees
 from pose.repair.outliers import WINDOW_SECONDS, find_outliers
 from pose.repair.sides import mirrored_orders
+from pose.repair.stream_body import StreamBodySwaps
 from pose.repair.swaps import BODY_RULES, LIMB_RULES, SETTLED_SECONDS, SwapFinder, body_pairs, limb_pairs, limb_rules
 from pose.sequences import Sequence2D
 from pose.skeletons import Skeleton, get_skeleton
@@ -21,18 +21,24 @@ from pose.types import F32, Flags
 
 _Frame = tuple[F32, F32, float, Flags]  # keypoints, scores, time, and which limbs were exchanged
 
-LEAST_SCORE = 0.05  # joints below are not seen
-LIMBS_VIEW = LIMB_RULES.longest + WINDOW_SECONDS  # s of look-ahead that limbs and outliers need
-BODY_VIEW = BODY_RULES.longest + SETTLED_SECONDS  # s more that the whole body needs
+MIN_SCORE = 0.05  # joints below are not seen
+LIMBS_VIEW = LIMB_RULES.max_swap_s + WINDOW_SECONDS  # s of look-ahead that limbs and outliers need
+BODY_VIEW = BODY_RULES.max_swap_s + SETTLED_SECONDS  # s more that the whole body needs
 WHOLE_VIEW = LIMBS_VIEW + BODY_VIEW  # s of look-ahead beyond which no decision changes much
 
 
-def repair(sequence: Sequence2D, *, lookahead: float = np.inf, least_score: float = LEAST_SCORE) -> Sequence2D:
-    """The track of one person repaired. Times, camera and skeleton stay.
+def repair(sequence: Sequence2D, *, lookahead: float = np.inf, min_score: float = MIN_SCORE) -> Sequence2D:
+    """Repair the track of one person.
 
-    lookahead, least_score: as in `PersonRepair`; what a live stream would see has a look-ahead of 0.
+    Args:
+        sequence: The observed keypoints.
+        lookahead: See `PersonRepair`; 0 gives the result of a live stream.
+        min_score: See `PersonRepair`.
+
+    Returns:
+        The sequence with repaired keypoints and scores; times, camera and skeleton are unchanged.
     """
-    person = PersonRepair(get_skeleton(sequence.skeleton), lookahead, least_score)
+    person = PersonRepair(get_skeleton(sequence.skeleton), lookahead, min_score)
     repaired: list[Repaired] = []
     for keypoints, scores, time in zip(sequence.keypoints, sequence.scores, sequence.times.tolist(), strict=True):
         person.push(keypoints, scores, time)
@@ -48,8 +54,12 @@ def repair(sequence: Sequence2D, *, lookahead: float = np.inf, least_score: floa
 
 
 class Repaired(NamedTuple):
-    """One frame of one person. keypoints: (J, 2) px. scores: (J,). exchanged: (2,), whether left and right of legs and
-    arms were exchanged.
+    """One repaired frame of one person.
+
+    Attributes:
+        keypoints: (J, 2) px.
+        scores: (J,) in [0, 1]; 0 for outliers and low scores.
+        exchanged: (2,) whether a left-right swap of the legs and of the arms was undone.
     """
 
     keypoints: F32
@@ -58,23 +68,28 @@ class Repaired(NamedTuple):
 
 
 class PersonRepair:
-    """One person, frame by frame, with a bounded delay."""
+    """Repairs one person frame by frame, with a bounded delay."""
 
-    def __init__(self, skeleton: Skeleton, lookahead: float, least_score: float = LEAST_SCORE) -> None:
-        """lookahead: s to wait before a frame is decided. Below `WINDOW_SECONDS` outliers are not looked for: without
-        the frames that follow, an outlier cannot be told from the beginning of a fast motion. Below `WHOLE_VIEW` whole
-        bodies are exchanged only where the face says so. least_score: joints below it are not seen.
+    def __init__(self, skeleton: Skeleton, lookahead: float, min_score: float = MIN_SCORE) -> None:
+        """Start before the first frame.
+
+        Args:
+            skeleton: Joint set of the keypoints.
+            lookahead: Delay of the decision, s. Below `WINDOW_SECONDS` outliers are not removed, since without later
+                frames they look like the start of a fast motion. Below `WHOLE_VIEW` swaps of the whole body are undone
+                only if the face contradicts the sides.
+            min_score: Joints below count as not visible.
         """
-        self._least_score = least_score
+        self._least_score = min_score
         self._lookahead, self._judges = lookahead, lookahead >= WINDOW_SECONDS
         ahead = lookahead - WINDOW_SECONDS if self._judges else lookahead
         self._limbs = SwapFinder(list(limb_pairs(skeleton).values()), limb_rules(ahead), ahead)
         self._rules_with_face = limb_rules(ahead, face=True)
-        self._body: SwapFinder | BodyAtOnce
+        self._body: SwapFinder | StreamBodySwaps
         if lookahead >= WHOLE_VIEW:
             self._body = SwapFinder([body_pairs(skeleton)], BODY_RULES, lookahead - LIMBS_VIEW, self._believed)
         else:
-            self._body = BodyAtOnce(skeleton)
+            self._body = StreamBodySwaps(skeleton)
         self._skeleton, self._mirrors = skeleton, mirrored_orders(skeleton)
         self._seen: deque[_Frame] = deque()  # frames whose body is not decided
         self._settled: deque[_Frame] = deque()  # those whose body is, but not the limbs
@@ -82,7 +97,7 @@ class PersonRepair:
         self._done = 0  # how many of `_recent` are given out
 
     def push(self, keypoints: F32, scores: F32, time: float) -> None:
-        """Take the next frame in which the person is seen: (J, 2) px, (J,), s."""
+        """Add the next frame with the person: keypoints (J, 2) px, scores (J,) and time in s."""
         masked = np.where(scores >= self._least_score, scores, 0).astype(np.float32)
         frame = keypoints, masked, time, np.zeros(2, bool)
         if isinstance(self._body, SwapFinder):
@@ -117,7 +132,7 @@ class PersonRepair:
         self._limbs.push(*frame[:3])
 
     def _exchanged(self, frame: _Frame, limbs: Flags) -> _Frame:
-        """The frame with left and right of some of the limbs (2,) exchanged."""
+        """The frame with left and right of some of the limbs (2,) swapped."""
         if not limbs.any():
             return frame
         keypoints, scores, time, before = frame
@@ -126,10 +141,10 @@ class PersonRepair:
         return keypoints, scores, time, before ^ limbs
 
     def _believed(self, begin: int, end: int) -> bool:
-        """Whether the face lets the whole body be exchanged in these of the undecided frames."""
+        """Whether the face does not contradict a swap of the whole body in these undecided frames."""
         frames = list(self._seen)[begin:end]
         keypoints, scores = np.stack([frame[0] for frame in frames]), np.stack([frame[1] for frame in frames])
-        return face_agrees(keypoints, scores, self._skeleton) < PLAIN
+        return face_agrees(keypoints, scores, self._skeleton) < MIN_FACE_EVIDENCE
 
     def _without_outliers(self, row: int) -> Repaired:
         keypoints, scores, time, exchanged = self._recent[row]

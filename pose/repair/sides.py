@@ -1,4 +1,4 @@
-"""Which side is which after repair: the keypoints that were lifted, for pictures that show them beside their 3D."""
+"""Keypoints with the left-right swaps undone as before lifting, to be drawn beside their 3D."""
 
 import functools
 
@@ -14,7 +14,7 @@ LIMB_NAMES = tuple(LIMBS)  # the columns of `Poses3D.exchanged`
 
 @functools.cache
 def mirrored_orders(skeleton: Skeleton) -> NDArray[np.int64]:
-    """(2, J) for each limb the order of joints in which left and right of that limb have changed places."""
+    """(2, J) for each limb the order of joints with left and right of that limb swapped."""
     orders = np.tile(np.arange(len(skeleton)), (len(LIMB_NAMES), 1))
     for order, pairs in zip(orders, limb_pairs(skeleton).values(), strict=True):
         order[pairs] = pairs[:, ::-1]

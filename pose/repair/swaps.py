@@ -1,14 +1,14 @@
-"""Left and right exchanged, found over time: legs and arms each on their own, and the whole body for longer.
+"""Detection of left-right swaps over time, for legs and arms separately and for the whole body.
 
-Half the difference between a left joint and its right twin, d = (left - right) / 2, changes its sign when a detector
-exchanges the two. So a limb's swaps are the signs s(t) that let s(t) d(t) move as bodies do. `pose.repair.halves` says
-how likely each next s d is, and Viterbi's algorithm finds the best signs, each of its two survivors with a filter of
-its own (per-survivor processing: Raheli, Polydoros and Tzou, IEEE Transactions on Communications, 1995). Where left and
-right meet d is 0: then no sign is better, and none matters.
+Half the difference of a left and a right joint, d = (left - right) / 2, changes its sign in a left-right swap. So the
+swaps of a limb are the signs s(t) for which s(t) d(t) moves smoothly. `pose.repair.halves` gives the likelihood of each
+next s d. The Viterbi algorithm finds the best signs, with one filter per survivor path (per-survivor processing:
+Raheli, Polydoros and Tzou, IEEE Transactions on Communications, 1995). Where left and right coincide d is 0, and the
+sign has no effect.
 
-A limb by itself says little, so its exchange is short: what lasts is a turn that nobody saw. Where a front was taken
-for a back the whole body changes sides between two frames, and some seconds later once more; no turn does that, for
-a body that turns shows its side. So all pairs together bear seconds, if both ends are seen.
+The evidence of one limb is weak, so only short swaps are accepted: a longer one is an unobserved turn of the person. If
+front and back are confused, the whole body swaps sides between two frames, and again some seconds later. A person who
+turns shows the side view in between. So swaps of all pairs together may last seconds if both ends are observed.
 
 Axis legend: S survivor (0: as seen, 1: exchanged), G limb, K pair of all limbs, XY 2.
 """
@@ -46,36 +46,53 @@ Believed = Callable[[int, int], bool]
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How readily exchanges are believed. flip: nats that one costs, and again its end. swapped: nats for each second
-    that it lasts. longest: s; what seems exchanged for longer is not: the person has turned, unseen. returns: s; who
-    seems exchanged within this time after such a turn has turned back. together: s; the longest for limbs that began
-    all in one moment. shortest: s; what lasts for less is not told. ends: whether both ends must be seen,
-    `SETTLED_SECONDS` from the person's first and last frame, too.
+    """Costs and limits of swaps.
+
+    Attributes:
+        switch_cost_nats: Cost of the start and of the end of a swap.
+        swapped_cost_nats_s: Cost per second of a swap.
+        max_swap_s: A longer swap is an unobserved turn of the person.
+        max_return_s: A swap within this time after such a turn is the turn back.
+        max_joint_swap_s: Limit for limbs that were swapped at the same time.
+        min_swap_s: Shorter swaps are ignored.
+        needs_both_ends: Whether both ends must be observed, `SETTLED_SECONDS` from the person's first and last frame.
     """
 
-    flip: float
-    swapped: float
-    longest: float
-    returns: float = 0.0
-    together: float = np.inf
-    shortest: float = 0.0
-    ends: bool = False
+    switch_cost_nats: float
+    swapped_cost_nats_s: float
+    max_swap_s: float
+    max_return_s: float = 0.0
+    max_joint_swap_s: float = np.inf
+    min_swap_s: float = 0.0
+    needs_both_ends: bool = False
 
 
 MOMENT_SECONDS = 0.3  # that a stream exchanges limbs which changed together: both may as well have been wrong before
-LIMB_RULES = Rules(flip=3.0, swapped=16.0, longest=1.0)
-BODY_RULES = Rules(flip=5.0, swapped=2.0, longest=5.0, shortest=LIMB_RULES.longest, ends=True)
+LIMB_RULES = Rules(switch_cost_nats=3.0, swapped_cost_nats_s=16.0, max_swap_s=1.0)
+BODY_RULES = Rules(
+    switch_cost_nats=5.0,
+    swapped_cost_nats_s=2.0,
+    max_swap_s=5.0,
+    min_swap_s=LIMB_RULES.max_swap_s,
+    needs_both_ends=True,
+)
 
 
 def limb_rules(lookahead: float, face: bool = False) -> Rules:
-    """Those for limbs that are decided so many seconds late. Who does not see the whole of an exchange, and takes it
-    for one until it has lasted too long, would take its end for the next. face: whether the person's face is known to
-    speak; then limbs that change together may be exchanged until it does.
+    """Rules for legs and arms.
+
+    A stream that does not observe a whole swap would take its end for the next swap, so it has additional limits.
+
+    Args:
+        lookahead: Delay of the decision, s.
+        face: Whether the scores of the face show its orientation. Then limbs that swap together are not limited.
     """
-    if lookahead >= LIMB_RULES.longest:
+    if lookahead >= LIMB_RULES.max_swap_s:
         return LIMB_RULES
     return replace(
-        LIMB_RULES, returns=BODY_RULES.longest - LIMB_RULES.longest, together=np.inf if face else MOMENT_SECONDS
+        LIMB_RULES,
+        max_return_s=BODY_RULES.max_swap_s - LIMB_RULES.max_swap_s,
+        max_joint_swap_s=np.inf if face else MOMENT_SECONDS,
     )
 
 
@@ -85,9 +102,7 @@ def limb_pairs(skeleton: Skeleton) -> dict[str, NDArray[np.int64]]:
 
 
 def body_pairs(skeleton: Skeleton) -> NDArray[np.int64]:
-    """(6, 2) the same of the joints that every skeleton has, legs first: hands and feet would count what wrists and
-    ankles say.
-    """
+    """(6, 2) indices of the pairs in all skeletons, legs first; hands and feet would count wrists and ankles twice."""
     return _pairs(skeleton, BODY)
 
 
@@ -134,7 +149,7 @@ class _Limb:
 
 
 class SwapFinder:
-    """Says frame by frame which limbs of one person are exchanged, `lookahead` seconds late."""
+    """Detects frame by frame which limbs of one person are swapped, with a delay of `lookahead` seconds."""
 
     def __init__(
         self, limbs: list[NDArray[np.int64]], rules: Rules, lookahead: float, believed: Believed | None = None
@@ -145,7 +160,7 @@ class SwapFinder:
         self.rules, self._believed = rules, believed or (lambda begin, end: True)
         self._lookahead = lookahead
         self._filters = HalfFilters(limbs)
-        self._limbs = [_Limb((0.0, rules.flip)) for _ in limbs]
+        self._limbs = [_Limb((0.0, rules.switch_cost_nats)) for _ in limbs]
         self._waiting: deque[_Sight] = deque()
         self._path: deque[list[bool]] = deque()  # of each limb, for those that were traced
         self._past: deque[_Sight] = deque()  # the decided ones of the last moment
@@ -153,13 +168,13 @@ class SwapFinder:
         self._time = -math.inf
 
     def push(self, keypoints: F32, scores: F32, time: float) -> None:
-        """Take the next frame: (J, 2) px, (J,), 0 where not seen, and s."""
+        """Add the next frame: keypoints (J, 2) px, scores (J,), 0 if not visible, and time in s."""
         step = float(min(time - self._time, LONGEST_GAP_SECONDS))
         self._time = time
         against = self._filters.see(keypoints, scores, time, step).tolist()
         predecessors = []
         for limb, nats in zip(self._limbs, against, strict=True):
-            predecessors.append(limb.choose(nats, self.rules.flip, self.rules.swapped * step))
+            predecessors.append(limb.choose(nats, self.rules.switch_cost_nats, self.rules.swapped_cost_nats_s * step))
             if predecessors[-1][1] == 0:
                 limb.since = time
         self._filters.follow(predecessors)
@@ -177,10 +192,10 @@ class SwapFinder:
         self._over = time
 
     def take(self, now: float) -> list[Mask]:
-        """(G,) for each frame that is decided at `now` (s; inf: nothing follows), oldest first."""
+        """(G,) swapped limbs of each frame that is decided at `now` (s; inf at the end), oldest first."""
         if now == math.inf:
             for limb in self._limbs:
-                limb.cost = limb.cost[0], limb.cost[1] + self.rules.flip
+                limb.cost = limb.cost[0], limb.cost[1] + self.rules.switch_cost_nats
             return self._decide(len(self._waiting))
         due = 0
         while due < len(self._waiting) and self._waiting[due].time <= now - self._lookahead:
@@ -197,10 +212,10 @@ class SwapFinder:
         for number, limb in enumerate(self._limbs):
             if not limb.exchanged:
                 continue
-            turned = self._time - limb.since > self.rules.longest
-            back = self._time - limb.turned < self.rules.returns
+            turned = self._time - limb.since > self.rules.max_swap_s
+            back = self._time - limb.turned < self.rules.max_return_s
             if together:
-                turned |= self._time - min(begun) > self.rules.together
+                turned |= self._time - min(begun) > self.rules.max_joint_swap_s
                 back |= abs(min(begun) - self._over) < SAME_SECONDS
             if turned or back:
                 limb.turned = -math.inf if back else self._time
@@ -229,13 +244,13 @@ class SwapFinder:
         end = next((i for i, exchanged in enumerate(self._path) if not exchanged[number]), last)  # the frame after it
         if limb.decided_since == math.inf:
             limb.decided_since = self._waiting[0].time
-            if self.rules.ends:
+            if self.rules.needs_both_ends:
                 limb.clear = self._ends_are_seen(number, end) and self._believed(row, row + end)
-        return self._waiting[end].time - limb.decided_since <= self.rules.longest and limb.clear
+        return self._waiting[end].time - limb.decided_since <= self.rules.max_swap_s and limb.clear
 
     def _ends_are_seen(self, number: int, end: int) -> bool:
         """Whether both ends are of the exchange that begins in the oldest frame that waits."""
-        if self._waiting[end].time - self._waiting[0].time < self.rules.shortest:
+        if self._waiting[end].time - self._waiting[0].time < self.rules.min_swap_s:
             return False
         sights, first, pairs = [*self._past, *self._waiting], len(self._past), self._filters.pairs_of(number)
         return all(_changes_sides(sights, row, pairs) for row in (first, first + end))

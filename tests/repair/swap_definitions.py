@@ -100,7 +100,9 @@ class Limb:
             ways = []
             for before, survivor in enumerate(old):
                 cost = survivor.cost + sum(survivor.filters[k].against(sign * d[k], scores[k]) for k in known)
-                ways.append(cost + rules.flip * (before != exchanged) + rules.swapped * step * exchanged)
+                ways.append(
+                    cost + rules.switch_cost_nats * (before != exchanged) + rules.swapped_cost_nats_s * step * exchanged
+                )
             best = old[int(ways[1] < ways[0])]
             filters = tuple(f.updated(sign * d[k], scores[k]) if k in known else f for k, f in enumerate(best.filters))
             since = best.since if exchanged and ways[1] < ways[0] else time
@@ -119,7 +121,7 @@ class Limb:
             row = len(self.answers)
             end = next((i for i in range(row, len(path)) if not path[i]), len(path) - 1)
             self.begun = min(self.begun, times[row]) if path[row] else math.inf
-            self.answers.append(path[row] and times[end] - self.begun <= rules.longest)
+            self.answers.append(path[row] and times[end] - self.begun <= rules.max_swap_s)
 
 
 def exchanged_by_definition(sequence, pairs, rules, lookahead):
@@ -127,7 +129,9 @@ def exchanged_by_definition(sequence, pairs, rules, lookahead):
     limbs = []
     for some in pairs:
         nothing = (Filter(),) * len(some)
-        limbs.append(Limb(some, [Survivor(0, nothing), Survivor(rules.flip, nothing)], [-math.inf] * len(some)))
+        limbs.append(
+            Limb(some, [Survivor(0, nothing), Survivor(rules.switch_cost_nats, nothing)], [-math.inf] * len(some))
+        )
     size, sized, before = 1.0, -math.inf, -math.inf
     times = sequence.times.tolist()
     for keypoints, scores, time in zip(sequence.keypoints, sequence.scores.tolist(), times, strict=True):
@@ -144,7 +148,7 @@ def exchanged_by_definition(sequence, pairs, rules, lookahead):
         for limb in limbs:
             limb.answer(times, time, lookahead, rules)
     for limb in limbs:
-        limb.survivors[1] = replace(limb.survivors[1], cost=limb.survivors[1].cost + rules.flip)
+        limb.survivors[1] = replace(limb.survivors[1], cost=limb.survivors[1].cost + rules.switch_cost_nats)
         limb.answer(times, math.inf, 0, rules)
     return np.array([limb.answers for limb in limbs]).T
 
@@ -154,8 +158,10 @@ def turn(limbs, time, rules):
     begun = [limb.survivors[1].since for limb in limbs]
     together = all(limb.exchanged for limb in limbs) and max(begun) - min(begun) < SAME_SECONDS
     for limb in [limb for limb in limbs if limb.exchanged]:
-        back = time - limb.turned < rules.returns
-        lasts = time - limb.survivors[1].since > rules.longest or (together and time - min(begun) > rules.together)
+        back = time - limb.turned < rules.max_return_s
+        lasts = time - limb.survivors[1].since > rules.max_swap_s or (
+            together and time - min(begun) > rules.max_joint_swap_s
+        )
         if back or lasts:
             limb.turned = -math.inf if back else time
             limb.turn(time)

@@ -8,7 +8,7 @@ from pose.camera import Camera
 from pose.lifter.offline import OfflineLifter
 from pose.lifter.predict import Lifter
 from pose.lifter.stream import StreamLifter
-from pose.repair.person import LEAST_SCORE, WHOLE_VIEW, PersonRepair, repair
+from pose.repair.person import MIN_SCORE, WHOLE_VIEW, PersonRepair, repair
 from pose.repair.sides import with_lifted_sides
 from pose.repair.swaps import LIMB_RULES, SwapFinder, limb_pairs, limb_rules
 from pose.sequences import Sequence2D
@@ -44,7 +44,7 @@ def rates(sequences, rng, lookahead=np.inf):
     return (found & swapped).sum(axis=0) / swapped.sum(axis=0), (found & ~swapped).sum(axis=0) / (~swapped).sum(axis=0)
 
 
-@pytest.mark.parametrize("lookahead", [np.inf, LIMB_RULES.longest])
+@pytest.mark.parametrize("lookahead", [np.inf, LIMB_RULES.max_swap_s])
 def test_swaps_of_recorded_people_are_undone(filmed, rng, lookahead):
     undone, false = rates(filmed, rng, lookahead)
     assert undone.min() >= 0.9
@@ -71,7 +71,7 @@ def test_repair_puts_the_very_coordinates_back(danced):
     limbs = np.concatenate(list(limb_pairs(BLAZEPOSE33).values())).ravel()
     np.testing.assert_array_equal(repaired.keypoints[:, limbs], danced.keypoints[:, limbs])
     np.testing.assert_array_equal(repaired.scores[seen], danced.scores[seen])
-    assert seen.mean() > 0.98 * (danced.scores >= LEAST_SCORE).mean()
+    assert seen.mean() > 0.98 * (danced.scores >= MIN_SCORE).mean()
 
 
 @pytest.mark.parametrize("lookahead", [np.inf, 0.0])
@@ -137,7 +137,7 @@ def test_outliers_lose_their_score_and_nothing_else_does(danced, rng):
     far &= danced.scores > 0.5
     xy[far] += rng.choice([-1, 1], (far.sum(), 2)) * 0.2 * 350
     repaired = repair(Sequence2D(xy, danced.scores, danced.times, danced.camera, danced.skeleton))
-    masked = (repaired.scores == 0) & (danced.scores >= LEAST_SCORE)
+    masked = (repaired.scores == 0) & (danced.scores >= MIN_SCORE)
     assert (masked & far).sum() / far.sum() > 0.9
     assert (masked & ~far).sum() / (~far).sum() < 0.01
 
@@ -153,7 +153,7 @@ def test_steady_motion_at_any_frame_rate_is_no_outlier(rate, rng):
 
 def test_low_scores_and_what_is_not_seen_are_masked(danced):
     xy, scores = danced.keypoints.copy(), danced.scores.copy()
-    scores[50, 5], scores[60, 7], xy[60, 7] = LEAST_SCORE / 2, 0, np.nan
+    scores[50, 5], scores[60, 7], xy[60, 7] = MIN_SCORE / 2, 0, np.nan
     repaired = repair(Sequence2D(xy, scores, danced.times, danced.camera, danced.skeleton))
     assert repaired.scores[50, 5] == 0
     assert repaired.scores[60, 7] == 0

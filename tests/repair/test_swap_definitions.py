@@ -8,7 +8,7 @@ from exchanged import exchange
 from swap_definitions import exchanged_by_definition
 
 from pose.camera import Camera
-from pose.repair.at_once import RULES
+from pose.repair.stream_body import RULES
 from pose.repair.swaps import LIMB_RULES, SwapFinder, body_pairs, limb_pairs, limb_rules
 from pose.sequences import Sequence2D
 from pose.skeletons import get_skeleton
@@ -40,7 +40,7 @@ def wandering(rng, skeleton):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("lookahead", [0.0, 0.3, LIMB_RULES.longest, np.inf])
+@pytest.mark.parametrize("lookahead", [0.0, 0.3, LIMB_RULES.max_swap_s, np.inf])
 @pytest.mark.parametrize("kind", ["limbs", "body"])
 def test_the_search_gives_the_answers_of_its_definition(kind, lookahead, filmed, danced, rng):
     told = []

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from exchanged import exchange, exchanged_by_repair, film, standing
 
-from pose.repair.at_once import BodyAtOnce
 from pose.repair.facing import face_agrees
 from pose.repair.person import WHOLE_VIEW
+from pose.repair.stream_body import StreamBodySwaps
 from pose.repair.swaps import BODY_RULES, MOMENT_SECONDS
 from pose.skeletons import BLAZEPOSE33, H36M17
 
@@ -19,7 +19,7 @@ EARS = [BLAZEPOSE33.index(name) for name in ("left_ear", "right_ear")]
 def turned(rng, times):
     """(T, 2): one exchange of the whole body for 1.2 to 5 s, where the sequence is long enough for one."""
     swapped = np.zeros((len(times), 2), bool)
-    longest = min(BODY_RULES.longest, times[-1] - times[0] - 2.4)
+    longest = min(BODY_RULES.max_swap_s, times[-1] - times[0] - 2.4)
     if longest > 1.2:
         lasts = rng.uniform(1.2, longest)
         start = rng.uniform(times[0] + 1.2, times[-1] - 1.2 - lasts)
@@ -128,7 +128,7 @@ def test_live_a_body_is_exchanged_where_the_face_contradicts_its_sides(danced, f
     scores = danced.scores.copy()
     scores[:, EARS], scores[:, FACE] = 0.5, face
     seen = exchange(replace(danced, scores=scores), swapped)
-    body = BodyAtOnce(BLAZEPOSE33)
+    body = StreamBodySwaps(BLAZEPOSE33)
     found = [body.exchanged(*frame) for frame in zip(seen.keypoints, seen.scores, seen.times, strict=True)]
     np.testing.assert_array_equal(found, swapped[:, 0] & undone)
 

@@ -1,7 +1,7 @@
-"""A front taken for a back, told at once: for a stream, which cannot wait for the other end of the exchange.
+"""Left-right swaps of the whole body in a stream, which cannot wait for the end of a swap.
 
-One end alone does not say on which side of it the mistake is: before it, or from it on. A face that speaks does. Where
-none does a body is left as it is seen; but its sides are followed, since who changes back has not been exchanged then.
+One end alone does not show whether the frames before or after it are swapped; the scores of the face can. Without that
+evidence the body stays as observed. Its sides are still tracked, since the change back is not another swap.
 """
 
 from collections import deque
@@ -9,18 +9,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from pose.repair.facing import PLAIN, face_agrees, face_speaks
+from pose.repair.facing import MIN_FACE_EVIDENCE, face_agrees, face_speaks
 from pose.repair.swaps import BODY_RULES, SwapFinder, body_pairs
 from pose.skeletons import Skeleton
 from pose.types import F32
 
-FACE_SECONDS = 0.3  # over which the face is asked
-LASTING_SECONDS = 1.0  # that sides must have changed for, if what follows is to be their changing back
-RULES = replace(BODY_RULES, ends=False)
+FACE_SECONDS = 0.3  # window of the evidence from the face
+LASTING_SECONDS = 1.0  # minimum duration of a swap before its end counts as the change back
+RULES = replace(BODY_RULES, needs_both_ends=False)
 
 
-class BodyAtOnce:
-    """Says frame by frame whether the whole body of one person is exchanged."""
+class StreamBodySwaps:
+    """Detects frame by frame whether the whole body of one person is swapped."""
 
     def __init__(self, skeleton: Skeleton) -> None:
         self._skeleton = skeleton
@@ -33,11 +33,17 @@ class BodyAtOnce:
 
     @property
     def has_face(self) -> bool:
-        """Whether the face has spoken for more than a moment; with many networks it never does."""
+        """Whether the face gave evidence for at least `FACE_SECONDS`; with many networks it never does."""
         return self._spoken >= FACE_SECONDS
 
     def exchanged(self, keypoints: F32, scores: F32, time: float) -> bool:
-        """Whether the sides have changed and the face contradicts them. (J, 2) px, (J,), 0 where not seen, and s."""
+        """Whether the sides are swapped and the face contradicts them.
+
+        Args:
+            keypoints: (J, 2) px.
+            scores: (J,), 0 if not visible.
+            time: Time of the frame, s.
+        """
         if face_speaks(scores, self._skeleton):
             self._spoken += np.clip(time - self._time, 0, FACE_SECONDS / 3)
         self._time = time
@@ -53,4 +59,4 @@ class BodyAtOnce:
         while self._changed[0][2] < time - FACE_SECONDS:
             self._changed.popleft()
         xy, sure = (np.stack([frame[i] for frame in self._changed]) for i in (0, 1))
-        return face_agrees(xy, sure, self._skeleton) < -PLAIN
+        return face_agrees(xy, sure, self._skeleton) < -MIN_FACE_EVIDENCE
