@@ -26,6 +26,7 @@ FORMS = "cameras.json, TOML of aniposelib, Pose2Sim or Caliscope, or OpenCV YAML
 MOST_BYTES = 1 << 20
 FARTHEST_METRES = 30.0  # cameras that are farther apart were measured in millimetres
 MOST_TANGENTIAL = 0.01
+MOST_TURN = 1e3  # of a rotation vector (rad); the entries of a matrix are at most 1
 _DISTORTION = ("distortion", "distortions", "distortion_k1_k2_p1_p2")
 
 
@@ -70,8 +71,10 @@ def read_cameras(path: Path, names: Sequence[str], sizes: Sequence[tuple[int, in
         found = _read(path)
         chosen = _for_videos(path, found, names)
         cameras = [_camera(name, values, size) for (name, values), size in zip(chosen, sizes, strict=True)]
-    except (KeyError, TypeError, ValueError, OverflowError, RecursionError, cv2.error) as error:
-        what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else in_brief(error)
+    except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, cv2.error, SystemError) as error:
+        # OpenCV's constructors raise SystemError, with its own error as the cause.
+        reason = error.__cause__ if isinstance(error, SystemError) and error.__cause__ else error
+        what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else in_brief(reason)
         raise PoseError(f"--cameras {path}: not a calibration ({what}); allowed: {FORMS}") from error
     return _relative(cameras)
 
@@ -114,8 +117,12 @@ def _for_videos(
 
 def _camera(name: str, values: Mapping[str, Any], size: tuple[int, int]) -> ViewCamera:
     matrix = _array(values["K"] if "K" in values else values["matrix"], (3, 3))
-    rotation = np.asarray(values["R"] if "R" in values else values["rotation"], np.float64)
-    turned = turn_matrix(rotation) if rotation.shape == (3,) else _array(rotation, (3, 3))
+    given_rotation = values["R"] if "R" in values else values["rotation"]
+    is_vector = np.shape(given_rotation) == (3,)
+    rotation = _array(given_rotation, (3,) if is_vector else (3, 3))
+    if np.abs(rotation).max() > MOST_TURN:
+        raise ValueError(f"{name}: its rotation is not one")
+    turned = turn_matrix(rotation) if is_vector else rotation
     if abs(np.linalg.det(turned) - 1) > 1e-3 or np.abs(turned @ turned.T - np.eye(3)).max() > 1e-3:
         raise ValueError(f"{name}: its rotation is not one")
     move = _array(np.ravel(values["t"] if "t" in values else values["translation"]), (3,))
@@ -123,6 +130,8 @@ def _camera(name: str, values: Mapping[str, Any], size: tuple[int, int]) -> View
     lens = np.zeros(5)
     given = np.asarray(bent, np.float64).ravel()[:5]
     lens[: len(given)] = given
+    if not np.isfinite(lens).all():
+        raise ValueError(f"{name}: expected finite distortion coefficients")
     if np.abs(lens[2:4]).max() > MOST_TANGENTIAL or bool(values.get("fisheye", False)):
         raise ValueError(f"{name}: fisheye and tangential distortion are not supported; undistort the video first")
     said = values.get("size", values.get("image_size", size))

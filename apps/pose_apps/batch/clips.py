@@ -6,6 +6,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
@@ -88,11 +89,11 @@ def _meant(given: str, out: Path, within: tuple[Path, ...] = ()) -> Iterator[tup
     elif WILDCARDS.search(given):
         matches = sorted(glob(str(path), recursive=True))
         if not matches:
-            raise UsageError(f"{given}: nothing matches")
+            raise UsageError(f"{shown(given)}: nothing matches")
         for match in matches:
             yield from _meant(match, out, within)
     else:
-        raise UsageError(f"{given}: no such file or folder")
+        raise UsageError(f"{shown(given)}: no such file or folder")
 
 
 def _listed(path: Path, out: Path, within: tuple[Path, ...]) -> Iterator[tuple[str, str]]:
@@ -147,7 +148,10 @@ def _line(folder: Path, line: bytes) -> str:
         return line.decode("utf-8")
     except UnicodeDecodeError:
         as_bytes = os.fsdecode(line.strip())
-    return as_bytes if b"\0" not in line and (folder / as_bytes).exists() else line.decode("cp1252", "replace")
+    with suppress(OSError):  # a name that is too long
+        if b"\0" not in line and (folder / as_bytes).exists():
+            return as_bytes
+    return line.decode("cp1252", "replace")
 
 
 def _in_folder(folder: Path, out: Path) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,71 @@
+"""Clip lists and manifests of which bytes and values are changed: read, or refused in one line."""
+
+import json
+from dataclasses import asdict
+
+import pytest
+from hypothesis import strategies as st
+from mutations import damaged, one_line, other_value, quick_and_long, try_mutations
+from pose_apps.batch.clips import find_clips
+from pose_apps.batch.manifest import Line, Manifest
+
+from pose.errors import PoseError
+
+LIST = "# clips\na.mp4\n\nséance 1.mp4\nhttp://127.0.0.1/b.mp4\nsub\n".encode()
+
+
+@quick_and_long(100, 10_000)
+def test_damaged_lists(tmp_path, examples):
+    for name in ("a.mp4", "séance 1.mp4", "sub/c.mp4"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    path = tmp_path / "list.txt"
+
+    def check(data: st.DataObject) -> None:
+        path.write_bytes(damaged(data, LIST))
+        try:
+            clips = find_clips([str(path)], tmp_path / "out")
+        except PoseError as error:
+            one_line(error)
+            return
+        names = [clip.name for clip in clips]
+        assert len(set(names)) == len(names)
+        assert not any("/" in name or name in ("", ".", "..") for name in names)
+
+    path.write_bytes(LIST)
+    assert len(find_clips([str(path)], tmp_path / "out")) == 4
+    try_mutations(check, examples)
+
+
+LINE = asdict(
+    Line(
+        path="a.mp4", name="a", key="ab" * 32, status="ok", seconds=1.5, frames=30, people=2, outputs=["a/poses.json"],
+        cached="people", warnings=["one line"], job="cd" * 32, signature=[1, 2, 3],
+    )
+)  # fmt: skip
+
+
+@quick_and_long(100, 10_000)
+def test_mutated_manifests(tmp_path, examples):
+    path = tmp_path / "manifest.jsonl"
+
+    def check(data: st.DataObject) -> None:
+        text = json.dumps(other_value(data, LINE)).encode() + b"\n"
+        path.write_bytes(text if data.draw(st.booleans()) else damaged(data, text * 2))
+        try:
+            manifest = Manifest(tmp_path, None)
+        except PoseError as error:
+            one_line(error)
+            return
+        for name, line in manifest.lines.items():
+            assert name == line.name
+
+    try_mutations(check, examples)
+
+
+@pytest.mark.parametrize("content", [b"\x80" + b"9" * 400, b"\x01[a.mp4", b"\x1b[31m*"])
+def test_lists_that_failed_before(tmp_path, content):
+    (tmp_path / "list.txt").write_bytes(content)
+    with pytest.raises(PoseError) as caught:
+        find_clips([str(tmp_path / "list.txt")], tmp_path / "out")
+    one_line(caught.value)

@@ -1,0 +1,93 @@
+"""Calibration files of anybody: read into cameras of finite numbers, or one line; NumPy has nothing to warn of."""
+
+import json
+
+import cv2
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+from mutations import damaged, one_line, other_value, quick_and_long, try_mutations
+
+from pose.errors import PoseError
+from pose.multiview.calibration_files import read_cameras
+
+NAMES, SIZES = ["left", "right"], [(640, 480), (640, 480)]
+MATRIX = [[600.0, 0.0, 320.0], [0.0, 600.0, 240.0], [0.0, 0.0, 1.0]]
+CAMERA = {
+    "name": "left", "size": [640, 480], "matrix": MATRIX, "distortions": [0.1, 0.0, 0.0, 0.0],
+    "rotation": [0.0, 0.0, 0.0], "translation": [0.0, 0.0, 0.0], "fisheye": False,
+}  # fmt: skip
+DOCUMENT = {"cam_0": CAMERA, "cam_1": CAMERA | {"name": "right", "rotation": [0.0, 1.5, 0.0]}}
+TOML = "".join(
+    f"[{name}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in camera.items())
+    for name, camera in DOCUMENT.items()
+)
+
+
+def read(path) -> None:
+    try:
+        cameras = read_cameras(path, NAMES, SIZES)
+    except PoseError as error:
+        one_line(error)
+        return
+    for camera in cameras:
+        assert np.isfinite([camera.focal, *camera.radial]).all()
+        for part in (camera.matrix, camera.rotation, camera.translation):
+            assert np.isfinite(part).all()
+
+
+def stereo(path) -> bytes:
+    storage = cv2.FileStorage(str(path), cv2.FILE_STORAGE_WRITE)
+    for name in ("M1", "M2"):
+        storage.write(name, np.array(MATRIX))
+    for name in ("D1", "D2", "T"):
+        storage.write(name, np.array([[0.1], [0.0], [0.0]]))
+    storage.write("R", np.eye(3))
+    storage.release()
+    return path.read_bytes()
+
+
+@quick_and_long(150, 20_000)
+def test_values_of_any_kind(tmp_path, examples):
+    def check(data: st.DataObject) -> None:
+        path = tmp_path / "a.json"
+        path.write_text(json.dumps(other_value(data, DOCUMENT)))
+        read(path)
+
+    try_mutations(check, examples)
+
+
+@pytest.mark.parametrize("suffix", ["json", "toml", "yml"])
+@quick_and_long(60, 5_000)
+def test_damaged_files(tmp_path, suffix, examples):
+    path = tmp_path / f"a.{suffix}"
+    whole = {"json": json.dumps(DOCUMENT).encode(), "toml": TOML.encode(), "yml": b""}[suffix] or stereo(path)
+
+    def check(data: st.DataObject) -> None:
+        path.write_bytes(damaged(data, whole))
+        read(path)
+
+    path.write_bytes(whole)
+    assert len(read_cameras(path, NAMES, SIZES)) == 2
+    try_mutations(check, examples)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"rotation": [0.0, float("inf"), 0.0]}, {"rotation": None}, {"rotation": [1e308, 0.0, 0.0]},
+        {"distortions": None}, {"distortions": [float("nan")]}, {"size": [0, 0]}, {"size": 640},
+        {"matrix": [[-1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]}, {"name": "a\nb"},
+    ],
+)  # fmt: skip
+def test_inputs_that_failed_before(tmp_path, change):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"cam_0": CAMERA | change, "cam_1": DOCUMENT["cam_1"]}))
+    read(path)
+
+
+def test_yaml_that_opencv_cannot_parse(tmp_path):
+    (tmp_path / "a.yml").write_bytes(stereo(tmp_path / "whole.yml")[1:])
+    with pytest.raises(PoseError, match="not a calibration") as caught:
+        read_cameras(tmp_path / "a.yml", NAMES, SIZES)
+    one_line(caught.value)
