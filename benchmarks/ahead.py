@@ -34,7 +34,7 @@ from pose.forecast import Forecaster, load_forecaster
 from pose.forecast.pasts import Pasts
 from pose.forecast.steady import Steady
 from pose.lifter.load import load_lifter
-from pose.lifter.predict import Lifter
+from pose.lifter.predict import SLIDING, Lifter
 from pose.lifter.stream import LifterStream, StreamLifter
 from pose.live.ahead import Ahead
 from pose.skeletons import COCO17
@@ -268,10 +268,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mocap", required=True, help="files of pose-prepare, separated by commas")
     parser.add_argument("--forecasters", default=",".join(FORECASTERS), help="names, separated by commas")
+    parser.add_argument("--lifter", default=SLIDING, help="streaming lifter: a name or a checkpoint")
     parser.add_argument("--every", type=int, default=1, help="only each so-many-th piece")
     parser.add_argument("--out", type=Path, help="a Markdown file whose tables are replaced; default: print them")
     options = parser.parse_args()
-    lifter = load_lifter("stream", "cpu")
+    lifter = load_lifter(options.lifter, "cpu")
     forecasters = [named(name) for name in options.forecasters.split(",")]
     sections = {}
     for file in options.mocap.split(","):

@@ -43,7 +43,7 @@ from pose.people.one_pass import OnePassPeople
 from pose.people.people_tracker import PeopleTracker
 from pose.people.warm_up import warm_up_lifter, warm_up_networks, warm_up_one_pass, warm_up_tracker
 from pose.skeletons import Skeleton, get_skeleton
-from pose.stages import Detector, LifterStage, PeopleStage
+from pose.stages import Detector, LifterStage, PeopleStage, Refining
 from pose.system.device import resolve_device, seed_torch, torch_threads
 from pose.system.prefetch import prefetch
 from pose.system.times import StageTimes
@@ -197,10 +197,12 @@ class Pipeline:
         """The lifter for the pictures of a camera, with nobody's past; it repairs and refines what it is set to."""
         config = self.config
         if self._lifter.streaming:
-            from pose.lifter.stream import LifterStream, StreamLifter
+            from pose.lifter.refined import FinalAnswers
+            from pose.lifter.stream import REFINE, LifterStream, StreamLifter
 
             stream = LifterStream(self._lifter, self.skeleton, camera, config.lookahead)
-            return StreamLifter(stream, repair=config.repair)
+            stage = StreamLifter(stream, repair=config.repair, refine=REFINE if stream.refines else 0)
+            return FinalAnswers(stage) if stage.refines and not self.live else stage
         from pose.lifter.offline import OfflineLifter
 
         return OfflineLifter(
@@ -346,6 +348,15 @@ class Session:
         """Take the people of the next frame; return the frames that are final now, oldest first."""
         with self._times.measure("lift"), torch_threads(LIFTER_THREADS):
             return self._lifter.push(people)
+
+    @property
+    def refines(self) -> bool:
+        """Whether `take_refined` gives each frame a second time: live, with a lifter that slides."""
+        return isinstance(self._lifter, Refining) and self._lifter.refines
+
+    def take_refined(self) -> list[FrameResult]:
+        """The frames that are refined since the last call, oldest first; after `flush`, all that were lifted."""
+        return self._lifter.take_refined() if isinstance(self._lifter, Refining) else []
 
     def draw(self, frame: Frame, result: FrameResult, *, inset: bool = False, bgr: bool = False) -> U8:
         """The picture with the people of its result on it, a new (H, W, 3) uint8. Call it in the order of the frames.

@@ -66,3 +66,17 @@ class LifterStage(Protocol):
     def flush(self) -> list[FrameResult]:
         """The source has ended: return all frames not yet returned."""
         ...
+
+
+@runtime_checkable
+class Refining(Protocol):
+    """A `LifterStage` that may give each frame a second time, as it is known once others have followed."""
+
+    @property
+    def refines(self) -> bool:
+        """Whether it does."""
+        ...
+
+    def take_refined(self) -> list[FrameResult]:
+        """The frames that are final since the last call, oldest first; after `flush`, all that were pushed."""
+        ...

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from pose.lifter.pending import PendingFrame, PersonFrame
 from pose.lifter.step_batch import PersonState
+from pose.stages import LifterStage, Refining
 from pose.types import FrameResult, People
 
 
@@ -59,3 +60,22 @@ class Refinements:
 
     def _settle(self) -> None:
         self._final.append(self._waiting.popleft().result())
+
+
+class FinalAnswers:
+    """`pose.stages.LifterStage` that gives each frame once, refined: for files, where nobody waits for the newest."""
+
+    def __init__(self, stage: LifterStage) -> None:
+        """stage: that refines."""
+        assert isinstance(stage, Refining), "the stage refines"
+        self._stage, self._refining = stage, stage
+
+    def push(self, people: People) -> list[FrameResult]:
+        """Take the next frame; return the frames that are final now, oldest first."""
+        self._stage.push(people)
+        return self._refining.take_refined()
+
+    def flush(self) -> list[FrameResult]:
+        """The source has ended: return all frames not yet returned."""
+        self._stage.flush()
+        return self._refining.take_refined()

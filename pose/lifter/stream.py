@@ -22,6 +22,9 @@ from pose.skeletons import Skeleton, to_h36m17
 from pose.types import F32, FrameResult, People
 
 
+REFINE = 9  # frames later that live frames are final: 0.3 s at 30 frames/s, after which little changes
+
+
 class LifterStream:
     """Steps a streaming `Lifter` for any number of people.
 
@@ -42,6 +45,11 @@ class LifterStream:
             "intrinsics_known": np.array(camera.known),
         }
         self._setting = Setting(lifter.step, known, told)
+
+    @property
+    def refines(self) -> bool:
+        """Whether frames can be given a second time, later than the look-ahead (`StreamLifter.take_refined`)."""
+        return self._setting.step.memory.ages is not None and self.lookahead < REFINE
 
     def again(self, most: int) -> tuple[int, ...]:
         """How many frames later a frame is lifted again, up to `most` frames. Raises ValueError for a causal network,
@@ -108,6 +116,11 @@ class StreamLifter:
                 self._people[person] = _Live(self._stream.new_person(), repair)
         self._advance(people, frame, refined)
         return ended + take_finished(self._pending)
+
+    @property
+    def refines(self) -> bool:
+        """Whether each frame is given a second time."""
+        return self._refined is not None
 
     def take_refined(self) -> list[FrameResult]:
         """The frames that are final since the last call, oldest first; all that were pushed after `flush`."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import monotonic
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 
 from pose.camera_motion.watch import CameraWatch
 from pose.config import AUTO_CAMERA, FIXED_CAMERA, LiveConfig
@@ -20,6 +20,7 @@ from pose.live.camera import WatchedWorld
 from pose.live.horizon import Horizon
 from pose.live.mailbox import Mailbox
 from pose.live.meter import Meter
+from pose.live.refinement import RefinedFrames
 from pose.live.result import LiveResult, Status, Stream
 from pose.live.sources import Captured, LiveSource
 from pose.pipeline import Pipeline, Session
@@ -32,6 +33,9 @@ DEFAULTS = LiveConfig()
 JOIN_SECONDS = 15.0
 CAMERA_SECONDS = 0.5  # a thread that waits for a dead camera is left alone, and ends by itself
 
+# Which results a subscriber gets: the newest estimate of each frame, each frame as it is final, or both of them.
+Wanted = Literal["newest", "final", "all"]
+
 
 @dataclass(frozen=True, slots=True)
 class _Tracked:
@@ -40,6 +44,21 @@ class _Tracked:
     stream: Stream
     captured: Captured
     people: People
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Subscription:
+    """since: how many frames had their newest estimate before it began."""
+
+    mailbox: Mailbox[LiveResult]
+    wanted: Wanted
+    since: int
+
+    def give(self, number: int, live: LiveResult, *, refined: bool) -> None:
+        """Put in frame `number`, if it is wanted."""
+        if self.wanted == "all" or (live.final if self.wanted == "final" else not refined):
+            if number >= self.since:
+                self.mailbox.put(live)
 
 
 class LiveLoop:
@@ -79,8 +98,13 @@ class LiveLoop:
         self._in_flight: deque[Captured] = deque()  # frames that the lifter has not answered
         self._stopping = threading.Event()
         self._paused = threading.Event()
+        # Taken before the other where a frame begins or ends to wait for its refinement, and where subscribers leave:
+        # so each of them gets it once. A mailbox may call back meanwhile.
+        self._order = threading.RLock()
         self._lock = threading.Lock()  # of everything below
-        self._subscribers: list[Mailbox[LiveResult]] = []
+        self._subscribers: list[_Subscription] = []
+        self._refined: RefinedFrames | None = None  # of the stream that is lifted, where it refines
+        self._published = 0  # frames that had their newest estimate
         self._error: BaseException | None = None
         self._ended = False
         self._frames_in = 0
@@ -161,24 +185,35 @@ class LiveLoop:
         else:
             self._paused.clear()
 
-    def subscribe(self, maxlen: int = 2, notify: Callable[[], object] | None = None) -> Mailbox[LiveResult]:
-        """A mailbox of one's own, which gets every result from now on and forgets its oldest when it is full.
+    def subscribe(
+        self, maxlen: int = 2, notify: Callable[[], object] | None = None, wanted: Wanted = "newest"
+    ) -> Mailbox[LiveResult]:
+        """Return a mailbox that gets the results of every frame from now on and drops its oldest when it is full.
 
-        It is closed when the loop ends. maxlen, notify: see `Mailbox`. Unsubscribe when it is no longer wanted.
+        It is closed when the loop ends. Unsubscribe when it is no longer wanted.
+
+        Args:
+            maxlen: See `Mailbox`.
+            notify: See `Mailbox`.
+            wanted: "newest": each frame once, at once. "final": each frame once, after the lifter has refined it, a
+                few frames later; at the end, frames that still wait come as they are. "all": both; `LiveResult.final`
+                tells them apart. Lifters that do not refine give each frame once, final.
         """
         mailbox: Mailbox[LiveResult] = Mailbox(maxlen, notify)
         with self._lock:
             if self._ended:
                 mailbox.close()
             else:
-                self._subscribers.append(mailbox)
+                self._subscribers.append(_Subscription(mailbox, wanted, self._published))
         return mailbox
 
     def unsubscribe(self, mailbox: Mailbox[LiveResult]) -> None:
         """Close a mailbox and put nothing more into it."""
-        with self._lock:
-            if mailbox in self._subscribers:
-                self._subscribers.remove(mailbox)
+        with self._order:
+            with self._lock:
+                leaving = [one for one in self._subscribers if one.mailbox is mailbox]
+                self._subscribers = [one for one in self._subscribers if one.mailbox is not mailbox]
+            self._give_rest(leaving)
         mailbox.close()
 
     def status(self) -> Status:
@@ -244,6 +279,7 @@ class LiveLoop:
             if stream is not tracked.stream:
                 stream, self._ids_before = tracked.stream, self._newest_id
                 self._predict = self._predictor(stream)
+                self._refine(stream)
             self._in_flight.append(tracked.captured)
             self._publish(stream, stream.session.lift(tracked.people))
         if stream is not None:
@@ -259,14 +295,50 @@ class LiveLoop:
                 result, info = stream.world.place(result, skeleton)
                 words, motion = stream.world.words(info), stream.world.motion
             result = self._where_shown(result, captured.at)
-            live = LiveResult(captured.frame.image, result, skeleton, captured.at, monotonic(), stream, info, motion)
-            with self._lock:
+            image, done, final = captured.frame.image, monotonic(), self._refined is None
+            live = LiveResult(image, result, skeleton, captured.at, done, stream, info, motion, final)
+            with self._order, self._lock:
                 self._people, self._words = here, words
+                number, self._published = self._published, self._published + 1
+                if self._refined is not None:
+                    self._refined.waiting.append((number, live))
                 subscribers = list(self._subscribers)
-            for mailbox in subscribers:
-                mailbox.put(live)
+            for one in subscribers:
+                one.give(number, live, refined=False)
             with self._lock:  # counted when everybody has it
                 self._meter.add(live.done, live.latency)
+        if self._refined is not None:
+            self._publish_refined(self._refined)
+
+    def _publish_refined(self, frames: RefinedFrames) -> None:
+        for result in frames.stream.session.take_refined():
+            number, live = frames.refined(self._with_new_ids(result))
+            with self._order:
+                frames.waiting.popleft()
+                with self._lock:
+                    subscribers = list(self._subscribers)
+                for one in subscribers:
+                    one.give(number, live, refined=True)
+
+    def _refine(self, stream: Stream) -> None:
+        """Begin a new stream, in the refined world of the one before where that is still right."""
+        before = self._refined
+        if not stream.session.refines:
+            self._refined = None
+            return
+        if before is not None and before.stream.size == stream.size:
+            world = before.world
+        else:
+            world = self._world_of(stream.session, stream.size, None)
+        self._refined = RefinedFrames(stream, world, self.config.bridge)
+
+    def _give_rest(self, leaving: list[_Subscription]) -> None:
+        """Frames that are not refined yet, to those who want final ones and will get no more."""
+        waiting = [] if self._refined is None else list(self._refined.waiting)
+        for one in leaving:
+            for number, live in waiting:
+                if one.wanted == "final" and number >= one.since:
+                    one.mailbox.put(live)
 
     def _predictor(self, stream: Stream) -> Ahead | None:
         if self.ahead is None and not self.config.bridge:
@@ -324,11 +396,13 @@ class LiveLoop:
         self._close_subscribers()
 
     def _close_subscribers(self) -> None:
-        with self._lock:
-            self._ended = True
-            subscribers, self._subscribers = self._subscribers, []
-        for mailbox in subscribers:
-            mailbox.close()
+        with self._order:
+            with self._lock:
+                self._ended = True
+                subscribers, self._subscribers = self._subscribers, []
+            self._give_rest(subscribers)
+        for one in subscribers:
+            one.mailbox.close()
 
     def _raise_error(self) -> None:
         if self._error is not None:

@@ -12,17 +12,21 @@ from pose.files.json import PeopleJson
 from pose.live.result import LiveResult
 
 FORMAT = "pose-live"
-VERSION = 1
+VERSION = 2
 
 _people_json = lru_cache(maxsize=8)(PeopleJson)
 
 
 def messages(live: LiveResult) -> list[str]:
-    """A `pose` message for each person of the frame; a single `nobody` message when there is none."""
+    """A `pose` message for each person of the frame; a single `nobody` message when there is none.
+
+    Where the lifter refines, each frame has messages twice, at last with `final`.
+    """
     people = _people_json(len(live.skeleton))(live.result)
     width, height = live.size
     head = (
         f'"format":"{FORMAT}","version":{VERSION},"frame":{live.result.index},"time":{live.result.time:.6f},'
+        f'"final":{json.dumps(live.final)},'
         f'"clock":{_clock(live.captured):.6f},"latency_ms":{1000 * live.latency:.1f},'
         f'"size":[{width},{height}],"ids":{json.dumps(live.result.people.ids.tolist(), separators=(",", ":"))}'
     )

@@ -10,11 +10,15 @@ from pose.live.result import LiveResult
 from pose.live.subscriber import Subscriber
 from pose.pipeline import Pipeline
 
-WAITING_SECONDS = 2.0  # of pictures that may wait for a slow disk
+WAITING_SECONDS = 2.0  # of pictures that may wait for a slow disk,
+LEAST_WAITING = 16  # and so many at any frame rate: at the end several frames become final at once
 
 
 class Recorder:
     """Records from now on: `video.mp4`, `poses.json` and `poses.npz`, in a folder of their own.
+
+    Poses are the refined ones where the lifter refines. Frames of the last moments before `close` have no refined pose
+    yet and are written with their newest estimate.
 
     The files get their names when they are whole: at `close`, when the loop ends, when the disk is full, or when the
     pictures change their size or the networks are others. done: the recordings that are finished.
@@ -29,8 +33,10 @@ class Recorder:
         self._loop, self._parent, self._with_video, self._anew = loop, parent, video, anew
         self._now = self._begin()
         self.done: list[Recording] = []
-        waiting = max(4, round(WAITING_SECONDS * loop.source.fps))
-        self._subscriber = Subscriber(loop, self._write, maxlen=waiting, after=self._finish, whole=True)
+        waiting = max(LEAST_WAITING, round(WAITING_SECONDS * loop.source.fps))
+        self._subscriber = Subscriber(
+            loop, self._write, maxlen=waiting, after=self._finish, whole=True, wanted="final"
+        )
 
     def _begin(self) -> Recording:
         return Recording(self._parent, self._info_of, video=self._with_video)

@@ -41,7 +41,7 @@ class LiveResult:
     was. stream: what the frame belongs to; another one has other identities, and maybe other networks. world: that the
     people were put into, as it was known then, with the heights of those in the frame; None where they were not, as
     while the camera is carried. motion: of the camera, `static`, `rotating`, `translating` or `unknown`; empty where it
-    was not measured.
+    was not measured. final: False where the same frame follows once more, refined (`LiveLoop.subscribe`).
     """
 
     image: U8
@@ -52,6 +52,7 @@ class LiveResult:
     stream: Stream | None = None
     world: WorldInfo | None = None
     motion: str = ""
+    final: bool = True
 
     @property
     def latency(self) -> float:

@@ -6,7 +6,7 @@ from pose.errors import PoseError, UsageError
 from pose.live.loop import LiveLoop
 from pose.live.messages import messages
 from pose.live.result import LiveResult
-from pose.live.subscriber import Subscriber
+from pose.live.subscriber import WAITING, Subscriber
 
 LOOPBACK = "127.0.0.1"
 
@@ -55,7 +55,7 @@ class UdpSink:
         self._socket = socket.socket(family, socket.SOCK_DGRAM)
         self._refused = 0
         self.trouble = ""
-        self._subscriber = Subscriber(loop, self._send, after=self._socket.close)
+        self._subscriber = Subscriber(loop, self._send, maxlen=WAITING, after=self._socket.close, wanted="all")
 
     @property
     def problem(self) -> str | None:

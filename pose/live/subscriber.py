@@ -3,10 +3,11 @@
 import threading
 from collections.abc import Callable
 
-from pose.live.loop import LiveLoop
+from pose.live.loop import LiveLoop, Wanted
 from pose.live.result import LiveResult
 
 JOIN_SECONDS = 10.0
+WAITING = 20  # results of sinks that send newest and final ones: at the end several frames become final at once
 
 
 class Subscriber:
@@ -23,14 +24,15 @@ class Subscriber:
         maxlen: int = 4,
         after: Callable[[], object] | None = None,
         whole: bool = False,
+        wanted: Wanted = "newest",
     ) -> None:
         """maxlen: results that may wait. after: called at the end in the same thread, whatever happened. whole: the end
-        is worth waiting for however long it takes; else for JOIN_SECONDS.
+        is worth waiting for however long it takes; else for JOIN_SECONDS. wanted: see `LiveLoop.subscribe`.
         """
         self.problem: str | None = None
         self._loop, self._whole = loop, whole
         self._work, self._after = work, after
-        self._mailbox = loop.subscribe(maxlen)
+        self._mailbox = loop.subscribe(maxlen, wanted=wanted)
         self._thread = threading.Thread(target=self._run, name="subscriber", daemon=True)
         self._thread.start()
 

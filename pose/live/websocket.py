@@ -14,14 +14,13 @@ from pose.live.loop import LiveLoop
 from pose.live.mailbox import Mailbox
 from pose.live.messages import messages
 from pose.live.result import LiveResult
-from pose.live.subscriber import Subscriber
+from pose.live.subscriber import WAITING, Subscriber
 
 if TYPE_CHECKING:
     from aiohttp import web
 
 MAX_CLIENTS = 16
-WAITING_FRAMES = 4  # of a client that reads slowly,
-SEND_BUFFER_BYTES = 1 << 16  # beside what the system and aiohttp hold for it
+SEND_BUFFER_BYTES = 1 << 16  # of the system, for a client that reads slowly
 HEARTBEAT_SECONDS = 40.0  # between pings; a client that does not answer within half of it is disconnected
 CLOSE_SECONDS = 0.5
 TROUBLE_SECONDS = 2.0  # for which a connection that could not be accepted counts as trouble
@@ -34,7 +33,7 @@ class WebSocketSink:
 
     Attributes:
         port: The bound port, also if 0 was asked for.
-        lost: Frames that were dropped because clients read too slowly.
+        lost: Results that were dropped because clients read too slowly.
         trouble: Why nobody can connect now; empty if all is well.
         problem: Why the sink stopped; None if it did not.
     """
@@ -62,7 +61,7 @@ class WebSocketSink:
         self._thread = threading.Thread(target=self._run, name="websocket", daemon=True)
         self._thread.start()
         self._made = threading.Event()
-        self._subscriber = Subscriber(loop, self._send, after=self._hang_up)
+        self._subscriber = Subscriber(loop, self._send, maxlen=WAITING, after=self._hang_up, wanted="all")
         self._made.set()
 
     @property
@@ -125,7 +124,7 @@ class WebSocketSink:
                 socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES
             )
         woken = asyncio.Event()
-        mailbox: Mailbox[list[str]] = Mailbox(WAITING_FRAMES, lambda: self._call(woken.set))
+        mailbox: Mailbox[list[str]] = Mailbox(WAITING, lambda: self._call(woken.set))
         with self._counting:
             self._clients[client] = mailbox
         reading = asyncio.create_task(_read_to_end(client, mailbox))

@@ -115,7 +115,10 @@ def test_headless_run_reports_what_it_measured(dance, tmp_path, capsys):
     assert (report["settings"]["lifter"], report["settings"]["lookahead"]) == ("sliding", 2)
     assert report["messages"] == []
     poses = [message for message in messages if message["type"] == "pose"]
-    assert 0 < len(poses) <= report["processed"]
+    newest, final = ([one["frame"] for one in poses if one["final"] is wanted] for wanted in (False, True))
+    assert 0 < len(newest) <= report["processed"]
+    assert len(final) > 0
+    assert final == sorted(final)
     assert {message["id"] for message in poses} == {1}
     said = capsys.readouterr().out
     assert f"{report['processed']} processed" in said

@@ -32,7 +32,7 @@ def no_screen(monkeypatch):
 class Session:
     """Sees the same person in every frame."""
 
-    camera = Camera.of(SIZE)
+    camera, refines = Camera.of(SIZE), False
 
     def track(self, frame):
         return frame

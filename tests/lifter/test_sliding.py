@@ -14,6 +14,7 @@ from pose.lifter.config import LifterConfig
 from pose.lifter.features import decode, observe
 from pose.lifter.model import LifterNetwork
 from pose.lifter.predict import join_outputs, mirror_mean, network_inputs
+from pose.lifter.refined import FinalAnswers
 from pose.lifter.sliding import AGES, WINDOW, SlidingStep
 from pose.lifter.stream import LifterStream, StreamLifter
 from pose.lifter.torch_lifter import TorchLifter
@@ -176,6 +177,24 @@ def test_every_frame_comes_a_second_time_as_it_is_known_later(lifter, make_walk)
         latest = max(age for age in AGES if age <= min(9, 59 - frame))
         np.testing.assert_allclose(second[frame].poses.joints[0].ravel(), again[latest][frame, :51], atol=1e-5)
         np.testing.assert_allclose(second[frame].poses.sigma[0], again[latest][frame, 54:], rtol=1e-4)
+
+
+def test_files_get_each_frame_once_and_refined(lifter, make_walk):
+    sequence = make_walk(30)
+    stream = LifterStream(lifter, H36M17, Camera.of((640, 480)))
+    _, second = played(StreamLifter(stream, refine=9), sequence)
+    stage, once = FinalAnswers(StreamLifter(stream, refine=9)), []
+    for result in second:
+        once += stage.push(result.people)
+    assert len(once) == 20
+    once += stage.flush()
+    for one, other in zip(once, second, strict=True):
+        np.testing.assert_array_equal(one.poses.joints, other.poses.joints)
+
+
+def test_a_long_look_ahead_leaves_nothing_to_refine(lifter):
+    streams = [LifterStream(lifter, H36M17, Camera.of((640, 480)), lookahead) for lookahead in (0, 8, 9)]
+    assert [stream.refines for stream in streams] == [True, True, False]
 
 
 def test_who_leaves_is_refined_as_well(lifter, make_walk):

@@ -16,13 +16,15 @@ from pose.types import Frame, FrameResult, People, Poses3D
 class FakePipeline:
     """One person in every frame, whose keypoints say which frame it was; answers `lookahead` frames later.
 
+    refine: give each frame a second time so many frames later, with x of the root 1 instead of 0; 0 gives it once.
     seconds: that the 2D networks take for a frame. gate: while it is clear, they wait. turns: for how many frames they
     have time, without end where it is None. fails_at: the frame at which they break. begun: frames that they got.
     """
 
     device, skeleton = "cpu", H36M17
 
-    def __init__(self, seconds: float = 0.0, lookahead: int = 0, fails_at: int | None = None) -> None:
+    def __init__(self, seconds: float = 0.0, lookahead: int = 0, fails_at: int | None = None, refine: int = 0) -> None:
+        self.refine = refine
         self.config = SimpleNamespace(lookahead=lookahead, lifter="fake", camera="fixed")
         self.seconds, self.fails_at = seconds, fails_at
         self.gate = threading.Event()
@@ -40,7 +42,10 @@ class FakeSession:
     def __init__(self, pipeline: FakePipeline, size: tuple[int, int]) -> None:
         self.camera = Camera.of(size)
         self._pipeline = pipeline
+        self.refines = pipeline.refine > 0
         self._waiting: deque[People] = deque()
+        self._unrefined: deque[People] = deque()
+        self._ended = False
 
     def track(self, frame: Frame) -> People:
         self._pipeline.begun += 1
@@ -56,14 +61,24 @@ class FakeSession:
 
     def lift(self, people: People) -> list[FrameResult]:
         self._waiting.append(people)
+        self._unrefined.append(people)
         return [self._answer()] if len(self._waiting) > self._pipeline.config.lookahead else []
 
     def flush(self) -> list[FrameResult]:
+        self._ended = True
         return [self._answer() for _ in range(len(self._waiting))]
 
+    def take_refined(self) -> list[FrameResult]:
+        left = 0 if self._ended else self._pipeline.refine
+        return [answer(self._unrefined.popleft(), root=1) for _ in range(len(self._unrefined) - left)]
+
     def _answer(self) -> FrameResult:
-        zeros = np.zeros((1, 17, 3), np.float32)
-        return FrameResult(self._waiting.popleft(), Poses3D(zeros, zeros[:, 0], zeros[..., 0]))
+        return answer(self._waiting.popleft())
+
+
+def answer(people: People, root: float = 0) -> FrameResult:
+    zeros = np.zeros((1, 17, 3), np.float32)
+    return FrameResult(people, Poses3D(zeros, np.array([[root, 0, 0]], np.float32), zeros[..., 0]))
 
 
 def picture(number: int, size: tuple[int, int] = (64, 48)) -> np.ndarray:

@@ -36,7 +36,8 @@ def test_each_pose_is_one_message(live):
     assert [message["id"] for message in parsed] == [7, 8]
     people, poses = live.result.people, live.result.poses
     for row, message in enumerate(parsed):
-        assert (message["format"], message["version"], message["type"]) == ("pose-live", 1, "pose")
+        assert (message["format"], message["version"], message["type"]) == ("pose-live", 2, "pose")
+        assert message["final"] is True
         assert (message["frame"], message["time"], message["size"]) == (25, 1.0, [640, 480])
         assert message["ids"] == [7, 8]
         assert message["latency_ms"] == pytest.approx(30, abs=0.1)

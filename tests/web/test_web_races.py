@@ -43,7 +43,8 @@ def test_the_last_result_is_not_lost_where_the_loop_ends_at_once(monkeypatch):
             patch.setattr(feed, "_message", lambda live: "")
             following = asyncio.create_task(feed.run())
             await until(lambda: loop._subscribers)
-            (mailbox,) = loop._subscribers
+            (subscription,) = loop._subscribers
+            mailbox = subscription.mailbox
             mailbox.last = result(1)
             mailbox.put(result(0))
             await following

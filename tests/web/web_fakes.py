@@ -58,6 +58,8 @@ class FakePipeline:
 
 
 class FakeSession:
+    refines = False
+
     def __init__(self, pipeline: FakePipeline, size: tuple[int, int]) -> None:
         self._pipeline, self._size = pipeline, size
         self.camera = Camera.of(size)

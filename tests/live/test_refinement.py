@@ -1,0 +1,123 @@
+"""Each frame is shown at once, and recorded and sent again as it is known once others have followed."""
+
+import json
+
+import pytest
+from live_fakes import FakePipeline, picture, push, settled
+from pose_fakes import run_info
+
+from pose.config import LiveConfig
+from pose.files import load_poses
+from pose.live import LiveLoop, PushedFrames
+from pose.live import recorder as recorder_module
+from pose.live.messages import messages
+from pose.live.recorder import Recorder
+from pose.world.clean import Steps
+
+CONFIG = LiveConfig(bridge=0.0)
+
+
+def start(refine: int = 3, **settings) -> LiveLoop:
+    return LiveLoop(
+        FakePipeline(refine=refine), PushedFrames("test", waiting=100), CONFIG, backlog=100, **settings
+    )
+
+
+def told(mailbox) -> list[tuple[int, bool, float]]:
+    """Of each result: which frame, whether it is final, and which of the two answers it has."""
+    return [(live.result.index, live.final, float(live.result.poses.root[0, 0])) for live in mailbox]
+
+
+def test_subscribers_get_the_newest_estimates_the_final_poses_or_both():
+    with start() as loop:
+        newest = loop.subscribe(maxlen=100)
+        final = loop.subscribe(maxlen=100, wanted="final")
+        both = loop.subscribe(maxlen=100, wanted="all")
+        push(loop.source, 6)
+        settled(loop, 6)
+    first, second = [(n, False, 0.0) for n in range(6)], [(n, True, 1.0) for n in range(6)]
+    assert told(newest) == first
+    assert told(final) == second
+    assert told(both) == [*first[:4], second[0], first[4], second[1], first[5], *second[2:]]
+
+
+def test_a_lifter_that_does_not_refine_gives_each_frame_once_and_final():
+    with start(refine=0) as loop:
+        boxes = [loop.subscribe(maxlen=100, wanted=wanted) for wanted in ("newest", "final", "all")]
+        push(loop.source, 4)
+        settled(loop, 4)
+    assert [told(box) for box in boxes] == [[(n, True, 0.0) for n in range(4)]] * 3
+
+
+def test_who_leaves_gets_each_frame_of_its_time_once():
+    with start() as loop:
+        push(loop.source, 5)
+        settled(loop, 5)
+        final = loop.subscribe(maxlen=100, wanted="final")
+        push(loop.source, 5)
+        settled(loop, 10)
+        loop.unsubscribe(final)
+        push(loop.source, 5)
+        settled(loop, 15)
+    assert told(final) == [(5, True, 1.0), (6, True, 1.0), *((n, False, 0.0) for n in (7, 8, 9))]
+
+
+def test_few_frames_wait_however_long_it_runs():
+    with start() as loop:
+        push(loop.source, 60)
+        settled(loop, 60)
+        assert len(loop._refined.waiting) <= 4
+    assert not loop._refined.waiting
+
+
+def test_a_new_stream_begins_when_the_one_before_is_refined():
+    with start() as loop:
+        both = loop.subscribe(maxlen=100, wanted="all")
+        for number in range(4):
+            loop.source.push(picture(number))
+        settled(loop, 4)
+        loop.source.push(picture(4, (32, 96)))
+        settled(loop, 5)
+    results = list(both)
+    assert [live.result.index for live in results if live.final] == list(range(5))
+    assert [int(live.result.people.ids[0]) for live in results if live.final] == [1, 1, 1, 1, 2]
+    assert results[-2].result.index == 4
+    assert not results[-2].final
+
+
+def test_refined_frames_have_a_world_of_their_own():
+    with start(world=Steps(up=None)) as loop:
+        both = loop.subscribe(maxlen=100, wanted="all")
+        push(loop.source, 5)
+        settled(loop, 5)
+    results = list(both)
+    assert all(live.result.placed is not None and live.world is not None for live in results)
+    assert {live.final for live in results} == {False, True}
+
+
+def test_messages_say_which_poses_are_final():
+    with start() as loop:
+        both = loop.subscribe(maxlen=100, wanted="all")
+        push(loop.source, 4)
+        settled(loop, 4)
+    said = [json.loads(text) for live in both for text in messages(live)]
+    assert [(one["frame"], one["final"]) for one in said if one["frame"] == 0] == [(0, False), (0, True)]
+    assert {one["version"] for one in said} == {2}
+    first, second = (one for one in said if one["frame"] == 0)
+    assert second["time"] == first["time"]
+    assert second["latency_ms"] >= first["latency_ms"]
+
+
+@pytest.mark.parametrize("end_first", [False, True])
+def test_recordings_hold_refined_poses(tmp_path, monkeypatch, end_first):
+    monkeypatch.setattr(recorder_module, "_run_info", lambda loop, pipeline, size: run_info(pipeline.skeleton, size))
+    with start() as loop:
+        recorder = Recorder(loop, tmp_path)
+        push(loop.source, 8)
+        settled(loop, 8)
+        if not end_first:
+            recorder.close()
+    recorder.close()
+    poses = load_poses(recorder.folder / "poses.npz")
+    assert poses.keypoints[:, 0, 0].tolist() == list(range(8))
+    assert poses.root[:, 0].tolist() == [1.0] * (8 if end_first else 5) + [0.0] * (0 if end_first else 3)
