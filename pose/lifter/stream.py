@@ -21,7 +21,6 @@ from pose.repair.person import PersonRepair
 from pose.skeletons import Skeleton, to_h36m17
 from pose.types import F32, FrameResult, People
 
-
 REFINE = 9  # frames later that live frames are final: 0.3 s at 30 frames/s, after which little changes
 
 

@@ -56,9 +56,9 @@ class _Subscription:
 
     def give(self, number: int, live: LiveResult, *, refined: bool) -> None:
         """Put in frame `number`, if it is wanted."""
-        if self.wanted == "all" or (live.final if self.wanted == "final" else not refined):
-            if number >= self.since:
-                self.mailbox.put(live)
+        wanted = self.wanted == "all" or (live.final if self.wanted == "final" else not refined)
+        if wanted and number >= self.since:
+            self.mailbox.put(live)
 
 
 class LiveLoop:

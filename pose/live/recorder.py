@@ -34,9 +34,7 @@ class Recorder:
         self._now = self._begin()
         self.done: list[Recording] = []
         waiting = max(LEAST_WAITING, round(WAITING_SECONDS * loop.source.fps))
-        self._subscriber = Subscriber(
-            loop, self._write, maxlen=waiting, after=self._finish, whole=True, wanted="final"
-        )
+        self._subscriber = Subscriber(loop, self._write, maxlen=waiting, after=self._finish, whole=True, wanted="final")
 
     def _begin(self) -> Recording:
         return Recording(self._parent, self._info_of, video=self._with_video)

@@ -18,9 +18,7 @@ CONFIG = LiveConfig(bridge=0.0)
 
 
 def start(refine: int = 3, **settings) -> LiveLoop:
-    return LiveLoop(
-        FakePipeline(refine=refine), PushedFrames("test", waiting=100), CONFIG, backlog=100, **settings
-    )
+    return LiveLoop(FakePipeline(refine=refine), PushedFrames("test", waiting=100), CONFIG, backlog=100, **settings)
 
 
 def told(mailbox) -> list[tuple[int, bool, float]]:
