@@ -212,7 +212,8 @@ class LiveLoop:
         with self._order:
             with self._lock:
                 leaving = [one for one in self._subscribers if one.mailbox is mailbox]
-                self._subscribers = [one for one in self._subscribers if one.mailbox is not mailbox]
+                for one in leaving:
+                    self._subscribers.remove(one)
             self._give_rest(leaving)
         mailbox.close()
 
