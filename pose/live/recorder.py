@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pose.errors import PoseError
 from pose.files import RunInfo
-from pose.live.loop import LiveLoop
+from pose.live.loop import LiveLoop, Wanted
 from pose.live.recording import Recording
 from pose.live.result import LiveResult
 from pose.live.subscriber import Subscriber
@@ -34,7 +34,9 @@ class Recorder:
         self._now = self._begin()
         self.done: list[Recording] = []
         waiting = max(LEAST_WAITING, round(WAITING_SECONDS * loop.source.fps))
-        self._subscriber = Subscriber(loop, self._write, maxlen=waiting, after=self._finish, whole=True, wanted="final")
+        # Predicted poses are recorded as they were shown: refined ones are never predicted.
+        wanted: Wanted = "final" if loop.ahead is None else "newest"
+        self._subscriber = Subscriber(loop, self._write, maxlen=waiting, after=self._finish, whole=True, wanted=wanted)
 
     def _begin(self) -> Recording:
         return Recording(self._parent, self._info_of, video=self._with_video)
