@@ -57,7 +57,11 @@ PREPARED: dict[str, tuple[str, dict[str, str]]] = {
     "from pose.lifter.stream import LifterStream": (STREAM, {}),
     "receiver = socket.socket": (
         "import socket\nsender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\nPOSE = "
-        + repr(b'{"type": "pose", "id": 1, "root": [0, 0, 3], "joints3d": ' + repr([[0, 0, 0]] * 17).encode() + b"}")
+        + repr(
+            b'{"type": "pose", "final": false, "id": 1, "root": [0, 0, 3], "joints3d": '
+            + repr([[0, 0, 0]] * 17).encode()
+            + b"}"
+        )
         + "\n",
         {
             'receiver.bind(("127.0.0.1", 9000))': (
