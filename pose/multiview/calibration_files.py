@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
+import yaml
 
 from pose.errors import PoseError, UsageError, in_brief
 from pose.multiview.bundle import turn_matrix
@@ -71,10 +71,8 @@ def read_cameras(path: Path, names: Sequence[str], sizes: Sequence[tuple[int, in
         found = _read(path)
         chosen = _for_videos(path, found, names)
         cameras = [_camera(name, values, size) for (name, values), size in zip(chosen, sizes, strict=True)]
-    except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, cv2.error, SystemError) as error:
-        # OpenCV's constructors raise SystemError, with its own error as the cause.
-        reason = error.__cause__ if isinstance(error, SystemError) and error.__cause__ else error
-        what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else in_brief(reason)
+    except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, yaml.YAMLError) as error:
+        what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else in_brief(error)
         raise PoseError(f"--cameras {path}: not a calibration ({what}); allowed: {FORMS}") from error
     return _relative(cameras)
 
@@ -153,17 +151,38 @@ def _array(values: object, shape: tuple[int, ...]) -> F64:
 
 
 def _stereo(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
-    storage = cv2.FileStorage(str(path), cv2.FILE_STORAGE_READ)
-    try:
-        parts = {name: storage.getNode(name).mat() for name in ("M1", "D1", "M2", "D2", "R", "T")}
-    finally:
-        storage.release()
-    for name, value in parts.items():
-        if value is None:
-            raise KeyError(name)
+    """The two cameras of a stereo calibration as `cv2.FileStorage` writes it, with OpenCV's names of the matrices.
+
+    OpenCV does not read it here: its parser aborts the process for some malformed files.
+    """
+    text = path.read_text(encoding="utf-8")
+    found = yaml.load(text.removeprefix("%YAML:1.0"), _OpenCvLoader)  # a SafeLoader
+    if not isinstance(found, Mapping):
+        raise ValueError("expected matrices by name")
+    parts = {name: found[name] for name in ("M1", "D1", "M2", "D2", "R", "T")}
     first = {"K": parts["M1"], "distortion": parts["D1"], "R": np.eye(3), "t": np.zeros(3)}
     second = {"K": parts["M2"], "distortion": parts["D2"], "R": parts["R"], "t": parts["T"]}
     return [("1", first), ("2", second)]
+
+
+class _OpenCvLoader(yaml.SafeLoader):
+    """YAML with OpenCV's matrices and without aliases, by which a small file could ask for much memory."""
+
+    def compose_node(self, parent: "yaml.Node | None", index: Any) -> "yaml.Node | None":
+        if self.check_event(yaml.AliasEvent):
+            raise ValueError("aliases (*) are not supported")
+        node: yaml.Node | None = super().compose_node(parent, index)
+        return node
+
+
+def _matrix(loader: _OpenCvLoader, node: "yaml.Node") -> F64:
+    if not isinstance(node, yaml.MappingNode):
+        raise ValueError("a matrix has rows, cols and data")
+    values = loader.construct_mapping(node, deep=True)
+    return np.array(values["data"], np.float64).reshape(int(values["rows"]), int(values["cols"]))
+
+
+_OpenCvLoader.add_constructor("tag:yaml.org,2002:opencv-matrix", _matrix)
 
 
 def _relative(cameras: list[ViewCamera]) -> list[ViewCamera]:

@@ -86,8 +86,15 @@ def test_inputs_that_failed_before(tmp_path, change):
     read(path)
 
 
-def test_yaml_that_opencv_cannot_parse(tmp_path):
+def test_yaml_that_ends_opencv(tmp_path):
     (tmp_path / "a.yml").write_bytes(stereo(tmp_path / "whole.yml")[1:])
     with pytest.raises(PoseError, match="not a calibration") as caught:
         read_cameras(tmp_path / "a.yml", NAMES, SIZES)
     one_line(caught.value)
+
+
+def test_an_alias_is_refused(tmp_path):
+    path = tmp_path / "a.yml"
+    path.write_text("M1: &a [1, 2]\nD1: *a\n")
+    with pytest.raises(PoseError, match="aliases"):
+        read_cameras(path, NAMES, SIZES)
