@@ -75,7 +75,8 @@ def test_damaged_files(tmp_path, suffix, examples):
 @pytest.mark.parametrize(
     "change",
     [
-        {"rotation": [0.0, float("inf"), 0.0]}, {"rotation": None}, {"rotation": [1e308, 0.0, 0.0]}, {"translation": [1e308, 0.0, 0.0]},
+        {"rotation": [0.0, float("inf"), 0.0]},
+        {"rotation": None}, {"rotation": [1e308, 0.0, 0.0]}, {"translation": [1e308, 0.0, 0.0]},
         {"distortions": None}, {"distortions": [float("nan")]}, {"size": [0, 0]}, {"size": 640},
         {"matrix": [[-1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]}, {"name": "a\nb"},
     ],
