@@ -277,7 +277,7 @@ def test_the_map_is_what_values_are_summed_with(form: Form) -> None:
     context = batch.context()
     x = batch.x.where(batch.valid[..., None], 0)
     if type(layer).weights is Attention.weights or form.options.get("global_projections") == "own":
-        with pytest.raises(ValueError, match="has no (attention )?map"):
+        with pytest.raises(ValueError, match=r"has no (attention )?map"):
             layer.weights(x, context)
         return
     values = layer.split(layer.get_submodule("v_proj")(x))
