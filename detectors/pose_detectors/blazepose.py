@@ -61,7 +61,9 @@ class BlazePoseDetector:
         rows, logits = (np.asarray(output, np.float32) for output in self._network.run())
         scores = sigmoid(logits[0, :, 0])
         keep = scores >= self._score_threshold
-        found, scores = weighted_nms(decode(rows[0][keep], self._anchors[keep]), scores[keep], self._overlap_threshold)
+        found, scores = crops.weighted_nms(
+            decode(rows[0][keep], self._anchors[keep]), scores[keep], self._overlap_threshold, MOST_CANDIDATES
+        )
         if not len(found):
             return Boxes.empty()
         points = crops.apply_affine(matrix, found.reshape(1, -1, 2) * SIDE).reshape(-1, 6, 2)
@@ -95,20 +97,3 @@ def decode(rows: F32, centres: F32) -> F32:
     points = scaled[:, 4:].reshape(-1, 4, 2) + centres[:, None]
     middle, half = scaled[:, :2] + centres, scaled[:, 2:4] / 2
     return np.concatenate([middle - half, middle + half, points.reshape(-1, 8)], axis=1)
-
-
-def weighted_nms(found: F32, scores: F32, overlap: float) -> tuple[F32, F32]:
-    """Merge detections (N, 12) that overlap the best one by more than `overlap` IoU into their score-weighted mean.
-
-    Returns (P, 12) and the scores (P,) of the best of each group, best first.
-    """
-    order = np.argsort(-scores, kind="stable")[:MOST_CANDIDATES]
-    found, scores = found[order], scores[order]
-    merged, best = [], []
-    while len(found):
-        group = crops.box_iou(found[:1, :4], found[:, :4])[0] > overlap
-        group[0] = True
-        merged.append(np.average(found[group], axis=0, weights=scores[group]))
-        best.append(scores[0])
-        found, scores = found[~group], scores[~group]
-    return np.array(merged, np.float32).reshape(-1, 12), np.array(best, np.float32)

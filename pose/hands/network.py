@@ -87,13 +87,12 @@ class PalmDetector:
         rows, logits = (np.asarray(output, np.float32) for output in self._network.run())
         scores = sigmoid(logits[0, :, 0])
         keep = scores >= self._least_score
-        order = np.argsort(-scores[keep], kind="stable")
-        found, scores = rows[0][keep][order] / np.float32(PALM_SIDE), scores[keep][order]
-        anchors = self._anchors[keep][order]
+        found, anchors = rows[0][keep] / np.float32(PALM_SIDE), self._anchors[keep]
         middles, half = found[:, :2] + anchors, found[:, 2:4] / 2
         boxes = np.concatenate([middles - half, middles + half], axis=1)
         points = found[:, 4:].reshape(-1, 7, 2) + anchors[:, None]
-        merged, best = _merged(np.concatenate([boxes, points.reshape(-1, 14)], axis=1), scores)
+        detections = np.concatenate([boxes, points.reshape(-1, 14)], axis=1)
+        merged, best = crops.weighted_nms(detections, scores[keep], _PALM_OVERLAP)
         on_image = crops.apply_affine(matrix, merged.reshape(1, -1, 2) * PALM_SIDE).reshape(-1, 9, 2)
         return _palm_regions(on_image), best
 
@@ -147,15 +146,3 @@ def _anchors() -> F32:
         centres = (np.arange(cells, dtype=np.float32) + 0.5) / cells
         layers.append(np.repeat(np.stack(np.meshgrid(centres, centres), axis=-1).reshape(-1, 2), count, axis=0))
     return np.concatenate(layers)
-
-
-def _merged(found: F32, scores: F32) -> tuple[F32, F32]:
-    """Detections (N, 18), best first, that overlap a better one, merged into their score-weighted mean."""
-    merged, best = [], []
-    while len(found):
-        group = crops.box_iou(found[:1, :4], found[:, :4])[0] > _PALM_OVERLAP
-        group[0] = True
-        merged.append(np.average(found[group], axis=0, weights=scores[group]))
-        best.append(scores[0])
-        found, scores = found[~group], scores[~group]
-    return np.array(merged, np.float32).reshape(-1, 18), np.array(best, np.float32)

@@ -107,3 +107,28 @@ def _areas(sides: Floats) -> Floats:
     """(...) of sides (..., 2), 0 where one is negative."""
     sides = np.maximum(sides, 0)
     return sides[..., 0] * sides[..., 1]
+
+
+def weighted_nms(found: F32, scores: F32, overlap: float, most: int | None = None) -> tuple[F32, F32]:
+    """Merge detections that overlap the best one by more than `overlap` IoU into their score-weighted mean.
+
+    Args:
+        found: (N, D) detections; the first four columns are the box, xyxy.
+        scores: (N,) confidences.
+        overlap: Intersection over union above which detections are merged.
+        most: Only so many of the best detections are considered; None considers all.
+
+    Returns:
+        (P, D) merged detections and the scores (P,) of the best of each group, best first.
+    """
+    order = np.argsort(-scores, kind="stable")[:most]
+    found, scores = found[order], scores[order]
+    columns = found.shape[1]
+    merged, best = [], []
+    while len(found):
+        group = box_iou(found[:1, :4], found[:, :4])[0] > overlap
+        group[0] = True
+        merged.append(np.average(found[group], axis=0, weights=scores[group]))
+        best.append(scores[0])
+        found, scores = found[~group], scores[~group]
+    return np.array(merged, np.float32).reshape(-1, columns), np.array(best, np.float32)

@@ -3,8 +3,9 @@
 import av
 import numpy as np
 import pytest
-from pose_detectors.blazepose import BlazePoseDetector, anchors, decode, weighted_nms
+from pose_detectors.blazepose import BlazePoseDetector, anchors, decode
 
+from pose.networks import crops
 from pose.networks.crops import box_iou
 
 
@@ -56,7 +57,7 @@ def test_weighted_nms_equals_a_slow_loop(rng, count):
     sides = rng.uniform(0.1, 0.4, (count, 2))
     found = np.hstack([corners, corners + sides, rng.uniform(0, 1, (count, 8))]).astype(np.float32)
     scores = rng.permutation(np.linspace(0.5, 1, count)).astype(np.float32)
-    merged, best = weighted_nms(found, scores, 0.3)
+    merged, best = crops.weighted_nms(found, scores, 0.3)
     expected = slow_nms(found, scores, 0.3)
     assert len(merged) == len(best) == len(expected)
     for row, score, (want_row, want_score) in zip(merged, best, expected, strict=True):
