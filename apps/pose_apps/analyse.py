@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pose.errors import UsageError
 from pose.options import REQUIRED, Options, argument, option
+from pose_apps.support.analysis import analysis_lines, check_analysis, write_analysis
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import command_parser, config_of
 
@@ -34,29 +35,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of `pose-analyse`."""
     parser = command_parser("pose-analyse", "Gait, repetitions, jumps, sit-to-stand and ergonomics.", AnalyseOptions)
     options = config_of(AnalyseOptions, parse_arguments(parser, argv))
-    from pose.analysis import GROUPS, Inputs, analyse
-    from pose.analysis.tables import FORMATS, targets, write
-    from pose.files import load_poses
+    from pose.analysis import GROUPS, Inputs
+    from pose.analysis.tables import FORMATS
 
     formats = _words(options.formats, FORMATS, "formats")
     groups = GROUPS if options.only == "all" else _words(options.only, GROUPS, "only")
     source = Path(options.poses).expanduser()
     path = source / "poses.npz" if source.is_dir() else source
     folder = path.parent if options.out is None else Path(options.out).expanduser()
-    for target in targets(folder, formats):
-        if target.exists() and not options.overwrite:
-            raise UsageError(f"{target} exists already; add --overwrite to replace it")
+    check_analysis(folder, formats, overwrite=options.overwrite)
     inputs = Inputs(options.wrist, options.wrist_twist, options.load, options.coupling, options.muscle_use)
-    analysis = analyse(load_poses(path), groups, inputs)
-    folder.mkdir(parents=True, exist_ok=True)
-    written = write(analysis, folder, formats)
+    analysis, written = write_analysis(path, folder, formats, groups, inputs)
     if not options.quiet:
-        for figure in analysis.figures:
-            value = f"{figure.value:.3g} {figure.unit} ({figure.low:.3g} to {figure.high:.3g}; {figure.quality})"
-            print(f"person {figure.person}, {figure.name}: {value}{f'; {figure.note}' if figure.note else ''}")
-        for omission in analysis.omissions:
-            print(f"person {omission.person}, {omission.group}: none ({omission.reason})")
-        print(f"results: {', '.join(map(str, written))}")
+        for line in [*analysis_lines(analysis), f"results: {', '.join(map(str, written))}"]:
+            print(line)
     return 0
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,8 +19,10 @@ from pose.options import option
 from pose.spaces import CAMERA, SPACES, WORLD
 from pose.system.progress import hidden_progress
 from pose_apps.cameras.options import CamerasConfig
+from pose_apps.support.analysis import analysed, check_analysis
 from pose_apps.support.camera_motion import motion_line
 from pose_apps.support.command import parse_arguments, run_command
+from pose_apps.support.drawn_overlay import draw_overlay
 from pose_apps.support.host import Done, Host
 from pose_apps.support.interrupts import Interrupts, signals_as_ctrl_c
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
@@ -47,10 +48,8 @@ if TYPE_CHECKING:
     from pose.camera_motion.path import CameraPath
     from pose.files import ResultSpool, ResultWriter, RunInfo
     from pose.pipeline import Pipeline
-    from pose.system.times import StageTimes
     from pose.types import FrameResult
     from pose.video import Source
-    from pose.video.planes import Planes
     from pose.world.run import PlacedRun
 
 
@@ -69,6 +68,7 @@ class RunConfig(WorldConfig):
         "output formats, separated by commas; others: docs/guides/exports.md",
     )
     overlay: bool = option(True, "draw the overlay video")
+    analyse: bool = option(False, "write figures of movement; docs/guides/analysis.md")
     space: str | None = option(None, SPACE_HELP, choices=SPACES)
     trim: bool = option(True, TRIM_HELP)
     stills: bool = option(False, "process each image on its own")
@@ -93,6 +93,8 @@ class RunConfig(WorldConfig):
         WorldConfig.__post_init__(self)
         if self.space == WORLD and not self.world:
             raise UsageError(f"space: --no-world computes no world to export; give --space {CAMERA}")
+        if self.analyse and not self.world:
+            raise UsageError("analyse: needs world coordinates; leave out --no-world")
 
 
 @run_command
@@ -232,6 +234,8 @@ def run_any(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) -
             return run_clip(config, networks, host)
         except SizesDifferError:
             host.warn([f"{config.video}: images differ in size and are processed one by one, as with --stills"])
+    if config.analyse:
+        raise UsageError("analyse: not available for single images, which show no movement")
     for name in ("pitch", "roll", "height"):
         if getattr(config, name) is not None:
             raise UsageError(f"{name}: not available for single images; use pose-convert --{name} on their results")
@@ -248,7 +252,7 @@ def run_clip(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) 
     from pose.video.images import SizesDifferError
 
     assert config.video is not None
-    outputs = plan_outputs(config.video, config.out, config.formats, config.overlay)
+    outputs = plan_outputs(config.video, config.out, config.formats, config.overlay, npz=config.analyse)
     outputs = replace(outputs, warn=lambda message: host.warn([message]))
     if not config.overwrite:
         outputs.check_free()
@@ -256,6 +260,8 @@ def run_clip(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) 
         from pose_apps.support.exports import check_exports, write_exports
 
         check_exports(list(outputs.exports), outputs.folder, overwrite=config.overwrite)
+    if config.analyse:
+        check_analysis(outputs.folder, overwrite=config.overwrite)
     with (
         open_source(
             config.video,
@@ -285,6 +291,10 @@ def run_clip(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) 
                     outputs, results.folder, config.video, config.space, config.trim
                 )
             files, problems = files + exported, problems + failed
+        if config.analyse and whole and tally.frames:
+            with pipeline.times.measure("analysis"):
+                tables, said, failed = analysed(results.files["npz"], results.folder, outputs.warn)
+            files, notes, problems = files + tables, notes + said, problems + failed
     interruption = None if finished else _interruption(tally, source, results, outputs)
     return Done(tally, source, pipeline, files, notes, known, interruption, problems)
 
@@ -347,7 +357,7 @@ def _process(
         if "overlay" in outputs.files and (source.info.is_live or not stop.is_set()):
             times = pipeline.times
             with times.rest("overlay: threads of codecs"), times.measure("overlay"), interrupts.raised_after(0):
-                _draw_overlay(source, placed, info, outputs.files["overlay"], host, times)
+                draw_overlay(source, placed, info, outputs.files["overlay"], host, times)
     return not stop.is_set(), known
 
 
@@ -412,44 +422,3 @@ def _run_info(source: "Source", pipeline: "Pipeline", config: RunConfig) -> "Run
     world = {entry.name: getattr(config, entry.name) for entry in fields(WorldConfig)}
     info = pipeline.run_info(source.name, source.info.fps, source.info.size, source.info.focal_35mm)
     return replace(info, settings={**span, **info.settings, **world})
-
-
-def _draw_overlay(
-    source: "Source", results: "Iterable[FrameResult]", info: "RunInfo", path: Path, host: Host, times: "StageTimes"
-) -> None:
-    """The second look at the source: the pictures again, with the results of the first.
-
-    Decoding, drawing and encoding go on at the same time.
-    """
-    from pose.system.background import in_background
-    from pose.system.device import opencv_threads
-    from pose.system.prefetch import prefetch
-    from pose.video import VideoWriter
-    from pose.view.planar_overlay import PlanarOverlay
-
-    video = source.info
-    frames = prefetch(source.replay_planes(), times, threading.Event(), "overlay: ")
-    first = next(frames, None)
-    if first is None:
-        return
-    overlay = PlanarOverlay(info.camera.size, info.skeleton, first.planes.colours)
-    with VideoWriter(
-        path,
-        overlay.output_size,
-        fps=video.fps,
-        time_base=video.time_base,
-        colours=first.planes.colours,
-        sound=source.sound,
-    ) as writer:
-
-        def encode(shown: tuple["Planes", float]) -> None:
-            with times.measure("overlay: encode (in parallel)"):
-                writer.write_planes(*shown)
-            overlay.take_back(shown[0])
-
-        with opencv_threads(1), in_background(encode) as write:
-            for frame, result in zip(chain([first], frames), host.shown(results, source, "overlay"), strict=False):
-                with times.measure("overlay: draw"):
-                    drawn = overlay.draw(frame.planes, result)
-                write((drawn, frame.time))
-    host.warn(writer.problems)

@@ -9,6 +9,7 @@ from pose.config import PipelineConfig
 from pose.errors import PoseError, UsageError
 from pose.system.progress import hidden_progress
 from pose_apps.cameras.options import CamerasConfig, camera_videos, joint_folder
+from pose_apps.support.analysis import analysed, check_analysis
 from pose_apps.support.host import Host
 from pose_apps.support.outputs import plan_outputs
 from pose_apps.support.shown import open_cache_of, shown_results, warn
@@ -25,6 +26,7 @@ class Common:
     out: str | None
     formats: str
     overlay: bool
+    analyse: bool
     space: str | None
     trim: bool
     cache: str
@@ -52,7 +54,11 @@ def run_several(
     if pipeline_config.hands:
         raise UsageError("hands: is not supported with several cameras")
     chosen = camera_videos(videos, cameras.cameras)
-    outputs = plan_outputs(chosen[0], config.out or str(joint_folder(videos)), config.formats, config.overlay)
+    outputs = plan_outputs(
+        chosen[0], config.out or str(joint_folder(videos)), config.formats, config.overlay, npz=config.analyse
+    )
+    if config.analyse:
+        check_analysis(outputs.folder, overwrite=config.overwrite)
     if outputs.exports:
         from pose_apps.support.exports import check_exports
 
@@ -76,6 +82,9 @@ def run_several(
 
         exported, notes, problems = write_exports(outputs, outputs.folder, chosen[0], config.space, config.trim)
         lines, files = [*lines, *notes], [*files, *exported]
+    if config.analyse:
+        tables, said, failed = analysed(outputs.files["npz"], outputs.folder, outputs.warn)
+        lines, files, problems = [*lines, *said], [*files, *tables], [*problems, *failed]
     if not config.quiet:
         for line in [*lines, f"results: {', '.join(map(str, files))}"]:
             say(line)

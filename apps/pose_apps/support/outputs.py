@@ -19,6 +19,7 @@ STEM = "poses"  # of every file that is made of poses.npz
 FILLED = ".filled.csv"  # the list of filled frames, beside a file that cannot say which they are
 UNFINISHED = "unfinished"  # the folder for what an interrupted run leaves beside an older result
 GALLERIES = r"gallery-\d+\.jpg"  # of single pictures
+ANALYSES = r"analysis(-\w+)?\.(csv|json|parquet|html)"  # of --analyse
 GLOB_CHARACTERS = frozenset("*?[")
 
 
@@ -103,7 +104,9 @@ class Outputs:
 
     def _is_stale(self, name: str, new: set[str]) -> bool:
         """Whether a file of an earlier run would belong to no run, beside files of the names `new`."""
-        return name not in new and (name in known_files().values() or re.fullmatch(GALLERIES, name) is not None)
+        return name not in new and (
+            name in known_files().values() or re.fullmatch(f"{GALLERIES}|{ANALYSES}", name) is not None
+        )
 
     def _beside(self, folder: str) -> "Outputs":
         files = {name: self.folder / folder / path.name for name, path in self.files.items()}
@@ -136,8 +139,8 @@ def _is_result(name: str) -> bool:
     return name in known_files().values() or is_export(name, list(FORMATS)) or name == RECORD
 
 
-def plan_outputs(video: str, out: str | None, formats: str, overlay: bool) -> Outputs:
-    """What a run of `video` writes where. Raises UsageError for an unknown format."""
+def plan_outputs(video: str, out: str | None, formats: str, overlay: bool, *, npz: bool = False) -> Outputs:
+    """What a run of `video` writes where. npz: always write poses.npz. Raises UsageError for an unknown format."""
     wanted = [name.strip() for name in formats.split(",") if name.strip()]
     files = known_files()
     exports = [name for name in wanted if name not in files]
@@ -148,6 +151,8 @@ def plan_outputs(video: str, out: str | None, formats: str, overlay: bool) -> Ou
             if name not in EXPORTS:
                 raise UsageError(f"--formats: {name!r} is unknown; known: {', '.join([*files, *EXPORTS])}")
         wanted = [name for name in files if name in wanted or name == "npz"]  # npz: what exports are made of
+    if npz and "npz" not in wanted:
+        wanted.append("npz")
     if not overlay:
         wanted = [name for name in wanted if name != "overlay"]
     if not wanted:

@@ -1,0 +1,57 @@
+"""The overlay video of a run."""
+
+import threading
+from collections.abc import Iterable
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pose_apps.support.host import Host
+
+if TYPE_CHECKING:
+    from pose.files import RunInfo
+    from pose.system.times import StageTimes
+    from pose.types import FrameResult
+    from pose.video import Source
+    from pose.video.planes import Planes
+
+
+def draw_overlay(
+    source: "Source", results: "Iterable[FrameResult]", info: "RunInfo", path: Path, host: Host, times: "StageTimes"
+) -> None:
+    """The second look at the source: the pictures again, with the results of the first.
+
+    Decoding, drawing and encoding go on at the same time.
+    """
+    from pose.system.background import in_background
+    from pose.system.device import opencv_threads
+    from pose.system.prefetch import prefetch
+    from pose.video import VideoWriter
+    from pose.view.planar_overlay import PlanarOverlay
+
+    video = source.info
+    frames = prefetch(source.replay_planes(), times, threading.Event(), "overlay: ")
+    first = next(frames, None)
+    if first is None:
+        return
+    overlay = PlanarOverlay(info.camera.size, info.skeleton, first.planes.colours)
+    with VideoWriter(
+        path,
+        overlay.output_size,
+        fps=video.fps,
+        time_base=video.time_base,
+        colours=first.planes.colours,
+        sound=source.sound,
+    ) as writer:
+
+        def encode(shown: tuple["Planes", float]) -> None:
+            with times.measure("overlay: encode (in parallel)"):
+                writer.write_planes(*shown)
+            overlay.take_back(shown[0])
+
+        with opencv_threads(1), in_background(encode) as write:
+            for frame, result in zip(chain([first], frames), host.shown(results, source, "overlay"), strict=False):
+                with times.measure("overlay: draw"):
+                    drawn = overlay.draw(frame.planes, result)
+                write((drawn, frame.time))
+    host.warn(writer.problems)

@@ -1,0 +1,42 @@
+"""`pose-run --analyse`: figures of movement beside the result."""
+
+import csv
+
+import pytest
+from pose_apps.run import main
+
+
+@pytest.fixture
+def arguments(videos, weights_dir, tiny_lifter, tmp_path, monkeypatch):
+    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+    clip = [str(videos / "dance.mp4"), "--out", str(tmp_path), "--end", "0.8", "--lifter", str(tiny_lifter)]
+    return [*clip, "--no-overlay", "--formats", "json", "--quiet"]
+
+
+def test_tables_lie_beside_the_result_until_a_run_without_them(arguments, tmp_path):
+    assert main([*arguments, "--analyse"]) == 0
+    with (tmp_path / "analysis-omissions.csv").open() as file:
+        reasons = {row["group"]: row["reason"] for row in csv.DictReader(file)}
+    assert reasons["gait"] == "no walk of two strides or more"
+    assert (tmp_path / "poses.npz").exists(), "the tables are made of it, whatever formats were asked for"
+    assert main([*arguments, "--overwrite"]) == 0
+    assert not list(tmp_path.glob("analysis*")), "figures of another run stay beside no result"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--no-world"], "analyse: needs world coordinates; leave out --no-world"),
+        (["--stills"], "analyse: not available for single images, which show no movement"),
+    ],
+)
+def test_what_has_no_movement_is_refused_in_one_line(arguments, words, message, capsys):
+    assert main([*arguments, "--analyse", *words]) == 2
+    assert capsys.readouterr().err == f"error: {message}\n"
+
+
+def test_tables_that_exist_are_kept(arguments, tmp_path, capsys):
+    (tmp_path / "analysis.json").write_text("mine")
+    assert main([*arguments, "--analyse"]) == 2
+    assert "analysis.json exists already; add --overwrite" in capsys.readouterr().err
+    assert not (tmp_path / "poses.npz").exists(), "said before the work begins"
