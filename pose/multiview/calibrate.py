@@ -11,6 +11,7 @@ from pose.multiview.initialise import Link
 from pose.multiview.observations import Observed, knots_of, observe
 from pose.multiview.residuals import Weights
 from pose.multiview.types import Track, ViewCamera
+from pose.multiview.windows import FEW_KNOTS, MOST_KNOTS, calibration_windows, shared_span
 from pose.types import F64
 
 FOCAL_SIGMA = 0.25  # of the logarithm of an assumed focal length
@@ -18,11 +19,8 @@ RADIAL_SIGMA = 0.03  # of k1
 OFFSET_SIGMA = 0.15  # s, of a start
 DRIFT_SIGMA = 100e-6
 DRIFT_SPAN = 20.0  # s; a shorter overlap does not show a drift
-MOST_KNOTS = 240  # of all people together
-FEW_KNOTS = 90  # of them for a rough result
 STAGES = ((0, 5), (1, 15), (2, 15), (3, 15), (3, 15))  # what is free (`freedom`), and iterations
 ROUGH_STAGES = ((0, 4), (1, 12), (2, 10))
-KNOT_RATES = (8.0, 25.0)  # a second, the fewest and the most
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,25 +43,6 @@ def start_cameras(told: Sequence[ViewCamera], links: Sequence[Link]) -> list[Vie
             offset=link.lag * (1 + base.drift) + base.offset,
         )
     return cameras
-
-
-def calibration_grid(
-    people: Sequence[Mapping[int, Track]], cameras: Sequence[ViewCamera], most: int = MOST_KNOTS
-) -> F64:
-    """Even instants over the time in which two cameras or more have the people, few enough to be solved at once."""
-    spans = []
-    for tracks in people:
-        ends = sorted(
-            (float(cameras[c].common_time(track.times[[0]])[0]), float(cameras[c].common_time(track.times[[-1]])[0]))
-            for c, track in tracks.items()
-        )
-        if len(ends) >= 2:
-            # From when the second has come until the second last goes.
-            spans.append((sorted(first for first, _ in ends)[1], sorted(last for _, last in ends)[-2]))
-    begin, end = min(span[0] for span in spans), max(span[1] for span in spans)
-    total = sum(max(last - first, 0.0) for first, last in spans)
-    rate = float(np.clip(most / max(total, 1e-3), *KNOT_RATES))
-    return np.arange(begin, max(end, begin + 2 / rate), 1 / rate)
 
 
 def start_points(observed: Observed, cameras: Sequence[ViewCamera], scale: float = 1.0) -> F64:
@@ -103,39 +82,56 @@ def freedom(cameras: Sequence[ViewCamera], known: Known, stage: int, span: float
     return Freedom(free, prior, np.where(free, precision, 0.0))
 
 
+@dataclass(frozen=True, slots=True)
+class Adjusted:
+    """What `adjust` finds. solution: its bodies, and seen: what cameras see of them, are of one person in one window
+    each; owners: whose, as rows of the people.
+    """
+
+    solution: Solution
+    seen: list[Observed]
+    owners: list[int]
+
+
 def adjust(
     people: Sequence[Mapping[int, Track]],
     cameras: Sequence[ViewCamera],
     known: Known | None = None,
     weights: Weights | None = None,
     rough: bool = False,
-) -> tuple[Solution, list[Observed]]:
+) -> Adjusted:
     """Bundle adjustment of people (tracks by camera) from a start, in rounds; the 2D is sampled anew in each.
 
-    rough: with fewer instants and rounds, and no standard deviations.
+    people: of whom at least one is seen by two cameras at once. rough: with fewer instants and rounds, and no standard
+    deviations.
     """
     known = known or Known()
-    told = list(cameras)
-    grid = calibration_grid(people, cameras, FEW_KNOTS if rough else MOST_KNOTS)
-    span = float(grid[-1] - grid[0])
+    windows = calibration_windows(people, cameras, FEW_KNOTS if rough else MOST_KNOTS)
+    span = float(windows[-1][-1] - windows[0][0])
+    jobs = [(row, grid) for row, tracks in enumerate(people) for grid in windows if _is_shared(tracks, cameras, grid)]
     bodies: list[Body] | None = None
     seen: list[Observed] = []
     solution: Solution | None = None
     current = list(cameras)
     stages = ROUGH_STAGES if rough else STAGES
     for number, (stage, iterations) in enumerate(stages):
-        knots = [knots_of(tracks, current, grid) for tracks in people]
+        knots = [knots_of(people[row], current, grid) for row, grid in jobs]
         if bodies is None or any(len(k) != len(body.points) for k, body in zip(knots, bodies, strict=True)):
             bodies = None
-        seen = [observe(tracks, current, k, width=0.03) for tracks, k in zip(people, knots, strict=True)]
+        seen = [observe(people[row], current, k, width=0.03) for (row, _), k in zip(jobs, knots, strict=True)]
         if bodies is None:
             bodies = [start_body(start_points(one, current)) for one in seen]
-        bundle = Bundle(seen, freedom(told, known, stage, span), weights)
+        bundle = Bundle(seen, freedom(cameras, known, stage, span), weights)
         last = number == len(stages) - 1 and not rough
         solution = bundle.solve(current, bodies, iterations, tolerance=1e-3, covariance=last)
         current, bodies = solution.cameras, solution.bodies
     assert solution is not None
-    return solution, seen
+    return Adjusted(solution, seen, [row for row, _ in jobs])
+
+
+def _is_shared(tracks: Mapping[int, Track], cameras: Sequence[ViewCamera], grid: F64) -> bool:
+    span = shared_span(tracks, cameras)
+    return span is not None and bool(((grid >= span[0]) & (grid <= span[1])).sum() >= 2)
 
 
 def body_scale(bodies: Sequence[Body], observed: Sequence[Observed]) -> float:

@@ -8,8 +8,8 @@ import numpy as np
 
 from pose.errors import PoseError
 from pose.multiview import residuals as r
-from pose.multiview.bundle import Body, Solution
-from pose.multiview.calibrate import Known, adjust, body_scale, start_cameras
+from pose.multiview.bundle import Solution
+from pose.multiview.calibrate import Adjusted, Known, adjust, body_scale, start_cameras
 from pose.multiview.complete import residuals_px
 from pose.multiview.identities import find_people, merge_tracks
 from pose.multiview.initialise import Link, all_speeds, link_cameras, spanning_links
@@ -82,7 +82,7 @@ def find_rig(
         else:
             cameras = start_cameras(told, links)
             say("cameras from the best matches")
-            cameras = adjust(_linked_people(tracks, links), cameras, known, rough=True)[0].cameras
+            cameras = adjust(_linked_people(tracks, links), cameras, known, rough=True).solution.cameras
     say("identities")
     found = find_people(tracks, cameras)
     people = [merge_tracks(tracks, rows) for rows in found]
@@ -90,14 +90,15 @@ def find_rig(
     if not shared:
         raise PoseError(f"{', '.join(names)}: no person is seen by two cameras at once; {REMEDY}")
     say("cameras")
-    solution, seen = adjust(shared, cameras, known)
+    adjusted = adjust(shared, cameras, known)
+    solution, seen = adjusted.solution, adjusted.seen
     cameras = solution.cameras
     scale = body_scale(solution.bodies, seen)
     accuracy = [_accuracy(solution, seen, index) for index in range(len(cameras))]
     _check(cameras, accuracy, seen, names, known)
     numbers = [[(tracks[row].camera, tracks[row].number) for row in rows] for rows in found]
     notes = _notes(cameras, accuracy, seen, names)
-    return Rig(cameras, people, numbers, _bones(people, shared, solution.bodies), accuracy, scale, notes)
+    return Rig(cameras, people, numbers, _bones(people, shared, adjusted), accuracy, scale, notes)
 
 
 def rescaled(rig: Rig, factor: float) -> Rig:
@@ -142,11 +143,19 @@ def _linked_people(tracks: Sequence[Track], links: Sequence[Link]) -> list[dict[
     return [merge_tracks(tracks, rows) for rows in groups if len({tracks[row].camera for row in rows}) >= 2]
 
 
-def _bones(people: Sequence[dict[int, Track]], shared: Sequence[dict[int, Track]], bodies: Sequence[Body]) -> list[F64]:
-    """Of each person; who is seen by one camera only gets the mean body of the others."""
-    mean: F64 = np.mean([body.bones for body in bodies], axis=0)
-    by_person = {id(one): body.bones for one, body in zip(shared, bodies, strict=True)}
-    return [by_person.get(id(one), mean) for one in people]
+def _bones(people: Sequence[dict[int, Track]], shared: Sequence[dict[int, Track]], adjusted: Adjusted) -> list[F64]:
+    """Of each person; who is never seen by two cameras at once gets the mean body of the others."""
+    bodies = adjusted.solution.bodies
+    weight = np.array([float(len(body.points)) for body in bodies])
+    owners = np.array([id(shared[row]) for row in adjusted.owners])
+    bones = np.stack([body.bones for body in bodies])
+    found = []
+    for one in people:
+        own = weight * (owners == id(one))
+        chosen = own if own.any() else weight
+        mean: F64 = (chosen[:, None] * bones).sum(axis=0) / chosen.sum()
+        found.append(mean)
+    return found
 
 
 def _accuracy(solution: Solution, seen: Sequence[Observed], index: int) -> Accuracy:

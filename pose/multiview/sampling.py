@@ -4,7 +4,7 @@ Plain interpolation between two frames has less noise in the middle between them
 camera's refined time offset towards the middle; a kernel wider than a frame does not.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,8 @@ from pose.multiview.types import POINTS, Track
 from pose.types import F64, Flags
 
 LONGEST_GAP = 0.15  # s; a point that was not seen for longer around an instant is not seen at it
+
+AT_ONCE = 2048  # instants, which bounds the memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,13 @@ def bandwidth(track: Track, least: float = 0.02) -> float:
 def sample(track: Track, instants: F64, width: float | None = None) -> Samples:
     """The track at `instants` (K,) s by its own clock. width: s, of the kernel; by default `bandwidth`."""
     width = bandwidth(track) if width is None else width
+    if len(instants) <= AT_ONCE:
+        return _sample(track, instants, width)
+    parts = [_sample(track, instants[first : first + AT_ONCE], width) for first in range(0, len(instants), AT_ONCE)]
+    return Samples(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(Samples)))
+
+
+def _sample(track: Track, instants: F64, width: float) -> Samples:
     rows, weight, ahead = _neighbours(track.times, instants, width)
     near = weight > 0
     scores = track.scores[rows][..., POINTS].astype(np.float64)

@@ -5,9 +5,11 @@ import json
 import numpy as np
 import pytest
 from pose_apps.cameras.options import camera_names, camera_videos, joint_folder, read_distance, read_offsets
+from pose_apps.cameras.tracking import check_still
 from pose_apps.run import main
 
-from pose.errors import UsageError
+from pose.camera_motion.verdict import ROTATING, SHAKING, STATIC, TRANSLATING, UNKNOWN, ZOOMING, CameraMotion
+from pose.errors import PoseError, UsageError
 from pose.files import load_poses
 
 
@@ -85,6 +87,25 @@ def test_distance_and_offsets_as_they_are_said():
     assert read_distance("cam1,cam2=3.4", ["left", "right"]) == (0, 1, 3.4)
     assert read_distance("right,left=2", ["left", "right"]) == (1, 0, 2.0)
     assert read_offsets("0,-1.25") == [0.0, -1.25]
+
+
+@pytest.mark.parametrize(
+    ("motion", "message"),
+    [
+        (CameraMotion(ROTATING, pan=12.0, tilt=1.0, roll=0.2, zoom=1.0), "turns by 12 degrees"),
+        (CameraMotion(ZOOMING, pan=0.2, tilt=0.1, roll=0.2, zoom=1.4), "zooms"),
+        (CameraMotion(TRANSLATING, pan=0.2, tilt=0.1, roll=0.2, zoom=1.0), "is carried"),
+    ],
+)
+def test_a_camera_that_moves_is_refused(motion, message):
+    with pytest.raises(PoseError, match=f"left.mp4: the camera {message}; several cameras must stand still"):
+        check_still("left.mp4", motion)
+
+
+def test_a_camera_that_stands_shakes_a_little_or_is_not_known_passes():
+    check_still("left.mp4", CameraMotion(STATIC, pan=0.1, tilt=0.1, roll=0.0, zoom=1.0))
+    check_still("left.mp4", CameraMotion(SHAKING, pan=0.5, tilt=0.4, roll=0.1, zoom=1.0))
+    check_still("left.mp4", CameraMotion(UNKNOWN))
 
 
 @pytest.mark.slow

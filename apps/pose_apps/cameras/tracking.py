@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import threading
 
     from pose.camera import Camera
+    from pose.camera_motion.verdict import CameraMotion
     from pose.files import ResultSpool
     from pose.multiview.types import Track
     from pose.pipeline import Pipeline
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from pose.video import Source
     from pose_apps.support.host import Host
     from pose_apps.support.summary import Tally
+
+
+LARGEST_TURN = 1.0  # degrees that a camera may turn in all; more than tracking errors of the background
+LARGEST_ZOOM = 1.03  # longest over shortest focal length
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,8 @@ def track_cameras(
 ) -> list[Seen]:
     """Run the pipeline over every video. folder: for temporary files. stack: closes them.
 
-    Raises PoseError for a video without frames, and for one that shows what another one shows, frame for frame.
+    Raises PoseError for a video without frames, for a camera that moves, and for a video that shows what another one
+    shows, frame for frame.
     """
     found: list[Seen] = []
     for row, video in enumerate(videos):
@@ -69,10 +75,12 @@ def _track(
     stop: "threading.Event",
     tally: "Tally",
 ) -> Seen:
+    from pose.camera_motion.log import MotionLog
     from pose.files import ResultSpool
     from pose.multiview.collect import collect_tracks
     from pose.video import open_source
 
+    motion = MotionLog()
     with open_source(video) as source:
         camera = pipeline.camera(source.info.size, source.info.focal_35mm)
         spool = ResultSpool(folder, pipeline.skeleton)
@@ -81,15 +89,31 @@ def _track(
         results = _results(source, pipeline, stop, host)
         for result in host.shown(results, source, f"camera {row + 1}"):
             spool.write(result)
+            motion.add(result.people)
             times.append(result.time)
             if row == 0:
                 tally.add(result, pipeline.skeleton)
         host.warn(source.problems)
     if not times:
         raise PoseError(f"{video}: no frame could be read")
+    if motion.measured and not stop.is_set():
+        check_still(video, motion.solve()[1])
     steps = np.diff(times)
     fps = 1 / float(np.median(steps)) if len(steps) else source.info.fps
     return Seen(spool, collect_tracks(spool, pipeline.skeleton, row), (times[0], times[-1]), fps, camera)
+
+
+def check_still(video: str, motion: "CameraMotion") -> None:
+    """Raises PoseError for a camera that moves. An unknown motion passes: the reprojection error shows it later."""
+    from pose.camera_motion.verdict import TRANSLATING
+
+    turn = max(motion.pan, motion.tilt, motion.roll)
+    carried = motion.kind == TRANSLATING
+    if motion.moves and (carried or turn > LARGEST_TURN or motion.zoom > LARGEST_ZOOM):
+        how = "is carried" if carried else "zooms" if turn <= LARGEST_TURN else f"turns by {turn:.0f} degrees"
+        raise PoseError(
+            f"{video}: the camera {how}; several cameras must stand still (--camera fixed skips this check)"
+        )
 
 
 def _results(source: "Source", pipeline: "Pipeline", stop: "threading.Event", host: "Host") -> "Iterator[FrameResult]":

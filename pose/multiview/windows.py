@@ -1,0 +1,73 @@
+"""Which moments of a recording calibrate its cameras: all of a short one, the liveliest parts of a long one.
+
+A long recording gives three windows, one in each third, so that the drift of clocks shows between them.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from pose.multiview.sampling import sample
+from pose.multiview.types import LIMB_POINTS, POINTS, Track, ViewCamera
+from pose.types import F64
+
+MOST_KNOTS = 240  # of all people together
+FEW_KNOTS = 90  # of them for a rough result
+KNOT_RATES = (8.0, 25.0)  # a second, the fewest and the most
+WINDOWS = 3  # of a long recording
+RATE = 4.0  # instants a second at which moments are judged
+FASTEST = 2.0  # m/s of joints; what is faster counts as this
+STANDING = 0.1  # m/s that a person counts who does not move
+
+
+def shared_span(tracks: Mapping[int, Track], cameras: Sequence[ViewCamera]) -> tuple[float, float] | None:
+    """From when the second camera has a person until the second last one loses them; None where that is never."""
+    ends = [
+        (float(cameras[c].common_time(track.times[[0]])[0]), float(cameras[c].common_time(track.times[[-1]])[0]))
+        for c, track in tracks.items()
+    ]
+    if len(ends) < 2:
+        return None
+    first, last = sorted(first for first, _ in ends)[1], sorted(last for _, last in ends)[-2]
+    return (first, last) if last > first else None
+
+
+def calibration_windows(
+    people: Sequence[Mapping[int, Track]], cameras: Sequence[ViewCamera], most: int = MOST_KNOTS
+) -> list[F64]:
+    """Even instants, one array for each window, together about `most` for all people who are seen in them."""
+    spans = [span for tracks in people if (span := shared_span(tracks, cameras)) is not None]
+    if not spans:
+        return [np.zeros(0)]
+    begin, end = min(first for first, _ in spans), max(last for _, last in spans)
+    total = sum(last - first for first, last in spans)
+    if total * KNOT_RATES[0] <= most:
+        rate = float(np.clip(most / max(total, 1e-3), *KNOT_RATES))
+        return [np.arange(begin, max(end, begin + 2 / rate), 1 / rate)]
+    rate = KNOT_RATES[0]
+    together = total / (end - begin)  # people at a time
+    length = max(most / rate / WINDOWS / max(together, 1.0), 1.0)
+    instants = np.arange(begin, end, 1 / RATE)
+    worth = _worth(people, cameras, instants)
+    found = []
+    for part in np.array_split(np.arange(len(instants)), WINDOWS):
+        count = min(max(int(length * RATE), 1), len(part))
+        totals = np.convolve(worth[part], np.ones(count), mode="valid")
+        first = float(instants[part[int(np.argmax(totals))]])
+        found.append(np.arange(first, min(first + length, end), 1 / rate))
+    return found
+
+
+def _worth(people: Sequence[Mapping[int, Track]], cameras: Sequence[ViewCamera], instants: F64) -> F64:
+    """(K,) by how many cameras people are seen, times how fast they move."""
+    worth = np.zeros(len(instants))
+    for tracks in people:
+        seen, speed = np.zeros(len(instants)), np.zeros(len(instants))
+        for camera, track in tracks.items():
+            found = sample(track, cameras[camera].own_time(instants))
+            joints = found.joints[:, POINTS[LIMB_POINTS]] + found.root[:, None]
+            moved = np.linalg.norm(np.gradient(joints, axis=0), axis=-1).mean(axis=1) * RATE
+            seen += found.present
+            speed += found.present * np.minimum(moved, FASTEST)
+        worth += np.maximum(seen - 1, 0) * (STANDING + speed / np.maximum(seen, 1))
+    return worth
