@@ -59,18 +59,31 @@ def hand_turns(places: F64, forearms: F64) -> F64:
 
 def _turns_of_side(points: F64, forearm: F64, side: int) -> F64:
     outward = 1.0 if side == 0 else -1.0
+    palm = palm_turns(points, side)
+    rest = np.array([_rest(joint, outward) for joint in _JOINTS])
+    turns = finger_turns(points, palm, rest)
+    return np.concatenate([rotations.multiply(rotations.inverse(forearm), palm)[:, None], turns], axis=1)
+
+
+def finger_turns(points: F64, palm: F64, rest: F64) -> F64:
+    """The shortest turns that bring the bones of fingers to the directions that points show.
+
+    Args:
+        points: (T, 21, 3) m of one hand in file axes.
+        palm: (T, 4) turn of the hand in the file's frame.
+        rest: (15, 3) directions of the bones in the rest pose, in the order of `FINGER_NAMES`.
+
+    Returns:
+        (T, 15, 4) turns in the parent's frame.
+    """
     whole = np.empty((len(points), 1 + len(_JOINTS), 4))
-    whole[:, 0] = palm = _palm(points, side)
-    for at, joint in enumerate(_JOINTS, start=1):
-        rest = _rest(joint, outward)
-        parent = whole[:, FINGER_PARENTS[at - 1]]
+    turns = np.empty((len(points), len(_JOINTS), 4))
+    whole[:, 0] = palm
+    for at, joint in enumerate(_JOINTS):
+        parent = whole[:, FINGER_PARENTS[at]]
         direction = unit(points[:, joint + 1] - points[:, joint])
-        local = rotations.rotate(rotations.inverse(parent), direction)
-        whole[:, at] = rotations.multiply(parent, rotations.between(rest, local))
-    turns = whole.copy()
-    turns[:, 0] = rotations.multiply(rotations.inverse(forearm), palm)
-    parents = whole[:, list(FINGER_PARENTS)]
-    turns[:, 1:] = rotations.multiply(rotations.inverse(parents), whole[:, 1:])
+        turns[:, at] = rotations.between(rest[at], rotations.rotate(rotations.inverse(parent), direction))
+        whole[:, at + 1] = rotations.multiply(parent, turns[:, at])
     return turns
 
 
@@ -81,9 +94,9 @@ def _rest(joint: int, outward: float) -> F64:
     return result
 
 
-def _palm(points: F64, side: int) -> F64:
-    """(T, 4) the turn of the palm: x along the arm (of the right arm: against it), z to the index finger, y up from
-    the back of the hand.
+def palm_turns(points: F64, side: int) -> F64:
+    """(T, 4) the turn of the palm in hands (T, 21, 3): x along the arm (of the right arm: against it), z to the index
+    finger, y up from the back of the hand.
     """
     along = points[:, MIDDLE_KNUCKLE] - points[:, WRIST]
     across = points[:, INDEX_KNUCKLE] - points[:, LITTLE_KNUCKLE]
@@ -149,7 +162,7 @@ def _fit(portions: Iterable[F64]) -> HandBones:
             points = places[:, side][np.isfinite(places[:, side]).all(axis=(1, 2))]
             if not len(points):
                 continue
-            back = rotations.inverse(_palm(points, side))
+            back = rotations.inverse(palm_turns(points, side))
             knuckles = rotations.rotate(back[:, None], points[:, _JOINTS[::3]] - points[:, :1])
             palms.append(knuckles * np.array([mirror, 1, 1]))
             steps = points[:, _JOINTS + 1] - points[:, _JOINTS]

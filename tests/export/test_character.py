@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pose.export import export, rotations
+from pose.export.character.hands import _rest_hand, filled, finger_bones, hands_of, twist_of
 from pose.export.character.model import body_model
 from pose.export.character.posing import joints_of, pose_character, skin
 from pose.export.character.rest import make_character
@@ -129,11 +130,63 @@ def test_elbows_and_knees_bend_about_their_hinges():
         np.testing.assert_allclose(turn[1:] / np.sin(angle / 2), axis, atol=0.02)
 
 
-def test_fingers_can_be_given():
+def hand_points(character, side: int, turns: dict[str, np.ndarray]) -> np.ndarray:
+    """(1, 2, 21, 3) m: one hand of the T-pose whose bones are turned in their parents' frames."""
+    model, points = character.model, np.full((1, 2, 21, 3), np.nan)
+    name = ("Left", "Right")[side]
+    hand = model.index(f"{name}Hand")
+    points[0, side, 0] = character.heads[hand]
+    _, directions = _rest_hand(character, side)
+    whole = {hand: turns.get(f"{name}Hand", rotations.IDENTITY)}
+    places = {hand: character.heads[hand]}
+    for at, bone_name in enumerate(finger_bones(side)):
+        bone = model.index(bone_name)
+        parent = int(model.parents[bone])
+        places[bone] = places[parent] + rotations.rotate(whole[parent], character.heads[bone] - character.heads[parent])
+        whole[bone] = rotations.multiply(whole[parent], turns.get(bone_name, rotations.IDENTITY))
+        joint = 4 * (at // 3) + at % 3 + 1
+        points[0, side, joint] = places[bone]
+        points[0, side, joint + 1] = places[bone] + 0.02 * rotations.rotate(whole[bone], directions[at])
+    return points
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_fingers_and_the_twist_of_the_forearm_are_those_of_the_points(side: int):
     character = character_of(BODY)
-    turn = rotations.about(np.array([[0, 0, 1.0]]), np.array([0.7]))
-    posed = pose_character(character, moving(1), {"LeftHandIndex1": turn})
-    np.testing.assert_allclose(np.abs(posed.turns[:, character.model.index("LeftHandIndex1")] @ turn[0]), 1, atol=1e-9)
+    name = ("Left", "Right")[side]
+    up = rotations.about(np.array([1.0, 0, 0]), np.array(-1.2))  # the thumb goes up
+    bent = rotations.about(np.array([0, 0, -1.0 if side == 0 else 1.0]), np.array(0.7))  # a finger closes
+    points = hand_points(character, side, {f"{name}Hand": up, f"{name}HandIndex2": bent})
+    body = place(BODY, Motion(np.zeros((1, 3)), np.tile([1.0, 0, 0, 0], (1, 17, 1))))
+    posed = pose_character(character, body, hands_of(character, points))
+    index = character.model.index
+    for bone, turn in ((f"{name}Hand", up), (f"{name}HandIndex1", up)):
+        np.testing.assert_allclose(np.abs(posed.whole[0, index(bone)] @ turn), 1, atol=1e-9)
+    _, rest = _rest_hand(character, side)
+    directions = [rotations.rotate(turn, rest[4]) for turn in (posed.turns[0, index(f"{name}HandIndex2")], bent)]
+    np.testing.assert_allclose(*directions, atol=1e-9)
+    without = pose_character(character, body)
+    forearms = [one.whole[0, index(f"{name}ForeArm")] for one in (without, posed)]
+    half = rotations.about(np.array([1.0, 0, 0]), np.array(-0.6))  # roughly: the arm is not quite along x
+    np.testing.assert_allclose(
+        np.abs(rotations.multiply(rotations.inverse(forearms[0]), forearms[1]) @ half), 1, atol=5e-3
+    )
+    np.testing.assert_allclose(joints_of(character, posed), joints_of(character, without), atol=1e-9)
+    other = index(f"{('Right', 'Left')[side]}Hand")
+    np.testing.assert_array_equal(posed.whole[:, other], without.whole[:, other])
+
+
+def test_a_supinated_palm_twists_the_forearm_the_way_arms_can():
+    turns = rotations.about(np.array([1.0, 0, 0]), np.array([-2.9, -3.4, 0.2, 1.5]))
+    np.testing.assert_allclose(twist_of(turns), [-2.9, -3.4, 0.2, 1.5], atol=1e-9)
+
+
+def test_a_hand_that_is_not_seen_turns_from_the_last_sight_to_the_next():
+    turns = rotations.about(np.array([1.0, 0, 0]), np.array([0.0, 0.2, 9.0, 0.6, 9.0]))
+    given = filled(turns, np.array([False, True, False, True, False]))
+    expected = rotations.about(np.array([1.0, 0, 0]), np.array([0.2, 0.2, 0.4, 0.6, 0.6]))
+    np.testing.assert_allclose(given, expected, atol=1e-9)
+    np.testing.assert_array_equal(filled(turns, np.zeros(5, bool)), np.tile(rotations.IDENTITY, (5, 1)))
 
 
 @pytest.mark.parametrize(

@@ -166,6 +166,14 @@ def test_other_programs_formats_keep_the_hands(path, tmp_path, frames):
     assert {len(line.split()) for line in numbers} == {3 + 3 * 47}
 
 
+def test_the_character_moves_the_fingers(path, tmp_path):
+    pygltflib = pytest.importorskip("pygltflib")
+    pose.convert(path, ["glb"], tmp_path / "out", space="camera")
+    gltf = pygltflib.GLTF2().load(str(tmp_path / "out" / "poses.glb"))
+    turned = {gltf.nodes[channel.target.node].name for channel in gltf.animations[0].channels}
+    assert {"mixamorig:LeftHandIndex2", "mixamorig:RightHandThumb1"} <= turned
+
+
 @pytest.mark.parametrize("side", [0, 1])
 def test_turns_of_fingers_bring_every_bone_to_its_direction(rng, side):
     turn = rotations.about(np.array([0.6, 0.0, 0.8]), np.array(0.7))

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.export.character.hands import HandTurns, hands_of
 from pose.export.character.model import body_model
 from pose.export.character.posing import joints_of, pose_character
 from pose.export.character.rest import Character, make_character
@@ -17,7 +18,7 @@ from pose.export.tracks import Span, Track
 
 F64 = NDArray[np.float64]
 
-_STILL = ("Toe", "Index", "Middle", "Ring", "Pinky", "Thumb")  # bones that keep their rest pose
+_FINGERS = ("Index", "Middle", "Ring", "Pinky", "Thumb")
 
 
 def character_of(track: Track) -> Character:
@@ -33,7 +34,8 @@ def character_look(rig: str) -> Callable[[Track], Look]:
     def look(track: Track) -> Look:
         character = character_of(track)
         model, motion = character.model, _Motion(track, character)
-        moving = [bone for bone, name in enumerate(model.names) if not any(word in name for word in _STILL)]
+        still = ("Toe",) if motion.hands else ("Toe", *_FINGERS)
+        moving = [bone for bone, name in enumerate(model.names) if not any(word in name for word in still)]
         return Look(
             track,
             [names[name] for name in model.names],
@@ -58,6 +60,7 @@ class _Motion:
     def __init__(self, track: Track, character: Character) -> None:
         self._track, self._character = track, character
         self._away: list[F64] = []
+        self.hands = track.recording.table.hand_scores is not None
 
     def spans(self) -> Iterator[tuple[Span, Motion]]:
         self._away = []
@@ -66,10 +69,14 @@ class _Motion:
             turns = np.zeros((len(span.known), len(self._character.model.names), 4))
             if span.known.any():
                 points = self._track.space.to_file(span.places[span.known])
-                posed = pose_character(self._character, points)
+                posed = pose_character(self._character, points, self._hands(span) if self.hands else None)
                 root[span.known], turns[span.known] = posed.root, posed.turns
                 self._away.append(np.linalg.norm(joints_of(self._character, posed) - points, axis=-1))
             yield span, Motion(root, turns)
+
+    def _hands(self, span: Span) -> HandTurns:
+        hands = self._track.hands(span.start + np.flatnonzero(span.known))
+        return hands_of(self._character, self._track.space.to_file(hands.places))
 
     def note(self) -> str:
         away = 1000 * np.concatenate(self._away) if self._away else np.zeros(1)

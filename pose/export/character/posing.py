@@ -2,8 +2,9 @@
 
 Hips and upper chest take the frames of pelvis and thorax, the spine between them bends to reach the thorax. Collar
 bones point to the shoulders. Arms and legs are two bones that reach for wrists and ankles; elbow and knee are hinges,
-whose plane gives the upper bone its twist (`pose.export.skeleton`). Nothing shows the twist of forearm, shank, hand and
-foot, so they take that of the bone above; fingers and toes keep their rest pose.
+whose plane gives the upper bone its twist (`pose.export.skeleton`). Points of hands turn hand and fingers, and half of
+their twist goes to the forearm. Nothing shows the twist of shank and foot, and of arms without hands, so they take that
+of the bone above; toes, and fingers without points, keep their rest pose.
 """
 
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.export import rotations
+from pose.export.character.hands import FOREARM_SHARE, HandTurns, filled, finger_bones, twist_of
 from pose.export.character.rest import Character
 from pose.export.rotations import unit
 from pose.export.skeleton import NAMES, ORDER, aimed, hinged, pelvis_frame, thorax_frame
@@ -44,6 +46,7 @@ class _Solver:
         self.rest, self.model = character.heads, character.model
         self.whole = np.empty((count, len(self.model.names), 4))
         self.heads = np.empty((count, len(self.model.names), 3))
+        self.posed: set[str] = set()  # finger bones that points have turned
 
     def carry(self, bone: int, point: F64) -> F64:
         """(T, 3) where a bone takes a point of the rest pose."""
@@ -62,8 +65,11 @@ class _Solver:
         return turned
 
 
-def pose_character(character: Character, points: F64, fingers: dict[str, F64] | None = None) -> Posed:
-    """Poses for (T, 17, 3) m in file axes, Human3.6M order. fingers: (T, 4) turns of bones such as LeftHandIndex1."""
+def pose_character(character: Character, points: F64, hands: HandTurns | None = None) -> Posed:
+    """Poses for (T, 17, 3) m in file axes, Human3.6M order, and hands of the same frames.
+
+    An unseen hand goes from its last turns to the next by slerp, first to last frame of this call at most.
+    """
     ordered = points[:, ORDER]
     solver = _Solver(character, len(points))
     index, rest = solver.model.index, solver.rest
@@ -73,7 +79,7 @@ def pose_character(character: Character, points: F64, fingers: dict[str, F64] | 
     solver.heads[:, 0] = hips + rotations.rotate(pelvis, rest[0] - character.pelvis)
     _bend_spine(solver, character, ordered, pelvis)
     chest = solver.turn("Spine2")
-    for side, outward in (("Left", np.array([1.0, 0, 0])), ("Right", np.array([-1.0, 0, 0]))):
+    for at, (side, outward) in enumerate((("Left", np.array([1.0, 0, 0])), ("Right", np.array([-1.0, 0, 0])))):
         lower = side.lower()
         bone, arm = index(f"{side}Shoulder"), index(f"{side}Arm")
         solver.set(f"{side}Shoulder", chest)
@@ -82,6 +88,8 @@ def pose_character(character: Character, points: F64, fingers: dict[str, F64] | 
         hinge = np.array([0.0, -outward[0], 0.0])
         joints = [f"{lower}_{joint}" for joint in ("shoulder", "elbow", "wrist")]
         _limb(solver, ordered, joints, [f"{side}{bone}" for bone in ("Arm", "ForeArm", "Hand")], chest, outward, hinge)
+        if hands is not None and hands.seen[:, at].any():
+            _turn_hand(solver, at, side, hands)
         joints = [f"{lower}_{joint}" for joint in ("hip", "knee", "ankle")]
         bones = [f"{side}{bone}" for bone in ("UpLeg", "Leg", "Foot")]
         _limb(solver, ordered, joints, bones, pelvis, np.array([0.0, -1, 0]), np.array([1.0, 0, 0]))
@@ -90,7 +98,7 @@ def pose_character(character: Character, points: F64, fingers: dict[str, F64] | 
     head = aimed(chest, unit(character.head - character.neck), up)
     solver.set("Neck", rotations.slerp(chest, head, np.full(len(points), 0.5)))
     solver.set("Head", head)
-    return _finished(solver, fingers or {})
+    return _finished(solver)
 
 
 def _bend_spine(solver: _Solver, character: Character, ordered: F64, pelvis: F64) -> None:
@@ -128,13 +136,27 @@ def _limb(
     solver.set(bones[2], solver.turn(bones[1]))
 
 
-def _finished(solver: _Solver, fingers: dict[str, F64]) -> Posed:
-    """Fingers and toes on the hands and feet, and all turns in their parents' frames."""
+def _turn_hand(solver: _Solver, at: int, side: str, hands: HandTurns) -> None:
+    """The hand and its fingers as their points say; the forearm, whose direction stays, takes some of the twist."""
+    seen, forearm = hands.seen[:, at], solver.turn(f"{side}ForeArm")
+    turns = filled(rotations.multiply(rotations.inverse(forearm), hands.palms[:, at]), seen)
+    hand = rotations.multiply(forearm, turns)
+    axis = np.array([1.0, 0.0, 0.0])
+    solver.set(f"{side}ForeArm", rotations.multiply(forearm, rotations.about(axis, FOREARM_SHARE * twist_of(turns))))
+    solver.set(f"{side}Hand", hand)
+    fingers = filled(hands.fingers[:, at], seen)
+    for joint, name in enumerate(finger_bones(at)):
+        own = solver.turn(solver.model.names[solver.model.parents[solver.model.index(name)]])
+        solver.set(name, rotations.multiply(own, fingers[:, joint]))
+    solver.posed.update(finger_bones(at))
+
+
+def _finished(solver: _Solver) -> Posed:
+    """Fingers and toes that nothing has turned on the hands and feet, and all turns in their parents' frames."""
     parents, names = solver.model.parents, solver.model.names
     for bone, name in enumerate(names):
-        if "ToeBase" in name or ("Hand" in name and not name.endswith("Hand")):
-            own = solver.whole[:, parents[bone]]
-            solver.set(name, rotations.multiply(own, fingers[name]) if name in fingers else own)
+        if name not in solver.posed and ("ToeBase" in name or ("Hand" in name and not name.endswith("Hand"))):
+            solver.set(name, solver.whole[:, parents[bone]])
     turns = solver.whole.copy()
     turns[:, 1:] = rotations.multiply(rotations.inverse(solver.whole[:, parents[1:]]), solver.whole[:, 1:])
     return Posed(solver.heads[:, 0].copy(), turns, solver.whole, solver.heads)

@@ -1,0 +1,100 @@
+"""The hands of a character: turns of its hand and finger bones, from the points of hands."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.export import rotations
+from pose.export.character.rest import Character
+from pose.export.fingers import FINGER_PARENTS, finger_turns, palm_turns
+from pose.export.rotations import unit
+from pose.hand_points import INDEX_KNUCKLE, LITTLE_KNUCKLE, MIDDLE_KNUCKLE, POINTS
+
+F64 = NDArray[np.float64]
+
+_SIDES = ("Left", "Right")
+_FINGERS = ("Thumb", "Index", "Middle", "Ring", "Pinky")
+# Of the turn of the hand about the forearm, what the forearm takes over; the rest stays in the wrist. With one bone for
+# the forearm, half shrinks elbow and wrist least.
+FOREARM_SHARE = 0.5
+# Radians about x at which the thumb points up in the T-pose: the middle of what a forearm can turn, +-80 to 85 degrees
+# (AAOS, Joint Motion: Method of Measuring and Recording, 1965). A twist is taken within 180 degrees of it.
+_NEUTRAL = -np.pi / 2
+
+
+@dataclass(frozen=True, slots=True)
+class HandTurns:
+    """T frames. palms: (T, 2, 4) turns of the hand bones in the file's frame. fingers: (T, 2, 15, 4) turns in the
+    parent's frame, in the order of `pose.export.fingers.FINGER_NAMES`. Both NaN where a hand is not seen.
+    """
+
+    palms: F64
+    fingers: F64
+
+    @property
+    def seen(self) -> NDArray[np.bool_]:
+        """(T, 2)."""
+        return np.asarray(np.isfinite(self.palms[..., 0]))
+
+
+def finger_bones(side: int) -> list[str]:
+    """Names of the 15 bones of a side, in the order of `pose.export.fingers.FINGER_NAMES`."""
+    return [f"{_SIDES[side]}Hand{finger}{part}" for finger in _FINGERS for part in (1, 2, 3)]
+
+
+def hands_of(character: Character, places: F64) -> HandTurns:
+    """The turns that bring a character's hands nearest to points (T, 2, 21, 3) m in file axes, NaN where not seen."""
+    palms = np.full((*places.shape[:2], 4), np.nan)
+    fingers = np.full((*places.shape[:2], len(FINGER_PARENTS), 4), np.nan)
+    for side in range(2):
+        seen = np.isfinite(places[:, side]).all(axis=(1, 2))
+        if seen.any():
+            points = places[seen, side]
+            rest, directions = _rest_hand(character, side)
+            own = rotations.inverse(palm_turns(rest[None], side))
+            palms[seen, side] = palm = rotations.multiply(palm_turns(points, side), own)
+            fingers[seen, side] = finger_turns(points, palm, directions)
+    return HandTurns(palms, fingers)
+
+
+def _rest_hand(character: Character, side: int) -> tuple[F64, F64]:
+    """Wrist and knuckles in the T-pose (21, 3) m, the other points NaN, and directions of the fingers (15, 3)."""
+    model, heads = character.model, character.heads
+    points, directions = np.full((POINTS, 3), np.nan), np.empty((len(FINGER_PARENTS), 3))
+    points[0] = heads[model.index(f"{_SIDES[side]}Hand")]
+    for knuckle, finger in ((INDEX_KNUCKLE, "Index"), (MIDDLE_KNUCKLE, "Middle"), (LITTLE_KNUCKLE, "Pinky")):
+        points[knuckle] = heads[model.index(f"{_SIDES[side]}Hand{finger}1")]
+    for at, name in enumerate(finger_bones(side)):
+        bone = model.index(name)
+        # The last bone of a finger has no child: the vertices that it carries show where it leads.
+        own = (model.bones == bone) & (model.weights > 0.5)
+        end = heads[bone + 1] if at % 3 < 2 else character.vertices[own.any(axis=1)].mean(axis=0)
+        directions[at] = unit(end - heads[bone])
+    return points, directions
+
+
+def filled(turns: F64, seen: NDArray[np.bool_]) -> F64:
+    """Turns (T, ..., 4) whose unseen frames go from the last seen turn to the next one by slerp, and hold it at ends.
+
+    seen: (T,). All unseen: no turn.
+    """
+    known = np.flatnonzero(seen)
+    if len(known) == len(seen):
+        return turns
+    if not len(known):
+        return np.broadcast_to(rotations.IDENTITY, turns.shape).copy()
+    at = np.arange(len(seen))
+    later = np.clip(np.searchsorted(known, at), 0, len(known) - 1)
+    earlier = np.clip(np.searchsorted(known, at, side="right") - 1, 0, len(known) - 1)
+    first, last = known[earlier], known[later]
+    share = np.where(last > first, (at - first) / np.maximum(last - first, 1), 0.0)
+    share = share.reshape(-1, *[1] * (turns.ndim - 2))
+    return rotations.slerp(turns[first], turns[last], np.broadcast_to(share, turns.shape[:-1]))
+
+
+def twist_of(turns: F64) -> F64:
+    """(T,) radians: the part about x, the bone's axis, of a hand's turns (T, 4) in the forearm's frame."""
+    angle = 2 * np.arctan2(turns[:, 1], turns[:, 0]) - _NEUTRAL
+    twist: F64 = _NEUTRAL + angle - 2 * np.pi * np.round(angle / (2 * np.pi))
+    return twist
