@@ -124,10 +124,12 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
     spread = np.full(len(person), np.nan)
     if steps.depth:
         seen = depths.sight(person, rules.depth)
-        # Turning the camera changes the depth of who stands, but not the range.
-        reach = 1.0 if steps.path is None else np.sqrt(1 + (seen.ray**2).sum(axis=1))
-        z, left = depths.smooth_depths(seen.depth * reach, seen.variance * reach**2, person.times, rules.depth)
-        z, left = z / reach, left / reach**2
+        slope, intercept = np.ones(1), np.zeros(1)
+        if steps.path is not None:  # the depth of somebody who stands still changes while the camera turns
+            slope, intercept = seen.distances(steps.path.turns[steps.path.rows(person.times)])
+        distance, variance = slope * seen.depth + intercept, slope**2 * seen.variance
+        distance, left = depths.smooth_depths(distance, variance, person.times, rules.depth)
+        z, left = (distance - intercept) / slope, left / slope**2
         person = replace(person, root=seen.place(z))
         spread = np.hypot(np.sqrt(left), (0.0 if steps.camera_known else rules.depth.unknown_lens_share) * z)
     if steps.path is not None:

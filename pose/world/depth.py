@@ -16,6 +16,8 @@ from pose.world.rules import RULES, DepthRules
 
 F64 = NDArray[np.float64]
 
+_LEAST_COSINE = 0.5  # between a line of sight and the axis along which distances are compared
+
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
@@ -33,6 +35,27 @@ class Sighting:
     def place(self, depth: F64) -> F64:
         """Roots (T, 3) m of this depth (T,) m."""
         return np.concatenate([self.ray * depth[:, None] + self.offset, depth[:, None]], axis=1)
+
+    def distances(self, turns: F64) -> tuple[F64, F64]:
+        """What stays comparable while the camera turns: the distance along one fixed axis.
+
+        The distance is linear in the depth z, and for a camera that does not turn it is z itself. The axis is the view
+        of the first frame, or the person's mean direction where the person is ever more than 60 degrees from that
+        view. Without such an axis, each frame uses its own line of sight; the noise of that line adds to the distance.
+
+        Args:
+            turns: (T, 3, 3), from each frame's camera axes to fixed ones.
+
+        Returns:
+            (T,) slope and (T,) m, such that a pelvis at depth z is at distance slope * z + intercept.
+        """
+        sights = np.einsum("tij,tj->ti", turns, np.concatenate([self.ray, np.ones((len(self.ray), 1))], axis=1))
+        lines = sights / np.linalg.norm(sights, axis=1, keepdims=True)
+        mean = lines.mean(axis=0)
+        fixed = (np.array([0.0, 0.0, 1.0]), mean / max(float(np.linalg.norm(mean)), 1e-9))
+        axis = next((one for one in fixed if (lines @ one).min(initial=1.0) > _LEAST_COSINE), lines)
+        offsets = np.einsum("tij,tj->ti", turns[:, :, :2], self.offset)
+        return (sights * axis).sum(axis=1), (offsets * axis).sum(axis=1)
 
 
 def sight(person: Person, rules: DepthRules = RULES.depth) -> Sighting:

@@ -39,14 +39,15 @@ def test_shake_is_shake():
     rng = np.random.default_rng(3)
     rough = rng.normal(0, 1, (60, 3))
     vectors = 0.35 * (rough[:-2] + rough[1:-1] + rough[2:])
-    path, motion = measured(seen(texture(3), vector) for vector in vectors)
+    scene = texture(3)
+    path, motion = measured(seen(scene, vector) for vector in vectors)
     assert motion.kind == SHAKING
     assert np.median(off_degrees(path, vectors)) < 0.2
 
 
 def test_zoom_is_no_rotation():
-    zooms = np.linspace(1, 1.35, 60)
-    path, motion = measured(seen(texture(4), zoom=zoom) for zoom in zooms)
+    scene, zooms = texture(4), np.linspace(1, 1.35, 60)
+    path, motion = measured(seen(scene, zoom=zoom) for zoom in zooms)
     assert motion.kind == ZOOMING
     assert np.abs(path.zooms / zooms - 1).max() < 0.01
     assert off_degrees(path, np.zeros((60, 3))).max() < 0.2
@@ -68,7 +69,8 @@ def test_people_do_not_count_as_background():
 
 def test_estimates_begin_anew_at_a_cut():
     vectors = np.concatenate([pan(30, 6, 2), np.zeros((20, 3))])
-    images = [seen(texture(7 if index < 30 else 8), vector) for index, vector in enumerate(vectors)]
+    scenes = [texture(7)] * 30 + [texture(8)] * 20
+    images = [seen(scene, vector) for scene, vector in zip(scenes, vectors, strict=True)]
     path, motion = measured(images, lambda index: people(index, cut=index == 30))
     assert motion.known == 1
     assert path.scenes.tolist() == [0] * 30 + [1] * 20
