@@ -344,6 +344,7 @@ def _process(
                     placing = config.world and not (camera.problem and tally.ids)
                     compensated = placing and camera.path is not None
                     info = replace(info, motion=MotionInfo(camera.motion, compensated))
+                    tally.motion = camera.motion.kind
                     tally.world = [motion_line(camera)] if tally.ids else []
                     if placing:
                         placed, info = _into_world(spool, info, config, pipeline, tally, outputs.folder, camera.path)
@@ -351,7 +352,7 @@ def _process(
                     elif config.world:
                         host.warn([camera.problem])
                 with pipeline.times.measure("write"):
-                    _write(placed, info, outputs, tally.complete)
+                    _write(placed, info, outputs, tally)
         host.warn(problem for problem in source.problems if problem != source.cut_short)
         # Ctrl-C is how one ends a live source.
         if "overlay" in outputs.files and (source.info.is_live or not stop.is_set()):
@@ -386,11 +387,11 @@ def _into_world(
             contradictions_line(run.sizes, run.heights),
             unknown_heights(config, run.heights),
         ]
-    tally.ids = set(run.heights)
+    tally.ids, tally.doubtful = set(run.heights), set(run.doubtful)
     return run, replace(info, world=world)
 
 
-def _write(results: "Iterable[FrameResult]", info: "RunInfo", outputs: Outputs, complete: bool) -> None:
+def _write(results: "Iterable[FrameResult]", info: "RunInfo", outputs: Outputs, tally: Tally) -> None:
     """The files of results, but for the overlay."""
     from pose.files import WRITERS
 
@@ -399,10 +400,11 @@ def _write(results: "Iterable[FrameResult]", info: "RunInfo", outputs: Outputs, 
             stack.enter_context(WRITERS[name](path, info)) for name, path in outputs.files.items() if name in WRITERS
         ]
         for result in results:
+            tally.add_sigma(result)
             for writer in writers:
                 writer.write(result)
         for writer in writers:
-            writer.close(complete)
+            writer.close(tally.complete)
 
 
 def _results(

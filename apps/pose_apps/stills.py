@@ -59,6 +59,7 @@ def run_stills(request: Request, networks: "Callable[[], Pipeline]", host: Host)
             results = host.shown(_results(source, pipeline, written.folder, wanted, interrupts), source, "poses")
             for result in results:
                 tally.add(result, pipeline.skeleton)
+                tally.add_sigma(result)
             host.warn(source.problems)
             names = sorted(path.name for path in written.folder.iterdir() if not path.name.startswith("."))
             outputs.settle(written, whole=True)

@@ -9,7 +9,22 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pose.errors import PoseError, UsageError
-from pose.export import angles, bvh, c3d, coco, csv, glb, html, mot, openpose, opensim, parquet, rrd, trc
+from pose.export import (
+    angles,
+    angles_parquet,
+    bvh,
+    c3d,
+    coco,
+    csv,
+    glb,
+    html,
+    mot,
+    openpose,
+    opensim,
+    parquet,
+    rrd,
+    trc,
+)
 from pose.export.format import Format, PersonFormat, SceneFormat, Written
 from pose.export.tracks import Recording, open_recording
 
@@ -23,6 +38,7 @@ FORMATS: dict[str, Format] = {
     "csv": csv.FORMAT,
     "parquet": parquet.FORMAT,
     "angles": angles.FORMAT,
+    "angles-parquet": angles_parquet.FORMAT,
     "coco": coco.FORMAT,
     "openpose": openpose.FORMAT,
     "rrd": rrd.FORMAT,

@@ -2,6 +2,8 @@
 
 Not by `ezc3d`, the field's library, which holds all frames in memory and loses those beyond 65,535 when it reads its
 own file; tests read with it and with py-c3d. A missing point has coordinates 0 and residual -1: NaN is not portable.
+Foot contacts are in the group EVENT; beyond 255, in parameters with 2, 3, ... after their names, as the format does it
+for labels of points.
 Source: Motion Lab Systems, The C3D File Format: A Technical User Guide.
 """
 
@@ -9,7 +11,9 @@ import struct
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
+from pose.export.events import Event, contact_events
 from pose.export.format import Notes, PersonFormat
 from pose.export.text import missing, timing
 from pose.export.tracks import Track
@@ -20,13 +24,17 @@ MOST_FRAMES = 65_535  # that the header can count; what is longer says so in TRI
 BLOCK = 512  # bytes
 _INTEL = 84
 _TEXT, _INTEGER, _FLOAT = -1, 2, 4
-_Value = str | list[str] | int | float | tuple[int, ...]
+MOST_EVENTS = 2040  # that fit into the blocks of the parameters
+_AT_ONCE = 255  # entries of one parameter
+_Value = str | list[str] | int | float | tuple[int, ...] | NDArray[np.float32]
 
 
 def write(track: Track, target: Path) -> Notes:
     assert track.rate is not None, "C3D has one rate"
+    first, events = _first(track), contact_events(track)
+    offset = (first - 1) / track.rate - float(track.times[0])  # s, of the file's time
     with whole_file(target) as hidden, hidden.open("wb") as file:
-        file.write(_head(len(track), track.rate, _first(track)))
+        file.write(_head(len(track), track.rate, first, _events(events, offset, f"person{track.person}")))
         for span in track.spans():
             cells = np.zeros((len(span.times), len(H36M17), 4), "<f4")
             cells[~span.known, :, 3] = -1
@@ -35,7 +43,10 @@ def write(track: Track, target: Path) -> Notes:
         if len(track) < MOST_FRAMES:  # a longer one is read to its end, where a block's rest may look like a frame
             file.write(bytes(-file.tell() % BLOCK))
     long = [f"more than {MOST_FRAMES} frames: some programs read only that many"] if len(track) > MOST_FRAMES else []
-    return [f"{timing(track)}; millimetres", *missing(track), *long]
+    if len(events) > MOST_EVENTS:
+        long.append(f"more than {MOST_EVENTS} foot contacts: the first are in the file")
+    said = [f"{min(len(events), MOST_EVENTS)} events of foot contacts (of the ankles)"] if events else []
+    return [f"{timing(track)}; millimetres", *said, *missing(track), *long]
 
 
 def _first(track: Track) -> int:
@@ -48,12 +59,28 @@ def _first(track: Track) -> int:
     return first if first + len(track) - 1 <= MOST_FRAMES else 1
 
 
-def _head(frames: int, rate: float, first: int) -> bytes:
+def _events(events: list[Event], offset: float, subject: str) -> dict[str, _Value]:
+    """The group EVENT. offset: s between the video's time and the file's. subject: name of the person."""
+    events = events[:MOST_EVENTS]
+    group: dict[str, _Value] = {"USED": len(events)}
+    for start in range(0, len(events), _AT_ONCE):
+        part, mark = events[start : start + _AT_ONCE], "" if start == 0 else str(start // _AT_ONCE + 1)
+        minutes, seconds = np.divmod([event.time + offset for event in part], 60)
+        group |= {
+            f"CONTEXTS{mark}": [event.side for event in part],
+            f"LABELS{mark}": [event.label for event in part],
+            f"SUBJECTS{mark}": [subject] * len(part),
+            f"TIMES{mark}": np.stack([minutes, seconds], axis=1).astype(np.float32),
+        }
+    return group
+
+
+def _head(frames: int, rate: float, first: int, events: dict[str, _Value]) -> bytes:
     """The header's block and those of the parameters."""
     counted = min(frames, MOST_FRAMES)
-    size = len(_parameters(counted, rate, frames, 0, first))
+    size = len(_parameters(counted, rate, frames, 0, first, events))
     blocks = -(-size // BLOCK)
-    parameters = _parameters(counted, rate, frames, 2 + blocks, first)
+    parameters = _parameters(counted, rate, frames, 2 + blocks, first, events)
     count = struct.pack("<4B", 1, 0x50, blocks, _INTEL)
     header = struct.pack(
         "<BBHHHHHfHHf", 2, 0x50, len(H36M17), 0, first, first + counted - 1, 0, -1.0, 2 + blocks, 0, rate
@@ -61,7 +88,9 @@ def _head(frames: int, rate: float, first: int) -> bytes:
     return header.ljust(BLOCK, b"\0") + (count + parameters[4:]).ljust(blocks * BLOCK, b"\0")
 
 
-def _parameters(counted: int, rate: float, frames: int, data_start: int, first: int) -> bytes:
+def _parameters(
+    counted: int, rate: float, frames: int, data_start: int, first: int, events: dict[str, _Value]
+) -> bytes:
     """All groups, after four bytes for their own count."""
     point: dict[str, _Value] = {
         "USED": len(H36M17), "FRAMES": counted, "DATA_START": data_start, "SCALE": -1.0, "RATE": rate, "UNITS": "mm",
@@ -75,6 +104,7 @@ def _parameters(counted: int, rate: float, frames: int, data_start: int, first: 
         "ANALOG": {"USED": 0, "RATE": 0.0, "GEN_SCALE": 1.0},
         "TRIAL": {"ACTUAL_START_FIELD": (first, 0), "ACTUAL_END_FIELD": (last & 0xFFFF, last >> 16)},
     }
+    groups |= {"EVENT": events} if events["USED"] else {}
     records = bytearray(4)
     for number, (name, values) in enumerate(groups.items(), start=1):
         records += _record(name, -number, b"\0")
@@ -96,6 +126,8 @@ def _packed(value: _Value) -> bytes:
         width = max(map(len, value))
         texts = "".join(text.ljust(width) for text in value)
         return struct.pack("<bBBB", _TEXT, 2, width, len(value)) + texts.encode("ascii")
+    if isinstance(value, np.ndarray):
+        return struct.pack("<bBBB", _FLOAT, 2, *value.shape[::-1]) + value.astype("<f4").tobytes()
     if isinstance(value, float):
         return struct.pack("<bBf", _FLOAT, 0, value)
     if isinstance(value, int):

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from pose.export.motions import Bones
 from pose.export.skeleton import LEAVES, NAMES, PARENTS, Body, Motion
-from pose.export.tracks import Span, Track
+from pose.export.timeline import Span
+from pose.export.tracks import Track
 
 F64 = NDArray[np.float64]
 

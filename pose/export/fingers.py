@@ -14,7 +14,8 @@ from pose.export import rotations
 from pose.export.motions import Bones
 from pose.export.rotations import cross, dot, unit
 from pose.export.skeleton import NAMES, PARENTS, frame
-from pose.export.tracks import CHUNK, Span, Track
+from pose.export.timeline import Span
+from pose.export.tracks import CHUNK, Track
 from pose.hand_points import FINGERS, INDEX_KNUCKLE, LITTLE_KNUCKLE, MIDDLE_KNUCKLE, SIDES, WRIST
 
 F64 = NDArray[np.float64]

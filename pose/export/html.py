@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from pose.export.format import Notes, SceneFormat
 from pose.export.joint_angles import NAMES, joint_angles
 from pose.export.space import Space
-from pose.export.tracks import Recording, Timeline, Track, stretches
+from pose.export.timeline import Timeline, stretches
+from pose.export.tracks import Recording, Track
 from pose.repair.sides import LIMB_NAMES
 from pose.skeletons import LIMBS
 from pose.system.shown import shown_in_html

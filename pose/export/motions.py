@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from pose.export import rotations
 from pose.export.skeleton import Body, Motion, Solved, fit_body, residual, solve
-from pose.export.tracks import Span, Track
+from pose.export.timeline import Span
+from pose.export.tracks import Track
 from pose.skeletons import H36M17
 
 F64 = NDArray[np.float64]

@@ -15,7 +15,8 @@ from pose.export.folder import whole_folder
 from pose.export.format import Notes, PersonFormat
 from pose.export.mot import facing, write_mot
 from pose.export.text import missing, timing
-from pose.export.tracks import Track, stretches
+from pose.export.timeline import stretches
+from pose.export.tracks import Track
 from pose.export.trc import write_trc
 from pose.skeletons import H36M17
 from pose.system.whole_file import write_whole

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from pose.export.format import Notes, SceneFormat
-from pose.export.tracks import CHUNK, Recording, Span, Track
+from pose.export.timeline import Span
+from pose.export.tracks import CHUNK, Recording, Track
 from pose.skeletons import H36M17, Skeleton
 from pose.system.whole_file import whole_file
 from pose.types import F32, I64

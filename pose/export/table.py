@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.export.tracks import CHUNK, Recording, Span, Track
+from pose.export.timeline import Span
+from pose.export.tracks import CHUNK, Recording, Track
 from pose.hand_points import LEFT_NAMES, RIGHT_NAMES
 from pose.skeletons import H36M17
 from pose.spaces import CAMERA

@@ -6,7 +6,6 @@ minute.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -18,57 +17,23 @@ from pose.errors import PoseError, UsageError
 from pose.export.rigs import RIGS
 from pose.export.skeleton import Solved
 from pose.export.space import CAMERA_SPACE, Space, level_space, where_from, world_space
+from pose.export.timeline import HandSpan, Span, Timeline, between_frames, fits, stretches, thinned
 from pose.files import PoseTable, load_poses
 from pose.hand_points import WRISTS, Hands, on_body, sigma_of
 from pose.refine import lengths_of
 from pose.skeletons import LIMBS, to_h36m17
 from pose.spaces import CAMERA, LEVEL, WORLD
 from pose.system.archives import release
-from pose.system.filling import GAP_SECONDS, check_filled
+from pose.system.filling import check_filled
 from pose.types import F32, I64
 from pose.world.height import scale_to, stature
 
 F64 = NDArray[np.float64]
 
 CHUNK = 2048  # frames that are in memory at a time
-EVEN = 0.1  # of a frame: how far time stamps may lie from one rate and still count as even (containers round them)
 KEEP_TIMES = "a format that keeps time stamps (csv, parquet, angles, glb, html)"
 MOST_RATE = 1000.0  # frames/s that time stamps are resampled to
 _SAMPLE = 4096  # rows that stand for a whole result where a median is asked for
-
-
-@dataclass(frozen=True, slots=True)
-class Timeline:
-    """times: (T,) s. rate: frames a second where it is one, else None. resampled: not the result's own time stamps."""
-
-    times: F64
-    rate: float | None
-    resampled: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """Consecutive frames of a track. places: (n, 17, 3) m in the camera frame and sigma: (n, 17) mm, NaN where the
-    person is missing. score: (n, 17) of the 2D joints. known: (n,).
-    """
-
-    start: int
-    times: F64
-    places: F64
-    sigma: F64
-    score: F64
-    known: NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True)
-class HandSpan:
-    """Hands in n frames of a track. places: (n, 2, 21, 3) m in the camera frame and sigma: (n, 2, 21) mm, NaN where a
-    hand is not seen. score: (n, 2, 21).
-    """
-
-    places: F64
-    sigma: F64
-    score: F64
 
 
 def _without_world(table: PoseTable) -> str:
@@ -179,13 +144,13 @@ class Recording:
         """
         mean = float((len(self.times) - 1) / (self.times[-1] - self.times[0]))
         for usual in (round(mean), round(mean) / 1.001):
-            if usual > 0 and math.isclose(usual, mean, rel_tol=5e-4) and _fits(self.times, usual):
+            if usual > 0 and math.isclose(usual, mean, rel_tol=5e-4) and fits(self.times, usual):
                 return float(usual)
         return mean
 
     @cached_property
     def _is_even(self) -> bool:
-        return _fits(self.times, self._mean)
+        return fits(self.times, self._mean)
 
     @cached_property
     def _rate(self) -> float:
@@ -269,7 +234,7 @@ class Track:
         own = recording.times[positions]
         if timeline.resampled:
             begin, end = (int(at) for at in np.searchsorted(timeline.times, [own[0] - 2e-6, own[-1] + 2e-6]))
-            between = _between_frames(recording.times, positions, timeline.times[begin:end])
+            between = between_frames(recording.times, positions, timeline.times[begin:end])
             self._earlier, self._share, known = between
         else:
             begin, end = int(positions[0]), int(positions[-1]) + 1
@@ -366,6 +331,18 @@ class Track:
         return self._flags(flags[:, None])[:, 0]
 
     @property
+    def contacts(self) -> F64:
+        """(T, 2) probability that the left and the right foot stand; NaN in gaps, and without a world."""
+        placed = self.recording.table.placed
+        if placed is None:
+            return np.full((len(self), 2), np.nan)
+        own = np.asarray(placed.contacts[self._rows], np.float64)
+        earlier = np.maximum(self._earlier, 0)
+        later = np.minimum(earlier + (self._share > 0), len(own) - 1)
+        values = own[earlier] + (own[later] - own[earlier]) * self._share[:, None]
+        return np.where(self.known[:, None], values, np.nan)
+
+    @property
     def inconsistent(self) -> NDArray[np.bool_]:
         """(T, 4) whether the 2D of each of `pose.skeletons.LIMBS` contradicts the bones; False in gaps."""
         placed = self.recording.table.placed
@@ -431,36 +408,6 @@ def _factors(table: PoseTable, heights: Mapping[int | None, float]) -> dict[int,
 def some_ids(people: Sequence[int] | I64) -> str:
     """Who is in a result, for an error: the first of them, however many they are."""
     return ", ".join(map(str, people[:20])) + (", ..." if len(people) > 20 else "") or "nobody"
-
-
-def _fits(times: F64, rate: float) -> bool:
-    """Whether time stamps (T,) s are those of a rate, frames a second, but for rounding."""
-    grid = times[0] + np.arange(len(times)) / rate
-    return bool((np.abs(grid - times) * rate < EVEN).all())
-
-
-def stretches(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """(first, last) of every run of True in (T,)."""
-    edges = np.flatnonzero(np.diff(flags.astype(np.int8), prepend=0, append=0))
-    return [(int(first), int(end) - 1) for first, end in zip(edges[::2], edges[1::2], strict=True)]
-
-
-def thinned(values: I64, most: int) -> I64:
-    """At most `most` of them, evenly spread."""
-    return values[:: max(1, math.ceil(len(values) / most))]
-
-
-def _between_frames(frames: F64, positions: I64, times: F64) -> tuple[I64, F64, NDArray[np.bool_]]:
-    """For each time the person's row at or before it, the share of the next one, and whether both are neighbours."""
-    own = frames[positions]
-    earlier = np.searchsorted(own, times + 1e-9, side="right") - 1
-    at, later = np.maximum(earlier, 0), np.minimum(earlier + 1, len(own) - 1)
-    step = np.maximum(own[later] - own[at], 1e-9)
-    share = np.clip((times - own[at]) / step, 0, 1)
-    exact = (earlier >= 0) & (np.abs(times - own[at]) < 1e-6)
-    joined = (earlier >= 0) & (positions[later] - positions[at] == 1) & (step <= GAP_SECONDS)
-    share[exact | ~joined] = 0
-    return earlier, share, exact | joined
 
 
 def _finite(table: PoseTable, rows: I64) -> NDArray[np.bool_]:

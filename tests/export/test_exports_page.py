@@ -12,7 +12,7 @@ PAGE = "".join((DOCS / part / "exports.md").read_text(encoding="utf-8") for part
 
 
 def test_every_format_has_a_row():
-    rows = re.findall(r"^\| `(\w+)` \| (?:one|a folder)", PAGE, re.MULTILINE)
+    rows = re.findall(r"^\| `([\w-]+)` \| (?:one|a folder)", PAGE, re.MULTILINE)
     assert sorted(rows) == sorted(FORMATS)
 
 

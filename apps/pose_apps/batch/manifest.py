@@ -24,12 +24,47 @@ ENDING = ".jsonl"
 MOST_BYTES = 256 << 20  # of a file: a million clips
 
 
+class VideoFacts(TypedDict):
+    """width, height: px. fps: average frame rate. duration: s, of the frames that were processed."""
+
+    width: int
+    height: int
+    fps: float
+    duration: float
+
+
+class QualityFacts(TypedDict):
+    """What the results of a clip are worth.
+
+    frames_without_people: number of frames. doubtful: ids of tracks that may show nobody. confidence: mean 2D score of
+    all joints; None without people. low_confidence: share of the joints with a score below 0.3. sigma_mm: mean
+    uncertainty of the 3D joints; None without people. camera_motion: kind of motion; None where it was not measured.
+    """
+
+    frames_without_people: int
+    doubtful: list[int]
+    confidence: float | None
+    low_confidence: float | None
+    sigma_mm: float | None
+    camera_motion: str | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One clip. key: SHA-256 of its content, the settings and the weights; None where it was not read to the end.
+    """One clip.
 
-    outputs: files, relative to the manifest's folder. seconds: it took, the last attempt. people: different ones.
-    cached: what the cache knew. job: SHA-256 of settings and weights. signature: see `Clip`.
+    Attributes:
+        key: SHA-256 of content, settings and weights; None where the clip was not read to the end.
+        seconds: processing time of the last attempt.
+        people: number of different people; of single images, number of people in all of them.
+        outputs: files, relative to the manifest's folder.
+        cached: what the cache held.
+        job: SHA-256 of settings and weights.
+        signature: see `Clip`.
+        video: facts about the video (`VideoFacts`); None where the clip failed.
+        quality: facts about the results (`QualityFacts`); None where the clip failed.
+        version: of pose-run.
+        date: end of processing, ISO 8601, UTC.
     """
 
     path: str
@@ -46,6 +81,10 @@ class Line:
     warnings: list[str] = field(default_factory=list)
     job: str = ""
     signature: list[int] | None = None
+    video: VideoFacts | None = None
+    quality: QualityFacts | None = None
+    version: str = ""
+    date: str = ""
 
 
 class _Fields(TypedDict):
@@ -63,6 +102,10 @@ class _Fields(TypedDict):
     warnings: NotRequired[list[str]]
     job: NotRequired[str]
     signature: NotRequired[list[int] | None]
+    video: NotRequired[VideoFacts | None]
+    quality: NotRequired[QualityFacts | None]
+    version: NotRequired[str]
+    date: NotRequired[str]
 
 
 class Manifest:

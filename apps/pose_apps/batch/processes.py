@@ -87,7 +87,7 @@ def serve(pipe: Connection, job: Job, make: Callable[[Job], Worker] = Worker) ->
     while True:
         try:
             task = pipe.recv()
-            pipe.send(("done", worker.process(task, lambda frames: pipe.send(("frames", frames)))))
+            pipe.send(("done", worker.process(task, lambda *frames: pipe.send(("frames", frames)))))
         except (EOFError, BrokenPipeError, ConnectionResetError):
             return
 

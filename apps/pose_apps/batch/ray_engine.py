@@ -58,7 +58,7 @@ class RayWorkers:
                 self._await(worker)
                 continue
             if isinstance(answer, Answer):
-                yield Event(worker, "frames", answer.line.frames)
+                yield Event(worker, "frames", (answer.line.frames, answer.line.frames))
                 yield Event(worker, "done", answer)
             else:
                 yield Event(worker, "ready")

@@ -1,4 +1,4 @@
-"""What a person sees of many clips: one bar for all, and a table at the end."""
+"""Progress of many clips, one bar for all, and the table at the end."""
 
 import time
 from collections import deque
@@ -14,6 +14,7 @@ from pose_apps.support.summary import counted
 RATE_SECONDS = 10.0  # over which the rate is taken
 MOST_ROWS = 30  # of the table; of more clips only those that failed are listed
 NAME_COLUMNS = 40
+MOST_NAMED = 2  # clips in progress that the bar names
 
 
 class Progress:
@@ -21,7 +22,8 @@ class Progress:
 
     def __init__(self, clips: int, workers: int, *, hidden: bool) -> None:
         self._workers, self._hidden = workers, hidden
-        self._failed = 0
+        self._failed, self._finished = 0, 0
+        self._within: dict[str, tuple[int, int | None]] = {}  # frames of clips in progress: finished, all
         self._frames: deque[tuple[float, int]] = deque()
         self._bar = progress_bar("clips", clips, " clips", hidden=hidden)
 
@@ -33,23 +35,42 @@ class Progress:
     ) -> None:
         self._bar.close()
 
-    def frames(self, count: int) -> None:
-        """So many more frames are done."""
+    def frames(self, clip: str, count: int, of: int | None) -> None:
+        """`count` further frames of a clip with `of` frames, None where that is unknown, are finished."""
+        self._within[clip] = self._within.get(clip, (0, of))[0] + count, of
         now = time.monotonic()
         self._frames.append((now, count))
         while self._frames[0][0] < now - RATE_SECONDS:
             self._frames.popleft()
         rate = sum(count for _, count in self._frames) / max(1.0, now - self._frames[0][0])
         failed = f", {self._failed} failed" if self._failed else ""
-        self._bar.set_postfix_str(f"{counted(self._workers, 'worker')}, {rate:.0f} frames/s{failed}")
+        workers = counted(self._workers, "worker")
+        self._move()
+        self._bar.set_postfix_str(f"{workers}, {rate:.0f} frames/s{failed}{self._clips_in_progress()}")
 
     def finished(self, line: Line) -> None:
         """One more clip has its line."""
+        self._within.pop(line.name, None)
+        self._finished += 1
         if line.status != "ok":
             self._failed += 1
             if not self._hidden:
                 say(shown(f"{line.name}: {line.error}"))
-        self._bar.update()
+        self._move()
+
+    def _move(self) -> None:
+        """Clips in progress count by the share of their frames that is finished."""
+        shares = (min(1.0, done / of) for done, of in self._within.values() if of)
+        self._bar.n = self._finished + round(sum(shares), 2)
+        self._bar.refresh()
+
+    def _clips_in_progress(self) -> str:
+        """`, walk-by 45%, dance 12%`: of at most `MOST_NAMED` clips."""
+        named = list(self._within.items())[:MOST_NAMED]
+        parts = [
+            f"{shown(clip, 16)} {min(1.0, done / of):.0%}" if of else shown(clip, 16) for clip, (done, of) in named
+        ]
+        return "".join(f", {part}" for part in parts)
 
 
 def table(lines: list[Line], *, already: int, manifest: Path) -> str:

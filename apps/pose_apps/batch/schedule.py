@@ -15,8 +15,10 @@ MOST_DEATHS = 10  # of workers in a row that did nothing: something is wrong tha
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What a worker has to say. ready: it can take a task (again, after it died). frames: so many more. done: an
-    `Answer`. died: why; the engine brings it back.
+    """What a worker reports.
+
+    kind: `ready`, it can take a task (again, after it died); `frames`, value is the number of further finished frames
+    and that of the clip or None; `done`, value is an `Answer`; `died`, value says why, and the engine starts it again.
     """
 
     worker: int
@@ -74,7 +76,7 @@ class Schedule:
         *,
         time_limit: float,
         retries: int,
-        frames: Callable[[int], None] = lambda count: None,
+        frames: Callable[[str, int, int | None], None] = lambda clip, count, of: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._engine, self._waiting = engine, deque(tasks)
@@ -95,7 +97,8 @@ class Schedule:
     def _heard(self, event: Event) -> Line | None:
         line = None
         if event.kind == "frames":
-            self._frames(event.value)
+            if (task := self._working.get(event.worker)) is not None:
+                self._frames(task.task.clip.name, *event.value)
         elif event.kind == "ready":
             self._deaths = 0
             self._free.add(event.worker)

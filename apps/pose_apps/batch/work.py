@@ -5,22 +5,26 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pose.config import PipelineConfig
 from pose.errors import PoseError
 from pose_apps.batch.clips import Clip
-from pose_apps.batch.manifest import Line
+from pose_apps.batch.manifest import Line, QualityFacts, VideoFacts
 from pose_apps.run import RunConfig, run_any
 from pose_apps.support.host import Done, Host
+from pose_apps.support.summary import NOBODY, Tally
 
 if TYPE_CHECKING:
     from pose.pipeline import Pipeline
     from pose.types import FrameResult
     from pose.video import Source
 
-TELL_SECONDS = 0.5  # between two words about progress
+TELL_SECONDS = 0.5  # between two reports of progress
+Tell = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +61,11 @@ class Worker:
         self._job = job
         self._pipeline: Pipeline | None = None
 
-    def process(self, task: Task, tell: Callable[[int], None] = lambda frames: None) -> Answer:
-        """Process one clip; the error of a clip is part of the answer. tell: called with frames that were finished."""
+    def process(self, task: Task, tell: Tell = lambda frames, of: None) -> Answer:
+        """Process one clip; the error of a clip is part of the answer.
+
+        tell: called with the number of further frames that are finished, and that of the clip, None where unknown.
+        """
         begun = time.perf_counter()
         clip = task.clip
         warned: list[str] = []
@@ -75,6 +82,7 @@ class Worker:
             except Exception as error:  # a bug of ours or of a library is this clip's error, not the end of all
                 line, again = replace(base, error=_one_line(f"{type(error).__name__}: {error}")), True
         warned += [str(one.message) for one in caught]
+        warned += [NOBODY] if line.status == "ok" and not line.people else []
         seconds = round(time.perf_counter() - begun, 3)
         return Answer(replace(line, seconds=seconds, warnings=[_one_line(text) for text in warned]), again)
 
@@ -90,7 +98,7 @@ class Worker:
                 return None
         return replace(task.known, path=base.path, signature=base.signature)
 
-    def _done(self, clip: Clip, base: Line, warn: Callable[[Iterable[str]], None], tell: Callable[[int], None]) -> Line:
+    def _done(self, clip: Clip, base: Line, warn: Callable[[Iterable[str]], None], tell: Tell) -> Line:
         from pose.cache import open_cache
         from pose.system.device import seed_torch
 
@@ -113,6 +121,10 @@ class Worker:
             people=done.tally.seen if done.stills else len(done.tally.ids),
             outputs=[path.relative_to(self._job.out).as_posix() for path in done.files],
             cached=done.known,
+            video=_video_facts(done),
+            quality=_quality_facts(done.tally),
+            version=version("pose-run"),
+            date=datetime.now(UTC).isoformat(timespec="seconds"),
         )
 
     def _key(self, source: "Source") -> str:
@@ -141,21 +153,38 @@ def make_pipeline(job: Job) -> "Pipeline":
 
 
 def _told(
-    tell: Callable[[int], None],
+    tell: Tell,
 ) -> "Callable[[Iterable[FrameResult], Source, str], Iterator[FrameResult]]":
-    """Gives results on, and says now and then how many there were."""
+    """Passes results on and reports now and then how many there were."""
 
-    def shown(results: "Iterable[FrameResult]", source: Any, what: str) -> "Iterator[FrameResult]":
+    def shown(results: "Iterable[FrameResult]", source: "Source", what: str) -> "Iterator[FrameResult]":
         count, last = 0, time.monotonic()
         for result in results:
             count += what == "poses"
             if (now := time.monotonic()) - last > TELL_SECONDS:
-                tell(count)
+                tell(count, source.info.frame_count)
                 count, last = 0, now
             yield result
-        tell(count)
+        tell(count, source.info.frame_count)
 
     return shown
+
+
+def _video_facts(done: Done) -> VideoFacts:
+    info, tally = done.source.info, done.tally
+    duration = 0.0 if done.stills or not tally.frames else tally.last_time - tally.first_time + 1 / info.fps
+    return {"width": info.size[0], "height": info.size[1], "fps": round(info.fps, 6), "duration": round(duration, 6)}
+
+
+def _quality_facts(tally: Tally) -> QualityFacts:
+    return {
+        "frames_without_people": tally.empty,
+        "doubtful": sorted(tally.doubtful),
+        "confidence": round(tally.confidence / tally.joints, 4) if tally.joints else None,
+        "low_confidence": round(tally.guessed / tally.joints, 4) if tally.joints else None,
+        "sigma_mm": round(tally.sigma / tally.lifted, 2) if tally.lifted else None,
+        "camera_motion": tally.motion or None,
+    }
 
 
 def _one_line(text: str) -> str:

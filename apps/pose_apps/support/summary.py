@@ -20,13 +20,23 @@ if TYPE_CHECKING:
 HIDDEN_SCORE = 0.3  # a joint seen less surely is as good as guessed
 MOST_SAID = 20_000  # characters of a line: names of many files are long
 WORTH_SAYING = 0.01  # of all joints
+NOBODY = "no person was detected; the results are empty"
 
 
 @dataclass(slots=True)
 class Tally:
-    """What a run has seen so far. seen: people, once for each frame that they are in. untracked: the most people in
-    one frame whom nobody followed. joints, guessed: how many there are in all, and how many of them the picture hardly
-    showed. complete: whether they are all there are. world: what was found of it.
+    """What a run has seen so far.
+
+    Attributes:
+        seen: people, once for each frame that they are in.
+        untracked: the most people in one frame who were detected and not tracked.
+        joints, guessed: number of joints, and of those with a low 2D confidence.
+        confidence: sum of the 2D scores of all joints.
+        lifted, sigma: number of 3D joints of the results, and the sum of their sigma, mm.
+        complete: whether these are all frames.
+        doubtful: ids of tracks that may show nobody.
+        motion: of the camera, such as "static"; empty where it was not measured.
+        world: lines of the summary about it.
     """
 
     frames: int = 0
@@ -39,7 +49,12 @@ class Tally:
     untracked: int = 0
     joints: int = 0
     guessed: int = 0
+    confidence: float = 0.0
+    lifted: int = 0
+    sigma: float = 0.0
     complete: bool = False
+    doubtful: set[int] = field(default_factory=set)
+    motion: str = ""
     world: list[str] = field(default_factory=list)
 
     def add(self, result: "FrameResult", skeleton: "Skeleton") -> None:
@@ -59,6 +74,12 @@ class Tally:
             _, scores = to_h36m17(people.keypoints, people.scores, skeleton)
             self.joints += scores.size
             self.guessed += int((scores < HIDDEN_SCORE).sum())
+            self.confidence += float(scores.sum())
+
+    def add_sigma(self, result: "FrameResult") -> None:
+        """Add the uncertainties of a frame as its files have them."""
+        self.lifted += result.poses.sigma.size
+        self.sigma += float(result.poses.sigma.sum())
 
 
 FROM_CACHE = {
@@ -109,7 +130,7 @@ def report_stills(
 def _shortcomings(tally: Tally, pipeline: "Pipeline", what: str = "frame") -> Iterator[str]:
     """What the results lack, one line each."""
     if not tally.ids:
-        yield "no person was detected; the results are empty"
+        yield NOBODY
     elif tally.empty:
         yield f"no person in {tally.empty} of {counted(tally.frames, what)}"
     if tally.untracked:

@@ -14,7 +14,8 @@ from pose.export.figures import Look
 from pose.export.motions import Bones
 from pose.export.rigs import bone_names
 from pose.export.skeleton import Motion
-from pose.export.tracks import Span, Track
+from pose.export.timeline import Span
+from pose.export.tracks import Track
 
 F64 = NDArray[np.float64]
 

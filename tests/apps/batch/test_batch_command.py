@@ -5,8 +5,11 @@ import os
 import signal
 import subprocess
 import time
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
 import pytest
 from batch_results import lines_of, results_of
 from pose_apps.batch.command import BatchConfig, default_workers, main, make_job
@@ -59,8 +62,25 @@ def test_every_clip_has_what_pose_run_gives_and_a_line(clips, batch, tmp_path, c
         document = json.loads((alone / "poses.json").read_text())
         assert lines[name]["frames"] == len(document["frames"])
         assert lines[name]["people"] == 1
+        check_facts(lines[name], document)
         assert lines[name]["outputs"] == [f"{name}/{file}" for file in ("poses.json", "poses.npz", "overlay.mp4")]
     assert not (tmp_path / "out" / "bad").exists()
+
+
+def check_facts(line, document):
+    """What the manifest says of a clip is what its results say."""
+    source, frames = document["source"], document["frames"]
+    duration = frames[-1]["time"] - frames[0]["time"] + 1 / source["fps"]
+    expected = {"width": source["width"], "height": source["height"], "fps": source["fps"]}
+    assert line["video"] == expected | {"duration": pytest.approx(duration, abs=1e-4)}
+    people = [person for frame in frames for person in frame["people"]]
+    quality = line["quality"]
+    assert quality["sigma_mm"] == pytest.approx(np.mean([person["sigma"] for person in people]), abs=0.1)
+    assert quality["camera_motion"] == document["camera_motion"]["kind"]
+    assert (quality["frames_without_people"], quality["doubtful"]) == (0, document["world"]["doubtful"])
+    assert 0.3 < quality["confidence"] <= 1
+    assert line["version"] == version("pose-run")
+    assert abs(datetime.now(UTC) - datetime.fromisoformat(line["date"])) < timedelta(days=1)
 
 
 def test_again_does_only_what_is_missing_or_changed(clips, batch, tmp_path, videos, capsys):

@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -10,10 +11,13 @@ from hypothesis import strategies as st
 from pose_apps.batch.clips import Clip, find_clips, read_shard, shard_of
 from pose_apps.batch.command import BatchConfig, _work
 from pose_apps.batch.manifest import Line, Manifest
-from pose_apps.batch.report import table
+from pose_apps.batch.report import Progress, table
 from pose_apps.batch.schedule import Event, Schedule, StartError
-from pose_apps.batch.work import Answer, Task
+from pose_apps.batch.work import Answer, Job, Task, Worker
+from pose_apps.run import RunConfig
+from pose_apps.support.summary import NOBODY
 
+from pose.config import PipelineConfig
 from pose.errors import PoseError, UsageError
 
 
@@ -94,6 +98,24 @@ def test_a_manifest_has_one_line_a_clip_and_the_last_one_counts(tmp_path):
         assert len(manifest.path.read_text().splitlines()) == 3
     assert [json.loads(text)["name"] for text in manifest.path.read_text().splitlines()] == ["a", "b"]
     assert Manifest(tmp_path, None).lines["a"] == line("a", frames=7)
+
+
+def test_facts_of_a_clip_come_back(tmp_path):
+    video = {"width": 1280, "height": 720, "fps": 29.97, "duration": 4.5}
+    quality = {"frames_without_people": 3, "doubtful": [2], "confidence": 0.81, "low_confidence": 0.1, "sigma_mm": 31.5}
+    quality["camera_motion"] = None
+    manifest = Manifest(tmp_path, None)
+    with manifest.writing():
+        manifest.add(one := line("a", video=video, quality=quality, version="0.2.0", date="2026-11-23T10:00:00+00:00"))
+        manifest.add(line("b", video={"width": "wide"}))
+    assert Manifest(tmp_path, None).lines == {"a": one}
+
+
+def test_a_clip_without_people_has_a_warning(monkeypatch):
+    worker, task = Worker(Job(RunConfig(), PipelineConfig(), Path(), "k")), Task(Clip("/a.mp4", "a"))
+    for people, warnings in ((0, [NOBODY]), (2, [])):
+        monkeypatch.setattr(worker, "_done", lambda clip, base, *_, n=people: replace(base, status="ok", people=n))
+        assert worker.process(task).line.warnings == warnings
 
 
 def test_half_a_line_alone_does_not_spoil_the_next(tmp_path):
@@ -186,6 +208,7 @@ class Fake:
         else:
             done = Line(path="", name=task.clip.name, key=None, status="ok", attempts=task.attempts)
             done = done if step == "ok" else replace(done, status="failed", error=step)
+            self.queue.append(Event(worker, "frames", (5, 20)))
             self.queue.append(Event(worker, "done", Answer(done, again=step == "bug")))
 
     def events(self, timeout):
@@ -250,6 +273,29 @@ def test_workers_that_never_begin_end_the_call():
     engine.events = lambda timeout: iter([Event(0, "died", "no memory")])
     with pytest.raises(StartError, match="no memory"):
         list(Schedule(engine, [Task(Clip("/a", "a"))], time_limit=1, retries=0).lines())
+
+
+def test_the_bar_shows_progress_within_clips(monkeypatch):
+    monkeypatch.setattr("pose.system.progress.is_shown", lambda: True)
+    with Progress(2, 1, hidden=False) as progress:
+        progress.frames("walk", 30, 120)
+        progress.frames("walk", 30, 120)
+        assert progress._bar.n == 0.5
+        assert progress._bar.postfix.endswith("walk 50%")
+        progress.finished(line("walk"))
+        progress.frames("camera", 30, None)  # of unknown length
+        assert progress._bar.n == 1
+        assert progress._bar.postfix.endswith("frames/s, camera")
+
+
+def test_a_worker_names_the_clip_of_its_frames():
+    told = []
+    engine = Fake(1, {"a": ["ok"]})
+    schedule = Schedule(
+        engine, [Task(Clip("/a", "a"))], time_limit=10, retries=0, frames=lambda *said: told.append(said)
+    )
+    list(schedule.lines())
+    assert told == [("a", 5, 20)]
 
 
 def test_the_table_lists_everything_or_what_failed(tmp_path):

@@ -1,0 +1,78 @@
+"""Time stamps of a motion, portions of it, and how frames of one time line lie between those of another."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.system.filling import GAP_SECONDS
+from pose.types import I64
+
+F64 = NDArray[np.float64]
+
+EVEN = 0.1  # of a frame: how far time stamps may lie from one rate and still count as even (containers round them)
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """times: (T,) s. rate: frames a second where it is one, else None. resampled: not the result's own time stamps."""
+
+    times: F64
+    rate: float | None
+    resampled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Consecutive frames of a track. places: (n, 17, 3) m in the camera frame and sigma: (n, 17) mm, NaN where the
+    person is missing. score: (n, 17) of the 2D joints. known: (n,).
+    """
+
+    start: int
+    times: F64
+    places: F64
+    sigma: F64
+    score: F64
+    known: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class HandSpan:
+    """Hands in n frames of a track. places: (n, 2, 21, 3) m in the camera frame and sigma: (n, 2, 21) mm, NaN where a
+    hand is not seen. score: (n, 2, 21).
+    """
+
+    places: F64
+    sigma: F64
+    score: F64
+
+
+def fits(times: F64, rate: float) -> bool:
+    """Whether time stamps (T,) s are those of a rate, frames a second, but for rounding."""
+    grid = times[0] + np.arange(len(times)) / rate
+    return bool((np.abs(grid - times) * rate < EVEN).all())
+
+
+def stretches(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """(first, last) of every run of True in (T,)."""
+    edges = np.flatnonzero(np.diff(flags.astype(np.int8), prepend=0, append=0))
+    return [(int(first), int(end) - 1) for first, end in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def thinned(values: I64, most: int) -> I64:
+    """At most `most` of them, evenly spread."""
+    return values[:: max(1, math.ceil(len(values) / most))]
+
+
+def between_frames(frames: F64, positions: I64, times: F64) -> tuple[I64, F64, NDArray[np.bool_]]:
+    """For each time the person's row at or before it, the share of the next one, and whether both are neighbours."""
+    own = frames[positions]
+    earlier = np.searchsorted(own, times + 1e-9, side="right") - 1
+    at, later = np.maximum(earlier, 0), np.minimum(earlier + 1, len(own) - 1)
+    step = np.maximum(own[later] - own[at], 1e-9)
+    share = np.clip((times - own[at]) / step, 0, 1)
+    exact = (earlier >= 0) & (np.abs(times - own[at]) < 1e-6)
+    joined = (earlier >= 0) & (positions[later] - positions[at] == 1) & (step <= GAP_SECONDS)
+    share[exact | ~joined] = 0
+    return earlier, share, exact | joined
