@@ -6,6 +6,7 @@ import numpy as np
 
 from pose.export.timeline import stretches
 from pose.export.tracks import Track
+from pose.types import Flags
 from pose.world.rules import RULES
 
 STRIKE, OFF = "Foot Strike", "Foot Off"  # the labels that programs of gait analysis know
@@ -40,9 +41,9 @@ def contact_events(track: Track, least_s: float = RULES.contacts.min_contact_s) 
     known = np.isfinite(contacts).all(axis=1)
     for first, last in stretches(known):
         for side, name in enumerate(SIDES):
-            stands = contacts[first : last + 1, side] >= STANDS
+            stands: Flags = contacts[first : last + 1, side] >= STANDS
             for value in (False, True):
-                for begin, end in stretches(stands == value):
+                for begin, end in stretches(stands if value else ~stands):
                     inner = begin > 0 and first + end < last
                     if inner and times[first + end + 1] - times[first + begin] < least_s - 1e-6:
                         stands[begin : end + 1] = not value
