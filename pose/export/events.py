@@ -38,7 +38,7 @@ def contact_events(track: Track, least_s: float = RULES.contacts.min_contact_s) 
     """
     events = []
     contacts, times = track.contacts, track.times
-    known = np.isfinite(contacts).all(axis=1)
+    known = np.isfinite(contacts).min(axis=1)
     for first, last in stretches(known):
         for side, name in enumerate(SIDES):
             stands: Flags = contacts[first : last + 1, side] >= STANDS
