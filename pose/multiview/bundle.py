@@ -1,8 +1,8 @@
 """One least-squares solver for joints over time, bone lengths and cameras: calibration, fusion and the fit to the 2D.
 
 Levenberg-Marquardt on the normal equations. Given the cameras and bone lengths, the frames of each person are a chain
-(`chain.Chain`); the few shared unknowns are its border, which the Schur complement solves exactly. B. Triggs et al.,
-"Bundle adjustment - a modern synthesis", 2000.
+(`pose.fit.chain.Chain`); the few shared unknowns are its border, which the Schur complement solves exactly. B. Triggs
+et al., "Bundle adjustment - a modern synthesis", 2000.
 """
 
 from collections.abc import Sequence
@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.fit.chain import Chain
 from pose.multiview import residuals as r
-from pose.multiview.chain import Chain
 from pose.multiview.observations import Observed
-from pose.multiview.residuals import BONE_ENDS, BONE_SIGMA, BONE_STARTS, BONES, Weights
+from pose.multiview.residuals import BONE_SIGMA, BONES, Weights
 from pose.multiview.types import POINTS, ViewCamera
 from pose.types import F64, Flags
 
@@ -142,7 +142,7 @@ class Bundle:
             for index, camera in enumerate(cameras):
                 square = _squares(camera.project(body.points) - _seen(one, index, camera), one.noise[index])
                 cost += 0.5 * float(self._weights.cauchy**2 * np.log1p(square / self._weights.cauchy**2).sum())
-            stretch = (_lengths(body.points)[0] - body.bones) / BONE_SIGMA
+            stretch = (r.BONE_RESIDUALS.measure(body.points)[0] - body.bones) / BONE_SIGMA
             bend = np.diff(body.points, n=2, axis=0) / (one.step**2 * self._weights.acceleration)
             limbs, precision, root, root_precision = prior
             middle = _HIPS @ body.points
@@ -183,9 +183,9 @@ class Bundle:
             cross[..., columns] += weighed @ turn
             border[np.ix_(columns, columns)] += np.einsum("knia,kn,knib->ab", turn, weight, turn, optimize=True)
             border_right[columns] -= np.einsum("knia,kn,kni->a", turn, weight, off, optimize=True)
-        _add_bones(frames, right, body)
+        r.BONE_RESIDUALS.add(frames, right, body.points, body.bones)
         if self._bones:
-            _add_bone_lengths(cross, border, border_right, body)
+            r.BONE_RESIDUALS.add_lengths(cross, border, border_right, body.points, body.bones)
         _add_prior(frames, right, body.points, prior)
         self._add_bend(right, one, body)
         return _Terms(
@@ -285,7 +285,7 @@ class Bundle:
 
 def start_body(points: F64) -> Body:
     """A start at points (K, N, 3) m, with the bones that they have in the median."""
-    return Body(points, np.median(_lengths(points)[0], axis=0))
+    return Body(points, np.median(r.BONE_RESIDUALS.measure(points)[0], axis=0))
 
 
 def _seen(one: Observed, index: int, camera: ViewCamera) -> F64:
@@ -298,41 +298,6 @@ def _seen(one: Observed, index: int, camera: ViewCamera) -> F64:
 def _squares(off: F64, noise: F64) -> F64:
     """(K, N) squared distances in standard deviations; 0 where not seen."""
     return np.where(np.isfinite(noise), (off * off).sum(axis=-1) * noise**-2.0, 0.0)
-
-
-def _lengths(points: F64) -> tuple[F64, F64]:
-    """Bone lengths (K, B) m and directions (K, B, 3)."""
-    along = points[:, BONE_ENDS] - points[:, BONE_STARTS]
-    length = np.sqrt((along * along).sum(axis=-1))
-    return length, along / np.maximum(length, 1e-6)[..., None]
-
-
-def _add_bones(frames: F64, right: F64, body: Body) -> None:
-    """Constant bone lengths: into (K, N, 3, N, 3) and (K, N, 3)."""
-    length, along = _lengths(body.points)
-    precision = BONE_SIGMA**-2.0
-    blocks = precision[:, None, None] * along[..., :, None] * along[..., None, :]
-    pull = (precision * (length - body.bones))[..., None] * along
-    for bone, (a, b) in enumerate(zip(BONE_STARTS, BONE_ENDS, strict=True)):
-        block = blocks[:, bone]
-        frames[:, a, :, a] += block
-        frames[:, b, :, b] += block
-        frames[:, a, :, b] -= block
-        frames[:, b, :, a] -= block
-        right[:, a] += pull[:, bone]
-        right[:, b] -= pull[:, bone]
-
-
-def _add_bone_lengths(cross: F64, border: F64, border_right: F64, body: Body) -> None:
-    """The same for the lengths themselves, the last columns: into (K, N, 3, M), (M, M) and (M,)."""
-    length, along = _lengths(body.points)
-    precision = BONE_SIGMA**-2.0
-    columns = border.shape[0] - len(BONES) + np.arange(len(BONES))
-    for bone, (a, b) in enumerate(zip(BONE_STARTS, BONE_ENDS, strict=True)):
-        cross[:, a, :, columns[bone]] += precision[bone] * along[:, bone]
-        cross[:, b, :, columns[bone]] -= precision[bone] * along[:, bone]
-    border[columns, columns] += precision * len(length)
-    border_right[columns] += precision * (length - body.bones).sum(axis=0)
 
 
 def _add_prior(frames: F64, right: F64, points: F64, prior: tuple[F64, F64, F64, F64]) -> None:

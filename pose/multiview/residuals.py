@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pose.fit.bones import Bones
 from pose.multiview.observations import Observed
 from pose.multiview.types import HIPS, NEAREST, POINT_NAMES, ViewCamera
 from pose.types import F64
@@ -23,9 +24,13 @@ BONES = [
     *((f"{side}_{a}", f"{side}_{b}", sigma) for a, b, sigma in _BONES for side in ("left", "right")),
     *_ACROSS,
 ]
-BONE_STARTS = np.array([POINT_NAMES.index(a) for a, _, _ in BONES])
-BONE_ENDS = np.array([POINT_NAMES.index(b) for _, b, _ in BONES])
 BONE_SIGMA = np.array([sigma for _, _, sigma in BONES])  # m, by which a length may differ from frame to frame
+BONE_RESIDUALS = Bones(
+    np.array([POINT_NAMES.index(start) for start, _, _ in BONES]),
+    np.array([POINT_NAMES.index(end) for _, end, _ in BONES]),
+    BONE_SIGMA,
+    np.arange(len(BONES)),
+)
 
 
 @dataclass(frozen=True, slots=True)

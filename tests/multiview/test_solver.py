@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import scenes
 
+from pose.fit.chain import Chain
 from pose.multiview import residuals
 from pose.multiview.bundle import Bundle, Freedom, start_body, turn_matrix
-from pose.multiview.chain import Chain
 from pose.multiview.observations import observe
 from pose.multiview.types import POINTS
 

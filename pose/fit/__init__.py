@@ -1,0 +1,1 @@
+"""Least-squares fits of bodies in motion: solvers that the fit to the 2D and several cameras share."""

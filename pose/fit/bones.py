@@ -1,0 +1,80 @@
+"""Constant bone lengths as a residual of least squares: (length in a frame - length of the person) / sigma.
+
+Axes: K frames, N points, B bones, G lengths, M unknowns that all frames share.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.types import F64
+
+
+@dataclass(frozen=True, slots=True)
+class Bones:
+    """Which points are bones, and how constant they are.
+
+    Attributes:
+        starts: (B,) index of the first point of each bone.
+        ends: (B,) index of the second.
+        sigma: (B,) m, by which the length of a bone may differ from frame to frame.
+        group: (B,) which of the G lengths is that of a bone; left and right may share one.
+    """
+
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    sigma: F64
+    group: NDArray[np.int64]
+
+    @property
+    def count(self) -> int:
+        """Number of lengths G."""
+        return int(self.group.max()) + 1
+
+    def measure(self, points: F64) -> tuple[F64, F64]:
+        """Lengths (K, B) m and directions (K, B, 3) of the bones of points (K, N, 3) m."""
+        along = points[:, self.ends] - points[:, self.starts]
+        length = np.sqrt((along * along).sum(axis=-1))
+        return length, along / np.maximum(length, 1e-6)[..., None]
+
+    def add(self, frames: F64, right: F64, points: F64, lengths: F64) -> None:
+        """Add the residuals' part to the normal equations of the points: frames (K, N, 3, N, 3), right (K, N, 3).
+
+        Args:
+            frames: matrix of each frame, changed in place.
+            right: right side of each frame, changed in place.
+            points: (K, N, 3) m at which the residuals are linearised.
+            lengths: (G,) m of the person.
+        """
+        length, along = self.measure(points)
+        precision = self.sigma**-2.0
+        blocks = precision[:, None, None] * along[..., :, None] * along[..., None, :]
+        pull = (precision * (length - lengths[self.group]))[..., None] * along
+        for bone, (a, b) in enumerate(zip(self.starts, self.ends, strict=True)):
+            block = blocks[:, bone]
+            frames[:, a, :, a] += block
+            frames[:, b, :, b] += block
+            frames[:, a, :, b] -= block
+            frames[:, b, :, a] -= block
+            right[:, a] += pull[:, bone]
+            right[:, b] -= pull[:, bone]
+
+    def add_lengths(self, cross: F64, border: F64, border_right: F64, points: F64, lengths: F64) -> None:
+        """Add the part of the lengths, which are the last G of the M shared unknowns; all are changed in place.
+
+        Args:
+            cross: (K, N, 3, M) between points and shared unknowns.
+            border: (M, M) matrix of the shared unknowns.
+            border_right: (M,) their right side.
+            points: (K, N, 3) m at which the residuals are linearised.
+            lengths: (G,) m of the person.
+        """
+        length, along = self.measure(points)
+        precision = self.sigma**-2.0
+        columns = border.shape[0] - self.count + self.group
+        for bone, (a, b) in enumerate(zip(self.starts, self.ends, strict=True)):
+            cross[:, a, :, columns[bone]] += precision[bone] * along[:, bone]
+            cross[:, b, :, columns[bone]] -= precision[bone] * along[:, bone]
+        np.add.at(border, (columns, columns), precision * len(length))
+        np.add.at(border_right, columns, (precision * (length - lengths[self.group])).sum(axis=0))

@@ -1,0 +1,103 @@
+"""Symmetric positive definite systems of a chain of frames with a dense border, solved in time linear in the frames.
+
+The unknowns of a frame are coupled to each other by any matrix, to those of the next frame, or of the next two, by a
+multiple of the identity (which is what smoothness does), and to a few that all frames share, the border. Where frames
+are coupled to the next two, two frames make a block, so that the chain is block tridiagonal.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pose.types import F64
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A factorised chain of B blocks of f frames (1 or 2) of D unknowns.
+
+    Attributes:
+        inverse: (B, f D, f D) of the pivots.
+        link: (B - 1, f, f) multiples of the identity that couple a block to the next.
+    """
+
+    inverse: F64
+    link: F64
+
+    @classmethod
+    def factorise(cls, frames: F64, next_one: F64, next_two: F64 | None = None) -> "Chain":
+        """Factorise a chain of K frames.
+
+        Args:
+            frames: (K, D, D); K is even where `next_two` is given.
+            next_one: (K - 1,) multiples of the identity that couple a frame to the next.
+            next_two: (K - 2,) the same for the one after it; None: not coupled.
+        """
+        blocks, link = (frames, next_one[:, None, None]) if next_two is None else _pairs(frames, next_one, next_two)
+        inverse = np.empty_like(blocks)
+        pivot = blocks[0]
+        for block in range(len(blocks)):
+            inverse[block] = np.linalg.inv(pivot)
+            if block + 1 < len(blocks):
+                pivot = blocks[block + 1] - _between(link[block], _grid(inverse[block], link))
+        return cls(inverse, link)
+
+    def solve(self, right: F64) -> F64:
+        """(K, D, M) right sides -> the solutions, of the same shape."""
+        rows = right.reshape(len(self.inverse), -1, right.shape[-1]).copy()
+        half = np.empty_like(rows)
+        for block in range(len(rows)):
+            if block:
+                rows[block] -= _across(self.link[block - 1].T, half[block - 1])
+            half[block] = self.inverse[block] @ rows[block]
+        for block in range(len(rows) - 2, -1, -1):
+            half[block] -= self.inverse[block] @ _across(self.link[block], half[block + 1])
+        return half.reshape(right.shape)
+
+    def variances(self) -> F64:
+        """(K, D, D) the diagonal blocks of the inverse."""
+        count = self.link.shape[1]
+        size = self.inverse.shape[1] // count
+        out = np.empty((len(self.inverse), count, size, size))
+        whole = self.inverse[-1]
+        for block in range(len(self.inverse) - 1, -1, -1):
+            if block + 1 < len(self.inverse):
+                own = self.inverse[block]
+                whole = own + own @ _between(self.link[block].T, _grid(whole, self.link)) @ own
+            grid = _grid(whole, self.link)
+            for frame in range(count):
+                out[block, frame] = grid[frame, :, frame]
+        return out.reshape(-1, size, size)
+
+
+def _pairs(frames: F64, next_one: F64, next_two: F64) -> tuple[F64, F64]:
+    """Blocks (K / 2, 2D, 2D) of two frames each, and what links them (K / 2 - 1, 2, 2)."""
+    blocks, size = len(frames) // 2, frames.shape[1]
+    pivots = np.zeros((blocks, 2, size, 2, size))
+    pivots[:, 0, :, 0], pivots[:, 1, :, 1] = frames[::2], frames[1::2]
+    eye = np.arange(size)
+    pivots[:, 0, eye, 1, eye] = next_one[::2, None]
+    pivots[:, 1, eye, 0, eye] = next_one[::2, None]
+    link = np.zeros((max(blocks - 1, 0), 2, 2))
+    link[:, 0, 0], link[:, 1, 1], link[:, 1, 0] = next_two[::2], next_two[1::2], next_one[1::2]
+    return pivots.reshape(blocks, 2 * size, 2 * size), link
+
+
+def _grid(block: F64, link: F64) -> F64:
+    """(f D, f D) as (f, D, f, D)."""
+    count = link.shape[1]
+    size = len(block) // count
+    return block.reshape(count, size, count, size)
+
+
+def _across(link: F64, rows: F64) -> F64:
+    """(link x identity) @ rows, (f D, M)."""
+    moved: F64 = (link @ rows.reshape(len(link), -1)).reshape(rows.shape)
+    return moved
+
+
+def _between(link: F64, grid: F64) -> F64:
+    """(link x identity)^T @ grid @ (link x identity), of an (f, D, f, D) grid."""
+    size = grid.shape[0] * grid.shape[1]
+    product: F64 = np.einsum("ai,axby,bj->ixjy", link, grid, link).reshape(size, size)
+    return product
