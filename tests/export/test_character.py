@@ -88,7 +88,7 @@ def test_joints_of_the_character_are_those_of_the_skeleton():
     character = character_of(body)
     away = 1000 * np.linalg.norm(joints_of(character, pose_character(character, points)) - points, axis=-1)
     limbs = [at for at, name in enumerate(H36M17.names) if name.split("_")[0] in ("left", "right")]
-    assert np.median(away) < 10
+    assert np.median(away, axis=0).max() < 15
     assert np.median(away[:, limbs]) < 3
 
 
@@ -167,10 +167,10 @@ def test_fingers_and_the_twist_of_the_forearm_are_those_of_the_points(side: int)
     np.testing.assert_allclose(*directions, atol=1e-9)
     without = pose_character(character, body)
     forearms = [one.whole[0, index(f"{name}ForeArm")] for one in (without, posed)]
-    half = rotations.about(np.array([1.0, 0, 0]), np.array(-0.6))  # roughly: the arm is not quite along x
-    np.testing.assert_allclose(
-        np.abs(rotations.multiply(rotations.inverse(forearms[0]), forearms[1]) @ half), 1, atol=5e-3
-    )
+    bare = rotations.inverse(forearms[0])
+    twist = twist_of(rotations.multiply(bare, up[None]))
+    half = rotations.about(np.array([1.0, 0, 0]), twist[0] / 2)
+    np.testing.assert_allclose(np.abs(rotations.multiply(bare, forearms[1]) @ half), 1, atol=1e-9)
     np.testing.assert_allclose(joints_of(character, posed), joints_of(character, without), atol=1e-9)
     other = index(f"{('Right', 'Left')[side]}Hand")
     np.testing.assert_array_equal(posed.whole[:, other], without.whole[:, other])

@@ -1,10 +1,11 @@
 """The pose of a character: rotations of its bones that bring its joints to those of the skeleton.
 
-Hips and upper chest take the frames of pelvis and thorax, the spine between them bends to reach the thorax. Collar
-bones point to the shoulders. Arms and legs are two bones that reach for wrists and ankles; elbow and knee are hinges,
-whose plane gives the upper bone its twist (`pose.export.skeleton`). Points of hands turn hand and fingers, and half of
-their twist goes to the forearm. Nothing shows the twist of shank and foot, and of arms without hands, so they take that
-of the bone above; toes, and fingers without points, keep their rest pose.
+Hips and upper chest take the frames of pelvis and thorax, the spine between them bends to reach the joints of spine and
+thorax, the neck to reach the base of the skull. Collar bones point to the shoulders. Arms and legs are two bones that
+reach for wrists and ankles; elbow and knee are hinges, whose plane gives the upper bone its twist
+(`pose.export.skeleton`). Points of hands turn hand and fingers, and half of their twist goes to the forearm. Nothing
+shows the twist of shank and foot, and of arms without hands, so they take that of the bone above; toes, and fingers
+without points, keep their rest pose.
 """
 
 from dataclasses import dataclass
@@ -96,28 +97,36 @@ def pose_character(character: Character, points: F64, hands: HandTurns | None = 
     solver.set("Neck", chest)
     up = unit(ordered[:, _AT["head"]] - ordered[:, _AT["neck"]])
     head = aimed(chest, unit(character.head - character.neck), up)
-    solver.set("Neck", rotations.slerp(chest, head, np.full(len(points), 0.5)))
+    base = ordered[:, _AT["neck"]] - rotations.rotate(head, character.neck - rest[index("Head")])
+    _aim(solver, "Neck", rest[index("Head")], base)
     solver.set("Head", head)
     return _finished(solver)
 
 
 def _bend_spine(solver: _Solver, character: Character, ordered: F64, pelvis: F64) -> None:
+    """Spine and Spine1 bend so that the joints of spine and thorax are met, as far as their lengths allow."""
     chest = rotations.of_axes(*thorax_frame(ordered))
-    count, index = len(ordered), solver.model.index
-    goal = ordered[:, _AT["thorax"]]
-    low = rotations.slerp(pelvis, chest, np.full(count, 1 / 3))
-    middle = rotations.slerp(pelvis, chest, np.full(count, 2 / 3))
+    count, rest = len(ordered), solver.rest
+    middle, top = (solver.model.index(name) for name in ("Spine1", "Spine2"))
+    solver.set("Spine", rotations.slerp(pelvis, chest, np.full(count, 1 / 3)))
+    solver.set("Spine1", rotations.slerp(pelvis, chest, np.full(count, 2 / 3)))
+    goal = ordered[:, _AT["thorax"]] - rotations.rotate(chest, character.thorax - rest[top])  # of Spine2's head
     for _ in range(_SPINE_STEPS):
-        solver.set("Spine", low)
-        solver.set("Spine1", middle)
-        solver.set("Spine2", chest)
-        start = solver.heads[:, index("Spine")]
-        now = solver.carry(index("Spine2"), character.thorax)
-        more = rotations.between(unit(now - start), unit(goal - start))
-        low, middle = rotations.multiply(more, low), rotations.multiply(more, middle)
-    solver.set("Spine", low)
-    solver.set("Spine1", middle)
+        _aim(solver, "Spine1", rest[top], goal)
+        beyond = rotations.rotate(solver.turn("Spine1"), character.spine - rest[middle])
+        _aim(solver, "Spine", rest[middle], ordered[:, _AT["spine"]] - beyond)
+        solver.set("Spine1", solver.turn("Spine1"))
+    solver.set("Spine1", solver.turn("Spine1"))
+    _aim(solver, "Spine1", rest[top], goal)
     solver.set("Spine2", chest)
+
+
+def _aim(solver: _Solver, name: str, point: F64, goal: F64) -> None:
+    """Turn a bone the shortest way so that it takes a point of the rest pose towards `goal` (T, 3)."""
+    bone = solver.model.index(name)
+    start = solver.heads[:, bone]
+    more = rotations.between(unit(solver.carry(bone, point) - start), unit(goal - start))
+    solver.set(name, rotations.multiply(more, solver.turn(name)))
 
 
 def _limb(
@@ -163,12 +172,12 @@ def _finished(solver: _Solver) -> Posed:
 
 
 def joints_of(character: Character, posed: Posed) -> F64:
-    """(T, 17, 3) m, the character's joints in the order of Human3.6M-17; spine is midway from pelvis to thorax."""
+    """(T, 17, 3) m, the character's joints in the order of Human3.6M-17."""
     index, rest = character.model.index, character.heads
     places = np.empty((len(posed.root), len(H36M17), 3))
     for name, bone, point in (
-        ("pelvis", "Hips", character.pelvis), ("thorax", "Spine2", character.thorax), ("neck", "Head", character.neck),
-        ("head", "Head", character.head),
+        ("pelvis", "Hips", character.pelvis), ("spine", "Spine1", character.spine),
+        ("thorax", "Spine2", character.thorax), ("neck", "Head", character.neck), ("head", "Head", character.head),
     ):  # fmt: skip
         at = index(bone)
         turned = rotations.rotate(posed.whole[:, at], point - rest[at])
@@ -177,8 +186,6 @@ def joints_of(character: Character, posed: Posed) -> F64:
     for joint, bone in ends.items():
         for side in ("left", "right"):
             places[:, H36M17.index(f"{side}_{joint}")] = posed.heads[:, index(f"{side.title()}{bone}")]
-    middle = places[:, H36M17.index("pelvis")] + places[:, H36M17.index("thorax")]
-    places[:, H36M17.index("spine")] = middle / 2
     return places
 
 
