@@ -36,7 +36,7 @@ from pose.forecast.steady import Steady
 from pose.lifter.load import load_lifter
 from pose.lifter.predict import SLIDING, Lifter
 from pose.lifter.stream import LifterStream, StreamLifter
-from pose.live.ahead import Ahead
+from pose.live.ahead import PosePredictor
 from pose.skeletons import COCO17
 from pose.types import F64, Flags, FrameResult, People
 
@@ -104,7 +104,7 @@ def shown(played: Played, forecaster: Forecaster | None, seconds: float) -> F64:
 
     forecaster: None shows the late pose; somebody who was hidden then is not shown.
     """
-    ahead = None if forecaster is None else Ahead(COCO17, played.view.seen.camera, forecaster=forecaster)
+    ahead = None if forecaster is None else PosePredictor(COCO17, played.view.seen.camera, forecaster=forecaster)
     places = np.full_like(played.truth, np.nan)
     for row, result in enumerate(played.results):
         poses = (result if ahead is None else ahead(result, seconds)).poses

@@ -14,7 +14,7 @@ from pose.spaces import CAMERA, LEVEL, SPACES
 from pose.system.shown import shown
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import command_parser, config_of
-from pose_apps.support.status import Status
+from pose_apps.support.status import StatusLine
 from pose_apps.support.world import SPACE_HELP, TRIM_HELP, read_heights, read_up
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     names = list(dict.fromkeys(name.strip() for name in options.to.split(",") if name.strip()))
     if not names:
         raise UsageError("--to: give at least one format")
-    with Status("converting", hidden=options.quiet) as status:
+    with StatusLine("converting", hidden=options.quiet) as status:
         return _convert(options, names, status.say)
 
 

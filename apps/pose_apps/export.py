@@ -9,7 +9,7 @@ from pose.errors import UsageError
 from pose.options import REQUIRED, Options, argument, option
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import command_parser, config_of
-from pose_apps.support.status import Status
+from pose_apps.support.status import StatusLine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise UsageError(f"--out {out} exists already; add --overwrite to replace it")
     if not out.parent.is_dir():
         raise UsageError(f"--out {out}: no such folder: {out.parent}")
-    with Status("exporting"):
+    with StatusLine("exporting"):
         from pose.lifter.exchange import export_lifter
         from pose.lifter.torch_lifter import TorchLifter
 

@@ -14,7 +14,7 @@ from pose.errors import UsageError
 from pose.options import argument, option
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
-from pose_apps.support.status import Status
+from pose_apps.support.status import StatusLine
 from pose_apps.support.world import WorldConfig, steps_of, unknown_heights, world_line
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     config = config_of(LiftConfig, parsed)
     if not config.keypoints:
         raise UsageError("no keypoints: give one or more .npz or .json files, or folders of JSON files")
-    with Status("lifting", hidden=config.quiet) as status:
+    with StatusLine("lifting", hidden=config.quiet) as status:
         lift([Path(name) for name in config.keypoints], config, status.say)
 
 

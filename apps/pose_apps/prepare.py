@@ -15,7 +15,7 @@ from pose.errors import UsageError
 from pose.options import REQUIRED, Options, option
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import add_subcommand, command_parser, config_of
-from pose_apps.support.status import Status
+from pose_apps.support.status import StatusLine
 
 Say = Callable[[str], None]
 _FOLDER = "the folder for the prepared files"
@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     for source in data.sources:
         if not source.exists():
             raise UsageError(f"--source: {source}: no such file or folder")
-    with Status("preparing", hidden=data.quiet) as status:
+    with StatusLine("preparing", hidden=data.quiet) as status:
         data.prepare(status.say if not data.quiet else lambda line: None)
 
 

@@ -28,7 +28,7 @@ from pose_apps.support.interrupts import Interrupts, signals_as_ctrl_c
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
 from pose_apps.support.outputs import USUAL, Outputs, plan_outputs
 from pose_apps.support.shown import open_cache_of, print_times, shown_results, warn
-from pose_apps.support.status import Status
+from pose_apps.support.status import StatusLine
 from pose_apps.support.summary import Tally, counted, report, report_stills, say
 from pose_apps.support.world import (
     SPACE_HELP,
@@ -125,9 +125,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     config, cameras = config_of(RunConfig, parsed), config_of(CamerasConfig, parsed)
     if len(clip.videos) > 1 or cameras != CamerasConfig():
         videos = clip.videos or [config.video or ""]
-        with signals_as_ctrl_c(), Status("loading the networks", hidden=config.quiet) as status:
+        with signals_as_ctrl_c(), StatusLine("loading the networks", hidden=config.quiet) as status:
             return _several(videos, cameras, config, config_of(PipelineConfig, parsed), status.end)
-    with signals_as_ctrl_c(), Status("loading the networks", hidden=config.quiet) as status:
+    with signals_as_ctrl_c(), StatusLine("loading the networks", hidden=config.quiet) as status:
         return run(config, config_of(PipelineConfig, parsed), status.end)
 
 

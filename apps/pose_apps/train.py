@@ -15,7 +15,7 @@ from pose.system.progress import progress_bar
 from pose.system.whole_file import whole_file
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import ConfigFile, add_options, config_of
-from pose_apps.support.status import Status
+from pose_apps.support.status import StatusLine
 
 if TYPE_CHECKING:
     from jsonargparse import ArgumentParser, Namespace
@@ -107,12 +107,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser(short)
     parsed = parse_arguments(parser, argv)
     model, options = MODELS[parsed.command], config_of(TrainOptions, parsed[parsed.command])
-    with Status("loading torch", hidden=options.quiet):
+    with StatusLine("loading torch", hidden=options.quiet):
         recipe = _recipe(parser, parsed, model)
     out = Path(options.out)
     if (out / "state.pt").exists() and not (options.resume or options.overwrite):
         raise UsageError(f"{out}: already contains a training run; use --resume, --overwrite or another --out")
-    with Status("reading motion capture", hidden=options.quiet):
+    with StatusLine("reading motion capture", hidden=options.quiet):
         trainer, report = model.build(recipe, out)
         if options.resume:
             trainer.resume()

@@ -12,7 +12,7 @@ from pose.system.progress import progress_bar
 from pose.system.shown import shown
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import command_parser, config_of
-from pose_apps.support.status import Status
+from pose_apps.support.status import StatusLine
 
 if TYPE_CHECKING:
     from pose.view.scene import Stage
@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def show(poses: Path) -> None:
     """Open a window on a result, until the user closes it."""
-    with Status("loading the viewer"):
+    with StatusLine("loading the viewer"):
         from pose.view.open3d_scene import check_window
         from pose.view.open3d_window import open_window
 
@@ -66,7 +66,7 @@ def show(poses: Path) -> None:
 
 def render(poses: Path, target: Path, size: tuple[int, int], fps: float | None, speed: float) -> None:
     """Render a result into the video `target`."""
-    with Status("loading the viewer"):
+    with StatusLine("loading the viewer"):
         from pose.view.open3d_scene import check_off_screen, save_video
 
         stage = _stage(poses)

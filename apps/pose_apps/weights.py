@@ -14,7 +14,7 @@ from jsonargparse import ArgumentParser
 from pose.errors import UsageError
 from pose.options import REQUIRED, Options, argument, option
 from pose.system.json_values import Json
-from pose.weights import FetchError, Status, Store, Weight
+from pose.weights import FetchError, Store, Weight, WeightStatus
 from pose.weights.bundle import install_bundle, write_bundle
 from pose.weights.catalogue import Download, Source, ZipMember
 from pose_apps.support.command import parse_arguments, run_command
@@ -147,7 +147,7 @@ def _fails(store: Store, weight: Weight) -> bool:
     return False
 
 
-def _as_table(statuses: Sequence[Status]) -> str:
+def _as_table(statuses: Sequence[WeightStatus]) -> str:
     rows = [("NAME", "SIZE", "LICENCE", "STATE", "LOCATION OR SOURCE")]
     for status in statuses:
         weight = status.weight
@@ -165,7 +165,7 @@ def _in_short(source: Source) -> str:
     return f"from {urlsplit(source.url).netloc}" if isinstance(source, Download | ZipMember) else str(source)
 
 
-def _as_json(statuses: Sequence[Status]) -> str:
+def _as_json(statuses: Sequence[WeightStatus]) -> str:
     entries: list[dict[str, Json]] = [
         {
             "name": status.weight.name,

@@ -1,6 +1,6 @@
-"""Poses while they happen: a source, a loop that never falls behind, and any number of subscribers.
+"""Live pose estimation: a source, a loop with bounded latency, and any number of subscribers.
 
-source = open_live("0")                       # a camera, an address, a file at its own speed, or `PushedFrames`
+source = open_live("0")                       # a camera, an address, a file at its own rate, or `PushedFrames`
 with LiveLoop(Pipeline(config, live=True), source) as loop:
     for live in loop.subscribe():
         print(live.result.people.ids, live.latency, loop.status().line())
@@ -8,7 +8,7 @@ with LiveLoop(Pipeline(config, live=True), source) as loop:
 
 from pose.live.loop import LiveLoop
 from pose.live.mailbox import Mailbox
-from pose.live.result import LiveResult, Status
+from pose.live.result import LiveResult, LiveStatus
 from pose.live.sources import Captured, LiveSource, PushedFrames, open_live
 
 __all__ = [
@@ -16,8 +16,8 @@ __all__ = [
     "LiveLoop",
     "LiveResult",
     "LiveSource",
+    "LiveStatus",
     "Mailbox",
     "PushedFrames",
-    "Status",
     "open_live",
 ]

@@ -1,4 +1,4 @@
-"""People where they will be: frames predicted to the moment they are shown, and people carried on who are hidden."""
+"""Prediction of live poses to the time at which they are shown, and of people who are briefly occluded."""
 
 import functools
 from dataclasses import dataclass, replace
@@ -20,20 +20,28 @@ from pose.types import F32, F64, FrameResult, People, Placed, Poses3D
 
 T = TypeVar("T", Poses3D, Placed)
 
-_KNOWN = 0.3  # s for which somebody was seen who is: a track of a moment may be nobody
-_TAKEN = 0.5  # overlap of boxes beyond which somebody new counts as the one who is missing
+_MIN_TRACK_S = 0.3  # a shorter track may be a false detection, and is not continued
+_MIN_BOX_IOU = 0.5  # above it, a new track is taken for the missing person
 
 
 @functools.cache
 def usual_forecaster() -> Forecaster:
-    """What predicts live; loaded once."""
+    """Return the forecaster of the live loop, loaded once per process."""
     return Steady(load_forecaster())
 
 
 @dataclass(frozen=True, slots=True)
 class _Last:
-    """Where somebody was last seen: the box (4,) px and its score, the joints (17, 3) m in the camera frame with their
-    sigma (17,) mm, and in the world with the pelvis' sigma there, where there is one."""
+    """The last observation of a person.
+
+    Attributes:
+        box: (4,) xyxy in px.
+        score: Of the box.
+        joints: (17, 3) m in the camera frame.
+        sigma: (17,) mm.
+        placed: (17, 3) m in world coordinates; None without a world.
+        root_sigma: Uncertainty of the pelvis in the world in mm; NaN without a world.
+    """
 
     box: F32
     score: float
@@ -43,10 +51,10 @@ class _Last:
     root_sigma: float
 
 
-class Ahead:
-    """Predicts the people of one stream, frame after frame in order. Memory is that of the last second.
+class PosePredictor:
+    """Predicts the people of one stream. Frames must come in order; memory is bounded by the forecaster's history.
 
-    People without 3D stay as they are.
+    People without 3D are not predicted.
     """
 
     def __init__(
@@ -57,8 +65,12 @@ class Ahead:
         bridge: float = LiveConfig.bridge,
         forecaster: Forecaster | None = None,
     ) -> None:
-        """skeleton: of the keypoints. camera: that the 3D refers to. bridge: s, see `LiveConfig`; 0 carries nobody on.
-        forecaster: None takes the usual one, steadied.
+        """
+        Args:
+            skeleton: Skeleton of the 2D keypoints.
+            camera: Camera that the 3D refers to.
+            bridge: Seconds for which an occluded person is predicted (`LiveConfig.bridge`); 0 disables it.
+            forecaster: None uses `usual_forecaster`.
         """
         self._skeleton, self._camera, self._bridge = skeleton, camera, bridge
         self._forecaster = forecaster or usual_forecaster()
@@ -67,9 +79,9 @@ class Ahead:
         self._rotation = np.eye(3)  # from the camera's axes to the world's
 
     def __call__(self, result: FrameResult, seconds: float) -> FrameResult:
-        """The people of the next frame as they will be `seconds` after it, and after them those who are hidden.
+        """Predict a frame by `seconds`, and append the occluded people.
 
-        With 0 s and nobody hidden it is the result itself.
+        Returns the result itself if `seconds` is 0 and nobody is occluded.
         """
         rows = np.flatnonzero(_whole(result.poses))
         self._remember(result, rows.tolist())
@@ -104,7 +116,7 @@ class Ahead:
         self._last = {person: last for person, last in self._last.items() if person in in_mind}
 
     def _hidden(self, result: FrameResult) -> list[int]:
-        """Who is to be carried on: known, missing for a short while, and not there under a new id."""
+        """The occluded people to continue: tracked long enough, missing for a short time, without a new track."""
         if not self._bridge:
             return []
         here, seen = set(result.people.ids.tolist()), self._pasts.last_seen()
@@ -113,16 +125,16 @@ class Ahead:
             for person, (first, last) in seen.items()
             if person not in here
             and result.time - last <= self._bridge + 1e-6  # times are not exact
-            and last - first >= _KNOWN
+            and last - first >= _MIN_TRACK_S
             and not self._taken(person, last, result.people, seen)
         ]
 
     def _taken(self, person: int, last: float, people: People, seen: dict[int, tuple[float, float]]) -> bool:
         new = [number not in seen or seen[number][0] > last for number in people.ids.tolist()]
-        return bool((box_iou(self._last[person].box[None], people.boxes[new]) > _TAKEN).any())
+        return bool((box_iou(self._last[person].box[None], people.boxes[new]) > _MIN_BOX_IOU).any())
 
     def _predicted(self, result: FrameResult, rows: NDArray[np.intp], found: Forecast) -> FrameResult:
-        """The frame with the people in these rows where they are found, the first ones of `found`."""
+        """Replace the people in these rows by their predictions, the first rows of `found`."""
         n = len(rows)
         people, poses, placed = result.people, result.poses, result.placed
         before = _in_camera(poses.joints[rows], poses.root[rows])
@@ -154,7 +166,7 @@ class Ahead:
         )
 
     def _moved_hands(self, people: People, rows: NDArray[np.intp], keypoints: F32) -> Hands | None:
-        """The hands where their wrists are found: keypoints (P, J, 2) px of the people in these rows."""
+        """Move the hands with their wrists. keypoints: (P, J, 2) px of the people in these rows."""
         if people.hands is None:
             return None
         wrists = [self._skeleton.index(f"{side}_wrist") for side in SIDES]
@@ -163,9 +175,9 @@ class Ahead:
         return replace(people.hands, points=points)
 
     def _carried(self, result: FrameResult, hidden: list[int], found: Forecast, first: int) -> FrameResult:
-        """The frame with those of the hidden who are still in the picture, where they are found from row `first` on."""
+        """Append the occluded people who are inside the image; their predictions begin at row `first` of `found`."""
         after = _in_camera(found.joints[first:, 0], found.root[first:, 0])
-        inside = [self._in_picture(joints[0]) for joints in after]
+        inside = [self._in_image(joints[0]) for joints in after]
         rows = [first + row for row, here in enumerate(inside) if here]
         lasts = [self._last[person] for person, here in zip(hidden, inside, strict=True) if here]
         if not rows:
@@ -185,7 +197,7 @@ class Ahead:
         return FrameResult(result.people.with_unseen(ids, boxes), _joined(poses, more), placed)
 
     def _placed(self, lasts: list[_Last], moved: F64, root_sigma: F32) -> Placed:
-        """Hidden people in the world; NaN for who was not placed there when last seen."""
+        """World poses of occluded people; NaN for those without a last world pose."""
         n = len(lasts)
         unknown = np.full((17, 3), np.nan, np.float32)
         before = np.stack([unknown if last.placed is None else last.placed for last in lasts])
@@ -198,7 +210,7 @@ class Ahead:
             np.full(n, np.nan, np.float32),
         )
 
-    def _in_picture(self, pelvis: F64) -> bool:
+    def _in_image(self, pelvis: F64) -> bool:
         if pelvis[2] < NEAREST:
             return False
         x, y = project(pelvis, self._camera.matrix)
@@ -207,7 +219,7 @@ class Ahead:
 
 
 def _whole(poses: Poses3D) -> NDArray[np.bool_]:
-    """(P,) of whom there is 3D."""
+    """(P,) whether a person has 3D."""
     total = poses.joints.sum(axis=(1, 2)) + poses.root.sum(axis=1) + poses.sigma.sum(axis=1)
     return np.asarray(np.isfinite(total))
 
@@ -218,9 +230,9 @@ def _in_camera(joints: F32, root: F32) -> F64:
 
 
 def _turn(camera: F64, placed: F32) -> F64:
-    """(3, 3) that takes people (P, 17, 3) from the camera's axes into the world's, read off people who are in both.
+    """Rotation (3, 3) from camera axes to world axes, from people (P, 17, 3) given in both.
 
-    Everybody is moved as a whole, so the turn is exact (Kabsch 1976).
+    Each person is moved rigidly, so the rotation is exact (Kabsch 1976).
     """
     here = (camera - camera.mean(axis=1, keepdims=True)).reshape(-1, 3)
     there = (placed - placed.mean(axis=1, keepdims=True)).reshape(-1, 3).astype(np.float64)

@@ -1,4 +1,4 @@
-"""The world of a live stream, for as long as its camera keeps its place."""
+"""The world of a live stream while its camera does not translate."""
 
 from pose.camera import Camera
 from pose.camera_motion.verdict import ROTATING, TRANSLATING, UNKNOWN
@@ -19,21 +19,30 @@ _WORDS = {
 
 
 class WatchedWorld:
-    """Puts people into their world. A camera that is carried ends it; when it stands again, another begins."""
+    """Transforms people to world coordinates. A translating camera ends the world; a new one begins when it stops."""
 
     def __init__(self, camera: Camera, steps: Steps, watch: CameraWatch | None) -> None:
-        """watch: None takes the camera for fixed."""
+        """
+        Args:
+            camera: Camera of the stream.
+            steps: Steps of the world.
+            watch: Estimates the camera motion; None assumes a static camera.
+        """
         self._camera, self._steps, self._watch = camera, steps, watch
         self._world = LiveWorld(camera, steps)
         self._used = False
 
     @property
     def motion(self) -> str:
-        """Of the camera, as in `CameraWatch.state`; empty where it is taken for fixed."""
+        """Camera motion as in `CameraWatch.state`; empty for a camera that is assumed static."""
         return "" if self._watch is None else self._watch.state
 
     def place(self, result: FrameResult, skeleton: Skeleton) -> tuple[FrameResult, WorldInfo | None]:
-        """The frame in its world, and what is known of that; the frame as it is and None where there is no world."""
+        """Transform a frame to world coordinates.
+
+        Returns:
+            The frame and what is known of the world; the unchanged frame and None while there is no world.
+        """
         if self._watch is None:
             placed = self._world.place(result, skeleton)
         else:
@@ -48,7 +57,7 @@ class WatchedWorld:
         return placed, WorldInfo(self._world.world, self._world.heights)
 
     def words(self, info: WorldInfo | None) -> str:
-        """What is known of gravity and of the camera, for a status line. info: what `place` said last."""
+        """Describe gravity and camera motion for a status line. info: the last answer of `place`."""
         said = _WORDS.get(self.motion, "")
         if info is None:
             return said

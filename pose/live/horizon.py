@@ -1,4 +1,4 @@
-"""How far live poses are predicted: to the measured time at which they are shown, or by a fixed time."""
+"""The prediction time of live poses: measured, or fixed."""
 
 import threading
 from collections import deque
@@ -7,29 +7,32 @@ from statistics import median
 from pose.errors import UsageError
 
 AUTO = "auto"
-LONGEST = 0.5  # s; beyond it a prediction shows next to nothing of what people do
-KEPT = 31  # of the last ways from a result to the screen
+MAX_HORIZON_S = 0.5  # the forecast error grows with the horizon
+MAX_DISPLAY_DELAYS = 31  # latest display delays, for their median
 
 
 class Horizon:
-    """By how many seconds each frame is predicted. Any thread may use it.
-
-    seconds: given; None measures: what this very frame took until now, and the median of what it took lately until a
-    result was shown. Raises UsageError for what is out of range.
-    """
+    """The prediction time of each frame. Safe to use from any thread."""
 
     def __init__(self, seconds: float | None = None) -> None:
-        if seconds is not None and not 0 <= seconds <= LONGEST:
-            raise UsageError(f"--ahead: {1000 * seconds:g} ms is out of range; allowed: 0 to {1000 * LONGEST:g}")
+        """
+        Args:
+            seconds: Fixed prediction time, 0 to `MAX_HORIZON_S`. None measures it: the latency of the frame plus the
+                median of the latest display delays.
+
+        Raises UsageError if `seconds` is out of range.
+        """
+        if seconds is not None and not 0 <= seconds <= MAX_HORIZON_S:
+            raise UsageError(f"--ahead: {1000 * seconds:g} ms is out of range; allowed: 0 to {1000 * MAX_HORIZON_S:g}")
         self.seconds = seconds
-        self._ways: deque[float] = deque(maxlen=KEPT)
+        self._display_delays: deque[float] = deque(maxlen=MAX_DISPLAY_DELAYS)
         self._lock = threading.Lock()
 
     @classmethod
     def read(cls, text: str | None, lookahead: int = 0) -> "Horizon | None":
-        """The horizon of `--ahead`: `auto`, or a number of milliseconds; None for None.
+        """Parse `--ahead`: `auto`, a number of milliseconds, or None for no prediction.
 
-        Raises UsageError for any other text, or together with a look-ahead.
+        Raises UsageError for any other text, or in combination with a look-ahead.
         """
         if text is None:
             return None
@@ -42,14 +45,14 @@ class Horizon:
         return horizon
 
     def shown(self, after: float) -> None:
-        """A result was shown so many seconds after it was there. Whoever shows results says so."""
+        """Report that a result was shown `after` seconds after it was computed."""
         with self._lock:
-            self._ways.append(min(max(after, 0.0), LONGEST))
+            self._display_delays.append(min(max(after, 0.0), MAX_HORIZON_S))
 
     def of(self, captured: float, now: float) -> float:
-        """s, for a frame that was captured then and has its 3D now, both on one clock."""
+        """Prediction time in s of a frame captured at `captured` whose 3D is ready at `now`, on the same clock."""
         if self.seconds is not None:
             return self.seconds
         with self._lock:
-            way = median(self._ways) if self._ways else 0.0
-        return min(max(now - captured, 0.0) + way, LONGEST)
+            way = median(self._display_delays) if self._display_delays else 0.0
+        return min(max(now - captured, 0.0) + way, MAX_HORIZON_S)

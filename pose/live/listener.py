@@ -1,4 +1,4 @@
-"""Runs an aiohttp application with the limits of a small server, and without a log line for each malformed request."""
+"""Runs an aiohttp application with the limits of a small server, without a log line per malformed request."""
 
 import asyncio
 import errno
@@ -14,11 +14,11 @@ from weakref import WeakSet
 from aiohttp import web
 from aiohttp.http import HttpProcessingError
 
-IDLE_SECONDS = 10.0  # a connection without a complete request is closed after so long
-MAX_CONNECTIONS = 256  # when as many are open, those without a request in progress are closed
+IDLE_SECONDS = 10.0  # after which a connection without a complete request is closed
+MAX_CONNECTIONS = 256  # above it, connections without a request in progress are closed
 SHUTDOWN_SECONDS = 2.0
 NO_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-# Mistakes of clients, and what aiohttp raises for an answer that completes while the server stops.
+# Errors of clients, and what aiohttp raises for an answer that completes while the server stops.
 _NOT_OURS = (HttpProcessingError, ConnectionError, asyncio.InvalidStateError)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -43,10 +43,17 @@ async def listening(
     tls: ssl.SSLContext | None = None,
     exhausted: Callable[[str], object] = lambda words: _LOG.warning("no further connection can be accepted: %s", words),
 ) -> AsyncIterator[int]:
-    """Serve `app` within this context; yields the port, of use where `port` is 0.
+    """Serve `app` within this context and yield the port.
 
-    exhausted: called with the reason when the system has no resources for another connection; asyncio tries again after
-    a second. Raises OSError if the address cannot be bound, with the words of the system as `strerror`.
+    Args:
+        app: The application.
+        host: Address to bind.
+        port: 0 lets the system choose.
+        tls: Certificate; None serves HTTP.
+        exhausted: Called with the reason if the system has no resources for another connection. asyncio tries again
+            after a second.
+
+    Raises OSError if the address cannot be bound, with the system's message as `strerror`.
     """
     busy = _Busy()
     app.middlewares.insert(0, busy.middleware)
@@ -75,7 +82,7 @@ async def listening(
                 ssl_handshake_timeout=None if tls is None else IDLE_SECONDS,
             )
         except OSError as error:
-            number = error.errno or 0  # asyncio puts a sentence of its own before the words of the system
+            number = error.errno or 0  # asyncio prefixes the system's message
             words = os.strerror(number) if number > 0 else error.strerror or str(error)
             raise OSError(number, words.lower()) from error
         yield int(server.sockets[0].getsockname()[1])
@@ -84,12 +91,12 @@ async def listening(
             server.close()
         await runner.cleanup()
         busy.abort()
-        await asyncio.sleep(0)  # in which transports close their sockets
+        await asyncio.sleep(0)  # lets transports close their sockets
         events.set_exception_handler(before)
 
 
 class _Busy:
-    """Knows which connections have a request in progress, and closes the others when there are too many."""
+    """Tracks connections with a request in progress, and closes the others when there are too many."""
 
     def __init__(self) -> None:
         self._busy: set[web.RequestHandler] = set()
@@ -106,7 +113,7 @@ class _Busy:
             self._busy.discard(request.protocol)
 
     def connection(self, server: web.Server) -> web.RequestHandler:
-        """The protocol of a new connection. A flood of idle connections costs other clients at most their idle ones."""
+        """Return the protocol of a new connection. A flood of idle connections closes other idle ones at most."""
         if len(server.connections) >= MAX_CONNECTIONS:
             for connection in server.connections:
                 if connection not in self._busy:
@@ -114,7 +121,7 @@ class _Busy:
         return server()
 
     def abort(self) -> None:
-        """Close the connections of clients that do not even read that the server ends."""
+        """Close the connections of clients that do not read the end of the stream."""
         for transport in self._transports:
             transport.abort()
 

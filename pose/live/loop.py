@@ -1,4 +1,4 @@
-"""The live loop: capture, people and lifting overlap in three threads, and a frame is dropped rather than be late.
+"""The live loop: capture, 2D and 3D overlap in three threads; frames are dropped to bound the latency.
 
 source --(mailbox, drops its oldest)--> 2D people --(bounded queue)--> 3D --(a mailbox each)--> subscribers
 """
@@ -15,23 +15,23 @@ from typing import Literal, Self
 
 from pose.camera_motion.watch import CameraWatch
 from pose.config import AUTO_CAMERA, FIXED_CAMERA, LiveConfig
-from pose.live.ahead import Ahead, usual_forecaster
+from pose.live.ahead import PosePredictor, usual_forecaster
 from pose.live.camera import WatchedWorld
 from pose.live.horizon import Horizon
 from pose.live.mailbox import Mailbox
 from pose.live.meter import Meter
 from pose.live.refinement import RefinedFrames
-from pose.live.result import LiveResult, Status, Stream
+from pose.live.result import LiveResult, LiveStatus, Stream
 from pose.live.sources import Captured, LiveSource
 from pose.pipeline import Pipeline, Session
 from pose.types import FrameResult, People
 from pose.world.clean import Steps
 
-BACKLOG = 4  # frames that may wait for the 2D networks: one slow frame is caught up, a slow machine shows fresh frames
+BACKLOG = 4  # frames that may wait for the 2D networks; more would add latency on a slow machine
 LIFTER_BACKLOG = 2
 DEFAULTS = LiveConfig()
 JOIN_SECONDS = 15.0
-CAMERA_SECONDS = 0.5  # a thread that waits for a dead camera is left alone, and ends by itself
+CAMERA_SECONDS = 0.5  # a capture thread that blocks on a dead camera is a daemon, and not waited for longer
 
 # Which results a subscriber gets: the newest estimate of each frame, each frame as it is final, or both of them.
 Wanted = Literal["newest", "final", "all"]
@@ -48,23 +48,23 @@ class _Tracked:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Subscription:
-    """since: how many frames had their newest estimate before it began."""
+    """A subscriber. since: number of frames that were published before it began."""
 
     mailbox: Mailbox[LiveResult]
     wanted: Wanted
     since: int
 
     def give(self, number: int, live: LiveResult, *, refined: bool) -> None:
-        """Put in frame `number`, if it is wanted."""
+        """Put frame `number` into the mailbox if the subscriber wants it."""
         wanted = self.wanted == "all" or (live.final if self.wanted == "final" else not refined)
         if wanted and number >= self.since:
             self.mailbox.put(live)
 
 
 class LiveLoop:
-    """Runs a source through a pipeline until the source ends or somebody stops it. Use it with `with`.
+    """Runs a source through a pipeline until the source ends or the loop is stopped. Use it as a context manager.
 
-    The pipeline must be made with `live=True`. Several loops may share one: their frames take turns.
+    Several loops may share one pipeline: their frames take turns.
     """
 
     def __init__(
@@ -76,14 +76,15 @@ class LiveLoop:
         backlog: int = BACKLOG,
         world: Steps | None = None,
     ) -> None:
-        """Args:
+        """
+        Args:
             pipeline: Made with `live=True`.
-            source: Where the frames come from.
+            source: Source of the frames.
             config: Settings of prediction.
-            backlog: How many frames may wait for the networks before the oldest of them is dropped.
-            world: Steps that put people into the world; None leaves them as they are lifted.
+            backlog: How many frames may wait for the networks before the oldest is dropped.
+            world: Steps of the world; None keeps camera coordinates.
 
-        Raises UsageError for a pipeline that looks ahead, if poses are to be predicted.
+        Raises UsageError if poses are to be predicted by a pipeline with look-ahead.
         """
         self.source = source
         self.config = config
@@ -94,25 +95,25 @@ class LiveLoop:
         self._pipeline = pipeline
         self._waiting: Mailbox[Captured] = Mailbox(backlog)
         self._tracked: queue.Queue[_Tracked | None] = queue.Queue(LIFTER_BACKLOG)
-        self._predict: Ahead | None = None  # of the stream that is lifted
-        self._in_flight: deque[Captured] = deque()  # frames that the lifter has not answered
+        self._predict: PosePredictor | None = None  # of the current stream
+        self._in_flight: deque[Captured] = deque()  # frames whose 3D is pending
         self._stopping = threading.Event()
         self._paused = threading.Event()
-        # Taken before the other where a frame begins or ends to wait for its refinement, and where subscribers leave:
-        # so each of them gets it once. A mailbox may call back meanwhile.
+        # Acquired before `_lock` where a frame starts or ends waiting for its refinement, and where subscribers leave,
+        # so that each subscriber gets each frame once. A mailbox may call back meanwhile.
         self._order = threading.RLock()
-        self._lock = threading.Lock()  # of everything below
+        self._lock = threading.Lock()  # guards everything below
         self._subscribers: list[_Subscription] = []
-        self._refined: RefinedFrames | None = None  # of the stream that is lifted, where it refines
-        self._published = 0  # frames that had their newest estimate
+        self._refined: RefinedFrames | None = None  # of the current stream, if its lifter refines
+        self._published = 0  # frames whose newest estimate was published
         self._error: BaseException | None = None
         self._ended = False
         self._frames_in = 0
         self._captured_at = math.nan  # when the newest frame was captured
         self._people = 0
         self._ahead_seconds = 0.0
-        self._words = ""  # of the world
-        self._newest_id, self._ids_before = 0, 0  # the greatest so far; and before this stream
+        self._words = ""  # state of the world
+        self._newest_id, self._ids_before = 0, 0  # the greatest so far, and that of earlier streams
         self._meter = Meter()
         self._threads = [
             threading.Thread(target=self._guarded, args=(work, after), name=name, daemon=True)
@@ -125,7 +126,7 @@ class LiveLoop:
 
     @property
     def pipeline(self) -> Pipeline:
-        """What the next frame goes through. Assign another to change it; identities then begin anew.
+        """The pipeline of the next frame. Assigning another one restarts tracking.
 
         Raises UsageError as the constructor does.
         """
@@ -138,27 +139,29 @@ class LiveLoop:
 
     @property
     def meter(self) -> Meter:
-        """Latencies since the start. Read it when the loop has ended."""
+        """Latencies since the start. Read it after the loop has ended."""
         return self._meter
 
     @property
     def paused(self) -> bool:
+        """Whether frames are discarded."""
         return self._paused.is_set()
 
     @property
     def running(self) -> bool:
-        """Started, and neither ended nor failed."""
+        """Whether the loop was started and has neither ended nor failed."""
         return self._threads[-1].is_alive()
 
     def start(self) -> Self:
+        """Start the threads and return the loop."""
         for thread in self._threads:
             thread.start()
         return self
 
     def stop(self) -> None:
-        """Read no further frame, finish those that were read, and end. May be called twice, and before the start.
+        """Stop capturing, finish the captured frames, and end. May be called twice, and before the start.
 
-        Raises what made the loop fail.
+        Raises the error that made the loop fail.
         """
         self._stopping.set()
         self._waiting.close()
@@ -173,13 +176,16 @@ class LiveLoop:
         self._raise_error()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the end of the source, at most `timeout` s; whether it came. Raises what made the loop fail."""
+        """Wait at most `timeout` s for the end of the source; return whether it ended.
+
+        Raises the error that made the loop fail.
+        """
         self._threads[-1].join(timeout)
         self._raise_error()
         return not self._threads[-1].is_alive()
 
     def pause(self, paused: bool = True) -> None:
-        """Let frames pass unseen; `pause(False)` goes on."""
+        """Discard frames; `pause(False)` resumes."""
         if paused:
             self._paused.set()
         else:
@@ -188,16 +194,16 @@ class LiveLoop:
     def subscribe(
         self, maxlen: int = 2, notify: Callable[[], object] | None = None, wanted: Wanted = "newest"
     ) -> Mailbox[LiveResult]:
-        """Return a mailbox that gets the results of every frame from now on and drops its oldest when it is full.
+        """Return a mailbox that receives every result from now on and drops its oldest when it is full.
 
-        It is closed when the loop ends. Unsubscribe when it is no longer wanted.
+        It is closed when the loop ends. Call `unsubscribe` when it is no longer needed.
 
         Args:
             maxlen: See `Mailbox`.
             notify: See `Mailbox`.
-            wanted: "newest": each frame once, at once. "final": each frame once, after the lifter has refined it, a
-                few frames later; at the end, frames that still wait come as they are. "all": both; `LiveResult.final`
-                tells them apart. Lifters that do not refine give each frame once, final.
+            wanted: "newest": each frame once, as soon as it has 3D. "final": each frame once, after the lifter has
+                refined it, a few frames later; at the end of the loop the remaining frames come unrefined. "all": both;
+                `LiveResult.final` distinguishes them. Without a refining lifter each frame comes once and is final.
         """
         mailbox: Mailbox[LiveResult] = Mailbox(maxlen, notify)
         with self._lock:
@@ -208,7 +214,7 @@ class LiveLoop:
         return mailbox
 
     def unsubscribe(self, mailbox: Mailbox[LiveResult]) -> None:
-        """Close a mailbox and put nothing more into it."""
+        """Remove a subscriber and close its mailbox."""
         with self._order:
             with self._lock:
                 leaving = [one for one in self._subscribers if one.mailbox is mailbox]
@@ -217,8 +223,8 @@ class LiveLoop:
             self._give_rest(leaving)
         mailbox.close()
 
-    def status(self) -> Status:
-        """How it is going, from any thread."""
+    def status(self) -> LiveStatus:
+        """Current rates, latencies and messages, from any thread."""
         with self._lock:
             fps, median, high = self._meter.recent()
             frames_in, processed, people = self._frames_in, self._meter.count, self._people
@@ -226,7 +232,7 @@ class LiveLoop:
             world = self._words
         pipeline = self._pipeline
         delay = 1000 * pipeline.config.lookahead / (fps or self.source.fps)
-        return Status(
+        return LiveStatus(
             fps=fps,
             latency_ms=median,
             latency_p95_ms=high,
@@ -259,7 +265,7 @@ class LiveLoop:
             self._captured_at = monotonic()
             if self.paused:
                 continue
-            with self._lock:  # one that comes while the loop is stopped is neither captured nor dropped
+            with self._lock:  # frames that arrive while the loop stops are neither counted as captured nor as dropped
                 self._frames_in += self._waiting.put(captured)
 
     def _find_people(self) -> None:
@@ -306,7 +312,7 @@ class LiveLoop:
                 subscribers = list(self._subscribers)
             for one in subscribers:
                 one.give(number, live, refined=False)
-            with self._lock:  # counted when everybody has it
+            with self._lock:  # counted after all subscribers have it
                 self._meter.add(live.done, live.latency)
         if self._refined is not None:
             self._publish_refined(self._refined)
@@ -322,7 +328,7 @@ class LiveLoop:
                     one.give(number, live, refined=True)
 
     def _refine(self, stream: Stream) -> None:
-        """Begin a new stream, in the refined world of the one before where that is still right."""
+        """Start the refinement of a new stream. It keeps the refined world if that is still valid."""
         before = self._refined
         if not stream.session.refines:
             self._refined = None
@@ -334,20 +340,20 @@ class LiveLoop:
         self._refined = RefinedFrames(stream, world, self.config.bridge)
 
     def _give_rest(self, leaving: list[_Subscription]) -> None:
-        """Frames that are not refined yet, to those who want final ones and will get no more."""
+        """Send the unrefined frames to subscribers of final ones that leave."""
         waiting = [] if self._refined is None else list(self._refined.waiting)
         for one in leaving:
             for number, live in waiting:
                 if one.wanted == "final" and number >= one.since:
                     one.mailbox.put(live)
 
-    def _predictor(self, stream: Stream) -> Ahead | None:
+    def _predictor(self, stream: Stream) -> PosePredictor | None:
         if self.ahead is None and not self.config.bridge:
             return None
-        return Ahead(stream.pipeline.skeleton, stream.session.camera, bridge=self.config.bridge)
+        return PosePredictor(stream.pipeline.skeleton, stream.session.camera, bridge=self.config.bridge)
 
     def _where_shown(self, result: FrameResult, captured: float) -> FrameResult:
-        """The people where they are when the frame is shown, and those who are hidden."""
+        """Predict the people to the time at which the frame is shown."""
         if self._predict is None:
             return result
         seconds = 0.0 if self.ahead is None else self.ahead.of(captured, monotonic())
@@ -355,7 +361,7 @@ class LiveLoop:
         return self._predict(result, seconds)
 
     def _world_of(self, session: Session, size: tuple[int, int], before: Stream | None) -> WatchedWorld | None:
-        """The world of a new stream: that of the one before, while the same camera sends pictures of the same size."""
+        """The world of a new stream: the previous one if the image size is the same."""
         if self._steps is None:
             return None
         if before is not None and before.world is not None and before.size == size:
@@ -365,7 +371,7 @@ class LiveLoop:
         return WatchedWorld(session.camera, self._steps, watch)
 
     def _with_new_ids(self, result: FrameResult) -> FrameResult:
-        """Every stream counts its people from 1; for who follows the loop nobody has the id of somebody before."""
+        """Offset the track ids, which start at 1 in every stream, so that they are unique in the loop."""
         ids = result.people.ids
         if not len(ids):
             return result
@@ -376,7 +382,7 @@ class LiveLoop:
         return result
 
     def _guarded(self, work: Callable[[], None], after: Callable[[], None]) -> None:
-        """A thread: on an error everything ends, and whoever waits for the loop gets it."""
+        """Run a thread; an error ends the loop and is raised in `wait` and `stop`."""
         try:
             work()
         except BaseException as error:
@@ -388,8 +394,8 @@ class LiveLoop:
             after()
 
     def _end(self) -> None:
-        """The last thread's end: nothing more will come."""
-        while self._threads[1].is_alive():  # it may wait for a place in the queue that nobody empties any more
+        """Clean up in the last thread."""
+        while self._threads[1].is_alive():  # it may block on the full queue
             try:
                 self._tracked.get(timeout=0.05)
             except queue.Empty:

@@ -1,4 +1,4 @@
-"""A queue of bounded length that forgets its oldest item when it is full: its taker may be slow, but never behind."""
+"""A bounded queue that drops its oldest item when it is full."""
 
 import threading
 from collections import deque
@@ -10,14 +10,18 @@ Item = TypeVar("Item")
 
 
 class Mailbox(Generic[Item]):
-    """Between one thread that puts and one that takes. Iterate to take until it is closed and empty.
+    """Queue between one producer and one consumer thread. Iterate to take items until it is closed and empty.
 
-    dropped: items that were forgotten because nobody took them in time.
+    Attributes:
+        dropped: Number of items dropped because the queue was full.
     """
 
     def __init__(self, maxlen: int, notify: Callable[[], object] | None = None) -> None:
-        """maxlen: how many items may wait. notify: called in the putting thread after every `put` and after `close`; it
-        must not block. An event loop passes one that wakes a task by `call_soon_threadsafe`, and then uses `take`.
+        """
+        Args:
+            maxlen: Capacity, at least 1.
+            notify: Called in the producer's thread after every `put` and after `close`; must not block. An event loop
+                passes a function that wakes a task with `call_soon_threadsafe`, and then uses `take`.
         """
         if maxlen < 1:
             raise ValueError(f"maxlen: must be at least 1, got {maxlen}")
@@ -30,11 +34,11 @@ class Mailbox(Generic[Item]):
 
     @property
     def closed(self) -> bool:
-        """Nothing more will be put; what waits can still be taken."""
+        """Whether the mailbox is closed. Remaining items can still be taken."""
         return self._closed
 
     def put(self, item: Item) -> bool:
-        """Never blocks. Whether it was taken in: once the mailbox is closed, nothing is."""
+        """Add an item without blocking; return False if the mailbox is closed."""
         with self._changed:
             if self._closed:
                 return False
@@ -48,12 +52,12 @@ class Mailbox(Generic[Item]):
         return True
 
     def take(self) -> Item | None:
-        """The oldest item, None when there is none now. Never blocks."""
+        """Return the oldest item, or None if the mailbox is empty. Does not block."""
         with self._changed:
             return self._items.popleft() if self._items else None
 
     def get(self, timeout: float | None = None) -> Item | None:
-        """The oldest item, waiting for it at most `timeout` s; None when there is none by then, or never will be."""
+        """Return the oldest item; wait at most `timeout` s for it. Returns None on timeout, or if closed and empty."""
         end = None if timeout is None else monotonic() + timeout
         with self._changed:
             while not self._items and not self._closed:
@@ -68,7 +72,7 @@ class Mailbox(Generic[Item]):
             yield item
 
     def close(self) -> None:
-        """No further item is accepted; who waits is woken."""
+        """Accept no further item, and wake the consumer."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

@@ -1,6 +1,6 @@
-"""Live poses as JSON messages: one for each person and frame. docs/reference/live-messages.md explains the keys.
+"""Live poses as JSON messages, one per person and frame. docs/reference/live-messages.md describes the keys.
 
-A change that old receivers cannot read raises VERSION.
+Increase VERSION for incompatible changes.
 """
 
 import json
@@ -18,9 +18,9 @@ _people_json = lru_cache(maxsize=8)(PeopleJson)
 
 
 def messages(live: LiveResult) -> list[str]:
-    """A `pose` message for each person of the frame; a single `nobody` message when there is none.
+    """Return a `pose` message per person of the frame, or one `nobody` message.
 
-    Where the lifter refines, each frame has messages twice, at last with `final`.
+    With a refining lifter each frame is sent twice, the second time with `final`.
     """
     people = _people_json(len(live.skeleton))(live.result)
     width, height = live.size
@@ -49,7 +49,7 @@ def _gravity(info: WorldInfo) -> str:
 
 
 def _height(info: WorldInfo, person: int) -> str:
-    """What ends the message of somebody in a world."""
+    """The end of the message of a person with world coordinates."""
     height, sigma = info.heights.get(person, (None, None))
     if height is None or sigma is None:
         return ',"height":null,"height_sigma":null}'
@@ -57,5 +57,5 @@ def _height(info: WorldInfo, person: int) -> str:
 
 
 def _clock(monotonic: float) -> float:
-    """Unix time, s, of a moment on the clock of `time.monotonic`."""
+    """Convert a time of `time.monotonic` to Unix time in s."""
     return time.time() - (time.monotonic() - monotonic)

@@ -1,4 +1,4 @@
-"""Rates and latencies of a loop that may run for days: recent ones exactly, all of them in a histogram."""
+"""Rates and latencies of a loop in constant memory: recent frames exactly, all frames as a histogram."""
 
 from collections import deque
 from time import monotonic
@@ -8,20 +8,20 @@ import numpy as np
 RECENT_SECONDS = 5.0
 RECENT_FRAMES = 600
 BIN_MS = 0.25
-LONGEST_MS = 10_000.0
+MAX_MS = 10_000.0
 
 
 class Meter:
-    """Takes the latency of every processed frame. Not safe between threads: its owner holds a lock."""
+    """Collects the latency of every processed frame. Not thread-safe: the owner holds a lock."""
 
     def __init__(self) -> None:
         self.count = 0
         self.longest_ms = 0.0
         self._recent: deque[tuple[float, float]] = deque(maxlen=RECENT_FRAMES)
-        self._histogram = np.zeros(round(LONGEST_MS / BIN_MS) + 1, np.int64)
+        self._histogram = np.zeros(round(MAX_MS / BIN_MS) + 1, np.int64)
 
     def add(self, done: float, latency: float) -> None:
-        """A frame that was finished at `done`, s on the clock of `time.monotonic`, `latency` s after its capture."""
+        """Add a frame. done: completion in s on the clock of `time.monotonic`. latency: s since its capture."""
         ms = 1000 * latency
         self.count += 1
         self.longest_ms = max(self.longest_ms, ms)
@@ -29,7 +29,7 @@ class Meter:
         self._histogram[min(int(ms / BIN_MS), len(self._histogram) - 1)] += 1
 
     def recent(self) -> tuple[float, float, float]:
-        """Frames a second, and the median and 95th percentile of the latency in ms, over the last seconds."""
+        """Return frames per second, and median and 95th percentile of the latency in ms, over `RECENT_SECONDS`."""
         newest = monotonic()
         recent = [(done, ms) for done, ms in self._recent if done >= newest - RECENT_SECONDS]
         if not recent:
@@ -40,7 +40,7 @@ class Meter:
         return fps, float(median), float(high)
 
     def percentile(self, percent: float) -> float:
-        """Of the latencies of all frames, ms, to BIN_MS and at most LONGEST_MS; NaN without any."""
+        """Latency percentile of all frames in ms, with resolution BIN_MS and at most MAX_MS; NaN without frames."""
         if not self.count:
             return float("nan")
         rank = percent / 100 * self.count

@@ -1,79 +1,87 @@
-"""Recording a live loop: the pictures as a video and the poses as `pose-run` writes them."""
+"""RecordingFolder of a live loop: the images as a video, and the poses as `pose-run` writes them."""
 
 from pathlib import Path
 
 from pose.errors import PoseError
 from pose.files import RunInfo
 from pose.live.loop import LiveLoop, Wanted
-from pose.live.recording import Recording
+from pose.live.recording import RecordingFolder
 from pose.live.result import LiveResult
 from pose.live.subscriber import Subscriber
 from pose.pipeline import Pipeline
 
-WAITING_SECONDS = 2.0  # of pictures that may wait for a slow disk,
-LEAST_WAITING = 16  # and so many at any frame rate: at the end several frames become final at once
+MAX_BACKLOG_S = 2.0  # frames that may wait for a slow disk
+MIN_BACKLOG_FRAMES = 16  # at any frame rate: when the loop ends several frames become final at once
 
 
 class Recorder:
-    """Records from now on: `video.mp4`, `poses.json` and `poses.npz`, in a folder of their own.
+    """Records `video.mp4`, `poses.json` and `poses.npz` into a folder of their own.
 
-    Poses are the refined ones where the lifter refines. Frames of the last moments before `close` have no refined pose
-    yet and are written with their newest estimate.
+    With a refining lifter the poses are the refined ones. The last frames before `close` have no refined pose yet and
+    are written with their newest estimate.
 
-    The files get their names when they are whole: at `close`, when the loop ends, when the disk is full, or when the
-    pictures change their size or the networks are others. done: the recordings that are finished.
+    Files are complete and get their final names at `close`, when the loop ends, when the disk is full, or when the
+    image size or the networks change.
+
+    Attributes:
+        done: The finished recordings.
     """
 
     def __init__(self, loop: LiveLoop, parent: Path, *, video: bool = True, anew: bool = False) -> None:
-        """parent: the folder in which the recording's own is made. video: record the pictures, too. anew: where
-        pictures of another size, or other networks, would end it, go on in another folder.
+        """
+        Args:
+            loop: The loop to record.
+            parent: Folder in which the folder of the recording is made.
+            video: Whether to record the images.
+            anew: Continue in a new folder when the image size or the networks change, instead of ending.
 
-        Raises PoseError when nothing can be recorded there.
+        Raises PoseError if the folder cannot be written.
         """
         self._loop, self._parent, self._with_video, self._anew = loop, parent, video, anew
         self._now = self._begin()
-        self.done: list[Recording] = []
-        waiting = max(LEAST_WAITING, round(WAITING_SECONDS * loop.source.fps))
+        self.done: list[RecordingFolder] = []
+        waiting = max(MIN_BACKLOG_FRAMES, round(MAX_BACKLOG_S * loop.source.fps))
         # Predicted poses are recorded as they were shown: refined ones are never predicted.
         wanted: Wanted = "final" if loop.ahead is None else "newest"
         self._subscriber = Subscriber(loop, self._write, maxlen=waiting, after=self._finish, whole=True, wanted=wanted)
 
-    def _begin(self) -> Recording:
-        return Recording(self._parent, self._info_of, video=self._with_video)
+    def _begin(self) -> RecordingFolder:
+        return RecordingFolder(self._parent, self._info_of, video=self._with_video)
 
     @property
     def folder(self) -> Path:
-        """Of the recording that runs, or ran last."""
+        """The folder of the current or last recording."""
         return self._now.folder
 
     @property
     def files(self) -> dict[str, Path | None]:
-        """Once it is closed: the files in `folder` by name, None where one could not be finished."""
+        """Files in `folder` by name after `close`; None for a file that could not be finished."""
         return self._now.files
 
     @property
     def frames(self) -> int:
-        """How many were written."""
+        """Number of frames written."""
         return self._now.frames + sum(recording.frames for recording in self.done if recording is not self._now)
 
     @property
     def seconds(self) -> float:
-        """From the first to the last frame, in `folder`."""
+        """Duration of the recording in `folder` in s."""
         return self._now.seconds
 
     @property
     def problem(self) -> str | None:
-        """Why it ended early."""
+        """Why recording ended early, or None."""
         return self._subscriber.problem
 
     @property
     def dropped(self) -> int:
-        """Frames that are missing because the disk was too slow."""
+        """Number of frames lost because the disk was too slow."""
         return self._subscriber.dropped
 
     def close(self) -> None:
-        """Finish the files, which takes a while where hours were recorded. Without any frame there are none, and no
-        folder. May be called twice.
+        """Finish the files, which can take seconds after hours of recording. May be called twice.
+
+        Without any frame no folder is left.
         """
         self._subscriber.close()
 

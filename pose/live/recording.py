@@ -1,7 +1,7 @@
-"""The files of a recording, from its first frame to its names; and what becomes of those whose program was killed.
+"""The files of a recording, and recovery of recordings whose program was killed.
 
-A folder `live-DATE-TIME` is locked while somebody records into it. Until a file is whole it is called
-`unfinished-NAME`: the video and the text can be opened even so. `finish_interrupted` finishes what a killed one left.
+A folder `live-DATE-TIME` is locked during recording. Incomplete files are named `unfinished-NAME`; the video and the
+JSON text are readable even then. `finish_interrupted` completes the files that a killed program left.
 """
 
 import time
@@ -21,24 +21,28 @@ from pose.types import FrameResult, Placed
 from pose.video.growing import GrowingVideo, finish_video
 
 VIDEO, JSON, NPZ = "video.mp4", "poses.json", "poses.npz"
-FOLDERS = "live-"
-UNFINISHED = "unfinished-"
+FOLDER_PREFIX = "live-"
+UNFINISHED_PREFIX = "unfinished-"
 RESERVE = ".reserve"
 DAY = 86_400.0
-WORLD_SECONDS = 5.0  # between two times that the world is written down: who kills the program loses no more of it
-HEIGHTS = 64  # people whose heights are kept, the latest
-HEAD_BYTES = 6_000  # that these and the world need, at most
+WORLD_INTERVAL_S = 5.0  # between writes of the world: a killed program loses no more of it
+MAX_HEIGHTS = 64  # people whose heights are kept, the latest
+HEAD_BYTES = 6_000  # maximum size of the world and the heights in poses.json
 
 
-class Recording:
-    """One folder with what is recorded of one stream: pictures of one size, through the same networks.
+class RecordingFolder:
+    """A folder with the recording of one stream: images of one size, processed by the same networks.
 
-    It keeps enough of the disk free to be finished on a full one. frames, seconds: how much was written. cut_short: set
-    it where frames are missing at the end.
+    It reserves disk space, so that the files can be finished on a full disk.
+
+    Attributes:
+        frames: Number of frames written.
+        seconds: Duration in s.
+        cut_short: Set by the caller if frames are missing at the end.
     """
 
     def __init__(self, parent: Path, info_of: Callable[[LiveResult], RunInfo], *, video: bool) -> None:
-        """Raises PoseError when nothing can be recorded there."""
+        """Make the folder. Raises PoseError if it cannot be written."""
         self.folder = _new_folder(parent)
         self.frames, self.seconds, self.cut_short = 0, 0.0, False
         self.stream: Stream | None = None
@@ -47,7 +51,7 @@ class Recording:
         self._info: RunInfo | None = None
         self._heights: dict[int, tuple[float, float]] = {}
         self._world_due = 0.0  # s
-        self._ended = False  # the world, because the camera was carried
+        self._ended = False  # the camera has moved
         self._json: JsonWriter | None = None
         self._npz: NpzWriter | None = None
         self._video: GrowingVideo | None = None
@@ -62,12 +66,12 @@ class Recording:
 
     @property
     def files(self) -> dict[str, Path | None]:
-        """Once it is finished: the files by name, None where one could not be."""
+        """Files by name after `finish`; None for a file that could not be finished."""
         names = [*([VIDEO] if self._with_video else []), JSON, NPZ]
         return {name: path if (path := self.folder / name).is_file() else None for name in names}
 
     def write(self, live: LiveResult) -> None:
-        """Add a frame, numbered from 0 and timed from second 0. Raises PoseError when the disk cannot take it."""
+        """Append a frame; index and time start at 0. Raises PoseError if the disk is full."""
         if self.stream is None:
             self._open(live)
         assert self._json is not None
@@ -78,7 +82,7 @@ class Recording:
         placed = live.result.placed
         if self._info.world is None:
             placed = None
-        elif live.world is None or self._ended:  # a world that begins later has other axes
+        elif live.world is None or self._ended:  # a later world has other axes
             self._ended, placed = True, Placed.nowhere(len(people))
         result = FrameResult(people, live.result.poses, placed)
         self._npz.write(result)
@@ -95,21 +99,21 @@ class Recording:
         self._keep_world(live.world)
 
     def _keep_world(self, world: WorldInfo | None) -> None:
-        """Remember it, with the heights of those who were seen last; from time to time write it down."""
+        """Store the world with the heights of the latest people, and write it every `WORLD_INTERVAL_S`."""
         if world is None or self._info is None or self._info.world is None or self._ended:
             return
         for person, height in world.heights.items():
             self._heights.pop(person, None)
             self._heights[person] = height
-        while len(self._heights) > HEIGHTS:
+        while len(self._heights) > MAX_HEIGHTS:
             del self._heights[next(iter(self._heights))]
         self._info = replace(self._info, world=WorldInfo(world.world, dict(self._heights)))
         if self.seconds >= self._world_due:
-            self._world_due = self.seconds + WORLD_SECONDS
+            self._world_due = self.seconds + WORLD_INTERVAL_S
             self._write_world()
 
     def _write_world(self) -> None:
-        """The world as it is known now, in both files."""
+        """Write the current world to both files."""
         if self._info is None or self._info.world is None:
             return
         assert self._json is not None
@@ -118,18 +122,19 @@ class Recording:
         self._json.write_head(self._info)
 
     def _open(self, live: LiveResult) -> None:
-        assert live.stream is not None, "a loop says what its results belong to"
+        assert live.stream is not None, "results of a loop have a stream"
         self._info = info = replace(self._info_of(live), world=live.world)
-        self._npz = NpzWriter(self.folder / NPZ, info, self.folder / f"{UNFINISHED}{NPZ}")
+        self._npz = NpzWriter(self.folder / NPZ, info, self.folder / f"{UNFINISHED_PREFIX}{NPZ}")
         spare = 0 if info.world is None else HEAD_BYTES
-        self._json = JsonWriter(self.folder / JSON, info, self.folder / f"{UNFINISHED}{JSON}", spare)
+        self._json = JsonWriter(self.folder / JSON, info, self.folder / f"{UNFINISHED_PREFIX}{JSON}", spare)
         if self._with_video:
-            part = self.folder / f"{UNFINISHED}{VIDEO}"
+            part = self.folder / f"{UNFINISHED_PREFIX}{VIDEO}"
             self._video = GrowingVideo(self.folder / VIDEO, part, live.size, fps=info.fps)
         self._begun, self.stream = live.result.time, live.stream
 
     def finish(self) -> None:
-        """Finish each file by itself: where one cannot be, the others are kept. Without any frame there is no folder.
+        """Finish each file independently; one that fails does not affect the others. Without frames the folder is
+        removed.
 
         Raises the first error.
         """
@@ -139,7 +144,7 @@ class Recording:
             self._write_world()
         except PoseError as error:
             problems.append(error)
-        for writer in (self._json, self._npz, self._video):  # what needs no room first, what takes any room last
+        for writer in (self._json, self._npz, self._video):  # in increasing order of the disk space they need
             if writer is None:
                 continue
             try:
@@ -159,10 +164,10 @@ class Recording:
 
 
 def finish_interrupted(parent: Path) -> list[str]:
-    """Finish the recordings in `parent` that a killed program left; a line about each of them."""
+    """Finish the recordings in `parent` that a killed program left. Returns one line of text for each."""
     lines = []
-    for folder in sorted(parent.glob(f"{FOLDERS}*")):
-        if folder.is_symlink() or not folder.is_dir() or not any(folder.glob(f"{UNFINISHED}*")):
+    for folder in sorted(parent.glob(f"{FOLDER_PREFIX}*")):
+        if folder.is_symlink() or not folder.is_dir() or not any(folder.glob(f"{UNFINISHED_PREFIX}*")):
             continue
         with alone_in(folder) as alone, suppress(OSError):
             if alone or folder.stat().st_mtime < time.time() - DAY:
@@ -179,7 +184,7 @@ def _finish(folder: Path) -> str:
         problems.append(str(error))
     except (OSError, KeyError, TypeError, ValueError) as error:
         problems.append(f"{JSON}: {error}")
-    if (part := folder / f"{UNFINISHED}{VIDEO}").is_file():
+    if (part := folder / f"{UNFINISHED_PREFIX}{VIDEO}").is_file():
         try:
             finish_video(part, folder / VIDEO)
         except PoseError as error:
@@ -192,10 +197,10 @@ def _finish(folder: Path) -> str:
 
 
 def _finish_poses(folder: Path) -> int:
-    """Name the text, and make the arrays of what was written of them; the number of frames."""
-    text, part = folder / JSON, folder / f"{UNFINISHED}{JSON}"
+    """Rename poses.json, and make poses.npz of its complete frames. Returns the number of frames."""
+    text, part = folder / JSON, folder / f"{UNFINISHED_PREFIX}{JSON}"
     frames = mend_json(part if part.exists() else text)
-    npz = folder / f"{UNFINISHED}{NPZ}"
+    npz = folder / f"{UNFINISHED_PREFIX}{NPZ}"
     if npz.is_dir():
         writer = NpzWriter(folder / NPZ, read_head(part if part.exists() else text), npz)
         writer.keep_first(min(frames, writer.frames))
@@ -210,14 +215,14 @@ def _finish_poses(folder: Path) -> int:
 
 
 def _new_folder(parent: Path) -> Path:
-    """A new folder named after the time. Raises PoseError when it cannot be made."""
-    name = time.strftime(f"{FOLDERS}%Y%m%d-%H%M%S")
+    """Make a new folder named after the time. Raises PoseError if that fails."""
+    name = time.strftime(f"{FOLDER_PREFIX}%Y%m%d-%H%M%S")
     try:
         for suffix in ("", *(f"-{number}" for number in range(2, 100))):
             folder = parent / f"{name}{suffix}"
             try:
                 folder.mkdir(parents=True)
-            except FileExistsError:  # nobody shares one, however many begin in the same second
+            except FileExistsError:  # two recordings of the same second do not share a folder
                 continue
             return folder
     except OSError as error:

@@ -1,44 +1,43 @@
-"""The frames of a stream a second time: refined, once the frames that follow have been seen.
+"""The refined frames of a stream, available once the following frames have been seen.
 
-The newest estimate of a frame is shown at once. Recordings and messages carry the refined one, like the final results
-of live speech recognition that follow partial ones.
+The newest estimate of a frame is shown at once. Recordings and final messages contain the refined one, as in streaming
+speech recognition, where partial results precede final ones.
 """
 
 from collections import deque
 from dataclasses import replace
 from time import monotonic
 
-from pose.live.ahead import Ahead
+from pose.live.ahead import PosePredictor
 from pose.live.camera import WatchedWorld
 from pose.live.result import LiveResult, Stream
 from pose.types import FrameResult
 
 
 class RefinedFrames:
-    """The frames of one stream on the way to their refined poses.
+    """The frames of one stream that wait for their refined poses.
 
-    Refined people have a world of their own, which knows the refined poses only, and are never predicted ahead.
+    Refined people have their own world, which sees refined poses only. They are never predicted.
 
     Attributes:
-        waiting: Frames with their newest estimate, oldest first, that are not refined yet; at most as many as the
-            lifter refines later.
+        waiting: Frames with their newest estimate, oldest first, at most as many as the refinement delay in frames.
     """
 
     def __init__(self, stream: Stream, world: WatchedWorld | None, bridge: float) -> None:
         """
         Args:
-            stream: Whose lifter refines.
-            world: That refined people are put into; None leaves them as they are lifted.
-            bridge: Seconds for which occluded people are carried on; 0: never.
+            stream: Stream with a refining lifter.
+            world: World of the refined people; None keeps camera coordinates.
+            bridge: Seconds for which occluded people are predicted; 0 disables it.
         """
         self.waiting: deque[tuple[int, LiveResult]] = deque()
         self.stream, self.world = stream, world
-        self._bridge = Ahead(stream.pipeline.skeleton, stream.session.camera, bridge=bridge) if bridge else None
+        self._bridge = PosePredictor(stream.pipeline.skeleton, stream.session.camera, bridge=bridge) if bridge else None
 
     def refined(self, result: FrameResult) -> tuple[int, LiveResult]:
-        """The first frame that waits, with the number that it waits under. result: what the lifter says of it now."""
+        """Return the oldest waiting frame with its number and its refined poses. result: answer of the lifter."""
         number, live = self.waiting[0]
-        assert live.result.index == result.index, "frames are refined in order, and none is left out"
+        assert live.result.index == result.index, "frames are refined in order, without gaps"
         info, motion = None, ""
         if self.world is not None:
             result, info = self.world.place(result, live.skeleton)

@@ -18,15 +18,23 @@ LIMB_RADIUS = 0.02  # m
 
 
 class RerunSink:
-    """Logs pictures with skeletons under `camera`, and poses under `world`: in their world, or in the camera's frame.
+    """Logs images with skeletons under `camera`, and poses under `world` in world or camera coordinates.
 
-    lost: frames that came too fast. problem: why it cannot any more, None while all is well.
+    Attributes:
+        lost: Number of dropped frames.
+        problem: Why the sink stopped, or None.
     """
 
     trouble = ""
 
     def __init__(self, loop: LiveLoop, file: Path | None = None) -> None:
-        """file: write an .rrd file instead of starting the viewer. Raises PoseError when Rerun is missing or fails."""
+        """
+        Args:
+            loop: Loop to log.
+            file: Write an .rrd file instead of starting the viewer.
+
+        Raises PoseError if Rerun is missing or fails.
+        """
         try:
             import rerun
         except ImportError as error:
@@ -45,10 +53,12 @@ class RerunSink:
 
     @property
     def problem(self) -> str | None:
+        """Why the sink stopped, or None."""
         return self._subscriber.problem
 
     @property
     def lost(self) -> int:
+        """Number of dropped frames."""
         return self._subscriber.dropped
 
     def _log(self, live: LiveResult) -> None:
@@ -63,17 +73,18 @@ class RerunSink:
         if self._in_world is not (placed is not None):
             self._in_world = placed is not None
             axes = rerun.ViewCoordinates.RUB if self._in_world else rerun.ViewCoordinates.RDF
-            stream.log("world", axes, static=True)  # x right and y up, z to the camera; or y down, z from it
+            stream.log("world", axes, static=True)  # y up in world coordinates, y down in the camera frame
         bodies = poses.joints + poses.root[:, None] if placed is None else placed.joints
         strips, strip_colours = _strips(bodies, H36M17, colours)
         stream.log("world/people", rerun.LineStrips3D(strips, colors=strip_colours, radii=LIMB_RADIUS))
         stream.log("latency_ms", rerun.Scalars(1000 * live.latency))
 
     def close(self) -> None:
+        """Finish the waiting frames and disconnect."""
         self._subscriber.close()
 
 
 def _strips(points: F32, skeleton: Skeleton, colours: list[RGB]) -> tuple[F32, list[RGB]]:
-    """The limbs (P * edges, 2, D) of people (P, J, D), and a colour for each."""
+    """Limbs (P * edges, 2, D) of people (P, J, D), and their colours."""
     limbs = points[:, np.array(skeleton.edges)]
     return limbs.reshape(-1, 2, points.shape[-1]), [colour for colour in colours for _ in skeleton.edges]

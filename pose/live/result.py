@@ -1,4 +1,4 @@
-"""What a live loop hands out: the result of a frame with its picture, and how the loop is doing."""
+"""Results and status of a live loop."""
 
 import math
 from dataclasses import dataclass, replace
@@ -19,9 +19,13 @@ STALL_SECONDS = 3.0  # without an image, after which a source counts as stalled
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stream:
-    """Pictures of one size, (width, height) px, through one pipeline. With each of them identities begin anew.
+    """Images of one size through one pipeline. Track ids restart with each stream.
 
-    world: that their people are put into; None leaves them as they were lifted.
+    Attributes:
+        pipeline: The pipeline.
+        session: Its session for this stream.
+        size: (width, height) of the images in px.
+        world: World of the people; None keeps camera coordinates.
     """
 
     pipeline: "Pipeline"
@@ -32,16 +36,20 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class LiveResult:
-    """One frame, seen and lifted.
+    """The result of one frame.
 
-    image: (H, W, 3) uint8 RGB, the picture that `result` is about; shared between subscribers, never write to it.
-    result: its `index` counts captured frames, so numbers of dropped ones are missing. skeleton: of the 2D keypoints.
-    Poses that are predicted (`Poses3D.ahead`), their keypoints and boxes stand where people will be, not where the
-    picture shows them. captured, done: s on the clock of `time.monotonic`, when the picture was there and when its 3D
-    was. stream: what the frame belongs to; another one has other identities, and maybe other networks. world: that the
-    people were put into, as it was known then, with the heights of those in the frame; None where they were not, as
-    while the camera is carried. motion: of the camera, `static`, `rotating`, `translating` or `unknown`; empty where it
-    was not measured. final: False where the same frame follows once more, refined (`LiveLoop.subscribe`).
+    Attributes:
+        image: (H, W, 3) uint8 RGB, the image that `result` describes. Shared between subscribers: do not write to it.
+        result: People and poses. `index` counts captured frames, so indices of dropped frames are missing. Predicted
+            poses (`Poses3D.ahead`), their keypoints and boxes are ahead of the image.
+        skeleton: Skeleton of the 2D keypoints.
+        captured: Capture time in s on the clock of `time.monotonic`.
+        done: Time of the 3D result in s on the same clock.
+        stream: Stream of the frame. Another stream has other track ids, and may have other networks.
+        world: World of the people at this frame, with the heights of those in it; None in camera coordinates, for
+            example while the camera moves.
+        motion: Camera motion: `static`, `rotating`, `translating` or `unknown`; empty if not measured.
+        final: False if the same frame follows again, refined (`LiveLoop.subscribe`).
     """
 
     image: U8
@@ -56,16 +64,16 @@ class LiveResult:
 
     @property
     def latency(self) -> float:
-        """s from the picture to its 3D."""
+        """Seconds from capture to 3D."""
         return self.done - self.captured
 
     @property
     def size(self) -> tuple[int, int]:
-        """(width, height) of the picture, px."""
+        """(width, height) of the image in px."""
         return self.image.shape[1], self.image.shape[0]
 
     def mirrored(self) -> "LiveResult":
-        """As a mirror shows it, for people who look at themselves. Names stay: a left hand is called left."""
+        """Flip the image and the 2D horizontally. Joint names stay: a left hand is still called left."""
         last = self.size[0] - 1
         people, poses, placed = self.result.people, self.result.poses, self.result.placed
         keypoints, boxes = people.keypoints.copy(), people.boxes.copy()
@@ -88,17 +96,25 @@ class LiveResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
-    """How a live loop is doing.
+class LiveStatus:
+    """State of a live loop.
 
-    fps: frames a second that get their 3D, over the last seconds. latency_ms, latency_p95_ms: from picture to 3D,
-    median and 95th percentile over the last seconds; NaN before the first. people: seen in the last frame. device:
-    where the networks run. lifter: its name. lifter_delay_ms: what its look-ahead adds, contained in the latency.
-    ahead_ms: by how much the last frame was predicted; 0 where frames are not. frames_in: captured. processed: with 3D.
-    dropped: older ones given up for newer ones. paused: frames are let pass unseen. message: what people must know,
-    such as a camera that is gone; empty while all is well. world: what is known of gravity and of the camera's motion,
-    in a few words; empty where nobody is put into a world. frame_age_s: time since the last captured frame; NaN before
-    the first.
+    Attributes:
+        fps: Frames per second with 3D, over the last seconds.
+        latency_ms: Median latency from capture to 3D over the last seconds; NaN before the first frame.
+        latency_p95_ms: Its 95th percentile.
+        people: Number of people in the last frame.
+        device: Device of the networks.
+        lifter: Name of the lifter.
+        lifter_delay_ms: Delay by the look-ahead of the lifter, part of the latency.
+        ahead_ms: Prediction time of the last frame; 0 without prediction.
+        frames_in: Captured frames.
+        processed: Frames with 3D.
+        dropped: Frames dropped in favour of newer ones.
+        paused: Whether frames are discarded.
+        message: Problem of the source, such as a lost camera; empty without one.
+        world: State of gravity and camera motion in a few words; empty in camera coordinates.
+        frame_age_s: Seconds since the last captured frame; NaN before the first.
     """
 
     fps: float
@@ -119,11 +135,11 @@ class Status:
 
     @property
     def is_stalled(self) -> bool:
-        """No image has come from the source for `STALL_SECONDS`."""
+        """Whether no image has come from the source for `STALL_SECONDS`."""
         return self.frame_age_s > STALL_SECONDS
 
     def line(self) -> str:
-        """All of it in one line for people."""
+        """The status as one line of text."""
         people = "1 person" if self.people == 1 else f"{self.people} people"
         latency = "no frame yet"
         if self.processed:

@@ -1,4 +1,4 @@
-"""Live poses as datagrams."""
+"""Live poses as UDP datagrams."""
 
 import socket
 
@@ -12,22 +12,22 @@ LOOPBACK = "127.0.0.1"
 
 
 def read_address(option: str, text: str, default_host: str | None = None) -> tuple[str, int]:
-    """HOST and PORT of `HOST:PORT`, or of `PORT` alone where there is a default host. Raises UsageError."""
+    """Parse `HOST:PORT`, or `PORT` if there is a default host. Raises UsageError for other text."""
     host, _, port = text.rpartition(":")
     host = host.strip("[]") or default_host or ""
     if not host or not port.isdecimal() or int(port) > 65535:
         form = "HOST:PORT" if default_host is None else "[HOST:]PORT"
-        raise UsageError(f"--{option}: {text!r} is no {form}")
+        raise UsageError(f"--{option}: invalid address {text!r}: expected {form}")
     return host, int(port)
 
 
 def find_receiver(host: str, port: int) -> tuple[socket.AddressFamily, tuple[object, ...]]:
-    """The family and address that datagrams for `host` go to.
+    """Return address family and address for datagrams to `host`.
 
-    Raises PoseError when the host is unknown, UsageError when nothing can be sent there: to port 0, or by broadcast.
+    Raises PoseError if the host is unknown, UsageError for port 0 or a broadcast address.
     """
     if port == 0:
-        raise UsageError("--udp: port 0 is no receiver's; name the port at which it listens")
+        raise UsageError("--udp: port 0 is not valid; name the port at which the receiver listens")
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
     except OSError as error:
@@ -38,15 +38,17 @@ def find_receiver(host: str, port: int) -> tuple[socket.AddressFamily, tuple[obj
         except PermissionError as error:
             raise UsageError(f"--udp: {host} is a broadcast address; name one receiver") from error
         except OSError:
-            pass  # no way there now, but perhaps later
+            pass  # the network is unreachable now, but may come back
     return family, address
 
 
 class UdpSink:
-    """Sends every message as a datagram.
+    """Sends every message as a UDP datagram.
 
-    lost: messages that could not be sent, or came too fast. trouble: why they are being lost now, empty while all is
-    well. problem: why it gave up, None while it did not.
+    Attributes:
+        lost: Number of messages that were dropped or could not be sent.
+        trouble: Why messages are lost now; empty if none are.
+        problem: Why the sink stopped, or None.
     """
 
     def __init__(self, loop: LiveLoop, host: str, port: int) -> None:
@@ -59,10 +61,12 @@ class UdpSink:
 
     @property
     def problem(self) -> str | None:
+        """Why the sink stopped, or None."""
         return self._subscriber.problem
 
     @property
     def lost(self) -> int:
+        """Number of messages that were dropped or could not be sent."""
         return self._refused + self._subscriber.dropped
 
     def _send(self, live: LiveResult) -> None:
@@ -70,10 +74,11 @@ class UdpSink:
         for message in messages(live):
             try:
                 self._socket.sendto(message.encode(), self._address)
-            except OSError as error:  # such as a network that is away for a moment
+            except OSError as error:  # for example while the network is down
                 self._refused += 1
                 trouble = (error.strerror or str(error)).lower()
         self.trouble = trouble
 
     def close(self) -> None:
+        """Send the waiting messages and close the socket."""
         self._subscriber.close()

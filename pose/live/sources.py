@@ -1,6 +1,4 @@
-"""Where live pictures come from: a camera or stream that may die and come back, a file played at its own speed, or
-pictures that somebody pushes.
-"""
+"""Live sources: a camera or stream with automatic reconnection, a file at its own rate, or pushed images."""
 
 import math
 import threading
@@ -19,52 +17,62 @@ from pose.types import U8, Frame
 from pose.video import Source, open_source
 from pose.video.container import reason
 
-FIRST_WAIT, LONGEST_WAIT = 1.0, 16.0  # s before a source that died is opened again; doubles from try to try
-STALE = 1.0  # s; an opened source that waited longer to be read is opened anew
+MIN_RETRY_S, MAX_RETRY_S = 1.0, 16.0  # wait before a failed source is opened again; doubles with each attempt
+MAX_UNREAD_S = 1.0  # an open source that was not read for longer is opened again
 NOTICE_SECONDS = 5.0
-PACE_FRAMES, PACE_LEAST = 31, 6
-FAR_BEHIND = 1.0  # s; a file that lags more (the computer slept) goes on from there instead of catching up
+PACE_FRAMES, MIN_PACE_FRAMES = 31, 6
+MAX_FILE_LAG_S = 1.0  # a file that lags more (computer suspended) continues from there instead of catching up
 
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """A picture and when it was there: `at`, s on the clock of `time.monotonic`."""
+    """An image with its capture time. at: s on the clock of `time.monotonic`."""
 
     frame: Frame
     at: float
 
 
 class LiveSource(Protocol):
-    """name: for people. fps: frames a second, as announced. message: what is wrong now, empty while all is well."""
+    """Protocol of a live source.
+
+    Attributes:
+        name: Name for messages.
+        fps: Nominal frames per second.
+        message: Current problem; empty without one.
+    """
 
     name: str
     fps: float
     message: str
 
     def frames(self, stop: threading.Event) -> Iterator[Captured]:
-        """The pictures as they come, until the source ends or `stop` is set.
+        """Yield the images as they arrive, until the source ends or `stop` is set.
 
-        Indices count from 0, times increase over reconnections and repeats, the size may change. Raises PoseError when
-        the source fails for good.
+        Indices count from 0, times increase across reconnections and repeats, and the size may change. Raises PoseError
+        if the source fails permanently.
         """
         ...
 
     def close(self) -> None:
-        """Let go of files, devices and connections; `frames` ends soon. May be called from any thread, and twice."""
+        """Release files, devices and connections; `frames` ends soon after. Safe from any thread, and twice."""
         ...
 
 
 def open_live(spec: str, *, loop: bool = False) -> LiveSource:
-    """A camera number or an RTSP, HTTP, ... address that reconnects, or a file played at its own speed.
+    """Open a camera number or an RTSP, HTTP, ... address with reconnection, or a file at its own rate.
 
-    loop: begin the file again at its end. Raises PoseError (UsageError for a wrong call) when it cannot be opened now.
+    Args:
+        spec: Camera number, address or path.
+        loop: Repeat the file.
+
+    Raises PoseError (UsageError for an invalid specification) if it cannot be opened now.
     """
     source = open_source(spec, watch=True)
     return Reconnecting(spec, source) if source.info.is_live else Played(source, loop=loop)
 
 
 class Played:
-    """A file at its own speed. A picture counts as captured when it is due, so a late one is counted late."""
+    """A file at its own rate. Capture time is the nominal time, so lag counts as latency."""
 
     def __init__(self, source: Source, *, loop: bool = False) -> None:
         self.name, self.fps, self.message = source.name, source.info.fps, ""
@@ -72,13 +80,14 @@ class Played:
         self._loop = loop
 
     def frames(self, stop: threading.Event) -> Iterator[Captured]:
+        """See `LiveSource.frames`."""
         start = time.monotonic()
         index, begun, last = 0, 0.0, 0.0
         while True:
             for frame in self._source:
                 last = begun + frame.time
                 wait = start + last - time.monotonic()
-                if wait < -FAR_BEHIND:
+                if wait < -MAX_FILE_LAG_S:
                     start -= wait
                 if stop.wait(max(wait, 0.0)):
                     return
@@ -90,23 +99,30 @@ class Played:
             begun = last + 1 / self.fps
 
     def close(self) -> None:
+        """See `LiveSource.close`."""
         self._source.close()
 
 
 class Reconnecting:
-    """A camera or a network stream, opened again with growing waits whenever it ends or fails.
+    """A camera or network stream that is opened again, with increasing waits, whenever it ends or fails.
 
-    Time is the wall's, over all connections: what comes after a gap is later by as much. left_out: pictures that waited
-    in buffers before a connection was read.
+    Frame times are wall-clock times across all connections, so gaps keep their duration.
+
+    Attributes:
+        left_out: Number of images discarded because they waited in buffers before a connection was read.
     """
 
     def __init__(self, spec: str, source: Source) -> None:
-        """source: `spec`, opened with `watch`."""
+        """
+        Args:
+            spec: Address or camera number.
+            source: `spec`, opened with `watch`.
+        """
         self.name, self.fps, self.message = source.name, source.info.fps, ""
         self.left_out = 0
         self._spec = spec
-        self._source: Source | None = source  # opened, and read by nobody yet
-        self._changing = threading.Lock()  # of that
+        self._source: Source | None = source  # opened, not yet read
+        self._changing = threading.Lock()  # guards it
         self._opened = time.monotonic()
         self._pace = Pace()
         self._size: tuple[int, int] | None = None
@@ -114,6 +130,7 @@ class Reconnecting:
         self._closed = threading.Event()
 
     def frames(self, stop: threading.Event) -> Iterator[Captured]:
+        """See `LiveSource.frames`."""
         index, last, begun = 0, 0.0, 0.0
         start: float | None = None
         self._refresh()
@@ -121,7 +138,7 @@ class Reconnecting:
             is_first = True
             for frame, at in self._connection():
                 start = at if start is None else start
-                if is_first:  # of this connection: where it begins on the time line of all
+                if is_first:  # the start of this connection on the common time line
                     begun = max(at - start, last + 1 / self.fps if index else 0.0) - frame.time
                     is_first = False
                 last = begun + frame.time
@@ -133,8 +150,8 @@ class Reconnecting:
             self._reopen(stop)
 
     def _refresh(self) -> None:
-        """Connect anew if nobody read for a while: what waited is old, and servers give up on who does not read."""
-        if time.monotonic() - self._opened < STALE or (old := self._taken()) is None:
+        """Reconnect if the source was not read for a while: buffered images are old, and servers drop idle clients."""
+        if time.monotonic() - self._opened < MAX_UNREAD_S or (old := self._taken()) is None:
             return
         old.close()
         try:
@@ -143,13 +160,13 @@ class Reconnecting:
             self._say(str(error))
 
     def _taken(self) -> Source | None:
-        """What was opened, for one caller only: who reads it closes it."""
+        """Return the open source to one caller only, which reads and closes it."""
         with self._changing:
             source, self._source = self._source, None
         return source
 
     def _put(self, source: Source) -> None:
-        """It was opened; to be closed at once where nobody wants it any more."""
+        """Store an opened source, or close it if the loop has ended."""
         with self._changing:
             if self._closed.is_set():
                 source.close()
@@ -157,7 +174,7 @@ class Reconnecting:
                 self._source = source
 
     def _connection(self) -> Iterator[tuple[Frame, float]]:
-        """The frames of the opened source and when they came; says afterwards why they ended."""
+        """Yield the frames of the open source with their arrival times; report at the end why they ended."""
         source = self._taken()
         if source is None:
             return
@@ -174,10 +191,10 @@ class Reconnecting:
         self._say(problem)
 
     def _look(self, frame: Frame, at: float) -> None:
-        """Say when the pictures change their size, and learn the rate of a stream that cannot know it."""
+        """Report a changed image size, and measure the rate of a stream that does not declare it."""
         self.fps = self._pace.add(at) or self.fps
         if self._size not in (None, frame.size):
-            self.message = f"{self.name} sends {frame.size[0]}x{frame.size[1]} now: everybody is new"
+            self.message = f"{self.name} sends {frame.size[0]}x{frame.size[1]} now: track ids restart"
             self._notice_end = at + NOTICE_SECONDS
         elif self.message and at > self._notice_end:
             self.message = ""
@@ -188,8 +205,8 @@ class Reconnecting:
         self.message = f"{self.name} is gone ({problem})"
 
     def _reopen(self, stop: threading.Event) -> None:
-        """Try until the source is there again, or nobody wants it any more."""
-        wait = FIRST_WAIT
+        """Try until the source opens again, or the loop ends."""
+        wait = MIN_RETRY_S
         while True:
             gone, again = self.message, time.monotonic() + wait
             while (left := again - time.monotonic()) > 0:
@@ -200,48 +217,56 @@ class Reconnecting:
                 source = open_source(self._spec, watch=True)
             except PoseError as error:
                 self._say(str(error))
-                wait = min(2 * wait, LONGEST_WAIT)
+                wait = min(2 * wait, MAX_RETRY_S)
             else:
                 self.fps, self.message = source.info.fps, ""
                 self._put(source)
                 return
 
     def close(self) -> None:
+        """See `LiveSource.close`."""
         self._closed.set()
         if (source := self._taken()) is not None:
             source.close()
 
 
 class Pace:
-    """The rate of pictures that come without one: of the median of the last intervals, so that a stall is no rate."""
+    """Measures the frame rate as the median of the latest intervals, which ignores stalls."""
 
     def __init__(self, most: int | None = None) -> None:
-        """most: how many pictures to look back; None where the rate is known."""
+        """most: number of latest images used; None if the rate is known."""
         self._at: deque[float] = deque(maxlen=most or 0)
 
     def add(self, at: float) -> float | None:
-        """Frames a second, once enough pictures came. at: s, of the newest."""
+        """Add an arrival time in s; return frames per second once there are enough."""
         self._at.append(at)
-        if len(self._at) < PACE_LEAST:
+        if len(self._at) < MIN_PACE_FRAMES:
             return None
         intervals = sorted(later - sooner for sooner, later in pairwise(self._at))
         return 1 / max(intervals[len(intervals) // 2], 1e-3)
 
 
 class PushedFrames:
-    """Pictures that another thread hands in, say those of a browser's camera."""
+    """Images pushed by another thread, for example from a browser's camera."""
 
     def __init__(self, name: str, fps: float = 30.0, *, waiting: int = 4) -> None:
-        """waiting: so many pictures may wait to be read; the oldest are dropped."""
+        """
+        Args:
+            name: Name for messages.
+            fps: Nominal frames per second.
+            waiting: Capacity of the queue; when it is full, the oldest image is dropped.
+        """
         self.name, self.fps, self.message = name, fps, ""
         self._mailbox: Mailbox[Captured] = Mailbox(waiting)
         self._next = 0
         self._first: float | None = None
 
     def push(self, image: U8, at: float | None = None) -> int:
-        """Hand in (H, W, 3) uint8 RGB; its index, which the `LiveResult` of this picture carries.
+        """Push an image (H, W, 3) uint8 RGB; return its index, which its `LiveResult` carries.
 
-        at: s on the clock of `time.monotonic` at which it was captured, increasing; by default now.
+        Args:
+            image: The image.
+            at: Capture time in s on the clock of `time.monotonic`, increasing; default now.
         """
         at = time.monotonic() if at is None else at
         if self._first is None:
@@ -252,6 +277,7 @@ class PushedFrames:
         return index
 
     def frames(self, stop: threading.Event) -> Iterator[Captured]:
+        """See `LiveSource.frames`."""
         while not stop.is_set():
             captured = self._mailbox.get(timeout=0.1)
             if captured is not None:
@@ -260,5 +286,5 @@ class PushedFrames:
                 return
 
     def close(self) -> None:
-        """No more pictures will come; those that wait are still read."""
+        """End the source after the queued images have been read."""
         self._mailbox.close()

@@ -1,4 +1,4 @@
-"""A thread that does something with every result of a loop, in its own time."""
+"""A thread that processes the results of a loop at its own rate."""
 
 import threading
 from collections.abc import Callable
@@ -7,13 +7,14 @@ from pose.live.loop import LiveLoop, Wanted
 from pose.live.result import LiveResult
 
 JOIN_SECONDS = 10.0
-WAITING = 20  # results of sinks that send newest and final ones: at the end several frames become final at once
+WAITING = 20  # queue length of sinks that send newest and final frames: at the end several become final at once
 
 
 class Subscriber:
-    """Calls `work` with every result until the loop ends or `close` is called; results it is too slow for are dropped.
+    """Calls `work` with every result until the loop ends or `close` is called. A slow `work` loses results.
 
-    problem: what made `work` fail, after which it is not called any more, or else `after`; None while all is well.
+    Attributes:
+        problem: Error of `work`, which is then not called again, or of `after`; None without one.
     """
 
     def __init__(
@@ -26,8 +27,14 @@ class Subscriber:
         whole: bool = False,
         wanted: Wanted = "newest",
     ) -> None:
-        """maxlen: results that may wait. after: called at the end in the same thread, whatever happened. whole: the end
-        is worth waiting for however long it takes; else for JOIN_SECONDS. wanted: see `LiveLoop.subscribe`.
+        """
+        Args:
+            loop: The loop.
+            work: Called with each result in the thread of the subscriber.
+            maxlen: Capacity of the queue.
+            after: Called at the end in the same thread, also after an error.
+            whole: `close` waits for the end without a limit; otherwise for at most `JOIN_SECONDS`.
+            wanted: See `LiveLoop.subscribe`.
         """
         self.problem: str | None = None
         self._loop, self._whole = loop, whole
@@ -38,11 +45,11 @@ class Subscriber:
 
     @property
     def dropped(self) -> int:
-        """Results that came too fast."""
+        """Number of results dropped because `work` was too slow."""
         return self._mailbox.dropped
 
     def close(self) -> None:
-        """Finish with what waits. May be called twice."""
+        """Process the waiting results and end. May be called twice."""
         self._loop.unsubscribe(self._mailbox)
         self._thread.join(None if self._whole else JOIN_SECONDS)
 
@@ -50,7 +57,7 @@ class Subscriber:
         try:
             for live in self._mailbox:
                 self._work(live)
-        except Exception as error:  # one sink's trouble must not end the others
+        except Exception as error:  # a failing sink must not affect the others
             self._failed(error)
         finally:
             self._loop.unsubscribe(self._mailbox)

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from aiohttp import web
 
 MAX_CLIENTS = 16
-SEND_BUFFER_BYTES = 1 << 16  # of the system, for a client that reads slowly
+SEND_BUFFER_BYTES = 1 << 16  # socket buffer of a client that reads slowly
 HEARTBEAT_SECONDS = 40.0  # between pings; a client that does not answer within half of it is disconnected
 CLOSE_SECONDS = 0.5
-TROUBLE_SECONDS = 2.0  # for which a connection that could not be accepted counts as trouble
-# Programs send no Origin. A page of another site must not read poses behind the user's back; one of this computer may.
+TROUBLE_SECONDS = 2.0  # for which a failed accept is reported
+# Programs send no Origin header. Pages of other sites must not read poses; pages of this computer may.
 ORIGIN = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")
 
 
@@ -46,10 +46,10 @@ class WebSocketSink:
             raise PoseError("--ws needs aiohttp: pip install 'pose-run[webcam]'") from error
         self._web = web
         self._clients: dict[web.WebSocketResponse, Mailbox[list[str]]] = {}
-        self._counting = threading.Lock()  # of what both threads count: the server's, and the subscriber's
-        self._lost = 0  # by clients that are gone, and by all of them where this sink itself was too slow
-        self._missed = 0  # by this sink, so far
-        self._exhausted = -TROUBLE_SECONDS  # when the system last had no resources for a connection
+        self._counting = threading.Lock()  # guards counters shared by the server and the subscriber
+        self._lost = 0  # by clients that have left, and by the sink itself
+        self._missed = 0  # by the sink itself
+        self._exhausted = -TROUBLE_SECONDS  # last time without resources for a connection
         self._events = asyncio.new_event_loop()
         self._stack = AsyncExitStack()
         self._ended = asyncio.Event()
@@ -66,17 +66,20 @@ class WebSocketSink:
 
     @property
     def problem(self) -> str | None:
+        """Why the sink stopped, or None."""
         return self._subscriber.problem
 
     @property
     def lost(self) -> int:
+        """Number of results dropped because clients read too slowly."""
         with self._counting:
             return self._lost + sum(box.dropped for box in self._clients.values())
 
     @property
     def trouble(self) -> str:
+        """Why no client can connect now; empty if clients can."""
         if monotonic() - self._exhausted < TROUBLE_SECONDS:
-            return "nobody can connect: too many open files"
+            return "no client can connect: too many open files"
         return ""
 
     async def _listen(self, host: str, port: int) -> int:
@@ -99,7 +102,7 @@ class WebSocketSink:
         self._exhausted = monotonic()
 
     def _send(self, live: LiveResult) -> None:
-        self._made.wait()  # a loop that runs already may be quicker than the line that made the subscriber
+        self._made.wait()  # a running loop may call this before the constructor has set the subscriber
         texts, clients = messages(live), list(self._clients.values())
         missed, self._missed = self._missed, self._subscriber.dropped
         with self._counting:
@@ -108,7 +111,7 @@ class WebSocketSink:
             mailbox.put(texts)
 
     async def _serve(self, request: "web.Request") -> "web.WebSocketResponse":
-        """One client, from its handshake to its last message."""
+        """Serve one client from its handshake to its last message."""
         origin = request.headers.get("Origin")
         if origin is not None and not ORIGIN.fullmatch(origin):
             raise self._web.HTTPForbidden(text="only pages of this computer may connect")
@@ -119,7 +122,7 @@ class WebSocketSink:
         if len(self._clients) >= MAX_CLIENTS:
             await client.close(code=1013, message=b"too many clients")
             return client
-        if request.transport is not None:  # else the system would keep minutes of old poses for a slow client
+        if request.transport is not None:  # otherwise the system would buffer minutes of old poses for a slow client
             request.transport.get_extra_info("socket").setsockopt(
                 socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES
             )
@@ -130,7 +133,7 @@ class WebSocketSink:
         reading = asyncio.create_task(_read_to_end(client, mailbox))
         try:
             while True:
-                is_last = mailbox.closed  # asked first: what was put before is still there
+                is_last = mailbox.closed  # read first: items put before `close` are still there
                 while (texts := mailbox.take()) is not None:
                     for text in texts:
                         await client.send_str(text)
@@ -140,7 +143,7 @@ class WebSocketSink:
                 woken.clear()
             await client.close(code=1001, message=b"the source has ended")
         except ConnectionError:
-            pass  # it went while we were sending
+            pass  # the client left during the send
         finally:
             reading.cancel()
             self._forget(client)
@@ -151,7 +154,7 @@ class WebSocketSink:
             self._lost += self._clients.pop(client).dropped
 
     def _call(self, callback: Callable[[], object]) -> None:
-        """In the thread of the server, which may have ended."""
+        """Run a callback in the thread of the server, which may have ended."""
         with suppress(RuntimeError):
             self._events.call_soon_threadsafe(callback)
 
@@ -162,12 +165,12 @@ class WebSocketSink:
         self._thread.join(10 * CLOSE_SECONDS)
 
     def close(self) -> None:
-        """Stop serving; takes at most a few seconds, whatever the clients do."""
+        """Stop serving. Takes a few seconds at most, whatever the clients do."""
         self._subscriber.close()
 
 
 async def _read_to_end(client: "web.WebSocketResponse", mailbox: Mailbox[list[str]]) -> None:
-    """Answer pings and ignore messages until the client goes."""
+    """Answer pings and ignore messages until the client leaves."""
     async for _ in client:
         pass
     mailbox.close()

@@ -22,11 +22,11 @@ from pose.errors import PoseError, UsageError
 from pose.types import Frame
 from pose.video.arrival import LiveTimeline, Waiting
 from pose.video.container import Target, announced_seconds, has_time_stamps, reason, tick_of, video_stream
+from pose.video.frame_store import FrameStore
 from pose.video.interlace import deinterlaced
 from pose.video.lens import focal_35mm
 from pose.video.picture import Layout, Picture, Upright, UprightPlanes, UprightRGB
 from pose.video.planes import PlanarFrame
-from pose.video.recording import Recording
 from pose.video.server_copy import ServerCopy
 from pose.video.source import TIME_TOLERANCE, Sound, Source, Span, Timeline, VideoInfo
 
@@ -105,7 +105,7 @@ class StreamSource(Source):
         self._target = target
         self._span = span
         self._watch = watch
-        self._recording: Recording | None = None
+        self._recording: FrameStore | None = None
         self._copy: ServerCopy | None = None
         self._opened: Walk | None = None
         self._taking = threading.Lock()  # who reads it and who closes it may come at the same time
@@ -115,7 +115,7 @@ class StreamSource(Source):
             self.close()
             raise
         if keep and self.info.is_live:
-            self._recording = Recording(self.info)
+            self._recording = FrameStore(self.info)
 
     def _begin(self) -> None:
         """Open the target, or a copy of it where FFmpeg can make nothing of what its server sends."""

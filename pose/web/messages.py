@@ -10,7 +10,7 @@ from dataclasses import asdict
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.live import LiveResult, Status
+from pose.live import LiveResult, LiveStatus
 from pose.repair.sides import with_lifted_sides
 from pose.skeletons import Skeleton
 from pose.system.json_values import Json
@@ -125,7 +125,7 @@ def with_picture(text: str, jpeg: bytes) -> bytes:
     return struct.pack("<I", len(head)) + head + jpeg
 
 
-def status(state: Status, recording: RunningRecording | None = None) -> str:
+def status(state: LiveStatus, recording: RunningRecording | None = None) -> str:
     """State of the loop and of this browser's recording. Unknown values are null."""
     values = asdict(state)
     finite = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in values.items()}

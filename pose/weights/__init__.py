@@ -7,16 +7,16 @@
 from pathlib import Path
 
 from pose.weights.catalogue import WEIGHTS, Weight
-from pose.weights.store import CorruptWeightError, FetchError, Status, Store, UnverifiedWeightError, sha256_of
+from pose.weights.store import CorruptWeightError, FetchError, Store, UnverifiedWeightError, WeightStatus, sha256_of
 
 __all__ = [
     "WEIGHTS",
     "CorruptWeightError",
     "FetchError",
-    "Status",
     "Store",
     "UnverifiedWeightError",
     "Weight",
+    "WeightStatus",
     "locate",
     "locate_if_reachable",
     "sha256_of",

@@ -49,7 +49,7 @@ class FetchError(PoseError):
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class WeightStatus:
     """What this machine has of one weight; `path` is where, `problem` the line that says what is wrong."""
 
     weight: Weight
@@ -106,16 +106,16 @@ class Store:
         """Path of the checked file, fetched first if it is not on this machine. Raises what `find` and `fetch` do."""
         return self.find(name, allow_unverified=allow_unverified) or self.fetch(name, allow_unverified=allow_unverified)
 
-    def status(self, name: str) -> Status:
+    def status(self, name: str) -> WeightStatus:
         """What this machine has of one weight, its hash computed."""
         weight = self.weight(name)
         try:
             path = self.find(name)
         except CorruptWeightError as error:
-            return Status(weight, "corrupt", error.path, str(error))
+            return WeightStatus(weight, "corrupt", error.path, str(error))
         except UnverifiedWeightError as error:
-            return Status(weight, "unverified", error.path, str(error))
-        return Status(weight, "present" if path else "missing", path)
+            return WeightStatus(weight, "unverified", error.path, str(error))
+        return WeightStatus(weight, "present" if path else "missing", path)
 
     def fetch(self, name: str, *, allow_unverified: bool = False) -> Path:
         """Bring a weight into the cache unless a folder has it already; a damaged file in the cache is replaced.

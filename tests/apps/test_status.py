@@ -12,7 +12,7 @@ import time
 import numpy as np
 import pytest
 from pose_apps.support import status as module
-from pose_apps.support.status import Status
+from pose_apps.support.status import StatusLine
 
 # Says on the terminal when the first module is looked for that takes long to load.
 SPY = """
@@ -135,11 +135,11 @@ class Terminal(io.StringIO):
 def test_it_goes_on_moving(monkeypatch):
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
     monkeypatch.setattr(module, "TICK_SECONDS", 3600.0)
-    with Status("working"):
+    with StatusLine("working"):
         assert terminal.getvalue().count("working") == 1
     monkeypatch.setattr(module, "TICK_SECONDS", 0.01)
     sys.stderr = terminal = Terminal()
-    with Status("working") as status:
+    with StatusLine("working") as status:
         deadline = time.monotonic() + 60
         while terminal.getvalue().count("working") < 4 and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -153,6 +153,6 @@ def test_it_goes_on_moving(monkeypatch):
 
 def test_it_is_hidden_when_asked(monkeypatch):
     monkeypatch.setattr(sys, "stderr", terminal := Terminal())
-    with Status("working", hidden=True):
+    with StatusLine("working", hidden=True):
         pass
     assert terminal.getvalue() == ""

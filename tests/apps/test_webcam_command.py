@@ -281,13 +281,13 @@ def test_a_recording_survives_a_closed_terminal_and_is_finished_after_a_kill(
         (["--headless", "--source", "ftp://x/y"], 2, "cannot read ftp:// addresses"),
         (["--headless", "--web"], 2, "--headless: cannot be combined with --web"),
         (["--udp", "robot:9000", "--web"], 2, "--udp: cannot be combined with --web"),
-        (["--headless", "--source", "CLIP", "--udp", "127.0.0.1:0"], 2, "--udp: port 0 is no receiver's"),
+        (["--headless", "--source", "CLIP", "--udp", "127.0.0.1:0"], 2, "--udp: port 0 is not valid"),
         (
             ["--headless", "--source", "CLIP", "--udp", "255.255.255.255:9000"],
             2,
             "is a broadcast address; name one receiver",
         ),
-        (["--headless", "--source", "CLIP", "--udp", "9000"], 2, "--udp: '9000' is no HOST:PORT"),
+        (["--headless", "--source", "CLIP", "--udp", "9000"], 2, "--udp: invalid address '9000': expected HOST:PORT"),
         (["--headless", "--source", "CLIP", "--ws", "host:port"], 2, "--ws: 'host:port' is no [HOST:]PORT"),
         (["--headless", "--seconds", "0"], 2, "seconds: 0.0 is out of range; allowed: at least 0.1"),
         (["--headless", "--sorce", "0"], 2, "did you mean --source?"),
@@ -358,17 +358,17 @@ def test_troubles_are_said_once_while_they_last_and_kept_for_the_report(capsys):
         troubles.look("--udp", trouble, lost)
     for seconds in (2, 1):
         troubles.look("camera 0", f"camera 0 is gone (unplugged), reconnecting in {seconds} s")
-    for told in ("", "camera 0 sends 48x96 now: everybody is new", ""):
+    for told in ("", "camera 0 sends 48x96 now: track ids restart", ""):
         troubles.look("camera 0", told)
     assert capsys.readouterr().err.splitlines() == [
         "warning: --udp: network is unreachable",
         "note: --udp goes on; 12 lost",
         "warning: camera 0 is gone (unplugged)",
         "note: camera 0 is back",
-        "warning: camera 0 sends 48x96 now: everybody is new",
+        "warning: camera 0 sends 48x96 now: track ids restart",
     ]
     assert troubles.kept == [
         "--udp: network is unreachable",
         "camera 0 is gone (unplugged)",
-        "camera 0 sends 48x96 now: everybody is new",
+        "camera 0 sends 48x96 now: track ids restart",
     ]

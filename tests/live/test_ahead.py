@@ -16,8 +16,8 @@ from pose.forecast.pasts import MOST_FRAMES, Pasts
 from pose.forecast.picture import carriers
 from pose.forecast.steady import Steady
 from pose.live import LiveLoop, PushedFrames
-from pose.live.ahead import Ahead
-from pose.live.horizon import LONGEST, Horizon
+from pose.live.ahead import PosePredictor
+from pose.live.horizon import MAX_HORIZON_S, Horizon
 from pose.live.messages import messages
 from pose.skeletons import BLAZEPOSE33, H36M17, HALPE26, WHOLEBODY133
 from pose.types import FrameResult, Placed
@@ -48,7 +48,7 @@ def played(ahead, frames, seconds):
 
 
 def new_ahead(forecaster=None, **options):
-    return Ahead(H36M17, CAMERA, forecaster=forecaster or DampedVelocity(), **options)
+    return PosePredictor(H36M17, CAMERA, forecaster=forecaster or DampedVelocity(), **options)
 
 
 TIMES = np.arange(30) / 30
@@ -284,12 +284,12 @@ def test_a_given_horizon_is_that_and_a_measured_one_follows_what_is_measured():
     for after in (0.010, 0.012, 0.4, 0.011, 0.013):  # one frame that was held up does not tell how it usually is
         measured.shown(after)
     assert measured.of(5.0, 5.02) == pytest.approx(0.032)
-    assert measured.of(5.0, 9.0) == LONGEST
+    assert measured.of(5.0, 9.0) == MAX_HORIZON_S
     for _ in range(100):
         measured.shown(0.05)
     assert measured.of(5.0, 5.02) == pytest.approx(0.07)
     measured.shown(-1e9)
-    assert 0 <= measured.of(5.0, 5.0) <= LONGEST
+    assert 0 <= measured.of(5.0, 5.0) <= MAX_HORIZON_S
 
 
 @pytest.mark.parametrize("text", ["now", "", "-5", "501", "nan", "1e9", "auto "])

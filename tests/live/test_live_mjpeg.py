@@ -73,7 +73,7 @@ def test_another_size_within_a_connection_begins_anew_and_is_said(monkeypatch):
         mailbox = loop.subscribe(200)
         with loop:
             seen = list(islice(mailbox, 60))
-            assert loop.status().message == f"{source.name} sends 48x96 now: everybody is new"
+            assert loop.status().message == f"{source.name} sends 48x96 now: track ids restart"
     assert pipeline.sizes == [(64, 48), (48, 96)]
     assert [live.image.shape[:2] for live in seen] == [(48, 64)] * (50 - first(seen)) + [(96, 48)] * (10 + first(seen))
     assert {tuple(live.result.people.ids) for live in seen if live.size == (64, 48)} == {(1,)}
@@ -102,8 +102,8 @@ def endless(_connection, wait=0.04):
 
 @pytest.mark.parametrize(("stale", "connections"), [(60.0, 1), (1.0, 2)])
 def test_what_waited_before_anybody_read_is_left_out(stale, connections, monkeypatch):
-    """Say while networks were loaded: short of STALE the pictures that lie in buffers, later the whole connection."""
-    monkeypatch.setattr(module, "STALE", stale)
+    """Buffered images are discarded: below MAX_UNREAD_S alone, above it with the whole connection."""
+    monkeypatch.setattr(module, "MAX_UNREAD_S", stale)
     monkeypatch.setattr(arrival, "LONGEST_DROP", 60.0)  # on a busy machine it takes longer to read what waited,
     monkeypatch.setattr(arrival, "FRESH_SECONDS", 0.1)  # and a thread may not get its turn for a while
     with mjpeg_camera(partial(endless, wait=0.2)) as camera:
@@ -119,7 +119,7 @@ def test_what_waited_before_anybody_read_is_left_out(stale, connections, monkeyp
 
 
 def test_a_stall_and_a_connection_that_breaks_off_take_as_long_as_they_took(monkeypatch):
-    monkeypatch.setattr(module, "FIRST_WAIT", 1.5)
+    monkeypatch.setattr(module, "MIN_RETRY_S", 1.5)
 
     def breaks_off(connection):
         yield from (Shot(number + 100 * connection) for number in range(30))

@@ -135,7 +135,7 @@ def test_a_camera_that_is_let_go_of_before_anybody_reads_is_free():
 
 
 def test_a_camera_that_comes_back_when_nobody_wants_it_any_more_is_free(monkeypatch):
-    monkeypatch.setattr("pose.live.sources.STALE", 0.0)
+    monkeypatch.setattr("pose.live.sources.MAX_UNREAD_S", 0.0)
     again = Opened()
     source = Reconnecting("0", Opened())
 

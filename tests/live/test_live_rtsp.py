@@ -154,7 +154,7 @@ def test_a_camera_whose_clock_is_set_goes_on(server):
 
 def test_a_camera_that_goes_and_comes_back_is_found_again(server, monkeypatch):
     monkeypatch.setattr(container, "TIMEOUT", 2.0)
-    monkeypatch.setattr(module, "FIRST_WAIT", 0.2)
+    monkeypatch.setattr(module, "MIN_RETRY_S", 0.2)
     server.publish(even(range(125)))
     source = open_live(server.address)
     stop, captured, messages = threading.Event(), [], set()

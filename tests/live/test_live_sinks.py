@@ -85,7 +85,7 @@ def test_addresses(text, default, expected):
 
 @pytest.mark.parametrize("text", ["9000", "robot", "robot:", "robot:70000", ":9000", "robot:-1"])
 def test_bad_addresses_are_refused_with_the_option_and_the_form(text):
-    with pytest.raises(UsageError, match=f"--udp: '{text}' is no HOST:PORT"):
+    with pytest.raises(UsageError, match=f"--udp: invalid address '{text}': expected HOST:PORT"):
         read_address("udp", text)
 
 
@@ -186,7 +186,7 @@ def test_a_port_that_is_taken_is_said(served, source):
 @pytest.mark.parametrize(
     ("host", "port", "words"),
     [
-        ("127.0.0.1", 0, "--udp: port 0 is no receiver's"),
+        ("127.0.0.1", 0, "--udp: port 0 is not valid"),
         ("255.255.255.255", 9000, r"--udp: 255\.255\.255\.255 is a broadcast address"),
         ("127.255.255.255", 9000, r"--udp: 127\.255\.255\.255 is a broadcast address"),
     ],
@@ -253,7 +253,7 @@ def test_websocket_takes_clients_again_when_there_are_descriptors_again(served, 
         resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, hard))
         try:
             waiting.connect(("127.0.0.1", sink.port))
-            wait_until(lambda: sink.trouble == "nobody can connect: too many open files")
+            wait_until(lambda: sink.trouble == "no client can connect: too many open files")
             source.push(picture(0))
             assert json.loads(before.recv(timeout=60))["frame"] == 0  # who is there notices nothing
         finally:

@@ -56,7 +56,7 @@ def read(source, count: int | None = None) -> list:
 @pytest.fixture
 def always_catches_up(monkeypatch) -> None:
     """However long the machine stands still meanwhile."""
-    monkeypatch.setattr(module, "FAR_BEHIND", 3600.0)
+    monkeypatch.setattr(module, "MAX_FILE_LAG_S", 3600.0)
 
 
 @pytest.mark.usefixtures("always_catches_up")
@@ -94,7 +94,7 @@ def test_a_file_that_is_late_counts_late_and_after_a_sleep_goes_on_from_there(mo
     clock, late = Clock(), []
     monkeypatch.setattr(module, "time", clock)
     for number, item in enumerate(Played(FakeSource(np.arange(40) / 100)).frames(clock)):
-        clock.now += {10: 0.3, 20: 1.2}.get(number, 0.0)  # less than FAR_BEHIND, and more
+        clock.now += {10: 0.3, 20: 1.2}.get(number, 0.0)  # less than MAX_FILE_LAG_S, and more
         late.append(clock.now - item.at)
     np.testing.assert_allclose(late[:10], 0, atol=1e-9)
     np.testing.assert_allclose(late[10:20], 0.3 - np.arange(10) / 100, atol=1e-9)
@@ -144,8 +144,8 @@ def connections(monkeypatch):
         return answer
 
     monkeypatch.setattr(module, "open_source", opened)
-    monkeypatch.setattr(module, "FIRST_WAIT", 0.02)
-    monkeypatch.setattr(module, "STALE", 3600.0)  # a loop that is made may load a forecaster before it reads
+    monkeypatch.setattr(module, "MIN_RETRY_S", 0.02)
+    monkeypatch.setattr(module, "MAX_UNREAD_S", 3600.0)  # a loop that is made may load a forecaster before it reads
     return given
 
 
@@ -173,7 +173,7 @@ def test_a_fast_burst_does_not_turn_time_back(connections):
 
 
 def test_the_message_says_what_is_wrong_and_when_it_tries_again(connections, monkeypatch):
-    monkeypatch.setattr(module, "FIRST_WAIT", 3600.0)
+    monkeypatch.setattr(module, "MIN_RETRY_S", 3600.0)
     source = Reconnecting("7", FakeSource([0], PoseError("cannot read camera 7: unplugged")))
     with LiveLoop(FakePipeline(), source) as loop:
         wait_until(lambda: loop.status().message != "")
@@ -185,7 +185,7 @@ def test_the_message_says_what_is_wrong_and_when_it_tries_again(connections, mon
 
 
 def test_waits_grow_up_to_a_limit(connections, monkeypatch):
-    monkeypatch.setattr(module, "LONGEST_WAIT", 0.08)
+    monkeypatch.setattr(module, "MAX_RETRY_S", 0.08)
     gone = PoseError("cannot read camera 7: no such device")
     connections += [*[gone] * 5, FakeSource([0.0])]
     begun = time.monotonic()
@@ -214,7 +214,7 @@ class OneClipAConnection(BaseHTTPRequestHandler):
 
 
 def test_a_network_stream_that_is_cut_is_taken_up_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "FIRST_WAIT", 0.05)
+    monkeypatch.setattr(module, "MIN_RETRY_S", 0.05)
     path = tmp_path / "live.ts"
     with av.open(str(path), "w") as container:
         stream = container.add_stream("mpeg2video", rate=25)

@@ -13,7 +13,7 @@ from pose.camera_motion.turns import to_matrix
 from pose.files import load_poses
 from pose.live import LiveLoop, PushedFrames
 from pose.live.messages import messages
-from pose.live.recording import Recording
+from pose.live.recording import RecordingFolder
 from pose.types import NO_LINK, Background, FrameResult, Poses3D
 from pose.world.clean import Steps
 
@@ -98,7 +98,7 @@ def test_a_view_that_is_lost_ends_the_world_with_a_warning():
 @pytest.mark.parametrize("lost", [30, 0])
 def test_a_recording_has_no_place_for_people_after_that(lost, tmp_path):
     results, _ = lived(Panning(lost=lost), 60)
-    recording = Recording(tmp_path, lambda live: run_info(live.skeleton, live.size), video=False)
+    recording = RecordingFolder(tmp_path, lambda live: run_info(live.skeleton, live.size), video=False)
     for live in results:
         recording.write(live)
     recording.finish()

@@ -16,7 +16,7 @@ from pose.files.json import SCHEMA_PATH
 from pose.live import LiveLoop, PushedFrames, recording
 from pose.live import recorder as module
 from pose.live.recorder import Recorder
-from pose.live.recording import Recording, finish_interrupted
+from pose.live.recording import RecordingFolder, finish_interrupted
 from pose.video import open_source
 
 
@@ -127,13 +127,13 @@ def test_a_recording_of_frames_that_were_under_way_names_their_networks(source, 
 
 
 def test_a_disk_that_is_full_at_the_end_costs_what_is_not_on_it_yet(source, tmp_path, monkeypatch, room_for):
-    write, written = Recording.write, []
+    write, written = RecordingFolder.write, []
 
     def noted(self, live):
         write(self, live)
         written.append(live)  # a frame counts before its picture is on the disk
 
-    monkeypatch.setattr(Recording, "write", noted)
+    monkeypatch.setattr(RecordingFolder, "write", noted)
     with start(source) as loop:
         recorder = Recorder(loop, tmp_path)
         push_timed(source, range(40))

@@ -17,7 +17,7 @@ from pose.live import LiveLoop, PushedFrames
 from pose.live import recorder as module
 from pose.live.messages import messages
 from pose.live.recorder import Recorder
-from pose.live.recording import HEIGHTS, Recording, finish_interrupted
+from pose.live.recording import MAX_HEIGHTS, RecordingFolder, finish_interrupted
 from pose.types import FrameResult, Poses3D
 from pose.world.clean import Steps
 
@@ -164,7 +164,7 @@ def test_a_recording_has_the_world_that_was_known_in_the_end(source, tmp_path):
 
 def test_a_recording_keeps_the_heights_of_the_latest_people_only(source, tmp_path):
     results, _ = lived(source, 3)
-    recording = Recording(tmp_path, lambda live: run_info(live.skeleton, live.size), video=False)
+    recording = RecordingFolder(tmp_path, lambda live: run_info(live.skeleton, live.size), video=False)
     for number in range(200):
         live = results[min(number, 2)]
         heights = {10_000_000 + number: (1.834, 0.123)}
@@ -172,7 +172,7 @@ def test_a_recording_keeps_the_heights_of_the_latest_people_only(source, tmp_pat
         recording.write(replace(live, result=result, world=replace(live.world, heights=heights)))
     recording.finish()
     people = load_poses(recording.folder / "poses.npz").world_info.heights
-    assert list(people) == list(range(10_000_200 - HEIGHTS, 10_000_200))
+    assert list(people) == list(range(10_000_200 - MAX_HEIGHTS, 10_000_200))
     said = json.loads((recording.folder / "poses.json").read_text())["world"]["people"]
     assert [one["id"] for one in said] == list(people)
 

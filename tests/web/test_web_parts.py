@@ -8,7 +8,7 @@ import pytest
 from pose_fakes import seen_result
 
 from pose.errors import UsageError
-from pose.live import LiveResult, Status
+from pose.live import LiveResult, LiveStatus
 from pose.skeletons import BLAZEPOSE33, H36M17
 from pose.web import messages
 from pose.web.clock import LEAST_STEP, ForeignClock
@@ -112,7 +112,7 @@ def test_what_is_not_known_is_null():
 def test_status_before_the_first_frame_is_json():
     values = dict.fromkeys(("fps", "latency_ms", "latency_p95_ms", "lifter_delay_ms", "ahead_ms"), float("nan"))
     counts = dict.fromkeys(("people", "frames_in", "processed", "dropped"), 0)
-    state = Status(**values, **counts, device="cpu", lifter="stream", paused=False, message="")
+    state = LiveStatus(**values, **counts, device="cpu", lifter="stream", paused=False, message="")
     message = json.loads(messages.status(state))
     assert message["latency_ms"] is None
     assert message["device"] == "cpu"

@@ -26,7 +26,7 @@ from web_fakes import (
 
 from pose.errors import PoseError
 from pose.live import LiveLoop
-from pose.live.horizon import LONGEST
+from pose.live.horizon import MAX_HORIZON_S
 from pose.web import messages
 from pose.web.jpeg import decode_jpeg
 from pose.web.server import _read_static
@@ -218,7 +218,7 @@ def test_poses_are_predicted_by_what_the_page_says_it_takes(own_camera, monkeypa
                     way = loops[0].ahead.of(5.0, 5.0)
             (ahead,) = [person["ahead"] for person in message["people"]]
             assert way == pytest.approx(0.04)
-            assert ahead == pytest.approx(LONGEST)
+            assert ahead == pytest.approx(MAX_HORIZON_S)
             assert 0 < message["latency"] < PATIENCE
             await live.send_str('{"type":"ack","after":"soon"}')
             assert await closed(live) == (1008, "The page sent a ack message without a number 'after'.")

@@ -17,7 +17,7 @@ from pose_apps.run import RunConfig
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.interrupts import signals_as_ctrl_c
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
-from pose_apps.support.status import Status
+from pose_apps.support.status import StatusLine
 from pose_apps.support.summary import counted
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def run(config: BatchConfig, clip_config: RunConfig, pipeline_config: PipelineCo
     shard = None if config.shard is None else read_shard(config.shard)
     plan_outputs("clip", config.out, clip_config.formats, clip_config.overlay)  # raises what it has to say
     out = Path(config.out)
-    with Status("checking clips and weights", hidden=config.quiet):
+    with StatusLine("checking clips and weights", hidden=config.quiet):
         clips = find_clips(config.inputs, out)
         clips = clips if shard is None else shard_of(clips, shard)
         job = make_job(out, config, clip_config, pipeline_config)

@@ -14,7 +14,7 @@ from pose.options import option
 from pose.system.json_values import Json
 from pose.system.whole_file import write_whole
 from pose_apps.bench.measurement import Bench
-from pose_apps.support.status import Status
+from pose_apps.support.status import StatusLine
 
 if TYPE_CHECKING:
     from pose.lifter.predict import Lifter
@@ -36,7 +36,7 @@ class LifterBench(Bench):
     attention: bool = option(True, "also measure every attention mechanism")
 
     def run(self) -> None:
-        with Status("loading torch"):
+        with StatusLine("loading torch"):
             figures: dict[str, Json] = {"machine": _machine()}
         if self.attention:  # first: it forks, which it may only do before torch has threads
             print(

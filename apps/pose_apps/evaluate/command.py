@@ -23,7 +23,7 @@ from pose_apps.evaluate.forecasts import ForecastOptions, evaluate_forecasts
 from pose_apps.evaluate.video import VideoOptions, evaluate_video
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import add_subcommand, command_parser, config_of
-from pose_apps.support.status import Status
+from pose_apps.support.status import StatusLine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def evaluate(labelled: Labelled, options: CandidateOptions, output_options: OutputOptions) -> None:
     """Everything that can be wrong is found before the first network runs."""
     lookaheads = _lookaheads(options.lookahead)
-    with Status("loading", hidden=output_options.quiet):
+    with StatusLine("loading", hidden=output_options.quiet):
         task = labelled.task()
         output = plan_output(output_options, task.slug)
         candidates = _candidates(options, task)

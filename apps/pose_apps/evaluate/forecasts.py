@@ -13,7 +13,7 @@ from pose.options import REQUIRED, Options, option
 from pose.system.progress import progress_bar
 from pose.system.whole_file import whole_file
 from pose_apps.evaluate.candidates import short_names
-from pose_apps.support.status import Status
+from pose_apps.support.status import StatusLine
 
 if TYPE_CHECKING:
     from pose_datasets.forecast_training import Moments
@@ -45,7 +45,7 @@ def evaluate_forecasts(options: ForecastOptions) -> None:
     target = Path(options.out) / RESULTS
     if target.exists() and not options.overwrite:
         raise UsageError(f"{target} exists; give --overwrite to replace it, or another folder with --out")
-    with Status("loading", hidden=options.quiet):
+    with StatusLine("loading", hidden=options.quiet):
         from pose_datasets.forecast_training import Moments
         from pose_datasets.forecasting import load_motions
 

@@ -15,7 +15,7 @@ from pose.errors import PoseError
 from pose.options import REQUIRED, Options, option
 from pose.system.progress import hidden_progress, progress_bar
 from pose_apps.evaluate.candidates import OutputOptions, finish, plan_output, write_predictions
-from pose_apps.support.status import Status
+from pose_apps.support.status import StatusLine
 
 if TYPE_CHECKING:
     from pose.types import FrameResult
@@ -44,7 +44,7 @@ def evaluate_video(options: VideoOptions, config: PipelineConfig, output_options
     from pose.pipeline import Pipeline
     from pose.video import open_source
 
-    with Status("loading the networks", hidden=output.quiet), hidden_progress(output.quiet):
+    with StatusLine("loading the networks", hidden=output.quiet), hidden_progress(output.quiet):
         pipeline = Pipeline(config, intrinsics=truth.intrinsics)
     with open_source(options.video, start=options.start, end=options.end) as source:
         fps, size = source.info.fps, source.info.size

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 TICK_SECONDS = 0.5
 
 
-class Status:
+class StatusLine:
     """The line, from `with` to the end of its block or to `end`, which is called before anything else is printed.
 
     text: what goes on. hidden: show nothing, as `--quiet` asks. A fetch may show its own line and bar meanwhile.

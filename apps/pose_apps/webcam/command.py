@@ -11,7 +11,7 @@ from pose.errors import UsageError
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.interrupts import end_with_the_terminal
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
-from pose_apps.support.status import Status
+from pose_apps.support.status import StatusLine
 from pose_apps.webcam.options import WebcamConfig
 from pose_apps.webcam.sinks import SinkConfig
 
@@ -38,11 +38,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if config.web:
         return _serve(config, pipeline_config)
     if config.headless:
-        with Status("loading"):
+        with StatusLine("loading"):
             from pose_apps.webcam.run import run_headless
 
         return run_headless(config, pipeline_config)
-    with Status("loading"):
+    with StatusLine("loading"):
         from pose_apps.webcam.window import run_window
 
     return run_window(config, pipeline_config)
@@ -60,7 +60,7 @@ def _serve(config: WebcamConfig, pipeline_config: PipelineConfig) -> int:
     for name in NOT_WITH_WEB:
         if getattr(config, name):
             raise UsageError(f"--{name}: cannot be combined with --web")
-    with Status("loading the networks"):
+    with StatusLine("loading the networks"):
         from pose.live.horizon import Horizon
         from pose_apps.webcam.extras import load_pipeline
         from pose_apps.webcam.options import check_live_source

@@ -10,7 +10,7 @@ from pose.config import PipelineConfig
 from pose.errors import PoseError
 from pose.live import LiveLoop
 from pose.live.horizon import Horizon
-from pose_apps.support.status import Status
+from pose_apps.support.status import StatusLine
 from pose_apps.webcam.extras import (
     Extras,
     finish_interrupted_recordings,
@@ -36,7 +36,7 @@ def run_live(config: WebcamConfig, pipeline_config: PipelineConfig, show: Callab
     check_report(config)
     Horizon.read(config.ahead, pipeline_config.lookahead)
     finish_interrupted_recordings(config)
-    with Status("loading the networks"):
+    with StatusLine("loading the networks"):
         pipeline = load_pipeline(pipeline_config, config.intrinsics)
     with closing(open_live_source(config)) as source:  # last: what a camera sends before that would be old
         steps = world_steps(config, pipeline)

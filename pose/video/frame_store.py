@@ -13,7 +13,7 @@ from pose.video.encode import VideoWriter
 from pose.video.source import VideoInfo
 
 
-class Recording:
+class FrameStore:
     """A temporary H.264 file. Its frames have the indices and times (to one tick) of those written."""
 
     def __init__(self, info: VideoInfo) -> None:
