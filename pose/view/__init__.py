@@ -1,1 +1,1 @@
-"""What people look at: the 2D overlay and the 3D scene."""
+"""Visualisation: the 2D overlay and the 3D scene."""

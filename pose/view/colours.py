@@ -1,8 +1,8 @@
 """Colours, RGB.
 
-The person's left is sky blue, the right orange, of the set of Okabe and Ito (2008), which people with any kind of
-colour vision tell apart; the middle is white. A person's own colour (badge, outline, floor mark) is never one of those
-three; the ten lie at least 30 apart in CIELAB, from each other and from the three.
+Left is sky blue and right orange, from the palette of Okabe and Ito (2008), which is distinguishable with any kind of
+colour vision; the middle is white. Colours of people (badge, outline, floor mark) differ from these three; all pairs
+are at least 30 apart in CIELAB.
 """
 
 import functools
@@ -30,36 +30,36 @@ PAPER: RGB = (250, 250, 250)
 
 
 def person_colour(person: int) -> RGB:
-    """The colour of a person's id; it repeats after ten people."""
+    """Colour of a track id; it repeats after ten people."""
     return PERSON_COLOURS[person % len(PERSON_COLOURS)]
 
 
 def rim_colour(person: int) -> RGB:
-    """What a person's limbs are outlined with: the person's colour, darker."""
+    """Colour of the outline of a person's limbs: the person's colour, darker."""
     return mix(person_colour(person), INK, 0.25)
 
 
 def ink_on(colour: RGB) -> RGB:
-    """Black or white, whichever reads better on `colour` (its luma decides)."""
+    """Black or white text colour with the better contrast on `colour`, by luma."""
     red, green, blue = colour
     return INK if 0.299 * red + 0.587 * green + 0.114 * blue > 130 else PAPER
 
 
-@functools.lru_cache(maxsize=4096)  # a picture asks for the same few hundred again and again
+@functools.lru_cache(maxsize=4096)  # a frame asks for the same few hundred colours again and again
 def mix(colour: RGB, other: RGB, share: float) -> RGB:
-    """`colour` with `share` (0 to 1) of `other` in it."""
+    """Mix `colour` with a `share` (0 to 1) of `other`."""
     red, green, blue = (round(a + (b - a) * share) for a, b in zip(colour, other, strict=True))
     return red, green, blue
 
 
 def edge_side(skeleton: Skeleton, a: int, b: int) -> str:
-    """The side of a limb: that of its ends, 'centre' where it joins left and right."""
+    """Side of a limb: that of its ends, 'centre' if it joins left and right."""
     sides = {skeleton.side(a), skeleton.side(b)} - {"centre"}
     return sides.pop() if len(sides) == 1 else "centre"
 
 
 def drawing_facts() -> dict[str, Json]:
-    """What a page needs to draw bodies, of plain values: limbs of Human3.6M-17 with their sides, the head, colours."""
+    """Plain values for drawing in a web page: limbs of Human3.6M-17 with their sides, the head, colours."""
     return {
         "edges3d": [
             {"ends": [a, b], "side": edge_side(H36M17, a, b), "head": H36M17.names[b] == "head"}

@@ -1,4 +1,4 @@
-"""A picture of lifted poses beside the true ones: what a training run shows of itself."""
+"""Images of predicted poses beside the ground truth, for training runs."""
 
 from pathlib import Path
 
@@ -12,11 +12,11 @@ from pose.types import F32, U8
 _TILE = 260
 _PIXELS_PER_METRE = 110
 _TRUE, _LIFTED = (170, 170, 170), (200, 80, 20)
-_VIEWS = {"front": (0, 1), "side": (2, 1)}  # the axes that go right and down
+_VIEWS = {"front": (0, 1), "side": (2, 1)}  # the axes shown to the right and down
 
 
 def draw_comparison(lifted: F32, true: F32) -> U8:
-    """RGB picture of poses (N, 17, 3) m, root-relative, from the front and the side: true grey, lifted in colour."""
+    """Draw root-relative poses (N, 17, 3) m from front and side: ground truth grey, prediction in colour. RGB."""
     columns = []
     for pose, truth in zip(lifted, true, strict=True):
         column = np.full((_TILE * len(_VIEWS), _TILE, 3), 255, np.uint8)
@@ -35,7 +35,7 @@ def _draw(picture: U8, points: F32, color: tuple[int, int, int], width: int) -> 
 
 
 def save_picture(picture: U8, path: Path) -> None:
-    """Write an RGB picture as PNG. Raises PoseError when the folder cannot be written to."""
+    """Write an RGB image as PNG. Raises PoseError if the folder cannot be written."""
     path.parent.mkdir(parents=True, exist_ok=True)
     _, data = cv2.imencode(".png", cv2.cvtColor(picture, cv2.COLOR_RGB2BGR))
     write_whole(path, data.tobytes())

@@ -1,6 +1,6 @@
-"""Anti-aliased shapes at sub-pixel positions, in few OpenCV calls. All draw in place.
+"""Anti-aliased shapes at sub-pixel positions, drawn in place with few OpenCV calls.
 
-Points are (x, y) px, arrays, and must be finite and within `FAR` of the picture's corner.
+Points are (x, y) px, arrays, and must be finite and within `FAR` of the image corner.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,8 +16,8 @@ from pose.view.colours import RGB, ink_on
 
 Point = tuple[float, float]
 
-_SHIFT = 4  # OpenCV takes fixed-point coordinates with this many binary digits after the point
-FAR = 20000.0  # px; beyond it OpenCV's fixed point would overflow
+_SHIFT = 4  # fractional bits of OpenCV's fixed-point coordinates
+FAR = 20000.0  # px; above it OpenCV's fixed-point coordinates overflow
 _FONT = cv2.FONT_HERSHEY_DUPLEX
 _TURN = np.linspace(0, 2 * np.pi, 12, endpoint=False)
 _SMALL = 5.0  # px; OpenCV draws circles below about this radius with four corners
@@ -25,18 +25,24 @@ _CIRCLE = np.stack([np.cos(_TURN), np.sin(_TURN)], axis=1)
 
 
 def as_rgb(colour: RGB) -> RGB:
+    """Return the colour itself: the pixel code of an RGB image."""
     return colour
 
 
 class Canvas(NamedTuple):
-    """What is drawn on. pixels: (H, W, 3) uint8. code: the three values of a pixel of some colour; RGB by default."""
+    """An image to draw on.
+
+    Attributes:
+        pixels: (H, W, 3) uint8.
+        code: Converts an RGB colour to the three values of a pixel; the identity for RGB images.
+    """
 
     pixels: U8
     code: Callable[[RGB], RGB] = as_rgb
 
 
 def fixed(points: NDArray[np.floating]) -> NDArray[np.int32]:
-    """Points as OpenCV takes them."""
+    """Convert points to OpenCV's fixed-point coordinates."""
     result: NDArray[np.int32] = np.rint(points * (1 << _SHIFT)).astype(np.int32)
     return result
 
@@ -46,8 +52,10 @@ def _pixels(width: float) -> int:
 
 
 def strokes(canvas: Canvas, segments: NDArray[np.number], colour: RGB, width: float) -> None:
-    """Lines with round ends, `width` px thick. segments: (N, K, 2) px, N lines through K points each; int32 ones are
-    taken as `fixed` gives them, which pays for many lines one by one.
+    """Draw lines with round ends, `width` px thick.
+
+    segments: (N, K, 2) px, N lines through K points each. int32 values are fixed-point coordinates of `fixed`, which is
+    faster for many single lines.
     """
     if len(segments):
         lines = list(segments if segments.dtype == np.int32 else fixed(np.asarray(segments, np.float64)))
@@ -55,7 +63,9 @@ def strokes(canvas: Canvas, segments: NDArray[np.number], colour: RGB, width: fl
 
 
 def dashes(segments: NDArray[np.floating], length: float) -> NDArray[np.float64]:
-    """(M, 2, 2) px: segments (N, 2, 2) px cut into dashes and pauses of about `length` px; a dash at either end."""
+    """Cut segments (N, 2, 2) px into dashes and gaps of about `length` px, with a dash at either end. Returns (M, 2,
+    2).
+    """
     parts = [np.zeros((0, 2, 2))]
     for begin, end in segments.astype(np.float64):
         count = max(1, round((float(np.hypot(*(end - begin))) / length + 1) / 2))
@@ -65,7 +75,7 @@ def dashes(segments: NDArray[np.floating], length: float) -> NDArray[np.float64]
 
 
 def discs(canvas: Canvas, centres: NDArray[np.floating], radius: float, colour: RGB) -> None:
-    """Filled circles. centres: (N, 2) px."""
+    """Draw filled circles. centres: (N, 2) px."""
     if len(centres) == 0:
         return
     image, ink = canvas.pixels, canvas.code(colour)
@@ -79,7 +89,7 @@ def discs(canvas: Canvas, centres: NDArray[np.floating], radius: float, colour: 
 
 
 def polygon(canvas: Canvas, corners: NDArray[np.floating], colour: RGB) -> None:
-    """A filled convex polygon. corners: (N, 2) px."""
+    """Draw a filled convex polygon. corners: (N, 2) px."""
     cv2.fillConvexPoly(canvas.pixels, fixed(corners), canvas.code(colour), cv2.LINE_AA, _SHIFT)
 
 
@@ -87,10 +97,10 @@ def polygon(canvas: Canvas, corners: NDArray[np.floating], colour: RGB) -> None:
 def layer(
     canvas: Canvas, points: NDArray[np.floating], margin: float, opacity: float
 ) -> Iterator[tuple[Canvas, NDArray[np.float64]]]:
-    """What is drawn inside is mixed into the picture with `opacity`.
+    """Context whose drawing is blended into the image with `opacity`.
 
-    Gives the canvas to draw on, and the position (2,) of its corner in the picture, which must be taken off all points.
-    It covers the bounding box of points (N, 2) and `margin` px around it.
+    Yields the canvas to draw on, and the position (2,) of its corner in the image, to be subtracted from all points. It
+    covers the bounding box of points (N, 2) plus `margin` px.
     """
     if opacity >= 1:
         yield canvas, np.zeros(2)
@@ -105,14 +115,14 @@ def layer(
 
 
 def text(canvas: Canvas, words: str, left_middle: Point, height: float, colour: RGB) -> None:
-    """Words whose capitals are `height` px high, from the middle of their left edge on."""
+    """Draw text with capitals `height` px high, from the middle of its left edge."""
     scale, thickness = _font(height)
     origin = round(left_middle[0]), round(left_middle[1] + height / 2)
     cv2.putText(canvas.pixels, words, origin, _FONT, scale, canvas.code(colour), thickness, cv2.LINE_AA)
 
 
 def text_width(words: str, height: float) -> int:
-    """How many px `text` takes."""
+    """Width of `text` in px."""
     scale, thickness = _font(height)
     return int(cv2.getTextSize(words, _FONT, scale, thickness)[0][0])
 
@@ -122,7 +132,7 @@ def _font(height: float) -> tuple[float, int]:
 
 
 def label(canvas: Canvas, words: str, bottom_middle: Point, height: float, colour: RGB) -> None:
-    """Words on a pill of `colour` that stands on `bottom_middle`, moved inside the picture where it would leave it."""
+    """Draw text on a rounded box of `colour` above `bottom_middle`, moved inside the image if necessary."""
     x, y, half, thick = _pill(canvas.pixels.shape[1::-1], words, bottom_middle, height)
     length = text_width(words, height)
     inner = half - thick / 2
@@ -131,13 +141,13 @@ def label(canvas: Canvas, words: str, bottom_middle: Point, height: float, colou
 
 
 def label_reach(size: tuple[int, int], words: str, bottom_middle: Point, height: float) -> NDArray[np.float64]:
-    """Two corners (2, 2) px of what `label` draws on a picture of (width, height) px."""
+    """Two corners (2, 2) px of the area that `label` draws on, in an image of (width, height) px."""
     x, y, half, thick = _pill(size, words, bottom_middle, height)
     return np.array([(x - half, y - thick / 2), (x + half, y + thick / 2)])
 
 
 def _pill(size: Sequence[int], words: str, bottom_middle: Point, height: float) -> tuple[float, float, float, float]:
-    """The middle of a label, half its width, and its height, px."""
+    """Middle, half width and height of a label in px."""
     thick = 1.9 * height
     half = max(text_width(words, height) / 2 + 0.6 * height, thick / 2)
     x = min(max(bottom_middle[0], half), size[0] - half)

@@ -1,4 +1,4 @@
-"""Many single pictures on sheets: each with its people drawn on it, in a cell of its own."""
+"""Contact sheets of still images, each with its people drawn on it."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,20 +17,20 @@ from pose.view.overlay import Overlay
 CELL = (640, 480)  # px
 COLUMNS, ROWS = 3, 4
 GAP, CAPTION = 12, 26  # px around cells, and below each for its name
-QUALITY = 88
-MOST_LETTERS = 40
+JPEG_QUALITY = 88
+MAX_LETTERS = 40
 
 
 class Gallery:
-    """Takes pictures one by one; writes a sheet as soon as it is full, and the last one at `close`."""
+    """Collects images; writes each sheet when it is full, and the last one at `close`."""
 
     def __init__(self, sheet: Callable[[int], Path]) -> None:
-        """sheet: the file (.jpg) of sheet 1, 2, ..."""
+        """sheet: returns the file (.jpg) of sheet 1, 2, ..."""
         self._sheet, self._sheets = sheet, 0
         self._cells: list[tuple[str, U8]] = []
 
     def add(self, name: str, image: U8, result: FrameResult, skeleton: Skeleton) -> None:
-        """The next picture, (H, W, 3) uint8 RGB, with its people. Raises PoseError where none can be written."""
+        """Add an image (H, W, 3) uint8 RGB with its people. Raises PoseError if the sheet cannot be written."""
         small, scale = _within(image, CELL)
         overlay = Overlay((small.shape[1], small.shape[0]), skeleton)
         drawn = overlay.draw(small, _scaled(result, scale))
@@ -39,18 +39,18 @@ class Gallery:
             self.close()
 
     def close(self) -> None:
-        """Write what is there."""
+        """Write the last sheet."""
         if not self._cells:
             return
         self._sheets += 1
-        done, data = cv2.imencode(".jpg", _sheet(self._cells)[:, :, ::-1], [cv2.IMWRITE_JPEG_QUALITY, QUALITY])
+        done, data = cv2.imencode(".jpg", _sheet(self._cells)[:, :, ::-1], [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])
         assert done
         write_whole(self._sheet(self._sheets), data.tobytes())
         self._cells = []
 
 
 def _within(image: U8, size: tuple[int, int]) -> tuple[U8, float]:
-    """The picture made to fit into (width, height) px, and by what factor; small ones stay as they are."""
+    """Shrink an image to fit (width, height) px; return it and the scale. Smaller images stay as they are."""
     height, width = image.shape[:2]
     scale = min(size[0] / width, size[1] / height, 1.0)
     if scale == 1.0:
@@ -60,7 +60,7 @@ def _within(image: U8, size: tuple[int, int]) -> tuple[U8, float]:
 
 
 def _scaled(result: FrameResult, scale: float) -> FrameResult:
-    """The same people in a picture of another size. Pixel centres move: (x + 0.5) * scale - 0.5."""
+    """People in a scaled image. Pixel centres map to (x + 0.5) * scale - 0.5."""
     people = result.people
     boxes = ((people.boxes + 0.5) * scale - 0.5).astype(np.float32)
     keypoints = ((people.keypoints + 0.5) * scale - 0.5).astype(np.float32)
@@ -77,6 +77,6 @@ def _sheet(cells: list[tuple[str, U8]]) -> U8:
         left, top = GAP + number % columns * step[0], GAP + number // columns * step[1]
         x, y = left + (CELL[0] - width) // 2, top + (CELL[1] - height) // 2
         sheet[y : y + height, x : x + width] = picture
-        shown = name if len(name) <= MOST_LETTERS else f"...{name[3 - MOST_LETTERS :]}"
+        shown = name if len(name) <= MAX_LETTERS else f"...{name[3 - MAX_LETTERS :]}"
         draw.text(draw.Canvas(sheet), shown, (left, top + CELL[1] + CAPTION / 2), 9, INK)
     return sheet

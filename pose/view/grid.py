@@ -1,4 +1,4 @@
-"""All cameras in a grid, with the people in space projected into each, and the 3D view beside them."""
+"""A grid of all cameras with the reprojected 3D people, and the 3D view beside it."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -14,18 +14,23 @@ from pose.view.colours import INK, PAPER, SIDE_COLOURS, edge_side, person_colour
 from pose.view.draw import Canvas
 from pose.view.inset import Inset
 
-CELL_HEIGHT = 540  # px, of two rows; of one row
+CELL_HEIGHT = 540  # px, with two rows
 SINGLE_HEIGHT = 720
-LATE = 0.1  # s after which an image is too old to be shown
+LATE = 0.1  # s; an older image is not shown
 _EDGES = [(a, b, SIDE_COLOURS[edge_side(H36M17, a, b)]) for a, b in H36M17.edges]
 _HEAD = H36M17.index("head")
 
 
 class CameraGrid:
-    """Draws results in order. size: (width, height) px of the drawings."""
+    """Draws results in order. size: (width, height) px of the images."""
 
     def __init__(self, cameras: Sequence[ViewCamera], names: Sequence[str], frames: Sequence[Iterator[Frame]]) -> None:
-        """frames: of each camera's video, in order."""
+        """
+        Args:
+            cameras: Cameras in the world.
+            names: Names shown in the cells.
+            frames: Frames of each camera's video, in order.
+        """
         self._cameras, self._names = cameras, names
         self._streams = [_Stream(one) for one in frames]
         cells = len(cameras) + 1
@@ -40,7 +45,7 @@ class CameraGrid:
         self._inset = Inset(self._cell)
 
     def draw(self, result: FrameResult) -> U8:
-        """(H, W, 3) uint8 of the moment of `result`."""
+        """Draw the grid (H, W, 3) uint8 at the time of `result`."""
         image = np.zeros((self.size[1], self.size[0], 3), np.uint8)
         places = result.poses.joints + result.poses.root[:, None]
         ids = result.people.ids.tolist()
@@ -63,7 +68,7 @@ class CameraGrid:
 
 
 class _Stream:
-    """A camera's images; the one of a moment is asked for in order."""
+    """The images of a camera, requested in order of time."""
 
     def __init__(self, frames: Iterator[Frame]) -> None:
         self._frames = frames
@@ -71,7 +76,7 @@ class _Stream:
         self._next: Frame | None = next(frames, None)
 
     def at(self, time: float) -> U8 | None:
-        """The image nearest to `time` s by the camera's clock; None where there is none."""
+        """The image nearest to `time` s on the camera's clock; None without one."""
         while self._next is not None and (
             self._now is None or abs(self._next.time - time) <= abs(self._now.time - time)
         ):
@@ -84,7 +89,7 @@ class _Stream:
 
 
 def _paste(cell: U8, image: U8 | None, camera: ViewCamera, places: F32, seen: Flags, ids: list[int]) -> None:
-    """A camera's image, made to fit the cell, with everybody in it. seen: (P, 17) whether it saw the joints."""
+    """Draw a camera's image with all people, scaled to the cell. seen: (P, 17) whether the camera saw the joints."""
     height, width = cell.shape[:2]
     scale = min(width / camera.size[0], height / camera.size[1])
     size = max(round(camera.size[0] * scale), 1), max(round(camera.size[1] * scale), 1)
@@ -105,7 +110,7 @@ def _paste(cell: U8, image: U8 | None, camera: ViewCamera, places: F32, seen: Fl
 
 
 def _draw_body(canvas: Canvas, pixels: F64, person: int, metre: float) -> None:
-    """metre: px of one at the person."""
+    """Draw a body. metre: px per metre at the person."""
     pixels = np.clip(pixels, -draw.FAR, draw.FAR)
     width = float(np.clip(0.035 * metre, 2, 9))
     for a, b, _ in _EDGES:

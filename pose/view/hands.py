@@ -1,4 +1,4 @@
-"""The points of hands beside those of the body, for drawings."""
+"""Hand keypoints combined with body keypoints for drawing."""
 
 import functools
 
@@ -9,14 +9,14 @@ from pose.hand_points import BONES, LEFT_NAMES, POINTS, RIGHT_NAMES, SIDES, Hand
 from pose.skeletons import Skeleton
 from pose.types import F32
 
-# Other names than those of whole-body skeletons, which may have hands of their own.
+# Distinct from the names of whole-body skeletons, which may have hands as well.
 HAND_POINTS = tuple(f"{name}_point" for name in (*LEFT_NAMES, *RIGHT_NAMES))
-_INSTEAD = ("pinky", "index", "thumb")  # joints of a body's own hand; their edges are left out
+_INSTEAD = ("pinky", "index", "thumb")  # hand joints of a body skeleton; their edges are omitted
 
 
 @functools.cache
 def skeleton_with_hands(skeleton: Skeleton) -> Skeleton:
-    """A skeleton of 2D keypoints, and after its joints the 21 points of the left and of the right hand."""
+    """The skeleton with 21 points of the left and of the right hand after its joints."""
     count = len(skeleton)
     names = (*skeleton.names, *HAND_POINTS)
     rough = {at for at, name in enumerate(skeleton.names) if name.split("_")[-1] in _INSTEAD and "foot" not in name}
@@ -31,8 +31,11 @@ def skeleton_with_hands(skeleton: Skeleton) -> Skeleton:
 def with_hands(keypoints: F32, scores: F32, hands: Hands, exchanged: NDArray[np.bool_]) -> tuple[F32, F32]:
     """Keypoints (P, J + 42, 2) px and scores (P, J + 42) in the order of `skeleton_with_hands`.
 
-    keypoints: (P, J, 2) px and scores (P, J), with left and right as they were lifted. exchanged: (P,), whose arms
-    were exchanged.
+    Args:
+        keypoints: (P, J, 2) px, left and right as lifted.
+        scores: (P, J).
+        hands: Hands of the same people.
+        exchanged: (P,) whose arms were swapped left-right.
     """
     count = len(keypoints)
     points = np.where(exchanged[:, None, None, None], hands.points[:, ::-1], hands.points)

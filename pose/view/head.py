@@ -1,4 +1,4 @@
-"""Where a person's head is in the picture, and whether it looks away."""
+"""Position of a person's head in the image, and whether the face is visible."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,16 +10,16 @@ from pose.wholebody import FACE
 F64 = NDArray[np.float64]
 
 _HEAD = ("nose", "eye", "ear", "mouth", "head")
-_LOOKING = ("nose", "eye", "mouth")  # what is seen of a head from its front only
-_SEEN_FROM = 0.12  # scores under this say nothing
-_AWAY = 0.3  # ears, in neck lengths, exchanged by this much: the head shows its back
-_BACK_OF_HEAD = 0.2  # the share of their opacity that joints of the face keep then
-_TO_CROWN = 0.75  # neck lengths from the middle of the head's joints to its top
-_USUAL_NECK = 0.13  # of the box's height, where the shoulders are not seen
+_LOOKING = ("nose", "eye", "mouth")  # joints on the front of the head
+_MIN_SCORE = 0.12  # joints with lower scores are ignored
+_MIN_EAR_SWAP = 0.3  # neck lengths; ears swapped by more show the back of the head
+_HIDDEN_FACE_OPACITY = 0.2  # relative opacity of face joints seen from behind
+_TO_CROWN = 0.75  # neck lengths from the centre of the head joints to the top
+_USUAL_NECK = 0.13  # in box heights, if the shoulders are not visible
 
 
 class Head:
-    """Reads the head off the keypoints of one skeleton."""
+    """Computes the head position from the keypoints of one skeleton."""
 
     def __init__(self, skeleton: Skeleton) -> None:
         names = skeleton.names
@@ -31,12 +31,14 @@ class Head:
         self._shoulders = _pair(names, "shoulder")
 
     def crown(self, keypoints: F32, scores: F32, box: F32) -> tuple[F64, F64]:
-        """The top of the head (2,) px, and the direction (2,), of length 1, that goes on from the neck through it.
+        """Return the top of the head (2,) px, and the unit direction (2,) from the neck through it.
 
-        keypoints: (J, 2) px. scores: (J,), 0 where a keypoint is not known. box: (4,) px, whose upper edge is
-        taken where no joint of the head is seen.
+        Args:
+            keypoints: (J, 2) px.
+            scores: (J,), 0 for unknown keypoints.
+            box: (4,) px; its upper edge is used if no joint of the head is visible.
         """
-        seen = [joint for joint in self._joints if scores[joint] > _SEEN_FROM]
+        seen = [joint for joint in self._joints if scores[joint] > _MIN_SCORE]
         upwards = np.array([0.0, -1.0])
         usual = _USUAL_NECK * float(box[3] - box[1])
         if not seen:
@@ -46,14 +48,14 @@ class Head:
             return head + _TO_CROWN * usual * upwards, upwards
         neck = head - keypoints[self._shoulders].mean(axis=0)
         length = float(np.hypot(*neck))
-        if length < 0.3 * usual:  # bent towards the camera: the neck has no direction
+        if length < 0.3 * usual:  # bent towards the camera: the direction of the neck is undefined
             return head + _TO_CROWN * usual * upwards, upwards
         return head + _TO_CROWN * neck, neck / length
 
     def opacity(self, keypoints: F32, scores: F32) -> float:
-        """How opaque the face is drawn: 1 while it can be seen, less as the head turns its back on the camera.
+        """Opacity of the face: 1 while it is visible, less as the head turns away from the camera.
 
-        The ears say it: seen from behind, the left one is on the left of the neck's line.
+        Seen from behind, the left ear is to the left of the line of the neck.
         """
         if not self._known(self._ears, scores) or not self._known(self._shoulders, scores):
             return 1.0
@@ -64,14 +66,14 @@ class Head:
             return 1.0
         across = left - right
         exchanged = float(across[0] * neck[1] - across[1] * neck[0]) / square
-        return float(np.clip(1 - exchanged / _AWAY, _BACK_OF_HEAD, 1))
+        return float(np.clip(1 - exchanged / _MIN_EAR_SWAP, _HIDDEN_FACE_OPACITY, 1))
 
     @staticmethod
     def _known(pair: list[int], scores: F32) -> bool:
-        return bool(pair) and min(scores[joint] for joint in pair) > _SEEN_FROM
+        return bool(pair) and min(scores[joint] for joint in pair) > _MIN_SCORE
 
 
 def _pair(names: tuple[str, ...], joint: str) -> list[int]:
-    """The left one and the right one; empty in a skeleton without them."""
+    """Indices of the left and right joint; empty if the skeleton lacks them."""
     pair = [f"left_{joint}", f"right_{joint}"]
     return [names.index(name) for name in pair] if set(pair) <= set(names) else []

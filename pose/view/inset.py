@@ -1,8 +1,8 @@
-"""The small 3D picture beside or inside the overlay: the people on a floor, seen from the side and a little above.
+"""The small 3D view beside or inside the overlay: people on a floor, seen from the side and slightly above.
 
-Limbs have the colours of the 2D skeleton and pale with distance; outlines, heads, trails and a ring have the person's
-own, and shadows show where each one stands; the haze around a joint is its uncertainty. The viewpoint sways slowly:
-parallax shows depth.
+Limbs have the colours of the 2D skeleton and fade with distance. Outlines, heads, trails and rings have the colour of
+the person. Shadows mark the position on the floor; a soft spot around a joint shows its uncertainty. The viewpoint
+sways slowly, since parallax shows depth.
 """
 
 import math
@@ -34,28 +34,28 @@ _AZIMUTH = math.radians(32)
 _SWAY = math.radians(22)
 _SWAY_SECONDS = 12.0
 _HALF_FOV = math.radians(16)
-_FILL = 0.97  # how much of the picture the people may take,
-_MARGIN = 4  # px around it: outlines have a pixel or two however small the limb, and badges stay readable
+_FILL = 0.97  # share of the image that people may take
+_MARGIN_PX = 4  # outlines have at least a pixel or two, and badges stay readable
 _FOLLOW_SECONDS = 0.7
-_BACK_OFF_SECONDS = 0.15  # the view makes room at once, and a little more for what follows
-_SPARE = 0.04  # of the distance: that little more
-_STAY_SECONDS = 3.0  # that it keeps room which somebody needed: who leans over and over does not make it pump
-_COME_NEAR_SECONDS = 2.0
+_ZOOM_OUT_SECONDS = 0.15  # time constant of zooming out
+_ZOOM_OUT_MARGIN = 0.04  # of the distance, added when zooming out
+_MIN_HOLD_S = 3.0  # before zooming in, so that repeated movements do not change the zoom
+_ZOOM_IN_SECONDS = 2.0
 _TRAIL_SECONDS = 2.5
 _TRAIL_STEP = 0.1  # s
 _TRAIL_LEVELS = 10  # of fading
-_MOST_PEOPLE = 6
-_ZOOMED_TO = 6.0  # m behind the nearest person; who stands farther away does not make the view wider
-_LIMB_WIDTH = 0.07  # m, of a usual grown person, as the next two
-_WIDEST_HAZE = 0.5  # m; wider ones would fill the picture
-_HAZE_OPACITY = 0.55  # in its middle, and half of it at sigma
-_HAZE_REACH = 2.6  # sigma, where it ends
-_HAZE_PIXELS = 64  # along a side at most, and made larger then: it is smooth
+_MAX_PEOPLE = 6
+_MAX_DEPTH_M = 6.0  # behind the nearest person; people farther away do not affect the zoom
+_LIMB_WIDTH = 0.07  # m, of an average adult, as the next two
+_MAX_SPOT_M = 0.5  # radius of the uncertainty spot
+_SPOT_OPACITY = 0.55  # in the centre, and half of it at sigma
+_SPOT_REACH = 2.6  # sigma, radius of the spot
+_SPOT_PIXELS = 64  # maximum side of its raster, which is then enlarged
 _HEAD_RADIUS = 0.095  # m
 _BADGE_HEIGHT = 0.15  # m above the head
-_OUTLINED = 1.5  # a limb with its outline is wider than the limb by this, a head by less
+_OUTLINED = 1.5  # relative width of a limb with its outline; heads have less
 _RING_RADIUS = 0.34  # m
-_FLOOR_REACH = 0.48  # of the distance of the view
+_FLOOR_REACH = 0.48  # in distances of the view
 _PALEST = 0.5
 _SHADES_OF_PALE = 64
 
@@ -70,20 +70,20 @@ _STEPS = np.linspace(-1, 1, 17)  # along a line of the floor
 _TURN = np.linspace(0, 2 * math.pi, 49)
 _RING = np.stack([np.cos(_TURN), np.sin(_TURN), np.zeros(49)], axis=1).astype(np.float32)
 _SPINE_AND_LEG = np.array([H36M17.index(name) for name in ("head", "thorax", "pelvis", "left_knee", "left_ankle")])
-_USUAL_LENGTH = 1.6  # m, along them, of a grown person
-_MIDDLE = 0.97  # m, half as high as the room
-# Room that a person of any pose is given, so that the view does not zoom with every squat: a cylinder.
+_USUAL_LENGTH = 1.6  # m, along them, of an average adult
+_MIDDLE = 0.97  # m, half the height of the room
+# Room around each person, so that the zoom does not change with every squat: a cylinder.
 _ROOM = np.concatenate([_RING[::6] * _RING_RADIUS, _RING[::6] * 0.25 + [0, 0, 1.85]]).astype(np.float32)
 
 
 class _View:
-    """A perspective camera that looks at `middle` (3,) on the stage, `azimuth` radians to the side of the real one."""
+    """Perspective camera that looks at `middle` (3,) on the stage, `azimuth` radians beside the real camera."""
 
     def __init__(self, size: tuple[int, int], middle: F32, azimuth: float) -> None:
         self.middle = middle
         self.distance = 1.0
         self._half = np.array(size) / 2
-        self._room = np.maximum(_FILL * self._half - _MARGIN, self._half / 2)
+        self._room = np.maximum(_FILL * self._half - _MARGIN_PX, self._half / 2)
         self._focal = min(size) / 2 / math.tan(_HALF_FOV)
         right = np.array([math.cos(azimuth), math.sin(azimuth), 0])
         level = np.array([-math.sin(azimuth), math.cos(azimuth), 0])
@@ -91,26 +91,31 @@ class _View:
         self._axes = np.stack([right, np.cross(ahead, right), ahead])
 
     def fitting_distance(self, points: F32, reach: F32) -> float:
-        """From how far all points (N, 3) are in the picture, with what is drawn about them as far as `reach` (N,) m."""
+        """Distance from which all points (N, 3) m and their surroundings of radius `reach` (N,) m are in the image."""
         seen = (points - self.middle) @ self._axes.T
         across = (np.abs(seen[:, :2]) + reach[:, None]) * self._focal / self._room
         return float((across - seen[:, 2:]).max())
 
     def project(self, points: F32) -> tuple[F64, F64]:
-        """(..., 3) m on the stage -> (..., 2) px and (...) px a metre."""
+        """Project (..., 3) m on the stage to (..., 2) px, with the scale (...) in px per metre."""
         seen = (points - self.middle) @ self._axes.T
         scale = self._focal / np.maximum(seen[..., 2] + self.distance, 0.3)
         return np.clip(seen[..., :2] * scale[..., None] + self._half, -draw.FAR, draw.FAR), scale
 
 
 class Inset:
-    """Renders the 3D of frame after frame. It follows the people smoothly, so it must see the frames in order.
+    """Renders the 3D view. The viewpoint follows the people smoothly, so frames must come in order.
 
-    background: (H, W, 3) what is there without anybody.
+    Attributes:
+        background: (H, W, 3) uint8, the view without people.
     """
 
     def __init__(self, size: tuple[int, int], colours: Colours | None = None) -> None:
-        """size: (width, height) px. colours: of pictures of Y, U, V; None for RGB."""
+        """
+        Args:
+            size: (width, height) px.
+            colours: Colour code of YUV images; None for RGB.
+        """
         self.size = size
         self._upright = Upright()
         self._unit = min(size) / 300
@@ -122,20 +127,21 @@ class Inset:
         for caption in self._captions:
             caption.draw(Canvas(self.background, self._code))
         self._middle = np.array([0, 0, _MIDDLE], np.float32)
-        self._distance = 0.0  # 0: nobody has been seen yet
-        self._least: deque[tuple[float, float]] = deque()  # time, and distance that was needed then
+        self._distance = 0.0  # 0 before the first person
+        self._least: deque[tuple[float, float]] = deque()  # times, and distances required at them
         self._time = 0.0
         self._trails: dict[int, deque[tuple[float, float, float]]] = {}
 
     def render(self, result: FrameResult) -> U8:
-        """(H, W, 3) uint8."""
+        """Render a frame as (H, W, 3) uint8."""
         image = self.background.copy()
         self.render_on(image, result)
         return image
 
     def render_on(self, image: U8, result: FrameResult) -> tuple[int, int]:
-        """As `render`, on an (H, W, 3) picture whose content does not matter, and only the rows that differ from
-        `background`. Returns the first of them and the one after the last.
+        """Render into an (H, W, 3) image with arbitrary content; write only the rows that differ from `background`.
+
+        Returns the first of these rows and the one after the last.
         """
         ids, placed, sigma = self._main_people(result)
         view = self._follow(placed, result.time)
@@ -146,7 +152,7 @@ class Inset:
         _draw_floor(canvas, view, self._unit)
         self._draw_trails(canvas, view, self._unit)
         _draw_marks(canvas, view, ids, placed, self._unit)
-        _draw_haze(image, view, placed, sigma, self._shades)
+        _draw_uncertainty(image, view, placed, sigma, self._shades)
         _draw_bodies(canvas, view, ids, placed)
         _draw_labels(canvas, view, ids, placed, self._unit)
         for caption in self._captions:
@@ -155,15 +161,15 @@ class Inset:
         return low, high
 
     def _rows(self, view: _View, placed: F32, sigma: F32) -> tuple[int, int]:
-        """Between which rows everything lies that is drawn; a caption is inside or outside as a whole."""
+        """Range of rows that contains the drawing; captions are inside or outside as a whole."""
         trails = np.array([(x, y, 0) for trail in self._trails.values() for _, x, y in trail], np.float32)
         shadows = (placed * _LEVEL).reshape(-1, 3)
         points = np.concatenate([_floor_rim(view), placed.reshape(-1, 3), shadows, trails.reshape(-1, 3)])
         growth = float(_growth(placed).max(initial=0.0))
         reach = np.full(len(points), (_RING_RADIUS + _HEAD_RADIUS) * growth)  # m, of rings, limbs and heads
         reach[: len(_RING)] = 0
-        haze = slice(len(_RING), len(_RING) + sigma.size)
-        reach[haze] = np.maximum(reach[haze], _HAZE_REACH * np.minimum(sigma, _WIDEST_HAZE).ravel())
+        spots = slice(len(_RING), len(_RING) + sigma.size)
+        reach[spots] = np.maximum(reach[spots], _SPOT_REACH * np.minimum(sigma, _MAX_SPOT_M).ravel())
         pixels, scale = view.project(points)
         reach = reach * scale + 30 * max(self._unit, 0.7)  # px, with badges and strokes
         low = int(np.clip((pixels[:, 1] - reach).min(), 0, self.size[1]))
@@ -171,23 +177,23 @@ class Inset:
         for first, after in (caption.rows for caption in self._captions):
             if first < high and after > low:
                 low, high = min(low, first), min(max(high, after), self.size[1])
-        return low & ~1, min(high + (high & 1), self.size[1])  # video halves its rows
+        return low & ~1, min(high + (high & 1), self.size[1])  # video has half as many rows of chroma
 
     def _main_people(self, result: FrameResult) -> tuple[list[int], F32, F32]:
         """Ids, stage coordinates (P, 17, 3) m and sigma (P, 17) m of the people nearest to the camera."""
         poses = result.poses
         known = np.isfinite(poses.joints).all(axis=(1, 2)) & np.isfinite(poses.root).all(axis=1)
         rows = np.flatnonzero(known)
-        rows = rows[np.argsort(poses.root[rows, 2], kind="stable")][:_MOST_PEOPLE]
+        rows = rows[np.argsort(poses.root[rows, 2], kind="stable")][:_MAX_PEOPLE]
         ids = result.people.ids[rows].tolist()
         placed = self._upright.place(result, rows)
         return ids, placed, np.nan_to_num(poses.sigma[rows]) / np.float32(1000)
 
     def _follow(self, placed: F32, time: float) -> _View:
-        """The view of this moment: everybody near is whole in it, and it moves as smoothly as that allows."""
+        """The current view: all near people are completely visible, and it moves as smoothly as that allows."""
         elapsed, self._time = max(0.0, time - self._time), time
         azimuth = _AZIMUTH + _SWAY * math.sin(2 * math.pi * time / _SWAY_SECONDS)
-        near = placed[placed[:, 0, 1] < placed[:1, 0, 1] + _ZOOMED_TO]
+        near = placed[placed[:, 0, 1] < placed[:1, 0, 1] + _MAX_DEPTH_M]
         if not len(near):
             view = _View(self.size, self._middle.copy(), azimuth)
             view.distance = self._distance or view.fitting_distance(_ROOM, np.zeros(len(_ROOM), np.float32))
@@ -198,10 +204,10 @@ class Inset:
         view = _View(self.size, self._middle.copy(), azimuth)
         least = view.fitting_distance(*_needed(near))
         self._least.append((time, least))
-        while self._least[0][0] < time - _STAY_SECONDS:
+        while self._least[0][0] < time - _MIN_HOLD_S:
             self._least.popleft()
-        change = (1 + _SPARE) * max(distance for _, distance in self._least) - self._distance
-        seconds = _BACK_OFF_SECONDS if change > 0 else _COME_NEAR_SECONDS
+        change = (1 + _ZOOM_OUT_MARGIN) * max(distance for _, distance in self._least) - self._distance
+        seconds = _ZOOM_OUT_SECONDS if change > 0 else _ZOOM_IN_SECONDS
         self._distance += change * (1 if first else _share(elapsed, seconds))
         self._distance = view.distance = max(self._distance, least)
         return view
@@ -223,20 +229,20 @@ class Inset:
             segments = np.stack([pixels[:-1], pixels[1:]], axis=1)
             ages = (self._time - np.array([time for time, _, _ in trail][1:])) / _TRAIL_SECONDS
             levels = np.ceil(_TRAIL_LEVELS * np.minimum(ages, 1))
-            for level in np.unique(levels)[::-1].tolist():  # the older, the fainter
+            for level in np.unique(levels)[::-1].tolist():  # older parts are fainter
                 faded = mix(person_colour(person), _FLOOR, 0.25 + 0.75 * level / _TRAIL_LEVELS)
                 draw.strokes(canvas, segments[levels == level], faded, 1.6 * unit)
 
 
 def _growth(placed: F32) -> F32:
-    """How tall people (P, 17, 3) m are, in any pose, compared with a usual grown one: (P,)."""
+    """(P,) height of people (P, 17, 3) m in any pose, relative to an average adult."""
     steps = np.diff(placed[:, _SPINE_AND_LEG], axis=1)
     result: F32 = np.sqrt((steps**2).sum(axis=2)).sum(axis=1) / np.float32(_USUAL_LENGTH)
     return result
 
 
 def _needed(placed: F32) -> tuple[F32, F32]:
-    """Points (N, 3) m that must be in the picture for people (P, 17, 3) m, and how far (N,) m they reach about them."""
+    """Points (N, 3) m that must be visible for people (P, 17, 3) m, with the radius (N,) m of their surroundings."""
     growth = _growth(placed)[:, None]
     badges = placed[:, _HEAD, None] + [0, 0, _BADGE_HEIGHT] * growth[..., None]
     rooms = _ROOM * growth[..., None] + placed[:, :1] * _LEVEL
@@ -248,14 +254,14 @@ def _needed(placed: F32) -> tuple[F32, F32]:
 
 
 def _middle_of(placed: F32) -> F32:
-    """The point (3,) m in the middle of what people (P, 17, 3) m take of the floor, at half their height."""
+    """Centre (3,) m of the floor area of people (P, 17, 3) m, at half their height."""
     joints = placed[..., :2].reshape(-1, 2)
     height = _MIDDLE * float(_growth(placed).max())
     return np.append((joints.min(axis=0) + joints.max(axis=0)) / 2, height).astype(np.float32)
 
 
 def _share(elapsed: float, seconds: float) -> float:
-    """How much of the way to its goal something goes in `elapsed` s, with a time constant of `seconds`."""
+    """Share of the way to a target covered in `elapsed` s, with a time constant of `seconds`."""
     return 1 - math.exp(-elapsed / seconds)
 
 
@@ -267,12 +273,12 @@ def _background(size: tuple[int, int]) -> U8:
 
 
 def _floor_rim(view: _View) -> F32:
-    """Points (N, 3) m around the floor that is drawn."""
+    """Points (N, 3) m on the boundary of the floor."""
     return _RING * np.float32(_FLOOR_REACH * view.distance) + view.middle * _LEVEL
 
 
 def _draw_floor(canvas: Canvas, view: _View, unit: float) -> None:
-    """A round floor with lines every metre that fade towards its rim."""
+    """Draw a round floor with a line per metre, fading towards the boundary."""
     reach = _FLOOR_REACH * view.distance
     middle = view.middle * _LEVEL
     draw.polygon(canvas, view.project(_floor_rim(view))[0], _FLOOR)
@@ -293,7 +299,7 @@ def _draw_floor(canvas: Canvas, view: _View, unit: float) -> None:
 
 
 def _draw_marks(canvas: Canvas, view: _View, ids: list[int], placed: F32, unit: float) -> None:
-    """A ring in the person's colour on the floor, and the shadow of a light above."""
+    """Draw a ring in the person's colour on the floor, and the shadow of a light above."""
     for person, body, growth in zip(ids, placed, _growth(placed).tolist(), strict=True):
         flat = body * _LEVEL
         pixels, scale = view.project(flat)
@@ -302,48 +308,49 @@ def _draw_marks(canvas: Canvas, view: _View, ids: list[int], placed: F32, unit: 
         draw.strokes(canvas, ring[None], person_colour(person), 1.7 * unit)
 
 
-def _draw_haze(image: U8, view: _View, placed: F32, sigma: F32, shades: F32) -> None:
-    """A soft spot around every joint whose sigma, the radius that holds it in 68 %, reaches out of the limb.
+def _draw_uncertainty(image: U8, view: _View, placed: F32, sigma: F32, shades: F32) -> None:
+    """Draw a soft spot around every joint whose sigma, the radius of the 68 % interval, exceeds the limb.
 
-    A spot is a Gaussian, which is a product of one over x and one over y: all of them together are a product of two
-    matrices. It is made in coarse pixels, on the part of the picture that the spots lie in, and added to it. shades:
-    (17, 3) what each joint's light adds to a pixel where it is full.
+    A Gaussian spot is the product of one Gaussian in x and one in y, so all spots together are the product of two
+    matrices. It is computed in coarse pixels, on the bounding box of the spots, and added to the image.
+
+    shades: (17, 3) values that a joint adds to a pixel at full opacity.
     """
     body, joint = np.nonzero(sigma > _LIMB_WIDTH / 2)
     places, scale = view.project(placed[body, joint])
     pixels = places.astype(np.float32)
-    radii = (np.minimum(sigma[body, joint], _WIDEST_HAZE) * scale)[:, None].astype(np.float32)
+    radii = (np.minimum(sigma[body, joint], _MAX_SPOT_M) * scale)[:, None].astype(np.float32)
     size = np.array(image.shape[1::-1])
-    inside = ((pixels + _HAZE_REACH * radii > 0) & (pixels - _HAZE_REACH * radii < size - 1)).all(axis=1)
+    inside = ((pixels + _SPOT_REACH * radii > 0) & (pixels - _SPOT_REACH * radii < size - 1)).all(axis=1)
     if not inside.any():
         return
     pixels, radii, joint = pixels[inside], radii[inside], joint[inside]
-    low = np.clip(np.floor((pixels - _HAZE_REACH * radii).min(axis=0)), 0, size - 1).astype(int)
-    high = np.clip(np.ceil((pixels + _HAZE_REACH * radii).max(axis=0)) + 1, low + 1, size).astype(int)
+    low = np.clip(np.floor((pixels - _SPOT_REACH * radii).min(axis=0)), 0, size - 1).astype(int)
+    high = np.clip(np.ceil((pixels + _SPOT_REACH * radii).max(axis=0)) + 1, low + 1, size).astype(int)
     across, down = (
         np.exp2(-(((low[axis] + _coarse(high[axis] - low[axis]) - pixels[:, axis, None]) / radii) ** 2))
         for axis in (0, 1)
     )
     coloured = (down[:, :, None] * shades[joint, None]).reshape(len(joint), -1)  # (N, rows and channels)
     dense, tint = down.T @ across, (coloured.T @ across).reshape(-1, 3, across.shape[1]).transpose(0, 2, 1)
-    share = (1 - (1 - _HAZE_OPACITY) ** dense) / np.maximum(dense, 1e-6)
+    share = (1 - (1 - _SPOT_OPACITY) ** dense) / np.maximum(dense, 1e-6)
     patch = image[low[1] : high[1], low[0] : high[0]]
-    # Of U and V light also takes: the most that it can is taken off first, and what it leaves is added; bytes are fast.
-    least = np.floor(np.minimum(_HAZE_OPACITY * shades.min(axis=0), 0))
+    # U and V can decrease: the maximum decrease is subtracted first and the rest added, in fast byte operations.
+    least = np.floor(np.minimum(_SPOT_OPACITY * shades.min(axis=0), 0))
     if least.any():
-        cv2.subtract(patch, np.append(-least, 0.0), dst=patch)  # four numbers: one for each channel
+        cv2.subtract(patch, np.append(-least, 0.0), dst=patch)  # OpenCV requires a fourth value
     light = np.clip(tint * share[..., None] - least, 0, 255).astype(np.uint8)
     cv2.add(patch, cv2.resize(light, patch.shape[1::-1]), dst=patch)
 
 
 def _coarse(length: int) -> F32:
-    """Where on a line of `length` px the middles of the haze's pixels lie."""
-    count = min(int(length), _HAZE_PIXELS)
+    """Centres of the coarse pixels on a line of `length` px."""
+    count = min(int(length), _SPOT_PIXELS)
     return ((np.arange(count, dtype=np.float32) + 0.5) * length / count - 0.5).astype(np.float32)
 
 
 def _draw_bodies(canvas: Canvas, view: _View, ids: list[int], placed: F32) -> None:
-    """All limbs of all people, the far ones first."""
+    """Draw all limbs of all people, far ones first."""
     if len(placed) == 0:
         return
     pixels, scale = view.project(placed)
@@ -367,7 +374,7 @@ def _draw_bodies(canvas: Canvas, view: _View, ids: list[int], placed: F32) -> No
 
 
 def _paleness(sizes: F64) -> list[float]:
-    """The share of background in each limb's colour, growing with depth. sizes: px a metre."""
+    """Share of background in each limb's colour, increasing with depth. sizes: px per metre."""
     depth = sizes.max() / sizes - 1
     share = _PALEST * depth / max(float(depth.max()), 0.3)
     result: list[float] = (np.rint(share * _SHADES_OF_PALE) / _SHADES_OF_PALE).tolist()
@@ -380,13 +387,19 @@ def _draw_labels(canvas: Canvas, view: _View, ids: list[int], placed: F32, unit:
         x, y = pixels.tolist()
         if (
             0 <= x < canvas.pixels.shape[1] and 0 <= y < canvas.pixels.shape[0]
-        ):  # who is outside of the view has no badge at its edge
+        ):  # a person outside the view has no badge at its edge
             height = min(max(7.0, 0.07 * float(scale)), 11 * max(unit, 0.7))
             draw.label(canvas, str(person), (x, y), height, person_colour(person))
 
 
 class _Caption(NamedTuple):
-    """A line of words. place: of the middle of its left edge, and letters, the height of its capitals: px."""
+    """A line of text.
+
+    Attributes:
+        words: The text.
+        place: Middle of its left edge in px.
+        letters: Height of its capitals in px.
+    """
 
     words: str
     place: draw.Point
@@ -394,7 +407,7 @@ class _Caption(NamedTuple):
 
     @property
     def rows(self) -> tuple[int, int]:
-        """The first row of the picture that it may cover, and the one after the last."""
+        """First row that the text may cover, and the one after the last."""
         return max(0, int(self.place[1] - 1.5 * self.letters)), int(self.place[1] + 1.5 * self.letters) + 1
 
     def draw(self, canvas: Canvas) -> None:
@@ -402,7 +415,7 @@ class _Caption(NamedTuple):
 
 
 def _captions(size: tuple[int, int], unit: float) -> list[_Caption]:
-    """What the picture is, above; what the haze says, below. As large as can be read and as there is room for."""
+    """Title above, and explanation of the uncertainty below, as large as there is room."""
     width, height = size
     letters = margin = max(8.0, 8.5 * unit)
     letters = min(letters, letters * (width - 2 * margin) / draw.text_width(SIGMA_WORDS, letters))

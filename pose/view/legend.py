@@ -1,4 +1,4 @@
-"""The line below a picture's people: the time, and which colour is whose left and right."""
+"""The line at the bottom of a frame: the time, and the colours of left and right."""
 
 from collections.abc import Callable
 
@@ -10,26 +10,32 @@ from pose.view.colours import INK, PAPER, RGB, SIDE_COLOURS
 from pose.view.draw import Canvas
 
 _HEIGHT = 10.0  # px of its capitals where the unit is 1
-_LEAST = 7.0  # px; smaller ones cannot be read
-_OPACITY = 0.62  # of the ground they stand on
+_MIN_HEIGHT = 7.0  # px; smaller text is not legible
+_OPACITY = 0.62  # of the background
 _LONGEST = "00:00.00"
 SIDES = ("left", "right")
 
 
 class Legend:
-    """Lies in the lower left corner of pictures of one size. width, height: px that it takes there; 0 where it has
-    no room.
+    """Legend in the lower left corner of images of one size.
+
+    Attributes:
+        width: Width in px; 0 without room.
+        height: Height in px; 0 without room.
     """
 
     def __init__(self, size: tuple[int, int], unit: float, code: Callable[[RGB], RGB] = draw.as_rgb) -> None:
-        """size: (width, height) px. unit: 1 for a picture of 1280 x 720, what everything on it is scaled with. code: of
-        the canvases, as in `Canvas`.
         """
-        letters = max(_LEAST, _HEIGHT * unit)
+        Args:
+            size: (width, height) px.
+            unit: Scale of drawings; 1 for 1280 x 720.
+            code: Colour code of the canvases, as in `Canvas`.
+        """
+        letters = max(_MIN_HEIGHT, _HEIGHT * unit)
         gap = round(0.9 * letters)
         words = [draw.text_width(side, letters) for side in SIDES]
         self._swatch = round(1.6 * letters)
-        self._starts = [draw.text_width(_LONGEST, letters) + 2 * gap]  # of the sides' swatches and words, px
+        self._starts = [draw.text_width(_LONGEST, letters) + 2 * gap]  # px, of the swatches and words of the sides
         for word in words:
             self._starts.append(self._starts[-1] + self._swatch + word + 2 * gap)
         width, height = self._starts[-1], round(2.4 * letters)
@@ -40,7 +46,7 @@ class Legend:
         self._ground[:] = code(INK)
 
     def draw(self, canvas: Canvas, time: float) -> None:
-        """Draw it on a frame of `time` s."""
+        """Draw the legend on a frame at `time` s."""
         if not self.height:
             return
         patch, letters, middle = canvas.pixels[-self.height :, : self.width], self._letters, self.height / 2
@@ -54,7 +60,7 @@ class Legend:
 
 
 def clock(time: float) -> str:
-    """Seconds as minutes and seconds, 1:05.20, with hours where there are some."""
+    """Format seconds as minutes and seconds, 1:05.20, with hours if there are any."""
     hundredths = round(max(time, 0.0) * 100)
     minutes, rest = divmod(hundredths, 6000)
     hours, minutes = divmod(minutes, 60)

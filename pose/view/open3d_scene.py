@@ -1,7 +1,7 @@
-"""The stage drawn by Open3D: into pictures without a window, and thereby into a video.
+"""Rendering of the stage by Open3D (extra `[view3d]`), to images and videos without a window.
 
-Open3D is the extra `[view3d]`. Its lights, shadows and post-processing take seconds a picture on a processor without
-graphics, so they are off and the shading is part of the colours.
+Open3D's lights, shadows and post-processing take seconds per image without a GPU, so they are off, and the shading is
+part of the colours.
 """
 
 import math
@@ -34,26 +34,26 @@ OFF_SCREEN_DRIVER = f"Open3D finds no driver to render without a window; install
 FOV_DEGREES = 38.0
 ELEVATION_DEGREES = 16.0
 AZIMUTH_DEGREES = 32.0
-BACKGROUND = (0.38, 0.40, 0.44, 1.0)  # without post-processing Open3D shows the power 2.2 of these two
-_LIGHT = np.array([-0.36, -0.55, 0.75], np.float32)  # from where it comes: left, behind the camera, above
+BACKGROUND = (0.38, 0.40, 0.44, 1.0)  # without post-processing Open3D shows these values to the power 2.2
+_LIGHT = np.array([-0.36, -0.55, 0.75], np.float32)  # direction to the light: left, behind the camera, above
 _GRID_COLOUR = (0.60, 0.63, 0.68, 1.0)
 NO_WINDOW = "Open3D finds no Vulkan driver to draw a window with; install one: " + SYSTEM
 _PROBE = "import open3d as o; o.visualization.rendering.OffscreenRenderer(16, 16).render_to_image()"
-_WINDOW_PROBE = (  # of a window that stays hidden, which its flag 1 says
+_WINDOW_PROBE = (  # flag 1 hides the window
     "import open3d as o; application = o.visualization.gui.Application.instance; application.initialize(); "
     "application.create_window('', 16, 16, 0, 0, 1)"
 )
-_NO_DISPLAY = "headless"  # Open3D says that it goes on without a window where it cannot reach the display
+_NO_DISPLAY = "headless"  # Open3D's message if it cannot connect to the display
 
 
 def import_open3d() -> ModuleType:
-    """The module. Raises PoseError, in one line, when it or a library it needs is not installed."""
+    """Import Open3D. Raises PoseError if it or a library that it needs is not installed."""
     os.environ.setdefault("EGL_PLATFORM", "surfaceless" if not _has_display() else "")
     try:
         import open3d
     except ModuleNotFoundError as error:
         raise PoseError(f"the 3D view needs Open3D ({error}); install it: {INSTALL}") from error
-    except (ImportError, OSError) as error:  # OSError: a shared library that it loads itself
+    except (ImportError, OSError) as error:  # OSError: a shared library that Open3D loads itself
         raise PoseError(f"Open3D does not start ({error}); install its system libraries: {SYSTEM}") from error
     result: ModuleType = open3d
     return result
@@ -64,7 +64,7 @@ def _has_display() -> bool:
 
 
 class Scene3D:
-    """Shows frames of a stage in an Open3D scene, that of a window or of an off-screen renderer."""
+    """Shows frames of a stage in an Open3D scene of a window or an off-screen renderer."""
 
     def __init__(self, stage: Stage, scene: "rendering.Open3DScene") -> None:
         self._stage = stage
@@ -84,7 +84,7 @@ class Scene3D:
         scene.add_geometry("floor", lines, self._material("unlitLine", _GRID_COLOUR, line_width=1.2))
 
     def show(self, position: int) -> None:
-        """Replace the people by those of the frame at `position`."""
+        """Show the people of the frame at `position`."""
         for name in self._shown:
             self._scene.remove_geometry(name)
         ids, placed = self._stage.people(position)
@@ -112,28 +112,28 @@ class Scene3D:
 
 
 def shaded(mesh: Mesh) -> F32:
-    """The colours (V, 3) of a mesh under a lamp and some light from all around."""
+    """Colours (V, 3) of a mesh under a lamp and ambient light."""
     lit = np.clip(mesh.normals @ _LIGHT, 0, None)
     result: F32 = mesh.colours * (0.5 + 0.5 * lit)[:, None]
     return result
 
 
 def labels(stage: Stage, position: int) -> list[tuple[int, NDArray[np.floating]]]:
-    """Ids and the places (3,) m of their labels, above the heads."""
+    """Ids and positions (3,) m of their labels, above the heads."""
     ids, placed = stage.people(position)
     tops = [np.array([*joints[HEAD, :2], joints[:, 2].max() + 0.2]) for joints in placed]
     return list(zip(ids, tops, strict=True))
 
 
 def check_off_screen() -> None:
-    """Raises PoseError where Open3D cannot render without a window: without a driver it ends the whole process."""
+    """Raises PoseError if Open3D cannot render without a window. Without a driver Open3D would end the process."""
     import_open3d()
     if _probed(_PROBE).returncode != 0:
         raise PoseError(OFF_SCREEN_DRIVER)
 
 
 def check_window() -> None:
-    """Raises PoseError where no window can be opened; Open3D itself would end the whole process, or show nothing."""
+    """Raises PoseError if no window can be opened. Open3D would end the process, or show nothing."""
     import_open3d()
     if not _has_display():
         raise PoseError("there is no display to open a window on; render without one: --save clip.mp4")
@@ -146,12 +146,12 @@ def check_window() -> None:
 
 
 def _probed(code: str) -> subprocess.CompletedProcess[str]:
-    """What becomes of `code` in a process of its own."""
+    """Run `code` in a new process."""
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
 
 def render(stage: Stage, size: tuple[int, int], positions: Iterable[int]) -> Iterator[U8]:
-    """(H, W, 3) uint8 RGB of the frames at `positions`, ids included. Call `check_off_screen` before."""
+    """Yield (H, W, 3) uint8 RGB of the frames at `positions`, with ids. Call `check_off_screen` first."""
     rendering = import_open3d().visualization.rendering
     with silenced(sys.stdout, 1):
         renderer = rendering.OffscreenRenderer(*size)
@@ -181,11 +181,17 @@ def save_video(
     speed: float = 1.0,
     progress: Callable[[list[tuple[int, float]]], Iterable[tuple[int, float]]] = iter,
 ) -> None:
-    """Render all frames into an MP4. size: (width, height) px.
+    """Render all frames to an MP4. Call `check_off_screen` first.
 
-    fps: of the new video; None keeps the time stamps of the run. speed: 2 plays twice as fast. progress: wraps the
-    list of (frame, time) to be written, as tqdm does. Call `check_off_screen` before. Raises PoseError if the
-    file cannot be written.
+    Args:
+        stage: The stage.
+        path: The file.
+        size: (width, height) px.
+        fps: Frame rate of the video; None keeps the time stamps of the run.
+        speed: Playback speed; 2 is twice as fast.
+        progress: Wraps the list of (frame, time) to be written, as tqdm does.
+
+    Raises PoseError if the file cannot be written.
     """
     from pose.video import VideoWriter
 
@@ -198,7 +204,7 @@ def save_video(
 
 
 def shot_list(stage: Stage, fps: float | None, speed: float) -> list[tuple[int, float]]:
-    """(frame, time s in the new video) of every picture of a video of `stage`."""
+    """(frame, time in the video in s) of every image of a video of `stage`."""
     start = float(stage.times[0])
     if fps is None:
         return [(position, (float(time) - start) / speed) for position, time in enumerate(stage.times)]

@@ -28,7 +28,7 @@ HELP = "space: play or pause   left, right: one frame   up, down: speed   home: 
 
 
 class Player:
-    """Which frame is to be seen when. Knows no window; `now` is any steady clock in seconds."""
+    """Determines the frame to show, independent of a window. `now` is any steady clock in seconds."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
@@ -39,7 +39,7 @@ class Player:
         self._now: float | None = None
 
     def tick(self, now: float) -> bool:
-        """Move on to the moment `now`; True when another frame is to be shown. Starts again after the end."""
+        """Advance to the time `now`; return whether another frame is due. Restarts after the end."""
         elapsed = 0.0 if self._now is None else now - self._now
         self._now = now
         if not self.playing:
@@ -50,17 +50,18 @@ class Player:
         return self._go(self._stage.position_at(self._time))
 
     def seek(self, position: int) -> bool:
-        """Show the frame at `position`, or the nearest there is."""
+        """Show the frame at `position`, clamped to the run. Returns whether the frame changed."""
         position = min(max(position, 0), len(self._stage) - 1)
         self._time = float(self._stage.times[position])
         return self._go(position)
 
     def step(self, frames: int) -> bool:
-        """Pause, and go some frames on or back."""
+        """Pause, and move by `frames`. Returns whether the frame changed."""
         self.playing = False
         return self.seek(self.position + frames)
 
     def change_speed(self, steps: int) -> None:
+        """Move by `steps` in `SPEEDS`."""
         self.speed = SPEEDS[min(max(SPEEDS.index(self.speed) + steps, 0), len(SPEEDS) - 1)]
 
     def _go(self, position: int) -> bool:
@@ -114,7 +115,7 @@ class Window:
         self._view.setup_camera(FOV_DEGREES, bounds, middle)
         azimuth, elevation, fov = map(math.radians, (AZIMUTH_DEGREES, ELEVATION_DEGREES, FOV_DEGREES))
         eye = orbit_eye(middle, radius, azimuth, elevation, fov)
-        self._view.set_view_controls(self._gui.SceneWidget.Controls.ROTATE_CAMERA_SPHERE)  # the floor stays level
+        self._view.set_view_controls(self._gui.SceneWidget.Controls.ROTATE_CAMERA_SPHERE)  # keeps the floor level
         self._view.look_at(middle, eye.astype(np.float32), np.array([0, 0, 1], np.float32))
 
     def _layout(self, context: "gui.LayoutContext") -> None:
@@ -159,7 +160,7 @@ class Window:
             self._show()
 
     def _key(self, event: "gui.KeyEvent") -> bool:
-        """True when the key was one of ours."""
+        """Handle a key; return whether it has a function."""
         key = self._gui.KeyName
         actions: dict[object, Callable[[], object]] = {
             key.SPACE: self._toggle,
@@ -178,7 +179,7 @@ class Window:
 
 
 def open_window(stage: Stage, title: str) -> None:
-    """Show `stage` until the user closes the window. Call `check_window` before. Raises PoseError if it fails."""
+    """Show `stage` until the window is closed. Call `check_window` first. Raises PoseError if the window fails."""
     application = import_open3d().visualization.gui.Application.instance
     try:
         application.initialize()

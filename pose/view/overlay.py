@@ -1,7 +1,7 @@
-"""What a run saw, drawn on its pictures: 2D skeletons coloured by side, ids, the time, and the 3D inset.
+"""The overlay: 2D skeletons coloured by side, ids, the time, and the 3D inset, drawn on the frames.
 
-On landscape pictures the inset lies in the corner that hides least, and moves only when people stay under it; beside
-portrait and square ones, where any corner hides somebody, it gets a narrow panel of its own.
+On landscape frames the inset lies in the corner that hides least, and moves only if people stay under it. Portrait and
+square frames get a narrow panel beside them instead.
 """
 
 from dataclasses import replace
@@ -25,28 +25,34 @@ from pose.view.inset import Inset
 from pose.view.legend import Legend
 from pose.wholebody import FACE, HANDS
 
-_HIDDEN_BELOW = 0.12  # scores under this are not drawn,
-_FULL_FROM = 0.65  # from this on drawn opaque,
-_LEVELS = 4  # and between the two fading, in this many steps
-_LANDSCAPE = 1.2  # width / height from which on the inset lies in a corner
-_CORNER_SHARE = 0.42  # of the picture's height
-_LEAST_SIDE = 8  # px of an inset; a smaller one shows nothing
+_MIN_SCORE = 0.12  # keypoints with lower scores are not drawn
+_OPAQUE_SCORE = 0.65  # from here on drawn opaque
+_LEVELS = 4  # steps of opacity in between
+_MIN_LANDSCAPE = 1.2  # width / height; below it the inset gets a panel
+_CORNER_SHARE = 0.42  # of the frame height
+_MIN_INSET_PX = 8
 _CORNER_OPACITY = 0.9
-_MOVE_SECONDS = 1.5  # how long another corner must be clearly better
-_PANEL_SHARE = 0.6  # of the width of a portrait picture that the panel adds
-_BADGE_SHARE = 0.026  # of the person's height: the capitals of the id,
-_BADGE_LEAST, _BADGE_MOST = 6.0, 14.0  # within these, in units of the picture; px at least the first
+_MIN_BETTER_S = 1.5  # for which another corner must be clearly better
+_PANEL_SHARE = 0.6  # of the width of a portrait frame
+_BADGE_SHARE = 0.026  # height of the id's capitals relative to the person
+_BADGE_MIN, _BADGE_MAX = 6.0, 14.0  # bounds of it in drawing units; at least so many px
 _FACE = ("nose", "eye", "ear", "mouth")
 _HAND = ("pinky", "index", "thumb")
-# Of a limb's thickness: joints of the face and the hand, and the many points that trace a face or fingers.
+# Relative thickness of joints of face and hand, and of dense points that trace a face or fingers.
 _FINE, _FINEST = 0.55, 0.25
-_DASH = 3.0  # length of the dashes of a doubtful person, in thicknesses of a limb
+_DASH = 3.0  # length of the dashes of a doubtful person, in limb widths
 _TRACED = frozenset((*FACE, *HANDS, *HAND_POINTS))
 
 
 class _Plan:
-    """How the joints of a skeleton are drawn. edges: (E, 2). sides, edge_sides, shares, edge_shares: of joints and
-    edges, their side and their thickness as a share of a limb's.
+    """Drawing plan of a skeleton.
+
+    Attributes:
+        edges: (E, 2) joints.
+        sides: Sides of the joints.
+        edge_sides: Sides of the edges.
+        shares: Thickness of joints relative to a limb.
+        edge_shares: Thickness of edges relative to a limb.
     """
 
     def __init__(self, skeleton: Skeleton) -> None:
@@ -59,7 +65,13 @@ class _Plan:
 
 
 class _Badge(NamedTuple):
-    """An id, the middle of its lower edge, and how high its capitals are, px."""
+    """An id.
+
+    Attributes:
+        words: The text.
+        place: Middle of its lower edge in px.
+        height: Height of its capitals in px.
+    """
 
     words: str
     place: Point
@@ -67,16 +79,21 @@ class _Badge(NamedTuple):
 
 
 class Overlay:
-    """Draws results on the pictures of one video, in order.
+    """Draws results on the frames of one video, in order.
 
-    output_size: (width, height) px of what `draw` returns; wider than the video where the inset has its own panel.
+    Attributes:
+        output_size: (width, height) px of the result of `draw`; wider than the video if the inset has its own panel.
     """
 
     def __init__(
         self, size: tuple[int, int], skeleton: Skeleton, inset: bool = True, colours: Colours | None = None
     ) -> None:
-        """size: (width, height) px of the video. skeleton: of the 2D keypoints. colours: of pictures whose pixels are
-        Y, U, V; None for RGB.
+        """
+        Args:
+            size: (width, height) px of the video.
+            skeleton: Skeleton of the 2D keypoints.
+            inset: Whether to draw the 3D view.
+            colours: Colour code of YUV images; None for RGB.
         """
         self._size = size
         self._code = colours.code if colours else draw.as_rgb
@@ -87,7 +104,7 @@ class Overlay:
         self._unit = _unit(size)
         self._legend = Legend(size, self._unit, self._code)
         width, height = size
-        self._beside = width < _LANDSCAPE * height
+        self._beside = width < _MIN_LANDSCAPE * height
         self._inset: Inset | None = None
         self._corner: _Corner | None = None
         self.output_size = size
@@ -95,14 +112,16 @@ class Overlay:
             panel = max(1, round(_PANEL_SHARE * min(width, height)))
             self._inset = Inset((panel, height), colours)
             self.output_size = width + panel, height
-        elif inset and (side := round(_CORNER_SHARE * height)) >= _LEAST_SIDE:
+        elif inset and (side := round(_CORNER_SHARE * height)) >= _MIN_INSET_PX:
             self._inset = Inset((round(1.1 * side), side), colours)
             self._corner = _Corner(size, self._inset.size, self._legend.height)
 
     def draw(self, image: U8, result: FrameResult) -> U8:
-        """The picture with everything drawn on it, a new (H, W, 3) uint8 of `output_size`.
+        """Return a new (H, W, 3) uint8 image of `output_size` with the drawing.
 
-        image: (H, W, 3) uint8, the frame that `result` is about.
+        Args:
+            image: (H, W, 3) uint8, the frame that `result` describes.
+            result: People and poses.
         """
         width, height = self._size
         if image.shape != (height, width, 3):
@@ -115,10 +134,12 @@ class Overlay:
         return drawn
 
     def draw_on(self, image: U8, result: FrameResult) -> Area:
-        """As `draw`, in place. Returns the part of the panel that differs from `panel`, empty where there is no panel.
+        """Draw in place. Returns the part of the panel that differs from `panel`, empty without a panel.
 
-        image: (H, W, 3) uint8 of `output_size`. The frame on its left needs to be there only in the areas of
-        `changes(result)`, and nothing else of it is changed; of the panel nothing needs to be there.
+        Args:
+            image: (H, W, 3) uint8 of `output_size`. Its frame must be valid only in the areas of `changes(result)`, and
+                nothing else of it is changed; the content of the panel is ignored.
+            result: People and poses.
         """
         width = self._size[0]
         picture = image[:, :width]
@@ -139,11 +160,11 @@ class Overlay:
 
     @property
     def panel(self) -> U8 | None:
-        """(H, W, 3) what lies beside the frame while nobody is there; None where nothing does."""
+        """(H, W, 3) the panel without people; None without a panel."""
         return self._inset.background if self._inset is not None and self._beside else None
 
     def changes(self, result: FrameResult) -> list[Area]:
-        """The parts of the frame that the next drawing changes. They may overlap."""
+        """Areas of the frame that the next drawing changes. They may overlap."""
         height = self._size[1]
         people, badges = self._prepared(result)
         areas = [self._reach(people, row, badge) for row, badge in enumerate(badges)]
@@ -153,10 +174,10 @@ class Overlay:
         return [area for area in areas if area.pixels]
 
     def _reach(self, people: People, row: int, badge: _Badge) -> Area:
-        """What a person's drawing lies in."""
+        """Bounding area of a person's drawing."""
         drawn = [draw.label_reach(self._size, *badge)]
         keypoints = people.keypoints[row]
-        seen = np.isfinite(keypoints).all(axis=1) & (people.scores[row] > _HIDDEN_BELOW)
+        seen = np.isfinite(keypoints).all(axis=1) & (people.scores[row] > _MIN_SCORE)
         drawn.append(np.clip(keypoints[seen], -draw.FAR, draw.FAR).astype(np.float64))
         points, margin = np.concatenate(drawn), 2 * self._width(people, row) + 2
         low = np.clip(np.floor(points.min(axis=0) - margin), 0, self._size).astype(int).tolist()
@@ -164,8 +185,8 @@ class Overlay:
         return Area(low[0], low[1], high[0], high[1])
 
     def _prepared(self, result: FrameResult) -> tuple[People, list[_Badge]]:
-        """The people with left and right as they were lifted, and their badges."""
-        if self._last is None or self._last[0] is not result:  # who asks for the areas that change draws on them next
+        """The people with left and right as lifted, and their badges."""
+        if self._last is None or self._last[0] is not result:  # `changes` and `draw_on` are called with the same result
             keypoints, scores = with_lifted_sides(result, self._skeleton)
             hands = result.people.hands
             if hands is not None:
@@ -178,7 +199,7 @@ class Overlay:
 
     def _draw_people(self, canvas: Canvas, result: FrameResult) -> None:
         people, badges = self._prepared(result)
-        rows = np.argsort(people.boxes[:, 3], kind="stable").tolist()  # who stands lower is nearer: drawn last
+        rows = np.argsort(people.boxes[:, 3], kind="stable").tolist()  # a lower person is nearer, and drawn last
         for row in rows:
             self._draw_skeleton(canvas, people, row, dashed=_is_doubtful(result, row))
         for row in rows:
@@ -186,26 +207,26 @@ class Overlay:
             draw.label(canvas, words, place, height, person_colour(int(people.ids[row])))
 
     def _badge(self, people: People, row: int) -> _Badge:
-        """The id, the place of its lower edge beyond the crown of the head, and its height, as large as the person."""
+        """The badge of a person above the top of the head, sized with the person."""
         box = people.boxes[row]
         known = np.isfinite(people.keypoints[row]).all(axis=1)
         crown, away = self._head.crown(people.keypoints[row], np.where(known, people.scores[row], 0), box)
         share = _BADGE_SHARE * float(box[3] - box[1])
-        height = max(_BADGE_LEAST, min(max(share, _BADGE_LEAST * self._unit), _BADGE_MOST * self._unit))
+        height = max(_BADGE_MIN, min(max(share, _BADGE_MIN * self._unit), _BADGE_MAX * self._unit))
         x, y = np.clip(crown + 1.1 * height * away, -draw.FAR, draw.FAR).tolist()
         return _Badge(str(int(people.ids[row])), (x, y + 0.95 * height), height)
 
     def _width(self, people: People, row: int) -> float:
-        """How thick a limb of a person is drawn, px."""
+        """Limb thickness of a person in px."""
         return max(1.2, min(3.6 * self._unit, 0.016 * float(people.boxes[row, 3] - people.boxes[row, 1])))
 
     def _draw_skeleton(self, canvas: Canvas, people: People, row: int, dashed: bool) -> None:
-        """In layers of equal opacity, the faint ones first: what overlaps inside a layer does not add up."""
+        """Draw in layers of equal opacity, faint ones first, so that overlaps inside a layer do not accumulate."""
         keypoints, scores = people.keypoints[row], people.scores[row]
         plan = self._body if len(keypoints) == len(self._skeleton) else self._with_hands
         rim = rim_colour(int(people.ids[row]))
         known = np.isfinite(keypoints.sum(axis=1))
-        share = np.where(known, (scores - _HIDDEN_BELOW) / (_FULL_FROM - _HIDDEN_BELOW), 0)
+        share = np.where(known, (scores - _MIN_SCORE) / (_OPAQUE_SCORE - _MIN_SCORE), 0)
         face = np.where(plan.head.face, plan.head.opacity(keypoints, np.where(known, scores, 0)), 1)
         levels = np.ceil(np.clip(share, 0, 1) * face * _LEVELS).astype(np.int64)
         limb_levels = levels[plan.edges].min(axis=1)
@@ -257,18 +278,18 @@ def _is_doubtful(result: FrameResult, row: int) -> bool:
 
 
 def _groups(chosen: NDArray[np.bool_], shares: NDArray[np.float64]) -> list[tuple[NDArray[np.bool_], float]]:
-    """The chosen limbs or joints of each thickness, where there are any, the finest first."""
+    """Chosen limbs or joints by thickness, the finest first."""
     groups = [(chosen & (shares == share), share) for share in (_FINEST, _FINE, 1.0)]
     return [(rows, share) for rows, share in groups if rows.any()]
 
 
 def _rim(width: float, share: float) -> float:
-    """How far the dark outline reaches beyond a limb of `share * width` px."""
+    """Extent in px of the outline beyond a limb of `share * width` px."""
     return max(1.0, 0.3 * width) * min(1.0, share / _FINE)
 
 
 def thickness(name: str) -> float:
-    """How thick a joint is drawn, as a share of a limb's thickness: the closer together joints are, the finer."""
+    """Thickness of a joint relative to a limb: dense joints are finer."""
     if name in _TRACED:
         return _FINEST
     part_of = any(part in _FACE or part in _HAND for part in name.split("_")) and "foot" not in name
@@ -276,16 +297,21 @@ def thickness(name: str) -> float:
 
 
 def _unit(size: tuple[int, int]) -> float:
-    """1 for a 1280 x 720 picture; what a stroke or letter is scaled with."""
+    """Scale of strokes and letters; 1 for 1280 x 720."""
     result: float = max(0.45, (size[0] * size[1]) ** 0.5 / 960)
     return result
 
 
 class _Corner:
-    """Where on a landscape picture the inset lies."""
+    """Position of the inset on a landscape frame."""
 
     def __init__(self, size: tuple[int, int], inset: tuple[int, int], below: int) -> None:
-        """size, inset: (width, height) px. below: px at the lower edge that stay free."""
+        """
+        Args:
+            size: (width, height) px of the frame.
+            inset: (width, height) px of the inset.
+            below: px to keep free at the lower edge.
+        """
         width, height = size
         margin = round(0.02 * height)
         right, low = width - inset[0] - margin, height - inset[1] - max(margin, below)
@@ -296,7 +322,7 @@ class _Corner:
         self._mask = _rounded_mask(inset, round(0.05 * inset[1]))
 
     def next_area(self, result: FrameResult) -> Area:
-        """Where it lies on the next frame."""
+        """The area of the inset in the next frame."""
         self._choose(result.people.boxes, result.time)
         x, y = self._places[self._current]
         return Area(x, y, x + self._inset[0], y + self._inset[1])
@@ -315,11 +341,11 @@ class _Corner:
             self._worse_since = None
         elif self._worse_since is None:
             self._worse_since = time
-        elif time - self._worse_since > _MOVE_SECONDS:
+        elif time - self._worse_since > _MIN_BETTER_S:
             self._current, self._worse_since = best, None
 
     def _hidden(self, boxes: F32, place: tuple[int, int]) -> float:
-        """How much of the inset's area there would cover people."""
+        """Share of the inset's area at `place` that would cover people."""
         if len(boxes) == 0:
             return 0.0
         low = np.maximum(boxes[:, :2], place)

@@ -1,4 +1,4 @@
-"""The overlay on pictures as video stores them: only where something is drawn do pixels get colours of their own."""
+"""The overlay on YUV frames: chroma is upsampled only where something is drawn."""
 
 from collections import deque
 
@@ -9,23 +9,32 @@ from pose.view.overlay import Overlay
 
 
 class PlanarOverlay:
-    """Draws results on the planes of one video, in order. output_size: (width, height) px before they are made even."""
+    """Draws results on the planes of one video, in order.
+
+    Attributes:
+        output_size: (width, height) px before it is made even.
+    """
 
     def __init__(self, size: tuple[int, int], skeleton: Skeleton, colours: Colours) -> None:
-        """size: (width, height) px of the video. skeleton: of the 2D keypoints. colours: of the planes."""
+        """
+        Args:
+            size: (width, height) px of the video.
+            skeleton: Skeleton of the 2D keypoints.
+            colours: Colour code of the planes.
+        """
         self._overlay = Overlay(size, skeleton, colours=colours)
         self._size, self._colours = size, colours
         self.output_size = width, height = self._overlay.output_size
         self._even = width + width % 2, height + height % 2
-        self._canvas = FullResolution(self._even)  # holds a frame only where it is drawn on
+        self._canvas = FullResolution(self._even)  # valid only where it is drawn on
         self._panel: Planes | None = None
         self._free: deque[Planes] = deque()
 
     def draw(self, planes: Planes, result: FrameResult) -> Planes:
-        """The picture with everything drawn on it: packed, and of an even size, to which the last column or row of
-        `output_size` is repeated.
+        """Return the frame with the drawing, packed and of even size; the last column or row of `output_size` is
+        repeated.
 
-        planes: of the size of the video, the frame that `result` is about.
+        planes: the frame that `result` describes, of the size of the video.
         """
         if planes.size != self._size or planes.colours != self._colours:
             wanted = f"{self._size} in {self._colours}"
@@ -43,12 +52,12 @@ class PlanarOverlay:
         return drawn
 
     def take_back(self, drawn: Planes) -> None:
-        """Later pictures may be drawn into the memory of this one: new memory costs more than to draw on it."""
+        """Reuse the memory of `drawn` for later frames, since allocating costs more than drawing."""
         self._free.append(drawn)
 
     def _set_panel(self, drawn: Planes) -> Area | None:
-        """Put there what lies beside the frame while nobody is there. Returns the area if all of it must be stored:
-        the panel of a frame of odd width shares a column of colours with it.
+        """Write the empty panel. Returns the area that must be stored in full: with an odd width the panel shares a
+        chroma column with the frame.
         """
         background, left = self._overlay.panel, self._size[0]
         if background is None:
@@ -62,10 +71,10 @@ class PlanarOverlay:
         return None
 
     def _load(self, drawn: Planes, result: FrameResult) -> list[Area]:
-        """Take from the picture what is drawn on: even areas."""
+        """Upsample the areas that are drawn on; they are even."""
         width, height = self._size
         areas = [area.even() for area in self._overlay.changes(result)]
-        if width % 2:  # the panel's first column, or the one that is repeated, shares its colour with the frame's last
+        if width % 2:  # the next column shares its chroma with the last of the frame
             areas.append(Area(width - 1, 0, width, height).even())
         if height % 2:
             areas.append(Area(0, height - 1, width, height).even())
@@ -75,7 +84,7 @@ class PlanarOverlay:
         return areas
 
     def _repeat_edges(self, area: Area) -> None:
-        """The last column and row of the picture again where its size is odd."""
+        """Repeat the last column and row of a frame of odd size."""
         width, height = self.output_size
         pixels = self._canvas.pixels
         if area.x1 > width:

@@ -1,6 +1,7 @@
-"""The 3D scene of a whole run as plain arrays: where everybody stands, and the surfaces to show. No window, no Open3D.
+"""The 3D scene of a run as plain arrays: joints and surfaces. Independent of windows and of Open3D.
 
-Everything is on the stage of `pose.world.upright`: x right, y away from the camera, z up, metres, floor at z = 0.
+Coordinates are those of the stage of `pose.world.upright`: x right, y away from the camera, z up, metres, floor at z =
+0.
 """
 
 import math
@@ -26,7 +27,14 @@ HEAD = H36M17.index("head")
 
 @dataclass(frozen=True, slots=True)
 class Mesh:
-    """A coloured surface. vertices, normals: (V, 3) m. triangles: (F, 3) rows of vertices. colours: (V, 3), 0 to 1."""
+    """A coloured surface.
+
+    Attributes:
+        vertices: (V, 3) m.
+        normals: (V, 3).
+        triangles: (F, 3) vertex indices.
+        colours: (V, 3), 0 to 1.
+    """
 
     vertices: F32
     normals: F32
@@ -35,6 +43,7 @@ class Mesh:
 
     @classmethod
     def join(cls, parts: list["Mesh"]) -> "Mesh":
+        """Concatenate meshes."""
         starts = np.cumsum([0] + [len(part.vertices) for part in parts])
         return cls(
             np.concatenate([part.vertices for part in parts]),
@@ -45,10 +54,13 @@ class Mesh:
 
 
 class Stage:
-    """A run set upright on a floor.
+    """A run in gravity-aligned coordinates.
 
-    times: (F,) s of its frames. end: s, when the last frame has been shown. middle: (3,) m and radius: m, a ball that
-    holds nearly everything that happens.
+    Attributes:
+        times: (F,) s of the frames.
+        end: End of the last frame in s.
+        middle: (3,) m, centre of a ball that contains nearly all positions.
+        radius: Radius of that ball in m.
     """
 
     def __init__(self, table: PoseTable) -> None:
@@ -80,7 +92,7 @@ class Stage:
         roots = np.concatenate([placed[:, 0, :2] for _, placed in self._people] + [np.zeros((0, 2), np.float32)])
         if len(roots) == 0:
             return np.array([0, 3, 0.9], np.float32), 1.5
-        low, high = np.percentile(roots, [2, 98], axis=0)  # one wild frame must not make everybody small
+        low, high = np.percentile(roots, [2, 98], axis=0)  # robust to single wrong frames
         middle = np.append((low + high) / 2, 0.9).astype(np.float32)
         return middle, max(1.3, 0.8 * float(np.linalg.norm(high - low)) / 2 + 0.8)
 
@@ -94,7 +106,7 @@ def body_mesh(joints: F32) -> Mesh:
 
 
 def mark_mesh(joints: F32, person: int) -> Mesh:
-    """The flat ring in the person's colour on the floor below the pelvis of `joints` (17, 3) m."""
+    """Flat ring in the person's colour on the floor below the pelvis of `joints` (17, 3) m."""
     turn = np.linspace(0, 2 * math.pi, 40, endpoint=False)
     circle = np.stack([np.cos(turn), np.sin(turn), np.zeros(40)], axis=1)
     ground = np.array([joints[0, 0], joints[0, 1], 0.004])
@@ -104,7 +116,7 @@ def mark_mesh(joints: F32, person: int) -> Mesh:
 
 
 def grid_lines(middle: F32, radius: float) -> tuple[F32, I64]:
-    """Points (N, 3) m and pairs (M, 2) of them: the floor's lines, one a metre, in a square around `middle`."""
+    """Grid of the floor, one line per metre, around `middle`: points (N, 3) m and pairs (M, 2) of them."""
     reach = math.ceil(1.6 * radius) + 1
     x0, y0 = round(float(middle[0])) - reach, round(float(middle[1])) - reach
     steps = np.arange(2 * reach + 1)
@@ -115,9 +127,9 @@ def grid_lines(middle: F32, radius: float) -> tuple[F32, I64]:
 
 
 def orbit_eye(middle: F32, radius: float, azimuth: float, elevation: float, fov: float) -> NDArray[np.float64]:
-    """Where a camera stands, (3,) m, that sees a ball of `radius` m around `middle` under a full angle of `fov`.
+    """Position (3,) m of a camera that sees a ball of `radius` m around `middle` in a field of view `fov`.
 
-    Angles in radians. azimuth 0 looks the way the real camera did.
+    Angles in radians. Azimuth 0 has the viewing direction of the real camera.
     """
     away = np.array([-math.sin(azimuth), math.cos(azimuth), 0]) * math.cos(elevation)
     result: NDArray[np.float64] = middle - (away - np.array([0, 0, math.sin(elevation)])) * radius / math.sin(fov / 2)
@@ -152,7 +164,7 @@ def _balls(joints: F32) -> Mesh:
 
 
 def _bands(rings: int, sides: int) -> I64:
-    """The triangles between `rings` rings of `sides` vertices each, facing outwards for rings from bottom to top."""
+    """Triangles between `rings` rings of `sides` vertices each, facing outwards for rings from bottom to top."""
     ring, side = np.meshgrid(np.arange(rings - 1), np.arange(sides), indexing="ij")
     a = (ring * sides + side).ravel()
     b = (ring * sides + (side + 1) % sides).ravel()

@@ -1,3 +1,1 @@
-"""`pose-webcam --web`: live poses in a browser. docs/guides/web.md describes the page, the protocol and what is
-guarded.
-"""
+"""`pose-webcam --web`: live poses in a browser. docs/guides/web.md describes the page and its security."""

@@ -1,4 +1,4 @@
-"""One browser: what it sends, what it is sent, and never more under way than it answers."""
+"""One browser connection, with bounded numbers of unanswered messages in both directions."""
 
 import asyncio
 import time
@@ -17,7 +17,7 @@ from pose.web.messages import ProtocolError
 from pose.web.recording import RecordingStore, RunningRecording
 
 STATUS_SECONDS = 1.0
-LONGEST_REASON = 123  # bytes, of why a WebSocket closes (RFC 6455, 5.5)
+MAX_REASON_BYTES = 123  # of the close reason of a WebSocket (RFC 6455, 5.5)
 
 
 class Client:
@@ -33,8 +33,15 @@ class Client:
         decoding: asyncio.Semaphore,
         camera: PushedFrames | None,
     ) -> None:
-        """owner: of the recordings that are made and listed here. decoding: to be held while a picture is decoded.
-        camera: where the browser's own pictures go; None when the server shows its source.
+        """
+        Args:
+            socket: The WebSocket.
+            loop: Loop whose results are sent.
+            feed: Newest message of that loop.
+            recordings: Recordings of the server.
+            owner: Owner of the recordings that this browser makes and lists.
+            decoding: Held while an image is decoded.
+            camera: Receives the browser's images; None if the server shows its own source.
         """
         self._socket = socket
         self._loop = loop
@@ -53,7 +60,7 @@ class Client:
         self._answered = asyncio.Event()
 
     async def run(self) -> None:
-        """Raises nothing: a connection that breaks is the end of it."""
+        """Serve until the connection ends. A broken connection is no error."""
         parts = (
             self._receive(),
             self._send_results(),
@@ -69,7 +76,7 @@ class Client:
         except ProtocolError as error:
             await self._socket.close(code=WSCloseCode.POLICY_VIOLATION, message=reason(f"The page sent {error}."))
         except ConnectionError:
-            pass  # it went while we were sending
+            pass  # the client left during the send
         finally:
             for task in work:
                 task.cancel()
@@ -91,11 +98,11 @@ class Client:
         if self._camera is None:
             raise ProtocolError("a picture, but this server shows its own source")
         seconds, jpeg = messages.parse_picture(data)
-        # Who has more under way than was agreed is not read any further, so memory holds a few pictures of each.
+        # A client with more unanswered images than agreed is not read further, which bounds the memory of each.
         await self._feed.answered(self._pictures - self._most_pictures)
         try:
             async with self._decoding:
-                image = await asyncio.to_thread(decode_jpeg, jpeg, messages.LONGEST_SIDE)
+                image = await asyncio.to_thread(decode_jpeg, jpeg, messages.MAX_SIDE_PX)
         except ValueError as error:
             raise ProtocolError(str(error)) from error
         self._pictures = 1 + self._camera.push(image, self._clock.local(seconds, arrived))
@@ -117,7 +124,7 @@ class Client:
     async def _send_results(self) -> None:
         turn = 0
         while True:
-            while self._under_way >= messages.UNDER_WAY:
+            while self._under_way >= messages.MAX_UNANSWERED:
                 self._answered.clear()
                 await self._answered.wait()
             turn, message = await self._feed.after(turn)
@@ -128,7 +135,7 @@ class Client:
                 await self._socket.send_str(message)
 
     async def _say_end(self) -> None:
-        """Wait until the loop is over: its source ended, or it failed."""
+        """Wait for the end of the loop, by the end of its source or an error."""
         await self._feed.ended.wait()
         await self._record(False)
         try:
@@ -146,7 +153,7 @@ class Client:
                 await self._record(False)
 
     async def _send_recordings(self) -> None:
-        """Send the list now and whenever it changes."""
+        """Send the list now and after each change."""
         version = -1
         while True:
             version = await self._recordings.after(version)
@@ -162,25 +169,25 @@ class Client:
                 change = self._finish_recording(self._recording)
             else:
                 return
-            # Threads do not stop where we are cancelled, as when the browser goes: `run` waits for this one's end.
+            # Cancellation, as when the browser leaves, does not stop threads: `run` waits for this one.
             self._change = asyncio.ensure_future(change)
             await self._socket.send_str(await asyncio.shield(self._change))
 
     async def _start_recording(self) -> str:
-        """The answer."""
+        """Start a recording and return the answer."""
         try:
             self._recording = await self._recordings.start(self._loop, self._owner)
-        except PoseError as error:  # a full disk, a folder that cannot be written
+        except PoseError as error:  # for example a full disk or a read-only folder
             return messages.not_recorded(str(error))
         return messages.recording_started(self._recording.name)
 
     async def _finish_recording(self, recording: RunningRecording) -> str:
-        """The answer."""
+        """Finish a recording and return the answer."""
         kept = await self._recordings.finish(recording)
         self._recording = None
         return messages.recorded(kept)
 
 
 def reason(text: str) -> bytes:
-    """Why a connection closes: as much of it as fits, in whole characters."""
-    return text.encode()[:LONGEST_REASON].decode(errors="ignore").encode()
+    """Truncate a close reason to the allowed bytes, at a character boundary."""
+    return text.encode()[:MAX_REASON_BYTES].decode(errors="ignore").encode()

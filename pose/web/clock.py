@@ -1,16 +1,16 @@
-"""The times at which a browser says it captured its pictures, on this computer's clock."""
+"""Conversion of a browser's capture times to the clock of this computer."""
 
 from dataclasses import dataclass
 
-DRIFT = 1e-4  # s/s; how fast another clock may run differently
-LEAST_STEP = 1e-3  # s
+MAX_DRIFT = 1e-4  # s/s, relative drift of the two clocks
+MIN_STEP_S = 1e-3
 
 
 @dataclass(slots=True)
 class ForeignClock:
-    """The fastest message so far says how far the two clocks are apart.
+    """Estimates the offset of a browser's clock from the fastest message so far.
 
-    The times that come out increase and never lie in the future, whatever the other side claims.
+    Converted times increase and never lie in the future, whatever the browser sends.
     """
 
     _apart: float | None = None
@@ -18,10 +18,10 @@ class ForeignClock:
     _last: float = float("-inf")
 
     def local(self, theirs: float, now: float) -> float:
-        """When `theirs` was, s on our clock, where `now` is the time of arrival."""
+        """Convert `theirs` to s on this clock. now: time of arrival."""
         if self._apart is None:
             self._apart = now - theirs
-        self._apart = min(now - theirs, self._apart + DRIFT * (now - self._arrived))
+        self._apart = min(now - theirs, self._apart + MAX_DRIFT * (now - self._arrived))
         self._arrived = now
-        self._last = max(theirs + self._apart, self._last + LEAST_STEP)
+        self._last = max(theirs + self._apart, self._last + MIN_STEP_S)
         return self._last

@@ -1,4 +1,4 @@
-"""The newest message of a live loop, for any number of browsers, each at its own pace."""
+"""The newest message of a live loop, for any number of browsers at their own rates."""
 
 import asyncio
 
@@ -7,20 +7,25 @@ from pose.web import messages
 from pose.web.jpeg import encode_jpeg
 from pose.world.upright import Upright
 
-PICTURE_SIDE = 960  # px, of the pictures that the server sends
+MAX_IMAGE_SIDE_PX = 960  # of images that the server sends
 
 
 class Feed:
-    """Turns the results of a loop into messages, once for all who look, and keeps only the newest.
+    """Converts results of a loop to messages, once for all browsers, and keeps only the newest.
 
-    Who is slow finds a newer message the next time, and holds nobody up. number: of the newest picture that was
-    answered, -1 before the first. ended: the loop is over.
+    A slow browser finds a newer message the next time and delays nobody.
+
+    Attributes:
+        number: Index of the newest processed image; -1 before the first.
+        ended: Whether the loop has ended.
     """
 
     def __init__(self, loop: LiveLoop, *, pictures: bool) -> None:
-        """It gets what comes from now on, so make it before the loop starts, and where it is to `run`.
+        """Subscribe to the loop. Call it before the loop starts, in the event loop of `run`.
 
-        pictures: send the picture along, for browsers that do not have it.
+        Args:
+            loop: The loop.
+            pictures: Send the images as well, for browsers that do not have them.
         """
         self.number = -1
         self.ended = asyncio.Event()
@@ -38,7 +43,7 @@ class Feed:
         mailbox, woken = self._mailbox, self._woken
         try:
             while True:
-                is_last = mailbox.closed  # asked first: what was put before is still there
+                is_last = mailbox.closed  # read first: items put before `close` are still there
                 while (live := mailbox.take()) is not None:
                     self._put(await asyncio.to_thread(self._message, live), live.result.index)
                 if is_last:
@@ -50,13 +55,13 @@ class Feed:
             self.ended.set()
 
     async def after(self, turn: int) -> tuple[int, str | bytes]:
-        """The newest message and its turn, once it is newer than `turn`."""
+        """Wait for a message newer than `turn`; return its turn and the message."""
         while self._turn <= turn:
             await self._changed.wait()
         return self._turn, self._newest
 
     async def answered(self, number: int) -> None:
-        """Wait until that picture, or a later one, has been answered."""
+        """Wait until image `number` or a later one has been processed."""
         while self.number < number:
             await self._changed.wait()
 
@@ -69,5 +74,5 @@ class Feed:
     def _message(self, live: LiveResult) -> str | bytes:
         if not self._pictures:
             return messages.result(live, self._upright)
-        jpeg, scale = encode_jpeg(live.image, PICTURE_SIDE)
+        jpeg, scale = encode_jpeg(live.image, MAX_IMAGE_SIDE_PX)
         return messages.with_picture(messages.result(live, self._upright, scale), jpeg)

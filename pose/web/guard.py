@@ -1,7 +1,7 @@
-"""Who may come in: the Host and the Origin that a browser states, and the token of those who know it.
+"""Access control: Host and Origin headers of a request, and the token.
 
-Host against DNS rebinding (a page whose name suddenly means this computer), Origin against pages of other sites, which
-a browser lets open WebSockets anywhere. What a browser keeps after it showed the token is a cookie of this run.
+The Host check prevents DNS rebinding. The Origin check rejects pages of other sites, which browsers allow to open
+WebSockets anywhere. A browser that has sent the token gets a cookie for this run of the server.
 """
 
 import hmac
@@ -29,7 +29,7 @@ COOKIE_BYTES = 32
 
 
 class Guard:
-    """Answers for one run of a server whether a request may pass."""
+    """Decides for one run of a server which requests are allowed."""
 
     def __init__(self, settings: WebSettings) -> None:
         self._token = settings.token
@@ -43,13 +43,13 @@ class Guard:
         self._cookie_name = ""
 
     def listens_at(self, port: int) -> None:
-        """The port, which port 0 leaves open until the server listens. Say it before the first request."""
-        self._cookie_name = f"pose-webcam-{port}"  # browsers share cookies among the ports of a host
+        """Set the port, known once the server listens. Call it before the first request."""
+        self._cookie_name = f"pose-webcam-{port}"  # browsers share cookies between the ports of a host
 
     def host_allowed(self, request: web.Request) -> bool:
-        """Whether the request was addressed to this computer, not to a name that somebody else gives it.
+        """Whether the Host header names this computer.
 
-        A number cannot be rebound, so any address will do where the server listens to others than this computer.
+        IP addresses cannot be rebound, so any address is allowed if the server listens to other computers.
         """
         try:
             name = (urlsplit(f"//{request.headers.get('Host', '')}").hostname or "").lower()
@@ -61,31 +61,32 @@ class Guard:
         return name in self._names
 
     def origin_allowed(self, request: web.Request) -> bool:
-        """Whether our own page asks. The origin must be there: every browser states it for what we ask this of."""
+        """Whether the request comes from the server's own page. Requests without an Origin are rejected."""
         scheme, _, place = request.headers.get("Origin", "").partition("://")
-        schemes = {"https"} if self._secure else {"http", "https"}  # a proxy may add the encryption
+        schemes = {"https"} if self._secure else {"http", "https"}  # a proxy may add TLS
         return scheme in schemes and place.lower() == request.headers.get("Host", "").lower()
 
     def token_right(self, token: str) -> bool:
+        """Compare a token in constant time."""
         return self._token is not None and _same(token, self._token)
 
     def is_authorised(self, request: web.Request) -> bool:
-        """Whether this browser showed the token, or none is needed."""
+        """Whether this browser has sent the token, or none is required."""
         if self._token is None:
             return True
         return _same(request.cookies.get(self._cookie_name, ""), self._cookie)
 
     def authorise(self, response: web.StreamResponse) -> None:
-        """Let the browser that gets this answer in, until the server ends."""
+        """Set the cookie that authorises this browser until the server ends."""
         self._set_cookie(response, self._cookie_name, self._cookie)
 
     def browser(self, request: web.Request) -> str:
-        """The secret name of this browser, under which it finds its recordings again; a new one if it has none."""
+        """Return the secret id of this browser, which owns its recordings; a new one if it has none."""
         name = request.cookies.get(f"{self._cookie_name}-browser", "")
         return name if len(name) == len(self._cookie) else secrets.token_urlsafe(COOKIE_BYTES)
 
     def name_browser(self, response: web.StreamResponse, name: str) -> None:
-        """Let the browser keep its name."""
+        """Set the cookie with the browser's id."""
         self._set_cookie(response, f"{self._cookie_name}-browser", name)
 
     def _set_cookie(self, response: web.StreamResponse, name: str, value: str) -> None:
@@ -93,11 +94,11 @@ class Guard:
 
 
 def _same(shown: str, secret: str) -> bool:
-    """In constant time. What is no text (JSON and cookies may hold halves of characters) is only different."""
+    """Compare in constant time. JSON and cookies may contain lone surrogates, which only compare unequal."""
     return hmac.compare_digest(shown.encode(errors="surrogatepass"), secret.encode())
 
 
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
-    """A signal of aiohttp: every answer carries the headers."""
+    """Signal handler of aiohttp that adds the security headers to every response."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)

@@ -1,4 +1,4 @@
-"""Pictures of browsers: a JPEG is measured before it is decoded, so that a small file cannot ask for much memory."""
+"""JPEG images of browsers. The size is read before decoding, so a small file cannot allocate much memory."""
 
 import struct
 
@@ -7,7 +7,7 @@ import numpy as np
 
 from pose.types import U8
 
-MOST_SCANS = 16  # a progressive picture may hold thousands, each of which costs a whole pass
+MAX_SCANS = 16  # a progressive JPEG may have thousands, each decoded in a whole pass
 _START = b"\xff\xd8"
 _SCAN = b"\xff\xda"
 _FRAMES = frozenset({0xC0, 0xC1, 0xC2})  # baseline, extended and progressive, Huffman coded
@@ -16,19 +16,19 @@ _SEGMENTS = frozenset({0xC4, 0xDB, 0xDD, *range(0xE0, 0xF0), 0xFE})  # tables, r
 
 
 def jpeg_size(data: bytes) -> tuple[int, int]:
-    """(width, height) px that the frame header of a JPEG announces (ISO/IEC 10918-1, annex B).
+    """Return (width, height) in px from the frame header of a JPEG (ISO/IEC 10918-1, annex B).
 
-    Raises ValueError for what is no JPEG of a usual kind. So is whatever decoders read each in its own way, such as
-    bytes between two segments, or a segment shorter than its length: what is measured must be what is decoded.
+    Raises ValueError for anything but a regular JPEG. Files that decoders read differently are rejected as well, such
+    as bytes between two segments: the size read here must be the decoded size.
     """
-    if data[:2] != _START or data.count(_SCAN) > MOST_SCANS:
+    if data[:2] != _START or data.count(_SCAN) > MAX_SCANS:
         raise ValueError("not a JPEG of a usual kind")
     position = 2
     while position + 4 <= len(data):
         if data[position] != 0xFF:
             break
         marker = data[position + 1]
-        if marker == 0xFF:  # filling
+        if marker == 0xFF:  # fill byte
             position += 1
         elif marker in _WITHOUT_LENGTH:
             position += 2
@@ -41,14 +41,14 @@ def jpeg_size(data: bytes) -> tuple[int, int]:
             raise ValueError(f"a JPEG of an unusual kind (marker {marker:02X})")
         else:
             (length,) = struct.unpack_from(">H", data, position + 2)
-            if length < 2:  # it counts itself
+            if length < 2:  # the length includes its own two bytes
                 break
             position += 2 + length
     raise ValueError("a JPEG without a frame header")
 
 
 def decode_jpeg(data: bytes, longest: int) -> U8:
-    """(H, W, 3) uint8 RGB. Raises ValueError when it is no JPEG, or a side is above `longest` px."""
+    """Decode to (H, W, 3) uint8 RGB. Raises ValueError if `data` is no JPEG, or a side exceeds `longest` px."""
     width, height = jpeg_size(data)
     if not (0 < width <= longest and 0 < height <= longest):
         raise ValueError(f"a picture of {width} x {height} px; at most {longest} px a side are taken")
@@ -62,8 +62,8 @@ def decode_jpeg(data: bytes, longest: int) -> U8:
 
 
 def encode_jpeg(image: U8, longest: int, quality: int = 80) -> tuple[bytes, float]:
-    """A JPEG of (H, W, 3) uint8 RGB, with sides of at most `longest` px, and by what it was scaled for that."""
-    picture = image[:, :, ::-1]  # OpenCV takes BGR
+    """Encode (H, W, 3) uint8 RGB, scaled to sides of at most `longest` px. Returns the JPEG and the scale factor."""
+    picture = image[:, :, ::-1]  # OpenCV uses BGR
     height, width = picture.shape[:2]
     scale = min(1.0, longest / max(width, height))
     if scale < 1:

@@ -1,4 +1,4 @@
-"""The messages between page and server, version 1. docs/reference/web-protocol.md lists them."""
+"""Messages between page and server, version 1. docs/reference/web-protocol.md lists them."""
 
 import json
 import math
@@ -20,23 +20,28 @@ from pose.web.recording import KeptRecording, RunningRecording
 from pose.world.upright import Upright
 
 VERSION = 1
-LONGEST_TEXT = 4096  # characters of a message from the page
-LONGEST_MESSAGE = 1 << 20  # bytes of a picture from the page
-LONGEST_SIDE = 1920  # px of such a picture
-SENT_SIDE = 640  # px that the page scales its pictures to
-UNDER_WAY = 2  # messages that may be unanswered in either direction, more where the lifter looks ahead
+MAX_TEXT_CHARS = 4096  # of a message from the page
+MAX_MESSAGE_BYTES = 1 << 20  # of an image from the page
+MAX_SIDE_PX = 1920  # of such an image
+SENT_SIDE_PX = 640  # to which the page scales its images
+MAX_UNANSWERED = 2  # messages in either direction; more with a look-ahead lifter
 _STAMP = struct.Struct("<d")
 
 
 class ProtocolError(Exception):
-    """The other side sent something that the protocol does not have. Its text is for people."""
+    """The peer violated the protocol. The text is shown to the user."""
 
 
 def hello(mode: str, source: str, skeleton: Skeleton, *, lookahead: int, mirror: bool, replay: bool = False) -> str:
     """The first message of a connection.
 
-    mode: "camera" (the page's own) or "source" (the server's). replay: the source starts again when the page connects
-    after its end.
+    Args:
+        mode: "camera" for the page's own camera, "source" for the server's source.
+        source: Name of the source.
+        skeleton: Skeleton of the 2D keypoints.
+        lookahead: Look-ahead of the lifter in frames.
+        mirror: Whether the page mirrors the image.
+        replay: Whether the source restarts when the page reconnects after its end.
     """
     return _text(
         "hello",
@@ -50,13 +55,18 @@ def hello(mode: str, source: str, skeleton: Skeleton, *, lookahead: int, mirror:
         ],
         edges=[_edge(skeleton, a, b) | _thick(skeleton.names[a], skeleton.names[b]) for a, b in skeleton.edges],
         **drawing_facts(),
-        limits={"bytes": LONGEST_MESSAGE, "longest": LONGEST_SIDE, "side": SENT_SIDE, "most": most_pictures(lookahead)},
+        limits={
+            "bytes": MAX_MESSAGE_BYTES,
+            "longest": MAX_SIDE_PX,
+            "side": SENT_SIDE_PX,
+            "most": most_pictures(lookahead),
+        },
     )
 
 
 def most_pictures(lookahead: int) -> int:
-    """How many pictures of the page may be unanswered: one fewer, and nobody is answered while the lifter waits."""
-    return UNDER_WAY + lookahead
+    """Maximum number of unanswered images of the page. With fewer, a look-ahead lifter would never answer."""
+    return MAX_UNANSWERED + lookahead
 
 
 def _edge(skeleton: Skeleton, a: int, b: int) -> dict[str, Json]:
@@ -68,9 +78,12 @@ def _thick(*names: str) -> dict[str, float]:
 
 
 def result(live: LiveResult, upright: Upright, scale: float = 1.0) -> str:
-    """The people of one picture, left and right as they were lifted.
+    """The people of one frame. Left and right follow the lifter.
 
-    scale: how much smaller the page's picture is than the one they were found in.
+    Args:
+        live: The result.
+        upright: Converts poses to the upright view of the page.
+        scale: Size of the page's image relative to the processed one.
     """
     people, poses = live.result.people, live.result.poses
     known = np.isfinite(poses.joints).all(axis=(1, 2)) & np.isfinite(poses.root).all(axis=1)
@@ -102,12 +115,12 @@ def result(live: LiveResult, upright: Upright, scale: float = 1.0) -> str:
 
 
 def _scaled(pixels: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
-    """Pixels of a picture in one `scale` times its size; (0, 0) is the centre of the first pixel in both."""
+    """Pixels of an image scaled by `scale`; (0, 0) is the centre of the first pixel in both."""
     return pixels if scale == 1 else ((pixels + 0.5) * scale - 0.5).astype(np.float32)
 
 
 def _rounded(values: NDArray[np.float32], decimals: int) -> list[Json]:
-    """Short numbers; None for those that are not known."""
+    """Rounded numbers; None for NaN."""
     numbers = np.round(values.astype(np.float64), decimals)
     finite = np.isfinite(numbers)
     if finite.all():
@@ -120,7 +133,7 @@ def _rounded(values: NDArray[np.float32], decimals: int) -> list[Json]:
 
 
 def with_picture(text: str, jpeg: bytes) -> bytes:
-    """A message and the picture it is about: uint32 length of the text, little-endian, the text, the JPEG."""
+    """A message with its image: uint32 length of the text, little-endian, the text, the JPEG."""
     head = text.encode()
     return struct.pack("<I", len(head)) + head + jpeg
 
@@ -136,12 +149,16 @@ def status(state: LiveStatus, recording: RunningRecording | None = None) -> str:
 
 
 def pong(sent: float, now: float) -> str:
-    """sent: what the page's clock said. now: s on `time.monotonic`."""
+    """
+    Args:
+        sent: Time of the page's clock in its ping.
+        now: s on the clock of `time.monotonic`.
+    """
     return _text("pong", time=sent, server=now)
 
 
 def recording_started(name: str) -> str:
-    """A recording has started. name: of its folder, and the start of the name of each of its files."""
+    """A recording has started. name: its folder, and prefix of its files."""
     return _text("recording", name=name)
 
 
@@ -180,8 +197,8 @@ def _text(kind: str, **values: Json) -> str:
 
 
 def parse_text(text: str) -> dict[str, Json]:
-    """A message of the page: an object with a `type`. Raises ProtocolError."""
-    if len(text) > LONGEST_TEXT:
+    """Parse a message of the page: an object with a `type`. Raises ProtocolError."""
+    if len(text) > MAX_TEXT_CHARS:
         raise ProtocolError("a message that is too long")
     try:
         message = json.loads(text)
@@ -193,7 +210,7 @@ def parse_text(text: str) -> dict[str, Json]:
 
 
 def number_in(message: Mapping[str, Json], key: str) -> float:
-    """A finite number of a message. Raises ProtocolError."""
+    """Return a finite number of a message. Raises ProtocolError if it is missing."""
     value = message.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e15:
         raise ProtocolError(f"a {message['type']} message without a number {key!r}")
@@ -201,7 +218,7 @@ def number_in(message: Mapping[str, Json], key: str) -> float:
 
 
 def parse_picture(data: bytes) -> tuple[float, bytes]:
-    """When the page captured a picture, s on its own clock, and the JPEG. Raises ProtocolError."""
+    """Split an image message into the capture time, in s on the page's clock, and the JPEG. Raises ProtocolError."""
     if len(data) <= _STAMP.size:
         raise ProtocolError("a picture that is too short")
     (seconds,) = _STAMP.unpack_from(data)

@@ -17,7 +17,7 @@ from pose.live import LiveLoop
 from pose.live.recorder import Recorder
 
 MAX_SECONDS = 600.0  # of one recording
-MAX_KEPT = 32  # recordings; another one is refused unless a downloaded one can be deleted
+MAX_KEPT = 32  # recordings; a further one replaces a downloaded one or is refused
 EVERYBODY = ""  # owner of recordings of the server's own source
 
 
@@ -49,7 +49,7 @@ class KeptRecording:
 
     @property
     def is_downloaded(self) -> bool:
-        """All files were sent completely."""
+        """Whether all files were sent completely."""
         return self.downloaded == set(self.files)
 
     def delete(self) -> None:
@@ -71,20 +71,22 @@ class RunningRecording:
 
     @property
     def name(self) -> str:
-        """Of its folder, and the start of the name of each file."""
+        """Name of the folder, and prefix of the file names."""
         return self._recorder.folder.name
 
     @property
     def frames(self) -> int:
+        """Number of recorded frames."""
         return self._recorder.frames
 
     @property
     def seconds(self) -> float:
+        """Duration so far in s."""
         return self._recorder.seconds
 
     @property
     def is_over(self) -> bool:
-        """It has reached its greatest length, or nothing more can be written."""
+        """Whether the recording has reached its maximum length, or can write no more."""
         return self._recorder.problem is not None or self._recorder.seconds >= self._max_seconds
 
     def close(self, keep_seconds: float) -> KeptRecording:
@@ -109,7 +111,7 @@ class RunningRecording:
 
 
 class RecordingStore:
-    """The recordings of one server. Belongs to a running event loop; files are written in threads."""
+    """The recordings of one server. Use it in one running event loop; files are written in threads."""
 
     def __init__(self, folder: Path, keep_seconds: float, finished: Callable[[KeptRecording], None]) -> None:
         """finished: called with each finished recording that has files."""
@@ -149,25 +151,25 @@ class RecordingStore:
         return kept
 
     def listed(self, owner: str) -> list[KeptRecording]:
-        """Those of `owner` and of everybody that are not downloaded yet, oldest first."""
+        """Recordings of `owner` and of everybody that are not downloaded yet, oldest first."""
         self.delete_expired()
         return [kept for kept in self._kept.values() if kept.owner in (owner, EVERYBODY) and not kept.is_downloaded]
 
     async def after(self, version: int) -> int:
-        """The version of the list, as soon as it is newer than `version`; the first is 0."""
+        """Wait until the version of the list exceeds `version`, and return it. The first version is 0."""
         while self._version <= version:
             await self._changed.wait()
         return self._version
 
     def find(self, key: str, name: str) -> tuple[KeptRecording, Path] | None:
-        """The recording and the file of a download address. Neither part of the address becomes part of a path."""
+        """Look up the recording and file of a download address. No part of the address is used as a path."""
         self.delete_expired()
         kept = self._kept.get(key)
         path = None if kept is None else kept.files.get(name)
         return None if kept is None or path is None else (kept, path)
 
     def kept(self) -> list[KeptRecording]:
-        """All finished recordings that are still there."""
+        """All finished recordings that were not deleted."""
         return list(self._kept.values())
 
     def delete_expired(self) -> None:
@@ -187,5 +189,5 @@ class RecordingStore:
         self._changed = asyncio.Event()
 
     async def close(self) -> None:
-        """Finish what is still running. Files stay."""
+        """Finish running recordings. Files stay."""
         await asyncio.gather(*(self.finish(recording) for recording in list(self._running)))

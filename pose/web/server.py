@@ -26,19 +26,19 @@ from pose.web.settings import WebSettings
 from pose.web.shared import SharedSource
 from pose.world.clean import Steps
 
-LONGEST_BODY = 4096  # bytes of a request that is no WebSocket
-HEARTBEAT_SECONDS = 15.0  # a browser that does not answer for so long is gone
-WRONG_TOKEN_SECONDS = 0.5  # to wait after a wrong token
+MAX_BODY_BYTES = 4096  # of a request that is not a WebSocket
+HEARTBEAT_SECONDS = 15.0  # a browser that does not answer within it is disconnected
+WRONG_TOKEN_SECONDS = 0.5  # delay after a wrong token
 BODY_SECONDS = 10.0  # for the body of a request
 EXPIRY_SECONDS = 60.0  # between two checks for recordings to delete
-DECODED_AT_ONCE = 2  # pictures of browsers, however many browsers there are
+MAX_DECODERS = 2  # images of browsers that are decoded at the same time
 TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
 class WebServer:
-    """Serves the poses of one source to all browsers, or those of every browser's own camera to that browser.
+    """Serves one source to all browsers, or processes each browser's own camera.
 
-    The pipeline, made with `live=True`, is shared: the loops of several cameras take turns.
+    The pipeline is shared: the loops of several cameras take turns.
     """
 
     def __init__(
@@ -50,12 +50,13 @@ class WebServer:
         live: LiveConfig = DEFAULTS,
         world: Steps | None = None,
     ) -> None:
-        """Args:
-        pipeline: Made with `live=True`.
-        settings: Where to listen, and who may connect.
-        source: Opens the source that all browsers see; None uses each browser's own camera.
-        live: Settings of the loops.
-        world: See `LiveLoop`.
+        """
+        Args:
+            pipeline: Made with `live=True`.
+            settings: Address and access control.
+            source: Opens the source that all browsers see; None uses each browser's own camera.
+            live: Settings of the loops.
+            world: See `LiveLoop`.
         """
         self._pipeline = pipeline
         self._settings = settings
@@ -66,7 +67,7 @@ class WebServer:
         self._recordings: RecordingStore | None = None
         self._static = _read_static()
         self._sockets: set[web.WebSocketResponse] = set()
-        self._decoding = asyncio.Semaphore(DECODED_AT_ONCE)
+        self._decoding = asyncio.Semaphore(MAX_DECODERS)
 
     async def run(
         self,
@@ -76,9 +77,14 @@ class WebServer:
     ) -> None:
         """Serve until the task is cancelled, `seconds` have passed, or, with `WebSettings.once`, the source has ended.
 
-        Recordings that run at the end are finished. started: called with the port once the page can be opened.
-        recorded: called with each finished recording. Raises PoseError if the address cannot be bound, or with `once`
-        if the source fails.
+        Recordings that still run are finished.
+
+        Args:
+            started: Called with the port when the page is available.
+            seconds: Maximum duration; None for no limit.
+            recorded: Called with each finished recording.
+
+        Raises PoseError if the address cannot be bound, or with `once` if the source fails.
         """
         keep_seconds = 3600 * self._settings.keep_hours
         self._recordings = RecordingStore(Path(self._settings.out), keep_seconds, recorded)
@@ -97,7 +103,7 @@ class WebServer:
                 await asyncio.wait_for(self._emptied(), SHUTDOWN_SECONDS)
 
     async def _over(self) -> None:
-        """Wait for the end of the source, or for ever where that does not end the server."""
+        """Wait for the end of the source; for ever if that does not end the server."""
         over = asyncio.Event() if self._shared is None or not self._settings.once else self._shared.ended
         while not over.is_set():
             with suppress(TimeoutError):
@@ -105,12 +111,12 @@ class WebServer:
             self._store.delete_expired()
 
     async def _emptied(self) -> None:
-        """The source has ended, of which every browser is being told."""
+        """Wait until all browsers know of the end of the source."""
         while self._sockets:
             await asyncio.sleep(0.05)
 
     async def _close(self) -> None:
-        """Raises what made the shared loop fail, if that ends the server."""
+        """Clean up. Raises the error of the shared loop if it ends the server."""
         try:
             if self._shared is not None:
                 await self._shared.close()
@@ -120,7 +126,7 @@ class WebServer:
             raise self._shared.error
 
     def kept(self) -> list[KeptRecording]:
-        """Finished recordings that are still there."""
+        """Finished recordings that were not deleted."""
         return [] if self._recordings is None else self._recordings.kept()
 
     @property
@@ -129,7 +135,7 @@ class WebServer:
         return self._recordings
 
     def _app(self) -> web.Application:
-        app = web.Application(client_max_size=LONGEST_BODY, middlewares=[self._check])
+        app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[self._check])
         app.on_response_prepare.append(add_headers)
         app.on_shutdown.append(self._close_sockets)
         app.add_routes(
@@ -184,20 +190,23 @@ class WebServer:
             raise web.HTTPNotFound
         kept, path = found
         response = web.FileResponse(path, headers={"Content-Disposition": f'attachment; filename="{name}"'})
-        await response.prepare(request)  # sends all of it
+        await response.prepare(request)  # sends the whole file
         if request.method == "GET" and response.status == 200:
             kept.downloaded.add(name)
         return response
 
     async def _live(self, request: web.Request) -> web.WebSocketResponse:
-        # Without compression: a small message cannot become a large one.
+        # Without compression, a small message cannot expand to a large one.
         socket = web.WebSocketResponse(
-            heartbeat=HEARTBEAT_SECONDS, compress=False, max_msg_size=messages.LONGEST_MESSAGE, timeout=SHUTDOWN_SECONDS
+            heartbeat=HEARTBEAT_SECONDS,
+            compress=False,
+            max_msg_size=messages.MAX_MESSAGE_BYTES,
+            timeout=SHUTDOWN_SECONDS,
         )
         browser = self._guard.browser(request)
         self._guard.name_browser(socket, browser)
         await socket.prepare(request)
-        with suppress(ConnectionError):  # it went while we were sending
+        with suppress(ConnectionError):  # the client left during the send
             if len(self._sockets) >= self._settings.clients:
                 full = _full(self._settings.clients)
                 await socket.close(code=WSCloseCode.TRY_AGAIN_LATER, message=full.encode())
@@ -217,11 +226,11 @@ class WebServer:
             async with self._shared.watched() as (loop, feed):
                 await socket.send_str(self._hello("source", loop.source.name))
                 await Client(socket, loop, feed, self._store, EVERYBODY, self._decoding, None).run()
-        except PoseError as error:  # it could not be opened; who tries again may find it
+        except PoseError as error:  # the source could not be opened; a later attempt may succeed
             await socket.close(code=WSCloseCode.INTERNAL_ERROR, message=reason(str(error)))
 
     async def _serve_camera(self, socket: web.WebSocketResponse, name: str, browser: str) -> None:
-        most = messages.most_pictures(self._pipeline.config.lookahead)  # none is dropped here: the page drops its own
+        most = messages.most_pictures(self._pipeline.config.lookahead)  # images are dropped by the page, never here
         camera = PushedFrames(f"camera of {name}", waiting=most)
         loop = self._loop(camera, backlog=most)
         feed = Feed(loop, pictures=False)
@@ -231,7 +240,7 @@ class WebServer:
                 await socket.send_str(self._hello("camera", camera.name))
                 await Client(socket, loop, feed, self._store, browser, self._decoding, camera).run()
         finally:
-            camera.close()  # ends the loop even if we are cancelled before a thread is free to wait for it
+            camera.close()  # ends the loop even if this task is cancelled before a thread waits for it
             await asyncio.to_thread(loop.stop)
 
     def _hello(self, mode: str, source: str) -> str:
@@ -245,7 +254,7 @@ class WebServer:
             async with asyncio.timeout(SHUTDOWN_SECONDS):
                 await socket.close(code=WSCloseCode.GOING_AWAY, message=b"The server was stopped.")
 
-        # All at once: each may take its time, or read nothing any more, not even that it is over.
+        # concurrently, since a client may not read any more
         await asyncio.gather(*map(bye, self._sockets), return_exceptions=True)
 
 
@@ -265,7 +274,7 @@ def _full(clients: int) -> str:
 
 
 async def _read_json(request: web.Request) -> Any:
-    """What the body says, in UTF-8 whatever the request calls it."""
+    """Parse the body as UTF-8 JSON, whatever encoding the request declares."""
     try:
         async with asyncio.timeout(BODY_SECONDS):
             body = await request.read()
@@ -277,5 +286,5 @@ async def _read_json(request: web.Request) -> Any:
 
 
 def _read_static() -> dict[str, bytes]:
-    """The files of the page, by name. Only these can be asked for."""
+    """Files of the page by name. No other file is served."""
     return {entry.name: entry.read_bytes() for entry in (files("pose.web") / "static").iterdir()}

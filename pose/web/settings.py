@@ -10,7 +10,7 @@ from pose.errors import UsageError
 from pose.options import option
 
 TOKEN_VARIABLE = "POSE_WEB_TOKEN"
-SHORTEST_TOKEN = 16
+MIN_TOKEN_CHARS = 16
 MAKE_TOKEN = 'python -c "import secrets; print(secrets.token_urlsafe())"'
 
 
@@ -34,7 +34,7 @@ class WebOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class WebSettings(WebOptions):
-    """Checked settings of a web server. Raises UsageError for what is not allowed."""
+    """Validated settings of a web server. Raises UsageError for invalid ones."""
 
     def __post_init__(self) -> None:
         if self.token is None and not is_loopback(self.host):
@@ -42,9 +42,9 @@ class WebSettings(WebOptions):
                 f"--host {self.host} lets other computers in: give a token as well, --token or {TOKEN_VARIABLE} "
                 f"(make one: {MAKE_TOKEN})"
             )
-        if self.token is not None and len(self.token) < SHORTEST_TOKEN:
+        if self.token is not None and len(self.token) < MIN_TOKEN_CHARS:
             raise UsageError(
-                f"--token: {len(self.token)} characters are too few, at least {SHORTEST_TOKEN} (make one: {MAKE_TOKEN})"
+                f"--token: {len(self.token)} characters are too few; minimum {MIN_TOKEN_CHARS} (make one: {MAKE_TOKEN})"
             )
         if (self.cert is None) != (self.key is None):
             raise UsageError("--cert and --key belong together: the certificate and its key, as PEM files")
@@ -55,10 +55,11 @@ class WebSettings(WebOptions):
 
     @property
     def scheme(self) -> str:
+        """ "https" with a certificate, else "http"."""
         return "http" if self.cert is None else "https"
 
     def tls(self) -> ssl.SSLContext | None:
-        """What encrypts the connections; None for plain http. Raises UsageError for files that do not serve."""
+        """TLS context; None for plain http. Raises UsageError for unusable files."""
         if self.cert is None:
             return None
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -72,12 +73,12 @@ class WebSettings(WebOptions):
 
 
 def token_from(given: str | None) -> str | None:
-    """The token on the command line, else that of the environment, where the list of processes does not show it."""
+    """Return the given token, else that of the environment, which process lists do not show."""
     return given or os.environ.get(TOKEN_VARIABLE) or None
 
 
 def is_loopback(host: str) -> bool:
-    """Whether `host` is an address that only this computer reaches."""
+    """Whether `host` is reachable from this computer only."""
     if host == "localhost":
         return True
     address = ip_address(host)
@@ -85,7 +86,7 @@ def is_loopback(host: str) -> bool:
 
 
 def ip_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address that `host` is, with or without the brackets of an IPv6 address; None for a name."""
+    """Parse an IP address, with or without the brackets of IPv6; None for a name."""
     try:
         return ipaddress.ip_address(host.removeprefix("[").removesuffix("]"))
     except ValueError:

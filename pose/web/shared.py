@@ -17,12 +17,16 @@ class SharedSource:
     """One loop for all browsers.
 
     Attributes:
-        ended: Set when a loop has ended: its source is over, or it failed. The next browser opens the source again.
-        error: What made the last loop fail; None if it did not.
+        ended: Set when a loop has ended, by the end of its source or an error. The next browser opens the source again.
+        error: Error of the last loop, or None.
     """
 
     def __init__(self, loop: Callable[[LiveSource], LiveLoop], source: Callable[[], LiveSource]) -> None:
-        """loop: makes the one of a source. source: opens it, each time that somebody looks after nobody did."""
+        """
+        Args:
+            loop: Makes the loop of a source.
+            source: Opens the source, whenever the first browser connects.
+        """
         self.ended = asyncio.Event()
         self.error: Exception | None = None
         self._new_loop = loop
@@ -37,7 +41,7 @@ class SharedSource:
 
     @asynccontextmanager
     async def watched(self) -> AsyncIterator[tuple[LiveLoop, Feed]]:
-        """The loop, running for as long as this lasts. Raises PoseError when the source cannot be opened."""
+        """Context in which the loop runs. Raises PoseError if the source cannot be opened."""
         self._watching += 1
         if self._away is not None:
             self._away.cancel()
@@ -63,7 +67,7 @@ class SharedSource:
         except Exception as failed:
             error = failed
         async with self._lock:
-            if self._feed is not feed:  # `_stop` was first
+            if self._feed is not feed:  # `_stop` came first
                 return
             self._loop = self._feed = None
             try:
@@ -81,17 +85,17 @@ class SharedSource:
     async def _stop_unwatched(self) -> None:
         async with self._lock:
             if self._watching == 0:
-                with suppress(PoseError):  # it failed while it was let go of; who looks next opens it again
+                with suppress(PoseError):  # errors during closing do not matter; the next browser opens it again
                     await self._stop()
 
     async def _stop(self) -> None:
-        """Raises what made the loop fail."""
+        """Stop the loop. Raises its error."""
         loop, self._loop, self._feed = self._loop, None, None
         if loop is not None:
             await asyncio.to_thread(loop.stop)
 
     async def close(self) -> None:
-        """Close the source for good. Raises what made the loop fail."""
+        """Close the source permanently. Raises the error of the loop."""
         if self._away is not None:
             self._away.cancel()
         async with self._lock:

@@ -9,7 +9,7 @@ from pose.types import FrameResult, Placed, Poses3D
 from pose.view import inset as inset_module
 from pose.view.colours import SIDE_COLOURS, person_colour
 from pose.view.draw import Canvas, as_rgb
-from pose.view.inset import _SHADES, Inset, _draw_bodies, _draw_haze, _View
+from pose.view.inset import _SHADES, Inset, _draw_bodies, _draw_uncertainty, _View
 from pose.world.floor import ANKLE_HEIGHT
 from pose.world.upright import CausalWorld, Upright, mean_up, to_stage
 
@@ -114,7 +114,7 @@ def test_haze_is_brightest_at_the_joint_half_as_bright_at_sigma_and_has_no_edge(
     radius = round(0.1 * float(scale))
     clear = np.full((160, 200, 3), 40, np.uint8)
     image = clear.copy()
-    _draw_haze(image, view, placed, sigma, _SHADES)
+    _draw_uncertainty(image, view, placed, sigma, _SHADES)
     profile = _haze(image, clear.astype(int), (x, y))
     assert (np.diff(profile) <= 1).all()
     assert np.abs(np.diff(profile)).max() < 0.2 * profile[0]  # no step anywhere

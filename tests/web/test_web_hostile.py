@@ -18,8 +18,8 @@ from web_fakes import PATIENCE, TOKEN, Clip, FakePipeline, picture_message, port
 
 from pose.live import listener
 from pose.web.jpeg import decode_jpeg
-from pose.web.messages import UNDER_WAY
-from pose.web.server import DECODED_AT_ONCE
+from pose.web.messages import MAX_UNANSWERED
+from pose.web.server import MAX_DECODERS
 
 
 async def ask(browser, request: bytes) -> bytes:
@@ -276,9 +276,9 @@ def test_pictures_beyond_what_was_agreed_wait_outside(monkeypatch):
             await receive(live, "hello")
             for number in range(40):
                 await live.send_bytes(picture_message(number / 30))
-            await until(lambda: len(decoded) >= UNDER_WAY)
+            await until(lambda: len(decoded) >= MAX_UNANSWERED)
             await asyncio.sleep(0.3)
-            assert len(decoded) == UNDER_WAY
+            assert len(decoded) == MAX_UNANSWERED
             pipeline.gate.set()
             while (await receive(live, "result"))[0]["number"] < 39:  # all of them come in at last
                 pass
@@ -296,7 +296,7 @@ def test_only_so_many_pictures_are_decoded_at_once(monkeypatch):
             running += 1
             most = max(most, running)
             changed.notify_all()
-            changed.wait_for(lambda: most >= DECODED_AT_ONCE, PATIENCE)
+            changed.wait_for(lambda: most >= MAX_DECODERS, PATIENCE)
         time.sleep(0.02)
         with changed:
             running -= 1
@@ -314,4 +314,4 @@ def test_only_so_many_pictures_are_decoded_at_once(monkeypatch):
                     await receive(live, "result")
 
     run(test)
-    assert most == DECODED_AT_ONCE
+    assert most == MAX_DECODERS

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from web_fakes import jpeg
 
-from pose.web.jpeg import MOST_SCANS, decode_jpeg, encode_jpeg, jpeg_size
+from pose.web.jpeg import MAX_SCANS, decode_jpeg, encode_jpeg, jpeg_size
 
 
 def with_size(data: bytes, width: int, height: int) -> bytes:
@@ -76,7 +76,7 @@ def test_thousands_of_scans_are_refused():
     data = jpeg((64, 64), progressive=True)
     scan = data[data.index(b"\xff\xda") : -2]
     with pytest.raises(ValueError, match="usual kind"):
-        jpeg_size(data[:-2] + MOST_SCANS * scan + data[-2:])
+        jpeg_size(data[:-2] + MAX_SCANS * scan + data[-2:])
 
 
 @pytest.mark.parametrize(

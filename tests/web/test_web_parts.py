@@ -11,7 +11,7 @@ from pose.errors import UsageError
 from pose.live import LiveResult, LiveStatus
 from pose.skeletons import BLAZEPOSE33, H36M17
 from pose.web import messages
-from pose.web.clock import LEAST_STEP, ForeignClock
+from pose.web.clock import MIN_STEP_S, ForeignClock
 from pose.web.messages import ProtocolError
 from pose.web.settings import WebSettings, is_loopback, token_from
 from pose.world.upright import Upright
@@ -68,7 +68,7 @@ def test_times_that_a_browser_makes_up_still_increase():
     clock = ForeignClock()
     claims = [5.0, 5.0, 4.0, -1e11, 1e11, 6.0]
     ours = [clock.local(claim, 100 + step) for step, claim in enumerate(claims)]
-    assert (np.diff(ours) >= LEAST_STEP / 2).all()
+    assert (np.diff(ours) >= MIN_STEP_S / 2).all()
     assert max(ours) <= 105
 
 
@@ -123,7 +123,7 @@ def test_hello_describes_the_skeleton_once():
     assert len(message["joints"]) == 33
     assert [edge["ends"] for edge in message["edges3d"]] == [list(edge) for edge in H36M17.edges]
     assert sum(edge["head"] for edge in message["edges3d"]) == 1
-    assert message["limits"]["most"] == messages.UNDER_WAY + 3  # else nobody is answered while the lifter waits
+    assert message["limits"]["most"] == messages.MAX_UNANSWERED + 3  # else nobody is answered while the lifter waits
 
 
 @pytest.mark.parametrize(

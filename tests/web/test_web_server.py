@@ -262,7 +262,7 @@ def test_browser_that_breaks_the_protocol_is_told_and_left(message, reason):
 def test_message_above_the_limit_ends_the_connection():
     async def test():
         async with serving() as browser, browser.live() as live:
-            await live.send_bytes(bytes(messages.LONGEST_MESSAGE + 1))
+            await live.send_bytes(bytes(messages.MAX_MESSAGE_BYTES + 1))
             assert (await closed(live))[0] == aiohttp.WSCloseCode.MESSAGE_TOO_BIG
 
     run(test)
@@ -322,7 +322,7 @@ def test_slow_browser_misses_frames_and_slows_nobody():
                 numbers.append((await receive(fast, "result"))[0]["number"])
             assert numbers == list(range(50))  # nothing is missing, though the other does not answer
             waiting = []
-            while len(waiting) < messages.UNDER_WAY:
+            while len(waiting) < messages.MAX_UNANSWERED:
                 message, _ = read_message(await slow.receive())
                 if message["type"] == "result":
                     waiting.append(message["number"])
