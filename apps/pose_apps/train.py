@@ -4,7 +4,7 @@ A new data set is its reader in `pose_datasets` and an entry in `DATA_SETS`.
 """
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -104,7 +104,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of `pose-train`."""
     words = sys.argv[1:] if argv is None else argv
     short = bool({"--help", "-h"} & set(words))
-    parser = _parser(short)
+    is_completion = any(word.startswith("--print-completion") for word in words)
+    parser, parsers = _parsers([name for name in MODELS if is_completion or name in words], short)
     parsed = parse_arguments(parser, argv)
     model, options = MODELS[parsed.command], config_of(TrainOptions, parsed[parsed.command])
     with StatusLine("loading torch", hidden=options.quiet):
@@ -117,7 +118,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.resume:
             trainer.resume()
     with whole_file(out / "config.yaml") as hidden:
-        _model_parser(model).save(parsed[parsed.command], hidden, skip_validation=True)
+        parsers[parsed.command].save(parsed[parsed.command], hidden, skip_validation=True)
     _train(trainer, options.quiet)
     if trainer.accelerator.is_main_process:
         report()
@@ -140,15 +141,24 @@ def _recipe(parser: "ArgumentParser", parsed: "Namespace", model: Model) -> "Nam
     return result
 
 
-def _parser(short: bool = False) -> "ArgumentParser":
-    """short: with what `--help` shows alone."""
+def _parsers(named: Collection[str], short: bool = False) -> "tuple[ArgumentParser, dict[str, ArgumentParser]]":
+    """The parser of `pose-train`, and those of its subcommands.
+
+    Args:
+        named: Subcommands on the command line. The others get no options, because describing them takes longest.
+        short: Only the options that `--help` shows.
+    """
     from jsonargparse import ArgumentParser
 
     parser = ArgumentParser(prog="pose-train", description="Train a model.", exit_on_error=False)
     commands = parser.add_subcommands(required=True, dest="command")
+    parsers = {
+        name: _model_parser(model, short) if name in named else ArgumentParser(description=model.description)
+        for name, model in MODELS.items()
+    }
     for name, model in MODELS.items():
-        commands.add_subcommand(name, _model_parser(model, short), help=model.purpose)
-    return parser
+        commands.add_subcommand(name, parsers[name], help=model.purpose)
+    return parser, parsers
 
 
 def _model_parser(model: Model, short: bool = False) -> "ArgumentParser":

@@ -37,6 +37,18 @@ def streaming_lifter(tmp_path_factory):
 
 
 @pytest.fixture
+def real_plots() -> None:
+    """Reports contain their plots."""
+
+
+@pytest.fixture(autouse=True)
+def fast_reports(request, monkeypatch):
+    """Drawing takes three quarters of a command's time, so it is left out unless a test asks for `real_plots`."""
+    if "real_plots" not in request.fixturenames:
+        monkeypatch.setattr("pose.evaluation.plots.figure", lambda draw, *size, **sizes: "<svg></svg>")
+
+
+@pytest.fixture
 def run(tmp_path, monkeypatch, capsys):
     """Calls the command in a folder of its own: (exit status, stdout, stderr)."""
     monkeypatch.chdir(tmp_path)
@@ -248,7 +260,7 @@ def test_accuracy_against_latency(run, data, streaming_lifter, tmp_path):
     assert "Accuracy against latency" in (tmp_path / "o" / "report.html").read_text()
 
 
-def test_report_needs_nothing_else(run, data, tiny_lifter, tmp_path):
+def test_report_needs_nothing_else(run, data, tiny_lifter, tmp_path, real_plots):
     run(*v(data, "--lifter", tiny_lifter, "--out", "o", "--quiet"))
     page = (tmp_path / "o" / "report.html").read_text()
     assert page.count("<svg") == 4  # per action, per joint, over time, error against uncertainty
@@ -257,7 +269,7 @@ def test_report_needs_nothing_else(run, data, tiny_lifter, tmp_path):
         assert caption in page
 
 
-def test_same_input_gives_the_same_files(run, data, tiny_lifter, tmp_path):
+def test_same_input_gives_the_same_files(run, data, tiny_lifter, tmp_path, real_plots):
     for name in ("a", "b"):
         run(*v(data, "--lifter", tiny_lifter, "--out", name, "--quiet"))
     first, second = (results_in(tmp_path / name)[0] for name in ("a", "b"))

@@ -20,7 +20,7 @@ from motion import waving_clip
 TINY = [
     "--data.frames=[9]", "--data.batch_frames=36", "--train.model.dim=16", "--train.model.depth=1",
     "--train.model.heads=2", "--train.precision=fp32", "--train.log_every=1", "--train.checkpoint_every=2",
-    "--train.evaluate_every=4", "--quiet",
+    "--train.evaluate_every=4", "--train.workers=0", "--quiet",
 ]  # fmt: skip
 
 

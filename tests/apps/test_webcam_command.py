@@ -288,7 +288,11 @@ def test_a_recording_survives_a_closed_terminal_and_is_finished_after_a_kill(
             "is a broadcast address; name one receiver",
         ),
         (["--headless", "--source", "CLIP", "--udp", "9000"], 2, "--udp: invalid address '9000': expected HOST:PORT"),
-        (["--headless", "--source", "CLIP", "--ws", "host:port"], 2, "--ws: invalid address 'host:port': expected [HOST:]PORT"),
+        (
+            ["--headless", "--source", "CLIP", "--ws", "host:port"],
+            2,
+            "--ws: invalid address 'host:port': expected [HOST:]PORT",
+        ),
         (["--headless", "--seconds", "0"], 2, "seconds: 0.0 is out of range; allowed: at least 0.1"),
         (["--headless", "--sorce", "0"], 2, "did you mean --source?"),
         (["--headless", "--config", "quick"], 2, "quick"),
