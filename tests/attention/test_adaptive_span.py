@@ -58,8 +58,8 @@ def test_the_ramp_multiplies_the_weights_after_the_softmax() -> None:
 
 
 def test_paying_for_spans_shortens_them_and_a_use_for_them_lengthens_them() -> None:
-    batch = make_batch(rows=4, length=40)
-    target = batch.x[:, :1].expand(-1, 40, -1)
+    batch = make_batch(rows=2, length=20)
+    target = batch.x[:, :1].expand(-1, 20, -1)
 
     def trained(cost: float) -> float:
         layer = layer_of(span=2.0, ramp=0.2, cost=cost, causal=True)

@@ -125,9 +125,9 @@ def test_random_features_must_estimate_softmax(causal: bool) -> None:
         want = exact(batch.x, context)
         return ((estimate(batch.x, context) - want).norm() / want.norm()).item()
 
-    assert error(4000) < 0.02
-    assert error(4) < 0.3
-    assert error(4000) < error(4) / 5
+    few, many = error(4), error(1000)
+    assert few < 0.3
+    assert many < min(0.04, few / 5)
 
 
 def test_sharing_projections_must_not_make_keys_the_values() -> None:
@@ -148,20 +148,20 @@ def test_the_transform_of_fnet_must_not_grow_with_the_length(length: int) -> Non
 @for_each(STREAMING)
 def test_a_row_that_starts_anew_must_not_see_the_row_before(form: Form) -> None:
     """One row of a running batch starts again, as when one person leaves and another comes."""
-    layer, batch = form.build(), make_batch(length=30)
+    layer, batch = form.build(), make_batch(length=14)
 
     def step(t: int, cache: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
         frame = batch.frames(slice(t, t + 1))
         return layer.step(frame.x, frame.context(), cache)
 
     running = fresh = layer.init_cache(2, device="cpu", dtype=torch.float64)
-    for t in range(15):
+    for t in range(7):
         _, running = step(t, running)
     restart = torch.tensor([True, False])
     running = type(running)(
         *(new.where(restart.view(-1, *[1] * (new.ndim - 1)), old) for new, old in zip(fresh, running, strict=True))
     )
-    for t in range(15, 30):
+    for t in range(7, 14):
         y, running = step(t, running)
         want, fresh = step(t, fresh)
         torch.testing.assert_close(y[0], want[0], rtol=0, atol=1e-12)
@@ -171,11 +171,11 @@ def test_a_row_that_starts_anew_must_not_see_the_row_before(form: Form) -> None:
 
 @for_each(form for form in TIMED if form in STREAMING)
 def test_a_stream_after_a_month_must_answer_as_at_its_start(form: Form) -> None:
-    layer, batch = form.build(torch.float32), make_batch(length=20, dtype=torch.float32)
+    layer, batch = form.build(torch.float32), make_batch(length=8, dtype=torch.float32)
 
     def run(start: float) -> Tensor:
         cache, answers = layer.init_cache(2, device="cpu", dtype=torch.float32), []
-        for t in range(20):
+        for t in range(8):
             frame = Batch(batch.x, batch.times + start, batch.valid).frames(slice(t, t + 1))
             y, cache = layer.step(frame.x, frame.context(), cache)
             answers.append(y)
