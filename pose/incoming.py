@@ -61,7 +61,7 @@ def check_units(
     if len(seen) and size.min() > 4 * LARGEST_NORMALISED and np.abs(seen).max() <= LARGEST_NORMALISED:
         raise ValueError(
             f"keypoints: all lie within {LARGEST_NORMALISED:g} px of the corner; "
-            f"expected px, so multiply parts of the picture by {size[0]} and {size[1]}"
+            f"expected px, so multiply relative coordinates by {size[0]} and {size[1]}"
         )
     outside = ((seen < -0.5) | (seen > size - 0.5)).any(axis=-1)
     if outside.sum() > len(seen) / 2:

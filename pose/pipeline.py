@@ -365,7 +365,7 @@ class Session:
         in the order that OpenCV shows and writes; else RGB. Raises UsageError when the result is another frame's.
         """
         if result.index != frame.index:
-            raise UsageError(f"the result is of frame {result.index}, the picture is frame {frame.index}")
+            raise UsageError(f"the result is of frame {result.index}, the image is frame {frame.index}")
         if inset not in self._overlays:
             from pose.view.overlay import Overlay
 

@@ -305,8 +305,8 @@ class Result:
         chosen = known if people is None else tuple(people)
         for person in chosen:
             if person not in known:
-                there = ", ".join(map(str, known)) or "nobody"
-                raise UsageError(f"people: nobody has the id {person}; there is {there}")
+                there = ", ".join(map(str, known)) or "none"
+                raise UsageError(f"people: unknown id {person}; allowed: {there}")
         spread = np.full((len(chosen), len(self.table.frames), *values.shape[1:]), math.nan)
         frames: I64 = np.searchsorted(self.table.frames, self.table.frame_index)
         for at, person in enumerate(chosen):
@@ -410,7 +410,7 @@ def convert(
     recording, folder = one.recording(space, heights), Path(out)
     chosen = recording.people if people is None else list(people)
     if missing := set(chosen) - set(recording.people):
-        raise UsageError(f"people: nobody has the id {min(missing)}")
+        raise UsageError(f"people: unknown id {min(missing)}")
     for target in targets(recording, names, chosen, folder, stem):
         if target.exists() and not overwrite:
             raise UsageError(f"{target} exists; give overwrite=True to replace it")

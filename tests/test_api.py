@@ -127,7 +127,7 @@ def test_a_result_without_a_world_says_so(flat):
         flat.joints("world")
     with pytest.raises(UsageError, match="'moon' is unknown; known: world, camera"):
         flat.joints("moon")
-    with pytest.raises(UsageError, match="nobody has the id 9; there is 7, 8"):
+    with pytest.raises(UsageError, match="unknown id 9; allowed: 7, 8"):
         flat.sigma([9])
 
 

@@ -79,7 +79,7 @@ def test_keypoints_in_parts_of_the_picture_are_an_error(rng):
     keypoints, scores = person(rng)
     times = np.arange(10) / 30
     check_units(keypoints, scores, times, SIZE)
-    with pytest.raises(ValueError, match="multiply parts of the picture by 640 and 480"):
+    with pytest.raises(ValueError, match="multiply relative coordinates by 640 and 480"):
         check_units(keypoints / SIZE, scores, times, SIZE)
     keypoints[3:], scores[3:] = 0, 0  # not seen, so not judged
     check_units(keypoints, scores, times, SIZE)

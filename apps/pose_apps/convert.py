@@ -37,7 +37,7 @@ class ConvertOptions(Options):
         None, "elevation of the camera's view above the horizon, degrees, negative for down", least=-90, most=90
     )
     roll: float | None = option(None, "clockwise rotation of the camera about its view, degrees", least=-180, most=180)
-    height: str | None = option(None, "body height, m: 1.82 for everybody, or by id: 1:1.82,2:1.65")
+    height: str | None = option(None, "body height, m: 1.82 for all people, or by id: 1:1.82,2:1.65")
     trim: bool = option(True, TRIM_HELP)
     rig: str = option(
         RIGS[0], "bone names of the characters in glb; sticks: the plain skeleton", choices=RIGS, metavar="NAME"

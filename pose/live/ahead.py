@@ -81,7 +81,7 @@ class PosePredictor:
     def __call__(self, result: FrameResult, seconds: float) -> FrameResult:
         """Predict a frame by `seconds`, and append the occluded people.
 
-        Returns the result itself if `seconds` is 0 and nobody is occluded.
+        Returns the result itself if `seconds` is 0 and no person is occluded.
         """
         rows = np.flatnonzero(_whole(result.poses))
         self._remember(result, rows.tolist())
@@ -158,7 +158,7 @@ class PosePredictor:
                 poses,
                 joints=_put(poses.joints, rows, found.joints[:n, 0]),
                 root=_put(poses.root, rows, found.root[:n, 0]),
-                # A forecast from a whole past may be surer than its last pose; what is reported never is.
+                # The forecast may have a smaller sigma than the last pose, which would be misleading.
                 sigma=_put(poses.sigma, rows, np.maximum(found.sigma[:n, 0], poses.sigma[rows])),
                 ahead=_put(poses.ahead, rows, found.ahead[:n, 0]),
             ),

@@ -88,7 +88,7 @@ class Recorder:
     def _write(self, live: LiveResult) -> None:
         if self._now.stream not in (None, live.stream):
             if not self._anew:
-                raise PoseError("the size of the pictures or the networks changed")
+                raise PoseError("the image size or the networks changed")
             self.done.append(self._now)
             self._now.finish()
             self._now = self._begin()

@@ -29,12 +29,12 @@ ORIGIN = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?")
 
 
 class WebSocketSink:
-    """Sends every message to each WebSocket client; a slow client misses frames and slows nobody down.
+    """Sends every message to each WebSocket client; a slow client loses frames and delays no other.
 
     Attributes:
         port: The bound port, also if 0 was asked for.
         lost: Results that were dropped because clients read too slowly.
-        trouble: Why nobody can connect now; empty if all is well.
+        trouble: Why no client can connect now; empty if clients can.
         problem: Why the sink stopped; None if it did not.
     """
 

@@ -66,7 +66,7 @@ def read_cameras(path: Path, names: Sequence[str], sizes: Sequence[tuple[int, in
     if not path.is_file():
         raise UsageError(f"--cameras {path}: no such file")
     if path.stat().st_size > MOST_BYTES:
-        raise PoseError(f"--cameras {path}: larger than {MOST_BYTES} bytes, which is no calibration")
+        raise PoseError(f"--cameras {path}: larger than {MOST_BYTES} bytes: not a calibration file")
     try:
         found = _read(path)
         chosen = _for_videos(path, found, names)

@@ -70,7 +70,7 @@ def find_rig(
     known = known or Known()
     for index, name in enumerate(names):
         if not any(track.camera == index for track in tracks):
-            raise PoseError(f"{name}: nobody is in it; every camera must see a person whom another one sees")
+            raise PoseError(f"{name}: no person found; every camera must see a person that another one sees")
     cameras = list(told)
     if not (known.poses and known.clocks):
         say("time offsets")

@@ -98,7 +98,7 @@ class PictureStream:
             return Planes.of_rgb(image, self._colours)
         context = self._stream.codec_context
         if image.size != (context.width, context.height) or image.colours != self._colours:
-            raise ValueError(f"expected a picture of {context.width, context.height} in {self._colours}")
+            raise ValueError(f"expected an image of {context.width, context.height} in {self._colours}")
         return image
 
 
@@ -122,7 +122,7 @@ def _frame(planes: Planes, *, shared: bool) -> av.VideoFrame:
 def check_size(image: U8, size: tuple[int, int]) -> None:
     """Raises ValueError for a picture of another (width, height)."""
     if (image.shape[1], image.shape[0]) != size:
-        raise ValueError(f"expected a picture of {size}, got {image.shape[1], image.shape[0]}")
+        raise ValueError(f"expected an image of {size}, got {image.shape[1], image.shape[0]}")
 
 
 def _written_tick(time_base: Fraction) -> Fraction:

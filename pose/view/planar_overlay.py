@@ -38,7 +38,7 @@ class PlanarOverlay:
         """
         if planes.size != self._size or planes.colours != self._colours:
             wanted = f"{self._size} in {self._colours}"
-            raise ValueError(f"planes: expected a picture of {wanted}, got {planes.size} in {planes.colours}")
+            raise ValueError(f"planes: expected an image of {wanted}, got {planes.size} in {planes.colours}")
         drawn = self._free.pop() if self._free else Planes.empty(self._even, self._colours)
         drawn.paste(planes)
         width, height = self.output_size

@@ -96,7 +96,7 @@ class Client:
     async def _receive_picture(self, data: bytes) -> None:
         arrived = time.monotonic()
         if self._camera is None:
-            raise ProtocolError("a picture, but this server shows its own source")
+            raise ProtocolError("an image, but this server shows its own source")
         seconds, jpeg = messages.parse_picture(data)
         # A client with more unanswered images than agreed is not read further, which bounds the memory of each.
         await self._feed.answered(self._pictures - self._most_pictures)

@@ -13,7 +13,7 @@ MAX_IMAGE_SIDE_PX = 960  # of images that the server sends
 class Feed:
     """Converts results of a loop to messages, once for all browsers, and keeps only the newest.
 
-    A slow browser finds a newer message the next time and delays nobody.
+    A slow browser finds a newer message the next time and delays no other.
 
     Attributes:
         number: Index of the newest processed image; -1 before the first.

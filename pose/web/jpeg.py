@@ -48,10 +48,10 @@ def jpeg_size(data: bytes) -> tuple[int, int]:
 
 
 def decode_jpeg(data: bytes, longest: int) -> U8:
-    """Decode to (H, W, 3) uint8 RGB. Raises ValueError if `data` is no JPEG, or a side exceeds `longest` px."""
+    """Decode to (H, W, 3) uint8 RGB. Raises ValueError if `data` is not a JPEG, or a side exceeds `longest` px."""
     width, height = jpeg_size(data)
     if not (0 < width <= longest and 0 < height <= longest):
-        raise ValueError(f"a picture of {width} x {height} px; at most {longest} px a side are taken")
+        raise ValueError(f"an image of {width} x {height} px; at most {longest} px a side are taken")
     try:
         image = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION)
     except cv2.error as error:

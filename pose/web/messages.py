@@ -220,8 +220,8 @@ def number_in(message: Mapping[str, Json], key: str) -> float:
 def parse_picture(data: bytes) -> tuple[float, bytes]:
     """Split an image message into the capture time, in s on the page's clock, and the JPEG. Raises ProtocolError."""
     if len(data) <= _STAMP.size:
-        raise ProtocolError("a picture that is too short")
+        raise ProtocolError("an image message that is too short")
     (seconds,) = _STAMP.unpack_from(data)
     if not abs(seconds) < 1e12:
-        raise ProtocolError("a picture without a time")
+        raise ProtocolError("an image without a time")
     return seconds, data[_STAMP.size :]

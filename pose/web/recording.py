@@ -151,7 +151,7 @@ class RecordingStore:
         return kept
 
     def listed(self, owner: str) -> list[KeptRecording]:
-        """Recordings of `owner` and of everybody that are not downloaded yet, oldest first."""
+        """Recordings of `owner` and of `EVERYBODY` that are not downloaded yet, oldest first."""
         self.delete_expired()
         return [kept for kept in self._kept.values() if kept.owner in (owner, EVERYBODY) and not kept.is_downloaded]
 

@@ -85,7 +85,7 @@ def test_pictures_of_another_size_end_it_with_what_was_recorded(source, tmp_path
         push_timed(source, range(4, 8), size=(32, 96))
         settled(loop, 8)
         recorder.close()
-    assert (recorder.frames, recorder.problem) == (4, "the size of the pictures or the networks changed")
+    assert (recorder.frames, recorder.problem) == (4, "the image size or the networks changed")
     assert len(load_poses(recorder.folder / "poses.npz")) == 4
 
 
@@ -104,7 +104,7 @@ def test_other_networks_end_it_though_their_joints_are_the_same(source, tmp_path
         push_timed(source, range(4, 8))
         settled(loop, 8)
         recorder.close()
-    assert (recorder.frames, recorder.problem) == (4, "the size of the pictures or the networks changed")
+    assert (recorder.frames, recorder.problem) == (4, "the image size or the networks changed")
     assert named == [before]
 
 

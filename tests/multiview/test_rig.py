@@ -154,7 +154,7 @@ def test_swapped_legs_of_one_camera_are_undone_by_the_others():
     ("case", "message"),
     [
         ("twice", "the same view as left.mp4"),
-        ("empty", "right.mp4: nobody is in it"),
+        ("empty", "right.mp4: no person found"),
         ("other people", "are these videos of the same moment"),
     ],
 )

@@ -107,7 +107,7 @@ def test_written_planes_are_shown_in_their_colours(tmp_path, colours):
 def test_planes_of_another_file_are_refused(tmp_path, wrong):
     writer = VideoWriter(tmp_path / "out.mp4", (64, 48), fps=10)
     writer.write_planes(Planes.of_rgb(waves(64, 48, 1)[0]), 0.0)
-    with pytest.raises(ValueError, match="expected a picture of"):
+    with pytest.raises(ValueError, match="expected an image of"):
         writer.write_planes(wrong, 0.1)
     assert not list(tmp_path.iterdir())
 

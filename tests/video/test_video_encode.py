@@ -118,7 +118,7 @@ def test_odd_size_is_padded(tmp_path):
 
 def test_wrong_size_is_refused(tmp_path):
     with (
-        pytest.raises(ValueError, match="expected a picture"),
+        pytest.raises(ValueError, match="expected an image"),
         VideoWriter(tmp_path / "o.mp4", (64, 48), fps=1) as writer,
     ):
         writer.write(np.zeros((64, 48, 3), np.uint8), 0.0)

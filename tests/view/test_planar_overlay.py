@@ -119,12 +119,12 @@ def test_keypoints_far_outside_and_no_numbers(rng):
 
 
 def test_planes_of_another_size_are_refused(rng):
-    with pytest.raises(ValueError, match="expected a picture of"):
+    with pytest.raises(ValueError, match="expected an image of"):
         PlanarOverlay((320, 240), H36M17, Colours()).draw(Planes.empty((322, 240), Colours()), random_result(rng, 0, 0))
 
 
 def test_planes_of_other_colours_are_refused(rng):
-    with pytest.raises(ValueError, match="expected a picture of"):
+    with pytest.raises(ValueError, match="expected an image of"):
         PlanarOverlay((320, 240), H36M17, Colours()).draw(
             Planes.empty((320, 240), Colours(SMPTE170M)), random_result(rng, 0, 0)
         )

@@ -149,5 +149,5 @@ def test_number_must_be_one(value):
 
 @pytest.mark.parametrize("data", [b"", b"12345678", struct.pack("<d", float("nan")) + b"x"])
 def test_picture_needs_a_time_and_bytes(data):
-    with pytest.raises(ProtocolError, match="picture"):
+    with pytest.raises(ProtocolError, match="image"):
         messages.parse_picture(data)

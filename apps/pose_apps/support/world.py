@@ -36,7 +36,7 @@ class LiveWorldConfig:
     roll: float | None = option(
         None, "clockwise rotation of the camera about its view, degrees; default: estimated", least=-180, most=180
     )
-    height: str | None = option(None, "body height, m: 1.82 for everybody, or by id: 1:1.82,2:1.65")
+    height: str | None = option(None, "body height, m: 1.82 for all people, or by id: 1:1.82,2:1.65")
     smooth: bool = option(True, "smooth the motion")
 
     def __post_init__(self) -> None:
@@ -58,7 +58,7 @@ class WorldConfig(LiveWorldConfig):
 
 
 def read_heights(text: str | None) -> dict[int | None, float]:
-    """`1.82` or `1:1.82,2:1.65` as heights in m by id; None stands for everybody. Raises UsageError."""
+    """`1.82` or `1:1.82,2:1.65` as heights in m by id; None means all people. Raises UsageError."""
     heights: dict[int | None, float] = {}
     for word in [] if text is None else str(text).split(","):
         number, colon, value = word.strip().rpartition(":")
@@ -70,7 +70,7 @@ def read_heights(text: str | None) -> dict[int | None, float]:
         if not SHORTEST <= metres <= TALLEST:
             raise UsageError(f"height: {metres:g} m is out of range; allowed: {SHORTEST:g} to {TALLEST:g}")
         if person in heights:
-            raise UsageError(f"height: {text!r} gives two heights for {'everybody' if person is None else person}")
+            raise UsageError(f"height: {text!r} contains two heights for {'all people' if person is None else person}")
         heights[person] = metres
     return heights
 
