@@ -1,4 +1,4 @@
-"""Cameras and projection. Camera frame: x right, y down, z forward; metres. Pixels: (0, 0) is a pixel's centre."""
+"""Cameras and projection. Camera frame: x right, y down, z forward; metres. Pixels: (0, 0) is the centre of a pixel."""
 
 import math
 from dataclasses import dataclass
@@ -9,18 +9,20 @@ from numpy.typing import NDArray
 
 F64 = NDArray[np.float64]
 
-# Without calibration the longer side of the picture is taken to span this angle. Phones and webcams lie between 55
-# and 80 degrees, film lenses below; the error made is one of scale and distance, and the output states the assumption.
+# Assumed angle of the longer image side without calibration. Phones and webcams have 55 to 80 degrees, film lenses
+# less. The error affects scale and distance; results name the assumption.
 ASSUMED_FOV_DEGREES = 55.0
 FILM_DIAGONAL = math.hypot(36, 24)  # mm
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Camera:
-    """The pinhole camera that took a picture, and whether it is known.
+    """A pinhole camera.
 
-    matrix: (3, 3) px, its intrinsics. known: False where they follow from the assumed field of view; sizes and
-    distances in space are then right only up to that assumption. size: (width, height) px of the picture.
+    Attributes:
+        matrix: (3, 3) intrinsics in px.
+        known: False if they follow from the assumed field of view; sizes and distances depend on that assumption.
+        size: (width, height) of the images in px.
     """
 
     matrix: F64
@@ -33,20 +35,20 @@ class Camera:
 
     @classmethod
     def of(cls, size: tuple[int, int], intrinsics: F64 | None = None) -> Self:
-        """The camera of pictures of (width, height) px. intrinsics: (3, 3) px; None assumes a field of view."""
+        """Make the camera of images of (width, height) px. intrinsics: (3, 3) px; None assumes a field of view."""
         if intrinsics is None:
             return cls(intrinsics_from_fov(size), False, size)
         return cls(np.asarray(intrinsics, np.float64), True, size)
 
     @property
     def fov_degrees(self) -> float:
-        """The angle that the longer side of the picture spans."""
+        """Field of view along the longer image side."""
         longer = max(self.size)
         focal = self.matrix[0, 0] if self.size[0] == longer else self.matrix[1, 1]
         return math.degrees(2 * math.atan(longer / 2 / focal))
 
     def mirrored(self) -> "Camera":
-        """The camera that sees the mirrored picture."""
+        """The camera of the mirrored image."""
         matrix = self.matrix.copy()
         matrix[0, 2] = self.size[0] - 1 - matrix[0, 2]
         return Camera(matrix, self.known, self.size)
@@ -72,7 +74,7 @@ def intrinsics_from_fov(image_size: tuple[int, int], fov_degrees: float = ASSUME
 
 
 def intrinsics_from_focal(image_size: tuple[int, int], focal_35mm: float) -> F64:
-    """(3, 3) pinhole matrix of a lens of so many mm on 35 mm film, whose picture's diagonal is 43.27 mm (CIPA DCG-001).
+    """(3, 3) pinhole matrix for a 35 mm equivalent focal length in mm, whose image diagonal is 43.27 mm (CIPA DCG-001).
 
     image_size: (width, height) px. Square pixels, principal point in the middle.
     """

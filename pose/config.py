@@ -1,6 +1,6 @@
-"""What a pipeline is made of: one typed configuration, and the presets in `configs/`.
+"""Configuration of a pipeline: one typed dataclass, and the presets in `configs/`.
 
-This module imports nothing heavy, so that a command can parse its options before any network is loaded.
+This module has no heavy imports, so that commands parse their options before any network is loaded.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -37,7 +37,7 @@ PRECISIONS: tuple[str, ...] = get_args(Precision)
 AUTO_LIFTER = "auto"
 AUTO_CAMERA, FIXED_CAMERA = "auto", "fixed"
 CAMERAS = (AUTO_CAMERA, FIXED_CAMERA, "rotating", "free")
-# What belongs to the networks that find people and joints: a score means something to one network only.
+# Keys of the networks that find people and joints. Scores of different networks are not comparable.
 NETWORK_KEYS = (
     "detector", "estimator", "detector_model", "estimator_model", "detection_score", "detector_size", "presence_score",
 )  # fmt: skip
@@ -45,9 +45,9 @@ NETWORK_KEYS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineConfig:
-    """Which stages run, and how. Raises UsageError for a value that is not allowed.
+    """Stages of a pipeline and their settings. Raises UsageError for an invalid value.
 
-    A detector and an estimator of the same name in `pose.builders.ONE_PASS` are one network, run once a frame.
+    A detector and an estimator of the same name in `pose.builders.ONE_PASS` are one network, run once per frame.
     """
 
     detector: str = option(
@@ -117,7 +117,7 @@ class PipelineConfig:
 
     @property
     def stage_options(self) -> StageOptions:
-        """What the networks that find people and joints are told."""
+        """Options of the networks that find people and joints."""
         return StageOptions(
             device=cast(Device, self.device),
             precision=cast(Precision, self.precision),
@@ -129,9 +129,9 @@ class PipelineConfig:
 
 @dataclass(frozen=True, kw_only=True)  # without slots: a base beside others
 class LiveConfig:
-    """Settings of a live loop: `pose-webcam`, the web server and `pose.live.LiveLoop` pass it on as it is.
+    """Settings of a live loop, shared by `pose-webcam`, the web server and `pose.live.LiveLoop`.
 
-    Raises UsageError for a value that is not allowed.
+    Raises UsageError for an invalid value.
     """
 
     ahead: str | None = option(
@@ -146,9 +146,9 @@ class LiveConfig:
 
 
 def choose_networks(config: PipelineConfig, *, live: bool = False) -> PipelineConfig:
-    """`config` with the lifter and the estimator that `auto` stands for.
+    """Return `config` with `auto` replaced for lifter and estimator.
 
-    Who chose no network at all gets those of the device's usual preset, offline; a live demo keeps to fast ones.
+    Without any chosen network, offline runs use those of the default preset of the device; live runs use fast ones.
     """
     if config.lifter == AUTO_LIFTER:
         config = replace(config, lifter="sliding" if live else "offline")
@@ -162,10 +162,10 @@ def choose_networks(config: PipelineConfig, *, live: bool = False) -> PipelineCo
 
 
 def choose_detector(config: PipelineConfig) -> tuple[PipelineConfig, str | None]:
-    """`config` with the detector that `auto` stands for, and why that is only the stand-in (None: it is not).
+    """Return `config` with `auto` replaced for the detector, and the reason if a fallback is used (else None).
 
-    RTMDet finds people of all sizes. Its weights lie on a web server, which not every machine reaches; BlazePose's come
-    from the package index. Whoever chose RTMDet's weights or size, or CUDA, gets RTMDet or the error.
+    RTMDet detects people of all sizes, but its weights are on a web server that not every machine reaches. BlazePose's
+    weights come from the package index. With an explicit model or size of RTMDet, or CUDA, there is no fallback.
     """
     if config.detector != AUTO_DETECTOR:
         return config, None
@@ -187,27 +187,27 @@ def choose_detector(config: PipelineConfig) -> tuple[PipelineConfig, str | None]
 
 
 def is_one_pass(config: PipelineConfig) -> bool:
-    """Whether detector and estimator are one network, run once a frame."""
+    """Whether detector and estimator are one network, run once per frame."""
     models = {model for model in (config.detector_model, config.estimator_model) if model is not None}
     return config.detector == config.estimator and config.detector in ONE_PASS and len(models) <= 1
 
 
 def one_pass_model(config: PipelineConfig) -> tuple[str | None, str]:
-    """The weights of a network that is detector and estimator, and the key that names them."""
+    """Weights of a network that is detector and estimator, and the key that names them."""
     if config.detector_model is not None:
         return config.detector_model, "detector_model"
     return config.estimator_model, "estimator_model"
 
 
 def usual_skeleton(config: PipelineConfig) -> str | None:
-    """The name of the 2D keypoints' skeleton where the choice of the networks says it; None where only they do."""
+    """Name of the 2D skeleton if the configuration determines it; None if only the network does."""
     if config.estimator_model is not None or config.detector_model is not None:
         return None
     return ESTIMATORS[config.estimator].skeleton
 
 
 def unused_keys(config: PipelineConfig) -> dict[str, str]:
-    """The keys that mean nothing to the chosen networks, and why."""
+    """Keys without effect on the chosen networks, each with the reason."""
     unused = {}
     if is_one_pass(config):
         name = config.detector
@@ -232,22 +232,22 @@ def model_files(config: PipelineConfig) -> list[tuple[str, str, Path]]:
 
 
 def presets_folder() -> Path:
-    """Where the presets and recipes are: `pose/configs` of an installation, `configs` of a checkout."""
+    """Folder of presets and recipes: `pose/configs` of an installation, `configs` of a checkout."""
     package = Path(__file__).resolve().parent
     installed = package / "configs"
     return installed if installed.is_dir() else package.parent / "configs"
 
 
 def preset_names() -> list[str]:
-    """The presets that come with the program."""
+    """Names of the included presets."""
     return sorted(entry.stem for entry in presets_folder().glob("*.yaml"))
 
 
 def default_preset(device: str) -> str:
-    """The preset for who chose none: 'accurate' on CUDA, 'fast' on a CPU.
+    """Name of the default preset: 'accurate' on CUDA, 'fast' on a CPU.
 
-    device: as in `PipelineConfig`; 'auto' means CUDA where a driver is and ONNX Runtime, which runs the networks of
-    'accurate', can use it.
+    device: as in `PipelineConfig`; 'auto' means CUDA if there is a driver and ONNX Runtime, which runs the networks of
+    'accurate', supports it.
     """
     if device == "cuda" or (device == "auto" and driver_present() and onnx_has_cuda()):
         return "accurate"
@@ -255,21 +255,21 @@ def default_preset(device: str) -> str:
 
 
 def preset_text(name: str) -> str:
-    """The YAML text of a preset. Raises UsageError that lists the presets there are."""
+    """YAML text of a preset. Raises UsageError that lists the presets if there is none of this name."""
     if name not in preset_names():
         raise UsageError(f"preset {name!r} is unknown; known: {', '.join(preset_names())}")
     return (presets_folder() / f"{name}.yaml").read_text(encoding="utf-8")
 
 
 def preset_values(name: str) -> dict[str, Json]:
-    """The fields that a preset sets. Raises what `preset_text` raises."""
+    """Fields that a preset sets. Raises what `preset_text` raises."""
     import yaml
 
     return dict(yaml.safe_load(preset_text(name)))
 
 
 def load_preset(name: str, **changes: Any) -> PipelineConfig:
-    """The preset `name` with some fields changed. Raises UsageError for an unknown preset, key or value."""
+    """Load a preset with some fields changed. Raises UsageError for an unknown preset, key or value."""
     values = preset_values(name) | changes
     known = [entry.name for entry in fields(PipelineConfig)]
     for key in values:
@@ -279,7 +279,7 @@ def load_preset(name: str, **changes: Any) -> PipelineConfig:
 
 
 def with_networks_of(config: PipelineConfig, preset: str) -> PipelineConfig:
-    """The networks of another preset, and everything else as in `config`, as far as those networks make use of it.
+    """Return `config` with the networks of another preset; other settings stay if those networks support them.
 
     Raises what `preset_text` raises.
     """

@@ -1,4 +1,4 @@
-"""How long a gap in time may be. This module imports nothing, so that options are parsed quickly."""
+"""Maximum duration of a gap in a track. This module has no imports, so that options are parsed quickly."""
 
-# A person who is not seen for longer is forgotten by every stage and starts as a new track.
+# All stages drop a track after such a gap; the person then gets a new one.
 LONGEST_GAP_SECONDS = 1.0

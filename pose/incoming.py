@@ -1,7 +1,6 @@
-"""What is handed in from outside, held to the units that the stages count on: pixels, seconds, RGB uint8.
+"""Validation of external input against the units of the stages: pixels, seconds, RGB uint8.
 
-Numbers in other units would be taken without a word and come out as nonsense: what cannot be right is an error, what
-is hardly right a `PoseWarning`.
+Other units would silently produce meaningless results. Impossible values are an error, unlikely ones a `PoseWarning`.
 """
 
 import math
@@ -13,24 +12,22 @@ from numpy.typing import NDArray
 from pose.errors import PoseWarning, UsageError
 from pose.types import F32, Frame
 
-LARGEST_NORMALISED = 2.0  # px; nobody is so small and so near the corner in every frame
-SLOWEST = 1.0  # s from frame to frame; frame numbers and milliseconds are at least as far apart
-FRAMES_TO_JUDGE = 4
+MAX_NORMALISED_PX = 2.0  # no real person is so small and so near the corner in every frame
+MAX_FRAME_STEP_S = 1.0  # frame numbers and milliseconds are at least as far apart
+MIN_FRAMES_TO_JUDGE = 4
 
 
 class IncomingFrames:
-    """The frames of one session: pictures of one size at increasing times.
-
-    size: (width, height) px.
-    """
+    """The frames of one session: images of one size at increasing times."""
 
     def __init__(self, size: tuple[int, int]) -> None:
+        """size: (width, height) px."""
         self._size = size
         self._last, self._number = -math.inf, 0
-        self._slow = 0  # frames in a row that follow the one before too late
+        self._slow = 0  # consecutive frames with too large a step
 
     def check(self, frame: Frame) -> None:
-        """Raises UsageError for a picture of another form or size, or a time that does not come after the last."""
+        """Raise UsageError if an image has another shape, dtype or size, or its time does not increase."""
         image = frame.image
         if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8:
             raise UsageError(f"frame {frame.index}: expected (H, W, 3) uint8 RGB, got {image.shape} {image.dtype}")
@@ -41,33 +38,33 @@ class IncomingFrames:
         if not math.isfinite(frame.time) or step <= 0:
             before = f" after {self._last:g} s" if math.isfinite(self._last) else ""
             raise UsageError(f"frame {frame.index}: time {frame.time:g} s{before}; expected seconds that increase")
-        step /= max(1, frame.index - self._number)  # a busy machine drops those between
+        step /= max(1, frame.index - self._number)  # a busy machine drops the frames in between
         self._last, self._number = frame.time, frame.index
-        self._slow = self._slow + 1 if SLOWEST <= step < math.inf else 0
-        if self._slow == FRAMES_TO_JUDGE:
+        self._slow = self._slow + 1 if MAX_FRAME_STEP_S <= step < math.inf else 0
+        if self._slow == MIN_FRAMES_TO_JUDGE:
             warnings.warn(_too_slow(step), PoseWarning, stacklevel=4)
 
 
 def check_units(
     keypoints: F32, scores: F32, times: NDArray[np.float64], image_size: tuple[int, int], where: str = ""
 ) -> None:
-    """Hold one person's keypoints (T, J, 2), with scores (T, J), times (T,) and a (width, height) to px and seconds.
+    """Check that keypoints (T, J, 2), with scores (T, J), times (T,) and a (width, height), are in px and seconds.
 
-    Raises ValueError for keypoints in 0 to 1. Warns of times that look like frame numbers or milliseconds, and of
-    keypoints most of which lie outside the picture; where: what the warnings begin with.
+    Raises ValueError for keypoints in 0 to 1. Warns of times that look like frame numbers or milliseconds, and if most
+    keypoints lie outside the image. where: prefix of the warnings.
     """
     seen = keypoints[scores > 0]
     size = np.array(image_size)
-    if len(seen) and size.min() > 4 * LARGEST_NORMALISED and np.abs(seen).max() <= LARGEST_NORMALISED:
+    if len(seen) and size.min() > 4 * MAX_NORMALISED_PX and np.abs(seen).max() <= MAX_NORMALISED_PX:
         raise ValueError(
-            f"keypoints: all lie within {LARGEST_NORMALISED:g} px of the corner; "
+            f"keypoints: all lie within {MAX_NORMALISED_PX:g} px of the corner; "
             f"expected px, so multiply relative coordinates by {size[0]} and {size[1]}"
         )
     outside = ((seen < -0.5) | (seen > size - 0.5)).any(axis=-1)
     if outside.sum() > len(seen) / 2:
         message = f"keypoints: {outside.mean():.0%} lie outside the picture of {size[0]} x {size[1]} px (image_size)"
         warnings.warn(where + message, PoseWarning, stacklevel=3)
-    if len(times) >= FRAMES_TO_JUDGE and (step := float(np.median(np.diff(times)))) >= SLOWEST:
+    if len(times) >= MIN_FRAMES_TO_JUDGE and (step := float(np.median(np.diff(times)))) >= MAX_FRAME_STEP_S:
         warnings.warn(where + _too_slow(step), PoseWarning, stacklevel=3)
 
 

@@ -1,4 +1,4 @@
-"""A sequence with ground truth: what the readers of benchmarks give, and what evaluation and training take."""
+"""Sequences with ground truth: output of benchmark readers, input of evaluation and training."""
 
 from dataclasses import dataclass
 
@@ -8,17 +8,21 @@ from numpy.typing import NDArray
 from pose.sequences import Sequence2D
 from pose.types import F32, F64
 
-# From the pelvis to the furthest joint, in metres: generous for people and for poor predictions, far from another unit.
+# Bounds of the distance from the pelvis to the furthest joint in m: generous for people and for poor predictions,
+# far from other units.
 _SMALLEST_REACH, _LARGEST_REACH = 0.1, 10.0
-# The longer side around a person, px: far smaller than any that could be lifted, far from coordinates of -1 to 1.
+# Minimum of the longer side around a person in px: too small to be lifted, but far above coordinates of -1 to 1.
 _SMALLEST_EXTENT = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class ImageSpace:
-    """Human3.6M's "2.5D" space: pixels and pixel-sized depth, times a factor that makes them millimetre-sized.
+    """Human3.6M's "2.5D" space: pixels and pixel-sized depth, scaled to the size of millimetres.
 
-    factor: (T,) mm a pixel at the pelvis, known for every frame of the ground truth. focal, centre: (2,) px.
+    Attributes:
+        factor: (T,) mm per pixel at the pelvis, from the ground truth of every frame.
+        focal: (2,) px.
+        centre: (2,) px.
     """
 
     factor: F64
@@ -26,20 +30,20 @@ class ImageSpace:
     centre: F64
 
     def from_camera(self, poses: NDArray[np.floating]) -> F64:
-        """(T, 17, 3) m in the camera frame to the same poses in this space, in metres.
+        """Convert (T, 17, 3) m in the camera frame to this space, in metres.
 
-        The frame's own depth gives the pixel scale, so a person predicted at twice the size and twice the distance is
-        the same person here.
+        The predicted depth of each frame determines the pixel scale, so a person predicted at twice the size and twice
+        the distance is the same person here.
         """
         image = to_image_space(poses, self.focal, self.centre)
         return image * (self.factor[:, None, None] / 1000)
 
 
 def to_image_space(poses: NDArray[np.floating], focal: F64, centre: F64) -> F64:
-    """(T, 17, 3) m in the camera frame to (T, 17, 3) px: pinhole projection, and depth relative to the pelvis.
+    """Convert (T, 17, 3) m in the camera frame to (T, 17, 3) px: pinhole projection, and depth relative to the pelvis.
 
-    Depth is scaled by the width in pixels of a rectangle of 2000 mm at the pelvis, plus one, over 2000: the public
-    Human3.6M image-space labels are made so (and so is their factor, its inverse).
+    Depth is scaled by the width in pixels of a rectangle of 2000 mm at the pelvis, plus one, over 2000, as in the
+    public Human3.6M image-space labels (whose factor is the inverse).
     """
     depth = poses[..., 2:]
     pelvis = depth[:, :1]
@@ -51,10 +55,16 @@ def to_image_space(poses: NDArray[np.floating], focal: F64, centre: F64) -> F64:
 class LabelledSequence:
     """One person seen by one camera, with ground truth.
 
-    key: unique in its data set, `S9/Directions 1/54138969`; predictions are filed under it. action: the group whose
-    mean is taken first. observed: what a lifter gets. truth: (T, 17, 3) m, camera frame, with or without the
-    person's place in it; in `image_space` where that is given. counted: (T,) False where there is no ground truth or
-    the protocol leaves the frame out. clips: the pieces that a lifter sees one at a time; the whole where it is empty.
+    Attributes:
+        key: Unique in its data set, such as `S9/Directions 1/54138969`; predictions are stored under it.
+        subject: Name of the subject.
+        action: Group that is averaged first.
+        camera: Name of the camera.
+        observed: Input of a lifter.
+        truth: (T, 17, 3) m, camera frame, with or without the global position; in `image_space` if that is given.
+        counted: (T,) False without ground truth or if the protocol omits the frame.
+        image_space: Space of `truth`; None for the camera frame.
+        clips: Slices that a lifter sees one at a time; empty for the whole sequence.
     """
 
     key: str
@@ -80,7 +90,7 @@ class LabelledSequence:
 
 
 def check_metres(poses: NDArray[np.floating], source: str) -> None:
-    """Raise ValueError, naming `source`, when (T, J, 3) poses cannot be people in metres. NaN frames are ignored."""
+    """Raise ValueError, naming `source`, if (T, J, 3) poses cannot be people in metres. NaN frames are ignored."""
     known = poses[np.isfinite(poses).all(axis=(1, 2))]
     if not len(known):
         return
@@ -94,7 +104,7 @@ def check_metres(poses: NDArray[np.floating], source: str) -> None:
 
 
 def check_pixels(keypoints: NDArray[np.floating], source: str) -> None:
-    """Raise ValueError, naming `source`, when (T, J, 2) keypoints cannot be people in pixels."""
+    """Raise ValueError, naming `source`, if (T, J, 2) keypoints cannot be people in pixels."""
     if not len(keypoints):
         return
     extent = float(np.median(np.ptp(keypoints, axis=1).max(axis=-1)))

@@ -1,4 +1,4 @@
-"""2D keypoints of whole sequences to 3D: what `pose-lift` does, as functions."""
+"""Lifting of 2D keypoint sequences to 3D: the functions behind `pose-lift`."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -41,29 +41,29 @@ def lift(
     """Lift 2D keypoints to 3D, as `pose-lift` does.
 
     Args:
-        keypoints: a `.npz` file, a JSON file, a folder of JSON files (docs/reference/outputs.md), one person's
+        keypoints: A `.npz` file, a JSON file, a folder of JSON files (docs/reference/outputs.md), one person's
             sequence, or sequences by id, all seen by one camera.
         lifter: 'offline', 'sliding', 'stream', or the path of a checkpoint.
-        lookahead: frames that a streaming lifter may wait for.
-        repair: undo left-right swaps and drop outliers first.
-        constant_bones: keep bone lengths constant over time for each person; offline lifters only.
-        world: put everybody into one world. The options that follow are those of `Pipeline.process`.
-        heights: body heights by id, m; None stands for everybody.
-        pitch: elevation of the camera's view above the horizon, degrees.
-        roll: clockwise rotation of the camera about its view, degrees.
-        smooth: smooth the motion.
-        foot_lock: hold feet that stand.
-        fps: frames a second, for JSON files, which do not contain it.
+        lookahead: Frames that a streaming lifter may wait for.
+        repair: Undo left-right swaps and drop outliers first.
+        constant_bones: Keep bone lengths constant over time for each person; offline lifters only.
+        world: Transform all people to one world. The options that follow are those of `Pipeline.process`.
+        heights: Body heights in m by id; None stands for all people.
+        pitch: Elevation of the camera's view above the horizon in degrees.
+        roll: Clockwise rotation of the camera about its view in degrees.
+        smooth: Smooth the motion.
+        foot_lock: Keep feet in contact with the floor in place.
+        fps: Frames per second, for JSON files, which do not contain it.
         image_size: (width, height) px, for JSON files that do not contain it.
-        device: where the network runs: 'auto', 'cpu' or 'cuda'.
+        device: Device of the network: 'auto', 'cpu' or 'cuda'.
 
     Returns:
-        Everybody in all frames.
+        All people in all frames.
 
     Raises:
-        UsageError: for a missing file or an argument that does not fit.
-        PoseError: for a file that does not contain keypoints.
-        ValueError: for keypoints that are not in px.
+        UsageError: For a missing file or an invalid argument.
+        PoseError: For a file without keypoints.
+        ValueError: For keypoints that are not in px.
     """
     from pose.lifter.load import load_lifter
     from pose.system.device import resolve_device
@@ -105,10 +105,10 @@ def lift(
 def lift_sequences(
     lifter: "Lifter", sequences: list[Sequence2D], lookahead: int = 0, *, repair: bool, constant_bones: bool
 ) -> tuple[list[Sequence2D], list[Sequence3D]]:
-    """The 2D that was lifted, repaired if asked for, and the 3D of each sequence.
+    """Return the lifted 2D, repaired if requested, and the 3D of each sequence.
 
     Raises:
-        UsageError: for a look-ahead of a lifter that does not stream.
+        UsageError: For a look-ahead of a lifter that does not stream.
     """
     if lookahead and not lifter.streaming:
         raise UsageError(f"lookahead: the lifter {lifter.name!r} sees the whole file; choose a streaming one")
@@ -127,7 +127,7 @@ def lift_sequences(
 def _read(
     keypoints: Path | str | Sequence2D | Mapping[int, Sequence2D], fps: float | None, size: tuple[int, int] | None
 ) -> tuple[str, dict[int, Sequence2D]]:
-    """Name of the source, and everybody in it by id, checked."""
+    """Name of the source, and all its people by id, checked."""
     if isinstance(keypoints, str | Path):
         path = Path(keypoints)
         if path.is_dir() or path.suffix.lower() == ".json":
@@ -179,7 +179,7 @@ def _stacked(rows: list[F32], shape: tuple[int, ...]) -> F32:
 
 
 def _boxes(keypoints: F32, scores: F32) -> F32:
-    """(P, 4) px around the joints that were seen; 0 where none was."""
+    """(P, 4) px around the seen joints; 0 without any."""
     seen = (scores > 0)[..., None]
     low, high = np.where(seen, keypoints, np.inf).min(axis=1), np.where(seen, keypoints, -np.inf).max(axis=1)
     boxes = np.concatenate([low, high], axis=1)

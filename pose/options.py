@@ -1,7 +1,7 @@
-"""Options as fields of a dataclass: type, default, help text and what is allowed stand in one place.
+"""Options as fields of a dataclass: type, default, help text and allowed values in one place.
 
-`pose_apps.support.options` makes command-line options and keys of config files of them. This module imports nothing
-heavy, so that a command can parse its options before any network is loaded.
+`pose_apps.support.options` makes command-line options and keys of config files from them. This module has no heavy
+imports, so that commands parse their options before any network is loaded.
 """
 
 import math
@@ -26,17 +26,23 @@ def option(
     metavar: str | None = None,
     name: str | None = None,
 ) -> Any:
-    """A dataclass field with what its command-line option needs.
+    """Make a dataclass field with the metadata of its command-line option.
 
-    default: or `REQUIRED`. text: for help. choices, least, most: the values that are allowed. metavar: what help calls
-    the value. name: of the option, where it is not the field's.
+    Args:
+        default: Default value, or `REQUIRED`.
+        text: Help text.
+        choices: Allowed values.
+        least: Minimum.
+        most: Maximum.
+        metavar: Name of the value in help.
+        name: Name of the option, if it differs from the field's.
     """
     rules = {"choices": choices, "least": least, "most": most}
     return _field(default, {"help": text, "metavar": metavar, "name": name, "positional": False, **rules})
 
 
 def argument(default: Any, text: str, *, metavar: str | None = None) -> Any:
-    """A dataclass field that is a word of its own on the command line, or several where it is a list[str]."""
+    """Make a dataclass field that is a positional argument, or several if it is a list[str]."""
     rules = {"choices": (), "least": None, "most": None}
     return _field(default, {"help": text, "metavar": metavar, "name": None, "positional": True, **rules})
 
@@ -48,7 +54,7 @@ def _field(default: Any, metadata: dict[str, Any]) -> Any:
 
 
 def check_options(config: "DataclassInstance") -> None:
-    """Hold every field made by `option` to its choices or range. Raises UsageError that names key and range."""
+    """Validate every field made by `option`. Raises UsageError that names the key and the allowed values."""
     for entry in fields(config):
         value, rules = getattr(config, entry.name), entry.metadata
         if value is None:
@@ -67,7 +73,7 @@ def check_options(config: "DataclassInstance") -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Base of dataclasses whose fields are options. Raises UsageError for a value that is not allowed."""
+    """Base of dataclasses whose fields are options. Raises UsageError for an invalid value."""
 
     def __post_init__(self) -> None:
         check_options(self)

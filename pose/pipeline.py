@@ -1,4 +1,4 @@
-"""The stages in their order, and the driver that files and live sources share.
+"""The pipeline: the stages in their order, and the driver shared by files and live sources.
 
 for result in Pipeline.from_preset("fast").run("clip.mp4"):
     print(result.time, result.people.ids, result.poses.root)
@@ -56,16 +56,20 @@ if TYPE_CHECKING:
     from pose.result import Result
     from pose.view.overlay import Overlay
 
-LIFTER_THREADS = 1  # it is small: on a busy machine its threads wait for each other many times longer than they compute
+LIFTER_THREADS = 1  # the network is small; more threads cost more synchronisation than they compute
 
 
 class Pipeline:
-    """Frames in, tracked people in 2D and 3D out. Networks are loaded once; every `run` starts with new identities.
+    """Tracks people in frames and estimates their 2D and 3D pose. Networks are loaded once; ids restart with every
+    `run`.
 
-    config: with the detector and the lifter that `auto` stands for. stand_in: why the detector is not the one that
-    `auto` prefers; None where it is. device: where networks run. times: seconds spent in each stage so far. skeleton:
-    of the 2D keypoints. live: as given. turn: held
-    while the 2D networks see a frame, so that sessions in several threads can share them.
+    Attributes:
+        config: Configuration with `auto` replaced for detector and lifter.
+        stand_in: Why a fallback detector is used; None otherwise.
+        device: Device of the networks.
+        times: Seconds spent in each stage so far.
+        live: Whether it streams.
+        turn: Lock held while the 2D networks process a frame, so that sessions in several threads can share them.
     """
 
     def __init__(
@@ -80,20 +84,20 @@ class Pipeline:
         """Load the networks.
 
         Args:
-            config: which stages run, and how; the defaults of `PipelineConfig` if None.
+            config: Configuration; None uses the defaults of `PipelineConfig`.
             intrinsics: (3, 3) px of the camera; None assumes a field of view.
-            live: answer every frame at once, or `config.lookahead` frames later, with a streaming lifter. Networks are
+            live: Return every frame at once, or `config.lookahead` frames later, with a streaming lifter. Networks are
                 run once now, so that the first frames are not delayed.
-            lazy: load a network when it is first used, for runs whose results may be in the cache.
-            detector: a person detector of your own, which replaces `config.detector`.
+            lazy: Load a network at its first use, for runs whose results may be cached.
+            detector: A custom person detector, which replaces `config.detector`.
 
         Raises:
-            PoseError: when a weight or the device is not available, or the lifter cannot stream; if lazy, when the
+            PoseError: If a weight or the device is not available, or the lifter cannot stream; if lazy, when the
                 network is loaded.
         """
         config = config or PipelineConfig()
         self._own_detector = detector
-        if detector is not None:  # the one that needs no weights stands for it
+        if detector is not None:  # the one without weights stands for it in the configuration
             config = replace(config, detector="full-frame", detector_model=None, detection_score=None)
         config = choose_networks(config, live=live)
         self.config, self.stand_in = choose_detector(config)
@@ -117,11 +121,11 @@ class Pipeline:
         detector: Detector | None = None,
         **changes: Any,
     ) -> Self:
-        """The pipeline of a preset in `configs/`, with some fields of its `PipelineConfig` changed."""
+        """Make the pipeline of a preset in `configs/`, with some fields of its `PipelineConfig` changed."""
         return cls(load_preset(name, **changes), intrinsics=intrinsics, live=live, detector=detector)
 
     def _load(self) -> tuple[object, ...]:
-        """All networks, those that are there already too."""
+        """All networks, loaded if necessary."""
         return self._lifter, self._found_by, self._hand_networks
 
     @cached_property
@@ -149,24 +153,25 @@ class Pipeline:
         return HandNetwork(threads=self.config.threads), PalmDetector(threads=self.config.threads)
 
     def hand_tracker(self) -> HandTracker | None:
-        """What finds the hands of people in one stream; None where the configuration asks for no hands."""
+        """Make the hand tracker of one stream; None if hands are not configured."""
         if self._hand_networks is None:
             return None
         return HandTracker(*self._hand_networks, self.skeleton)
 
     @cached_property
     def skeleton(self) -> Skeleton:
+        """Skeleton of the 2D keypoints."""
         if "_found_by" not in self.__dict__ and (name := usual_skeleton(self.config)) is not None:
             return get_skeleton(name)
         return self._found_by[0]
 
     def people_stage(self) -> PeopleStage:
-        """A stage that finds and follows people, and knows of nobody yet."""
+        """Make a stage that detects and tracks people, without any tracks."""
         return self._found_by[1]()
 
     @property
     def models(self) -> tuple[ModelInfo, ...]:
-        """The networks that take part, with the hashes of their weights."""
+        """The networks of the pipeline with the hashes of their weights."""
         known = tuple(ModelInfo(role, name, sha256_of(file)) for role, name, file in model_files(self.config))
         lifter = self.config.lifter
         if self.config.hands:
@@ -174,9 +179,10 @@ class Pipeline:
         return (*known, ModelInfo("lifter", lifter, sha256_of(checkpoint_path(lifter))))
 
     def camera(self, image_size: tuple[int, int], focal_35mm: float | None = None) -> Camera:
-        """The camera that the 3D of a picture of (width, height) px refers to.
+        """The camera that 3D refers to, for images of (width, height) px.
 
-        focal_35mm: of the lens, where the file says it; what was given to the pipeline counts more.
+        focal_35mm: 35 mm equivalent focal length from the metadata of the file; intrinsics of the pipeline have
+        priority.
         """
         if self._intrinsics is None and focal_35mm is not None:
             return Camera.of(image_size, intrinsics_from_focal(image_size, focal_35mm))
@@ -185,7 +191,7 @@ class Pipeline:
     def run_info(
         self, source: str, fps: float, image_size: tuple[int, int], focal_35mm: float | None = None
     ) -> RunInfo:
-        """What result files say of a run over pictures of (width, height) px. source, fps: as in `RunInfo`."""
+        """Metadata of result files for images of (width, height) px. source, fps: as in `RunInfo`."""
         camera, settings = self.camera(image_size, focal_35mm), asdict(self.config)
         if self._own_detector is not None:
             settings["detector"] = self._own_detector.name
@@ -194,7 +200,7 @@ class Pipeline:
         )
 
     def lifter_stage(self, camera: Camera) -> LifterStage:
-        """The lifter for the pictures of a camera, with nobody's past; it repairs and refines what it is set to."""
+        """Make the lifter stage of a camera, without any history, with the configured repair and refinement."""
         config = self.config
         if self._lifter.streaming:
             from pose.lifter.refined import FinalAnswers
@@ -210,14 +216,17 @@ class Pipeline:
         )
 
     def session(self, image_size: tuple[int, int], focal_35mm: float | None = None) -> "Session":
-        """A new stream of pictures of (width, height) px, with identities of its own. focal_35mm: as of `camera`."""
+        """Start a stream of images of (width, height) px with its own ids. focal_35mm: see `camera`."""
         return Session(self, image_size, focal_35mm)
 
     def run(self, source: Source | str | Path, *, stop: threading.Event | None = None) -> Iterator[FrameResult]:
-        """The result of every frame, in order, as soon as it is final; the delay and the memory are bounded.
+        """Yield the result of every frame, in order, as soon as it is final; delay and memory are bounded.
 
-        source: what `pose.video.open_source` returns or takes. stop: when it is set, no further frame is read, and what
-        was read is finished. Raises PoseError when the source cannot be read.
+        Args:
+            source: Result or argument of `pose.video.open_source`.
+            stop: When set, no further frame is read, and the frames already read are finished.
+
+        Raises PoseError if the source cannot be read.
         """
         if not isinstance(source, Source):
             with open_source(str(source)) as opened:
@@ -243,29 +252,29 @@ class Pipeline:
         start: float = 0.0,
         end: float = math.inf,
     ) -> "Result":
-        """Process a whole video and put its people into a world, as `pose-run` does.
+        """Process a whole video and transform its people to world coordinates, as `pose-run` does.
 
         The arguments are options of `pose-run`, with the same defaults. Unlike `run`, which yields frames as soon as
-        they are final, this returns when the last frame is known, since the world depends on all of them.
+        they are final, this returns after the last frame, since the world depends on all of them.
 
         Args:
-            source: path of a video, a folder or glob of images, a URL, or what `pose.video.open_source` returns.
-            world: find gravity and floor, join tracks, fill gaps and smooth; False returns camera coordinates only.
-            heights: body heights by id, m; None stands for everybody.
-            pitch: elevation of the camera's view above the horizon, degrees; estimated where neither is given.
-            roll: clockwise rotation of the camera about its view, degrees.
-            smooth: smooth the motion.
-            fill_gaps: fill gaps of up to half a second.
-            join_tracks: join tracks of one person and drop short ones.
-            foot_lock: hold feet that stand.
-            start: process from this second of the video on; for a path.
-            end: stop at this second.
+            source: Path of a video, a folder or glob of images, a URL, or the result of `pose.video.open_source`.
+            world: Estimate gravity and floor, join tracks, fill gaps and smooth; False returns camera coordinates only.
+            heights: Body heights in m by id; None stands for all people.
+            pitch: Elevation of the camera's view above the horizon in degrees; estimated if neither is given.
+            roll: Clockwise rotation of the camera about its view in degrees.
+            smooth: Smooth the motion.
+            fill_gaps: Fill gaps of up to half a second.
+            join_tracks: Join tracks of one person and drop short ones.
+            foot_lock: Keep feet in contact with the floor in place.
+            start: Process from this second of the video on; for a path.
+            end: Stop at this second.
 
         Returns:
-            Everybody in all frames.
+            All people in all frames.
 
         Raises:
-            PoseError: where the source cannot be read.
+            PoseError: If the source cannot be read.
         """
         from pose.result import Result
         from pose.world.clean import Steps
@@ -291,10 +300,12 @@ class Pipeline:
 
 
 class Session:
-    """One stream in flight: the state of identities and of the lifter. Live and offline drivers both push frames.
+    """One stream: the state of the tracker and of the lifter. Live and offline drivers both push frames.
 
-    `push` is `track` and `lift` one after the other; two threads that do one each let them overlap. camera: that the 3D
-    refers to.
+    `push` is `track` followed by `lift`; two threads that call one each let them overlap.
+
+    Attributes:
+        camera: Camera that the 3D refers to.
     """
 
     def __init__(self, pipeline: Pipeline, image_size: tuple[int, int], focal_35mm: float | None = None) -> None:
@@ -325,14 +336,14 @@ class Session:
         return BackgroundMotion(float(self.camera.matrix[0, 0]), self._skeleton, self.camera.known)
 
     def push(self, frame: Frame) -> list[FrameResult]:
-        """Take the next frame; return the frames that are final now, oldest first.
+        """Process the next frame; return the frames that are now final, oldest first.
 
-        Raises UsageError for a picture of another size than the session's, or a time that does not increase.
+        Raises UsageError if the image size differs from that of the session, or the time does not increase.
         """
         return self.lift(self.track(frame))
 
     def track(self, frame: Frame) -> People:
-        """The people of the next frame, in 2D. Raises what `push` raises."""
+        """Process the next frame in 2D. Raises what `push` raises."""
         self._incoming.check(frame)
         with self._turn, self._times.measure("track"), shared_uploads():
             people = self._people.step(frame.image, frame.index, frame.time)
@@ -345,24 +356,29 @@ class Session:
                 return replace(people, background=self._background.step(frame.image, people))
 
     def lift(self, people: People) -> list[FrameResult]:
-        """Take the people of the next frame; return the frames that are final now, oldest first."""
+        """Lift the people of the next frame; return the frames that are now final, oldest first."""
         with self._times.measure("lift"), torch_threads(LIFTER_THREADS):
             return self._lifter.push(people)
 
     @property
     def refines(self) -> bool:
-        """Whether `take_refined` gives each frame a second time: live, with a lifter that slides."""
+        """Whether `take_refined` returns each frame a second time: live, with a sliding lifter."""
         return isinstance(self._lifter, Refining) and self._lifter.refines
 
     def take_refined(self) -> list[FrameResult]:
-        """The frames that are refined since the last call, oldest first; after `flush`, all that were lifted."""
+        """Return the frames refined since the last call, oldest first; after `flush`, all remaining ones."""
         return self._lifter.take_refined() if isinstance(self._lifter, Refining) else []
 
     def draw(self, frame: Frame, result: FrameResult, *, inset: bool = False, bgr: bool = False) -> U8:
-        """The picture with the people of its result on it, a new (H, W, 3) uint8. Call it in the order of the frames.
+        """Return a new (H, W, 3) uint8 image with the people drawn on it. Call it in the order of the frames.
 
-        inset: with the people in 3D, in a corner of a landscape picture and beside others, which makes it wider. bgr:
-        in the order that OpenCV shows and writes; else RGB. Raises UsageError when the result is another frame's.
+        Args:
+            frame: The frame.
+            result: Its result.
+            inset: Draw the 3D view in a corner of a landscape image, or beside other images, which widens them.
+            bgr: Return the channel order of OpenCV; else RGB.
+
+        Raises UsageError if the result belongs to another frame.
         """
         if result.index != frame.index:
             raise UsageError(f"the result is of frame {result.index}, the image is frame {frame.index}")
@@ -374,22 +390,26 @@ class Session:
         return np.ascontiguousarray(drawn[:, :, ::-1]) if bgr else drawn
 
     def flush(self) -> list[FrameResult]:
-        """The source has ended: return all frames not yet returned."""
+        """End the stream; return all remaining frames."""
         with self._times.measure("lift"), torch_threads(LIFTER_THREADS):
             return self._lifter.flush()
 
 
 def _height_text(heights: Mapping[int | None, float]) -> str | None:
-    """As the option --height takes them; None where there are none."""
+    """Format heights for the option --height; None without any."""
     return ",".join(f"{value}" if one is None else f"{one}:{value}" for one, value in heights.items()) or None
 
 
 def _people_stages(
     config: PipelineConfig, times: StageTimes, detector: Detector | None = None, *, warm: bool = False
 ) -> tuple[Skeleton, Callable[[], PeopleStage]]:
-    """The 2D skeleton, and a factory of stages that detect and track people; networks are loaded once.
+    """Return the 2D skeleton, and a factory of stages that detect and track people; networks are loaded once.
 
-    detector: instead of the one that `config` names. warm: run the networks once, too.
+    Args:
+        config: Configuration.
+        times: Collects the time of each stage.
+        detector: Replaces the configured detector.
+        warm: Run the networks once as well.
     """
     options = config.stage_options
     tracking = TrackingConfig(

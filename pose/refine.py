@@ -1,7 +1,7 @@
-"""Refinement of lifted motion, after the frames of a person are known: one body for all of them.
+"""Refinement of lifted motion over all frames of a person: constant bone lengths, and legs that can be straight.
 
-What is uncertain in depth comes out bent, and every frame by itself cannot know better. A whole clip can: where the
-picture shows a leg straight, it is as long as it will ever be.
+A lifter bends limbs whose depth is uncertain, and a single frame cannot show this. A whole clip can: frames whose image
+shows a straight leg determine its length.
 """
 
 from dataclasses import dataclass, replace
@@ -19,17 +19,17 @@ from pose.types import F32
 Joints = TypeVar("Joints", bound=NDArray[np.floating])
 
 _LEGS = ((1, 2, 3), (4, 5, 6))  # hip, knee, ankle of H36M17
-_IN_LINE = 8.0  # degrees of flexion in the picture below which a leg is taken for straight
-_SURE = 0.5  # least score of hip, knee and ankle for that
-_ENOUGH = 20  # legs of that kind, of both sides together
-_STRAIGHTEST, _FLEXION = 90, 3.0  # of those, this percentile of their reach stands for so many degrees
-_LEAST = 0.97  # legs do not get shorter than by this
+_MAX_FLEXION_2D = 8.0  # degrees in the image; below it a leg counts as straight
+_MIN_LEG_SCORE = 0.5  # minimum score of hip, knee and ankle for that
+_MIN_STRAIGHT_LEGS = 20  # over both sides
+_REACH_PERCENTILE, _FLEXION = 90, 3.0  # this percentile of their reach corresponds to so many degrees
+_MIN_LEG_FACTOR = 0.97
 
 
 def _chains() -> NDArray[np.float64]:
-    """(17, 16) 1 where a bone is between the pelvis and a joint."""
+    """(17, 16) matrix, 1 if a bone is between the pelvis and a joint."""
     chains = np.zeros((len(H36M17), len(H36M17.edges)))
-    for bone, (parent, child) in enumerate(H36M17.edges):  # a parent comes before its children
+    for bone, (parent, child) in enumerate(H36M17.edges):  # parents precede their children
         chains[child] = chains[parent]
         chains[child, bone] = 1
     return chains
@@ -41,24 +41,28 @@ _CHAINS = _chains()
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What a person keeps. bones: (16,) m, one length for each of `H36M17.edges`. legs: factor (at most 1) of thigh and
-    shank that lets legs be straight where the picture says so."""
+    """Constants of a person's body.
+
+    Attributes:
+        bones: (16,) m, one length for each of `H36M17.edges`.
+        legs: Factor (at most 1) of thigh and shank that makes legs straight where the image shows them so.
+    """
 
     bones: F32
     legs: float = 1.0
 
 
 def refine(lifted: Sequence3D, seen: Sequence2D) -> Sequence3D:
-    """The motion of one person on one body (`body_of`, `on_body`). seen: the 2D that was lifted, frame by frame."""
+    """Give the motion of one person constant bone lengths (`body_of`, `on_body`). seen: the lifted 2D by frame."""
     return on_body(lifted, body_of(lifted, seen))
 
 
 def body_of(lifted: Sequence3D, seen: Sequence2D) -> Body:
-    """The body of one person, from some of its frames.
+    """Estimate the body of one person from some frames.
 
-    The legs' factor is 1 unless enough legs are straight in the picture: then thigh and shank become so much shorter
-    that the longest of them are straight in 3D as well. Hips and ankles stay, knees come in: a lifter that bends a
-    straight leg puts its knee too near or too far, and thereby makes its bones too long.
+    The factor of the legs is 1 unless the image shows enough straight legs. Then thigh and shank are shortened so that
+    the longest of these are straight in 3D as well; hips and ankles stay. A lifter that bends a straight leg moves its
+    knee too near or too far, and thereby makes its bones too long.
     """
     bones = bone_lengths(lifted)
     joints = constant_bones(lifted).joints
@@ -70,14 +74,22 @@ def body_of(lifted: Sequence3D, seen: Sequence2D) -> Body:
         bent = np.degrees(np.arctan2(np.abs(crossed), (upper * lower).sum(axis=-1)))
         near, far = (float(np.linalg.norm(joints[0, b] - joints[0, a])) for a, b in pairwise(leg))
         apart = np.linalg.norm(joints[:, leg[2]] - joints[:, leg[0]], axis=-1)
-        straight.append((apart / reach(near, far, _FLEXION))[(bent < _IN_LINE) & (scores[:, leg].min(axis=1) > _SURE)])
+        straight.append(
+            (apart / reach(near, far, _FLEXION))[
+                (bent < _MAX_FLEXION_2D) & (scores[:, leg].min(axis=1) > _MIN_LEG_SCORE)
+            ]
+        )
     found = np.concatenate(straight)
-    factor = float(np.clip(np.percentile(found, _STRAIGHTEST), _LEAST, 1)) if len(found) >= _ENOUGH else 1.0
+    factor = (
+        float(np.clip(np.percentile(found, _REACH_PERCENTILE), _MIN_LEG_FACTOR, 1))
+        if len(found) >= _MIN_STRAIGHT_LEGS
+        else 1.0
+    )
     return Body(bones, factor)
 
 
 def on_body(lifted: Sequence3D, body: Body) -> Sequence3D:
-    """The same motion, every bone in the direction it had, of its length in `body`; legs as `body.legs` says."""
+    """Keep the direction of every bone, and set its length to that in `body`; legs are scaled by `body.legs`."""
     joints = assembled(lifted.joints, body.bones)
     if body.legs < 1:
         exact = joints.astype(np.float64)
@@ -89,18 +101,18 @@ def on_body(lifted: Sequence3D, body: Body) -> Sequence3D:
 
 
 def constant_bones(sequence: Sequence3D) -> Sequence3D:
-    """The same motion of a body whose bones keep their length.
+    """Give all frames the same bone lengths.
 
-    The length of a bone is the median over all frames and both sides of the body (people are symmetric within the
-    lifter's error), each frame weighted by 1 / sigma^2 of its two ends, so that frames in which the lifter was unsure
-    say little. The joints are then put together anew from the pelvis outwards, every bone in the direction it had.
-    Root, sigma and times stay. A bone of length 0 has no direction and stays so.
+    The length of a bone is the median over all frames and both sides of the body (people are symmetric within the error
+    of the lifter), each frame weighted by 1 / sigma^2 of its two ends. The joints are then reassembled from the pelvis
+    outwards with the original bone directions. Root, sigma and times stay. A bone of length 0 has no direction and
+    stays.
     """
     return replace(sequence, joints=assembled(sequence.joints, bone_lengths(sequence)))
 
 
 def assembled(directed: Joints, lengths: NDArray[np.floating]) -> Joints:
-    """Joints (T, 17, 3) whose bones have these lengths, (16,) or (T, 16), and the directions of those in `directed`."""
+    """Joints (T, 17, 3) with bone lengths (16,) or (T, 16) and the bone directions of `directed`."""
     bones = directed[:, _CHILDREN] - directed[:, _PARENTS]
     size = np.sqrt((bones * bones).sum(axis=-1))
     bones *= (lengths / np.maximum(size, 1e-12))[..., None]
@@ -109,7 +121,7 @@ def assembled(directed: Joints, lengths: NDArray[np.floating]) -> Joints:
 
 
 def bone_lengths(sequence: Sequence3D) -> F32:
-    """(16,) m, one for each of `H36M17.edges`: what `constant_bones` gives the bones."""
+    """(16,) m, one for each of `H36M17.edges`: the lengths that `constant_bones` uses."""
     return lengths_of(sequence.joints, sequence.sigma)
 
 
@@ -126,7 +138,7 @@ def lengths_of(joints: NDArray[np.floating], sigma: NDArray[np.floating]) -> F32
 
 
 def _weighted_median(values: NDArray[np.floating], weights: NDArray[np.floating]) -> float:
-    """The smallest value that, with all below it, holds half of the weight."""
+    """The smallest value at which the cumulative weight reaches half of the total."""
     order = np.argsort(values, axis=None)
     share = np.cumsum(weights.ravel()[order], dtype=np.float64)
     return float(values.ravel()[order[np.searchsorted(share, share[-1] / 2)]])

@@ -1,4 +1,4 @@
-"""The protocols that the pipeline joins. A stage knows its input and its output, and no other stage."""
+"""Protocols of the pipeline stages. A stage depends on its input and output types, and on no other stage."""
 
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
@@ -9,74 +9,74 @@ from pose.types import U8, Boxes, FrameResult, Keypoints2D, People, Regions
 
 @runtime_checkable
 class Detector(Protocol):
-    """Frame -> people."""
+    """Detects people in images."""
 
     name: str
 
     def detect(self, images: Sequence[U8]) -> list[Boxes]:
-        """Person boxes in each (H, W, 3) uint8 RGB image, in that image's pixels, best first."""
+        """Return person boxes of each (H, W, 3) uint8 RGB image, in its pixels, sorted by descending score."""
         ...
 
 
 @runtime_checkable
 class Estimator(Protocol):
-    """Crop -> keypoints."""
+    """Estimates 2D keypoints in crops."""
 
     name: str
     skeleton: Skeleton
 
     def regions(self, boxes: Boxes) -> Regions:
-        """The crops to take for what a detector found."""
+        """Return the crops for detections."""
         ...
 
     def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
-        """Keypoints in every region of every image; all crops go through the network in as few batches as it allows."""
+        """Estimate keypoints in every region of every image, in as few batches as the network allows."""
         ...
 
 
 @runtime_checkable
 class OnePass(Protocol):
-    """Frame -> people and their keypoints, in one pass over the picture."""
+    """Detects people and their keypoints in one pass over the image."""
 
     name: str
     skeleton: Skeleton
 
     def find(self, images: Sequence[U8]) -> list[tuple[Boxes, Keypoints2D]]:
-        """The people in each (H, W, 3) uint8 RGB image, best first: their boxes and, row by row, their keypoints."""
+        """Return boxes and keypoints, row by row, of each (H, W, 3) uint8 RGB image, sorted by descending score."""
         ...
 
 
 class PeopleStage(Protocol):
-    """Frame -> tracked 2D people: detector, estimator and identities together."""
+    """Detects and tracks people: detector, estimator and tracker together."""
 
     skeleton: Skeleton
 
     def step(self, image: U8, index: int, time: float) -> People:
-        """The people of the next frame. Frames come in order; ids are stable and never reused."""
+        """Process the next frame. Frames come in order; ids are stable and never reused."""
         ...
 
 
 class LifterStage(Protocol):
-    """Tracked 2D people -> 3D, in order, with a bounded delay."""
+    """Lifts tracked 2D people to 3D, in order, with bounded delay."""
 
     def push(self, people: People) -> list[FrameResult]:
-        """Take the next frame; return the frames that are final now, oldest first."""
+        """Process the next frame; return the frames that are now final, oldest first."""
         ...
 
     def flush(self) -> list[FrameResult]:
-        """The source has ended: return all frames not yet returned."""
+        """End the stream; return all remaining frames."""
         ...
 
 
 @runtime_checkable
 class Refining(Protocol):
-    """A `LifterStage` that may give each frame a second time, as it is known once others have followed."""
+    """A `LifterStage` that may return each frame a second time, refined with later frames."""
 
     @property
     def refines(self) -> bool:
-        """Whether it does."""
+        """Whether it refines."""
         ...
 
     def take_refined(self) -> list[FrameResult]:
-        """The frames that are final since the last call, oldest first; after `flush`, all that were pushed."""
+        """Return the frames refined since the last call, oldest first; after `flush`, all remaining ones."""
         ...

@@ -1,27 +1,29 @@
-"""Arms and legs as two bones that meet: how far they reach, and where their middle joint is."""
+"""Arms and legs as two bones: reach, and position of the middle joint."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 F64 = NDArray[np.float64]
 
-_SOFT = 6.0  # degrees; straighter limbs are bent back gently, never beyond straight
-_PLANE = 0.01  # m off the chord; below about so much the usual direction of a knee or elbow has a say
+_SOFT = 6.0  # degrees; straighter limbs are bent smoothly, never beyond straight
+_PLANE = 0.01  # m off the chord; below about this, the usual direction of a knee or elbow contributes
 
 
 def reach(near: float, far: float, degrees: float) -> float:
-    """Distance of the ends of two bones whose joint is flexed by `degrees`."""
+    """Distance between the ends of two bones whose joint is flexed by `degrees`."""
     return float(np.sqrt(near**2 + far**2 + 2 * near * far * np.cos(np.radians(degrees))))
 
 
 def place_middle(
     points: F64, joints: tuple[int, int, int], lengths: tuple[float, float], usual: F64 | None = None
 ) -> None:
-    """Put the middle of a limb (end, middle, end) of (T, J, 3) m where bones of these lengths (near, far) meet.
+    """Move the middle joint of a limb (end, middle, end) of (T, J, 3) m to where bones of these lengths (near, far)
+    meet.
 
-    In place, in the limb's plane. The near end stays, and so does the far end unless it is out of reach: then it comes
-    in, which begins gently below 6 degrees of flexion, so that a joint does not snap. usual: (T, 3) where the middle
-    goes when a limb bends; a straight limb does not show its plane.
+    Works in place, in the plane of the limb. The near end stays. The far end stays if it is within reach; the
+    transition begins smoothly below 6 degrees of flexion, so that a joint does not snap.
+
+    usual: (T, 3) usual bending direction; a straight limb does not show its plane.
     """
     start, middle, end = joints
     near, far = lengths
@@ -42,7 +44,7 @@ def place_middle(
 
 
 def _square(vector: F64, direction: F64) -> F64:
-    """The part of (T, 3) that is at right angles to the unit vectors `direction`."""
+    """Component of (T, 3) perpendicular to the unit vectors `direction`."""
     across: F64 = vector - (vector * direction).sum(axis=-1, keepdims=True) * direction
     return across
 

@@ -1,8 +1,8 @@
-"""What passes between the stages: plain, frozen data classes of NumPy arrays.
+"""Data passed between the stages: plain, frozen data classes of NumPy arrays.
 
 Axes: P person, J joint, T time. Pixels: x right, y down, (0, 0) is the centre of the top-left pixel. 3D is metres in
-the camera frame: x right, y down, z forward. Times are seconds. A score is in [0, 1]; 0 says "not seen", and then the
-coordinate beside it means nothing.
+the camera frame: x right, y down, z forward. Times are seconds. A score is in [0, 1]; 0 means "not seen", and then the
+coordinate beside it is invalid.
 """
 
 from dataclasses import dataclass, field, replace
@@ -18,10 +18,11 @@ F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 Flags = NDArray[np.bool_]
-Array = NDArray[np.generic]  # of a type that only the array itself knows
+Array = NDArray[np.generic]  # of a dtype known to the array only
 
 
 def check_shape(owner: object, name: str, shape: tuple[int | None, ...]) -> None:
+    """Raise ValueError unless attribute `name` of `owner` has this shape; None allows any length."""
     array = getattr(owner, name)
     if array.shape == shape:
         return
@@ -34,10 +35,12 @@ def check_shape(owner: object, name: str, shape: tuple[int | None, ...]) -> None
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One picture of the source.
+    """One image of the source.
 
-    image: (H, W, 3) uint8 RGB, upright (rotation metadata already applied). index: 0, 1, 2, ... in decoding order.
-    time: seconds from the container's time stamps, relative to the first frame of the source.
+    Attributes:
+        image: (H, W, 3) uint8 RGB, upright (rotation metadata already applied).
+        index: 0, 1, 2, ... in decoding order.
+        time: Seconds from the container's time stamps, relative to the first frame of the source.
     """
 
     image: U8
@@ -46,7 +49,7 @@ class Frame:
 
     @classmethod
     def from_bgr(cls, image: U8, index: int, time: float) -> Self:
-        """The frame of a picture (H, W, 3) uint8 in the order that OpenCV reads and shows: blue, green, red."""
+        """Make a frame from an OpenCV image (H, W, 3) uint8: blue, green, red."""
         return cls(np.ascontiguousarray(image[:, :, ::-1]), index, time)
 
     @property
@@ -57,10 +60,12 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Regions:
-    """Rotated rectangles to crop, P of them.
+    """P rotated rectangles to crop.
 
-    centers: (P, 2) px. sizes: (P, 2) width and height, px. angles: (P,) radians, the clockwise turn (as seen on the
-    screen) that the upright crop makes in the picture.
+    Attributes:
+        centers: (P, 2) px.
+        sizes: (P, 2) width and height in px.
+        angles: (P,) radians, clockwise rotation of the upright crop in the image.
     """
 
     centers: F32
@@ -81,10 +86,12 @@ class Regions:
 
     @classmethod
     def empty(cls) -> Self:
+        """No regions."""
         return cls(np.zeros((0, 2), np.float32), np.zeros((0, 2), np.float32), np.zeros(0, np.float32))
 
     @classmethod
     def concatenate(cls, parts: list["Regions"]) -> Self:
+        """Concatenate regions."""
         if not parts:
             return cls.empty()
         return cls(
@@ -96,10 +103,12 @@ class Regions:
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """People a detector found in one frame.
+    """Detections of people in one frame.
 
-    xyxy: (P, 4) px, may reach beyond the picture. scores: (P,). regions: crops that the detector itself proposes
-    (BlazePose knows the person's rotation); None when it only knows boxes.
+    Attributes:
+        xyxy: (P, 4) px; may exceed the image.
+        scores: (P,).
+        regions: Crops proposed by the detector (BlazePose estimates the rotation of the person); None for plain boxes.
     """
 
     xyxy: F32
@@ -121,15 +130,19 @@ class Boxes:
 
     @classmethod
     def empty(cls) -> Self:
+        """No detections."""
         return cls(np.zeros((0, 4), np.float32), np.zeros(0, np.float32))
 
 
 @dataclass(frozen=True, slots=True)
 class Keypoints2D:
-    """What an estimator says of P crops of one frame, in the estimator's own skeleton.
+    """Output of an estimator for P crops of one frame, in the estimator's skeleton.
 
-    xy: (P, J, 2) px of the whole picture. scores: (P, J). presence: (P,) probability that a person is in the crop.
-    next_regions: where to look for the same people in the next frame.
+    Attributes:
+        xy: (P, J, 2) px of the whole image.
+        scores: (P, J).
+        presence: (P,) probability that the crop shows a person.
+        next_regions: Regions of the same people in the next frame.
     """
 
     xy: F32
@@ -148,20 +161,23 @@ class Keypoints2D:
         return len(self.xy)
 
 
-NO_LINK = -1  # in place of a key frame's index
+NO_LINK = -1  # instead of the index of a key frame
 
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """How one frame's background lies compared with key frames (`pose.camera_motion.measure`).
+    """Background motion of one frame relative to key frames (`pose.camera_motion.measure`).
 
-    links: (2, 6), each the index of a key frame (NO_LINK: none), the rotation vector (rad) from this frame's camera
-    axes to the key frame's, the logarithm of this frame's focal length over the key frame's, and the rotation's
-    standard deviation (rad). features: points that were found again.
-    inliers: share of them that agree with one rotation and zoom. shift: px of the original image, by which they moved
-    in the median, compared with the key frame. parallax: rad by which points are off a rotation, where a translation of
-    the camera explains that. lens: the focal length that a rotation would need, over the expected one. Both are NaN in
-    frames where that was not tested (`pose.camera_motion.parallax`).
+    Attributes:
+        links: (2, 6), each the index of a key frame (NO_LINK: none), the rotation vector (rad) from this frame's camera
+            axes to those of the key frame, the logarithm of this frame's focal length over the key frame's, and the
+            standard deviation of the rotation (rad).
+        features: Number of tracked points.
+        inliers: Share of them that agree with one rotation and zoom.
+        shift: Median displacement of the points since the key frame in px of the original image.
+        parallax: Residual of the points in rad that a translation of the camera explains; NaN if not tested
+            (`pose.camera_motion.parallax`).
+        lens: Focal length that a pure rotation would require over the expected one; NaN if not tested.
     """
 
     links: F64
@@ -177,13 +193,20 @@ class Background:
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """The tracked people of one frame, in 2D.
+    """The tracked people of one frame in 2D.
 
-    index, time: of the frame. ids: (P,) int64, stable over time. boxes: (P, 4) xyxy px. box_scores: (P,).
-    keypoints: (P, J, 2) px. scores: (P, J). J is the estimator's skeleton. untracked: how many more the detector is
-    sure to have seen, if it looked. cut: whether another scene begins here (a hard cut): nobody's id is from before.
-    background: what it says of the camera's motion; None in frames in which that was not measured. hands: of the same
-    people; None where nobody looked for hands.
+    Attributes:
+        index: Index of the frame.
+        time: Time of the frame in s.
+        ids: (P,) int64, stable over time.
+        boxes: (P, 4) xyxy px.
+        box_scores: (P,).
+        keypoints: (P, J, 2) px in the estimator's skeleton.
+        scores: (P, J).
+        untracked: Number of further confident detections in a detection pass.
+        cut: Whether a new scene begins here (a hard cut); no track continues across it.
+        background: Background motion; None in frames without a measurement.
+        hands: Hands of the same people; None if they were not estimated.
     """
 
     index: int
@@ -211,7 +234,7 @@ class People:
         return len(self.ids)
 
     def with_unseen(self, ids: list[int], boxes: F32) -> "People":
-        """With some people more, of whom nothing is seen. boxes: (N, 4) px, where they must be."""
+        """Append people without keypoints. boxes: (N, 4) px, their predicted boxes."""
         count, joints = len(ids), self.scores.shape[1]
         return replace(
             self,
@@ -228,11 +251,14 @@ class People:
 class Poses3D:
     """The same people lifted to Human3.6M-17, one row for each row of `People`.
 
-    joints: (P, 17, 3) m, relative to the pelvis, camera axes. root: (P, 3) m, the pelvis in the camera frame.
-    sigma: (P, 17) mm, the radius that holds the true joint with probability 0.68. exchanged: (P, 2), whether repair
-    exchanged left and right of the legs and of the arms before lifting; nothing was where it is left out. ahead: (P,)
-    s, how far this is predicted beyond the frame in which the person was last seen; 0 where it is no prediction.
-    seen_by: (P, 17), bit c is set where camera c of several saw the joint; 0 where there is one camera.
+    Attributes:
+        joints: (P, 17, 3) m, relative to the pelvis, camera axes.
+        root: (P, 3) m, the pelvis in the camera frame.
+        sigma: (P, 17) mm, radius of the 68 % interval.
+        exchanged: (P, 2), whether repair swapped left and right of the legs and of the arms before lifting; default
+            False.
+        ahead: (P,) s, prediction time from the frame in which the person was last observed; 0 without prediction.
+        seen_by: (P, 17), bit c is set if camera c of several observed the joint; 0 with one camera.
     """
 
     joints: F32
@@ -263,15 +289,18 @@ class Poses3D:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """The same people in the world of a fixed camera (`pose.world.frame`), one row for each row of `People`.
+    """The same people in world coordinates (`pose.world.frame`), one row for each row of `People`.
 
-    joints: (P, 17, 3) m, x to the camera's right, y up, z towards it, the floor at 0. root_sigma: (P,) mm, of the
-    pelvis' distance from the camera, NaN where it is not known. contacts: (P, 2) probability that left and right foot
-    stand. filled: (P,) whether the person was missing here and is put between the frames before and after. moved: (P,)
-    mm, by how much the clean-up moved the joints in the mean; NaN where there was nothing to move. doubtful: (P,)
-    whether the track may show nobody (`pose.world.tracks`). partial: (P,) whether the person is not fully visible yet,
-    or no longer, or is below the floor (`pose.world.trim`). inconsistent: (P, 4) whether the 2D of each limb
-    (`pose.skeletons.LIMBS`) contradicts the person's bones (`pose.world.consistency`).
+    Attributes:
+        joints: (P, 17, 3) m, x to the camera's right, y up, z towards it, the floor at 0.
+        root_sigma: (P,) mm, uncertainty of the distance of the pelvis from the camera; NaN if unknown.
+        contacts: (P, 2) contact probability of left and right foot.
+        filled: (P,) whether the person was not observed here and is interpolated.
+        moved: (P,) mm, mean displacement of the joints by the clean-up; NaN without one.
+        doubtful: (P,) whether the track may be a false detection (`pose.world.tracks`).
+        partial: (P,) whether the person enters or leaves the view, or is below the floor (`pose.world.trim`).
+        inconsistent: (P, 4) whether the 2D of each limb (`pose.skeletons.LIMBS`) contradicts the person's bone lengths
+            (`pose.world.consistency`).
     """
 
     joints: F32
@@ -285,7 +314,7 @@ class Placed:
 
     @classmethod
     def nowhere(cls, count: int) -> Self:
-        """So many people whose place is not known."""
+        """`count` people with unknown positions."""
         joints, missing = np.full((count, 17, 3), np.nan, np.float32), np.full(count, np.nan, np.float32)
         return cls(joints, missing, np.zeros((count, 2), np.float32), np.zeros(count, bool), missing)
 
@@ -304,10 +333,13 @@ class Placed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CameraView:
-    """Where the camera of one frame looks.
+    """Orientation of the camera in one frame.
 
-    rotation: (3, 3), from its axes to those of the first frame of its scene, which `world_rotation` turns into the
-    world's. zoom: its focal length over that frame's. sigma_degrees: of the rotation; NaN where it is not known.
+    Attributes:
+        rotation: (3, 3), from its axes to those of the first frame of its scene, which `world_rotation` maps to the
+            world.
+        zoom: Focal length relative to that frame.
+        sigma_degrees: Uncertainty of the rotation; NaN if unknown.
     """
 
     rotation: F64
@@ -317,8 +349,13 @@ class CameraView:
 
 @dataclass(frozen=True, slots=True)
 class FrameResult:
-    """Everything the pipeline knows about one frame. placed: None where nobody was put into a world. view: of a camera
-    that moves; None where it stands still, or its motion is not known.
+    """The complete result of one frame.
+
+    Attributes:
+        people: People in 2D.
+        poses: Poses in 3D, camera frame.
+        placed: Poses in world coordinates; None without a world.
+        view: Orientation of a moving camera; None if it is static or unknown.
     """
 
     people: People
@@ -328,8 +365,10 @@ class FrameResult:
 
     @property
     def index(self) -> int:
+        """Index of the frame."""
         return self.people.index
 
     @property
     def time(self) -> float:
+        """Time of the frame in s."""
         return self.people.time

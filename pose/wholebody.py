@@ -1,8 +1,8 @@
-"""Joints of COCO-WholeBody beyond COCO's 17: feet, face and hands, in the data set's order.
+"""Joints of COCO-WholeBody beyond COCO's 17: feet, face and hands, in the order of the data set.
 
 Source: Jin et al., Whole-Body Human Pose Estimation in the Wild, 2020, arXiv:2007.11858. The data set numbers the 68
-face points; here they have names that say side and part, counted so that mirror images have the same number. Left and
-right are the person's.
+face points. Here names contain side and part, numbered so that mirror images have the same number. Left and right are
+the person's.
 """
 
 from collections.abc import Iterable, Iterator
@@ -38,7 +38,7 @@ _FINGERS = ("thumb", "forefinger", "middle_finger", "ring_finger", "pinky_finger
 
 
 def _fingers(side: str) -> list[tuple[str, ...]]:
-    """From the hand's root to the tip, finger by finger."""
+    """From the root of the hand to the tips, finger by finger."""
     return [(f"{side}_hand_root", *_points(f"{side}_{finger}", range(1, 5))) for finger in _FINGERS]
 
 
@@ -56,7 +56,7 @@ def _line(points: tuple[str, ...], *, closed: bool = False) -> Iterator[Edge]:
 
 
 def edges() -> tuple[Edge, ...]:
-    """What to draw beyond the body's own edges."""
+    """Edges to draw in addition to those of the body."""
     feet = (
         (f"{side}_ankle", f"{side}_{part}") for side in ("left", "right") for part in ("big_toe", "small_toe", "heel")
     )
