@@ -62,7 +62,10 @@ def is_message(node: ast.AST) -> bool:
 
 
 def messages(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    source = path.read_text(encoding="utf-8")
+    if not PATTERN.search(source):  # most files, which need not be parsed
+        return
+    for node in ast.walk(ast.parse(source)):
         if is_message(node):
             for part in (*node.args, *(keyword.value for keyword in node.keywords)):
                 yield from texts_of(part)
