@@ -18,9 +18,12 @@ class AnalyseOptions(Options):
     poses: str = argument(REQUIRED, "a poses.npz of pose-run, or its folder")
     out: str | None = option(None, "folder for the tables; default: that of the result", metavar="DIR")
     only: str = option(
-        "all", "groups of figures, separated by commas: gait, repetitions, jumps, sit-to-stand, ergonomics"
+        "all", "groups of figures, separated by commas: gait, repetitions, jumps, sit-to-stand, angles, ergonomics"
     )
-    formats: str = option("csv,json", "file formats, separated by commas: csv, json, parquet")
+    formats: str = option("csv,json,html", "separated by commas: csv, json and parquet (tables), html (report)")
+    video: str | None = option(
+        None, "source video, for the images of the report; default: the file that the result names", metavar="FILE"
+    )
     wrist: int = option(1, "RULA and REBA: wrist score, 1 neutral to 3", least=1, most=3)
     wrist_twist: int = option(1, "RULA: wrist twist, 1 mid range or 2", least=1, most=2)
     load: int = option(0, "RULA and REBA: load or force score", least=0, most=3)
@@ -38,14 +41,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     from pose.analysis import GROUPS, Inputs
     from pose.analysis.tables import FORMATS
 
-    formats = _words(options.formats, FORMATS, "formats")
+    formats = _words(options.formats, (*FORMATS, "html"), "formats")
     groups = GROUPS if options.only == "all" else _words(options.only, GROUPS, "only")
     source = Path(options.poses).expanduser()
     path = source / "poses.npz" if source.is_dir() else source
     folder = path.parent if options.out is None else Path(options.out).expanduser()
     check_analysis(folder, formats, overwrite=options.overwrite)
+    video = None if options.video is None else Path(options.video).expanduser()
+    if video is not None and not video.is_file():
+        raise UsageError(f"--video {video}: no such file")
     inputs = Inputs(options.wrist, options.wrist_twist, options.load, options.coupling, options.muscle_use)
-    analysis, written = write_analysis(path, folder, formats, groups, inputs)
+    analysis, written = write_analysis(path, folder, formats, groups, inputs, video)
     if not options.quiet:
         for line in [*analysis_lines(analysis), f"results: {', '.join(map(str, written))}"]:
             print(line)

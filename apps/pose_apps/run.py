@@ -293,7 +293,7 @@ def run_clip(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) 
             files, problems = files + exported, problems + failed
         if config.analyse and whole and tally.frames:
             with pipeline.times.measure("analysis"):
-                tables, said, failed = analysed(results.files["npz"], results.folder, outputs.warn)
+                tables, said, failed = analysed(results.files["npz"], results.folder, config.video, outputs.warn)
             files, notes, problems = files + tables, notes + said, problems + failed
     interruption = None if finished else _interruption(tally, source, results, outputs)
     return Done(tally, source, pipeline, files, notes, known, interruption, problems)

@@ -12,17 +12,21 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from pose.analysis.curves import angle_curves, unobserved
 from pose.analysis.ergonomics import NEUTRAL, Inputs
 from pose.analysis.exercise import ergonomic_figures, jump_figures, repetition_figures, transfer_figures
-from pose.analysis.figures import Event, Figure
+from pose.analysis.figures import Curve, Event, Figure, Series
 from pose.analysis.motion import Motion, motions
+from pose.analysis.quality import VISIBLE_SCORE
 from pose.analysis.walking import gait_figures
 from pose.errors import UsageError
 from pose.files import PoseTable
+from pose.skeletons import to_h36m17
+from pose.types import F64
 
-__all__ = ["GROUPS", "NEUTRAL", "Analysis", "Event", "Figure", "Inputs", "Omission", "analyse"]
+__all__ = ["GROUPS", "NEUTRAL", "Analysis", "Curve", "Event", "Figure", "Inputs", "Omission", "Series", "analyse"]
 
-GROUPS = ("gait", "repetitions", "jumps", "sit-to-stand", "ergonomics")
+GROUPS = ("gait", "repetitions", "jumps", "sit-to-stand", "angles", "ergonomics")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +40,13 @@ class Omission:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """Figures, events and omissions of everybody, by person and time."""
+    """Figures, events, curves, series and omissions of everybody, by person and time."""
 
     figures: list[Figure] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     omissions: list[Omission] = field(default_factory=list)
+    curves: list[Curve] = field(default_factory=list)
+    series: list[Series] = field(default_factory=list)
 
 
 def analyse(table: PoseTable, groups: Sequence[str] = GROUPS, inputs: Inputs = NEUTRAL) -> Analysis:
@@ -60,13 +66,23 @@ def analyse(table: PoseTable, groups: Sequence[str] = GROUPS, inputs: Inputs = N
     if unknown := sorted(set(groups) - set(GROUPS)):
         raise UsageError(f"groups: {unknown[0]!r} is unknown; known: {', '.join(GROUPS)}")
     if table.placed is None:
-        raise UsageError("analysis needs world coordinates; run pose-run without --no-world")
+        raise UsageError("analysis needs world coordinates; the result has none (--no-world, or the camera moved)")
     analysis = Analysis()
+    _, scores = to_h36m17(table.keypoints, table.scores, table.skeleton)
+    visible = (scores >= VISIBLE_SCORE) & ~table.placed.filled[:, None]
+    camera = _camera(table)
     for person in np.unique(table.id).tolist():
         own = table.id == person
-        parts = motions(table.time[own], table.placed.joints[own], table.sigma[own])
+        parts = motions(table.time[own], table.placed.joints[own], table.sigma[own], visible[own], camera)
         _add_person(analysis, int(person), parts, groups, inputs)
     return analysis
+
+
+def _camera(table: PoseTable) -> F64 | None:
+    """(3,) m, position of the only camera in the world."""
+    if table.world_info is None or (table.seen_by & (table.seen_by - 1)).any():
+        return None
+    return table.world_info.world.place(np.zeros(3))
 
 
 def _add_person(
@@ -76,23 +92,36 @@ def _add_person(
         figures: list[Figure] = []
         reason = "the person is seen for less than half a second"
         for motion in parts:
-            found, events, reason = _group(person, motion, group, inputs)
+            found, reason = _group(analysis, person, motion, group, inputs)
             figures += found
-            analysis.events.extend(events)
         if figures:
             analysis.figures.extend(figures)
         else:
             analysis.omissions.append(Omission(person, group, reason))
+        if group == "angles" and figures:
+            analysis.omissions.extend(Omission(person, group, reason) for reason in unobserved())
 
 
-def _group(person: int, motion: Motion, group: str, inputs: Inputs) -> tuple[list[Figure], list[Event], str]:
-    """Figures and events of one group, and why there are none."""
+def _group(
+    analysis: Analysis, person: int, motion: Motion, group: str, inputs: Inputs
+) -> tuple[list[Figure], str]:  # fmt: skip
+    """Figures of one group, and why there are none. Adds events, curves and series."""
+    events: list[Event] = []
+    reason = ""
     if group == "gait":
-        return gait_figures(person, motion)
-    if group == "repetitions":
-        return *repetition_figures(person, motion), "no movement is repeated"
-    if group == "jumps":
-        return *jump_figures(person, motion), "no jump with both feet in the air"
-    if group == "sit-to-stand":
-        return *transfer_figures(person, motion), "nobody rests on a seat and stands up, or sits down"
-    return *ergonomic_figures(person, motion, inputs), ""
+        figures, events, reason = gait_figures(person, motion)
+    elif group == "repetitions":
+        (figures, events), reason = repetition_figures(person, motion), "no movement is repeated"
+    elif group == "jumps":
+        (figures, events), reason = jump_figures(person, motion), "no jump with both feet in the air"
+    elif group == "sit-to-stand":
+        figures, events = transfer_figures(person, motion)
+        reason = "nobody rests on a seat and stands up, or sits down"
+    elif group == "angles":
+        figures, curves, reason = angle_curves(person, motion)
+        analysis.curves.extend(curves)
+    else:
+        figures, events, series = ergonomic_figures(person, motion, inputs)
+        analysis.series.extend(series)
+    analysis.events.extend(events)
+    return figures, reason

@@ -3,10 +3,11 @@
 import numpy as np
 
 from pose.analysis.ergonomics import REBA_LEVELS, RULA_LEVELS, Inputs, ergonomic_scores
-from pose.analysis.figures import AMBER, GREEN, RED, Event, Figure, mean_interval
+from pose.analysis.figures import Event, Figure, Series, mean_interval
 from pose.analysis.jumps import Jump, find_jumps
 from pose.analysis.motion import Motion
 from pose.analysis.movement_names import movement_name
+from pose.analysis.quality import FRONTAL, LEGS, SAGITTAL, quality
 from pose.analysis.repetitions import find_repetitions
 from pose.analysis.sit_to_stand import find_transfers
 
@@ -22,12 +23,15 @@ def repetition_figures(person: int, motion: Motion) -> Part:
     items = found.items
     if not items:
         return [], []
-    name, quality = movement_name(found.courses), _quality(motion)
+    name = movement_name(found.courses)
     start, end, count = items[0].start, items[-1].end, len(items)
+    flag, doubt = quality(motion, start, end)
 
     def figure(what: str, unit: str, values: list[float], error: float) -> Figure:
         mean, low, high = mean_interval(values, error)
-        return Figure(person, "repetitions", f"{name}: {what}", mean, low, high, unit, quality, start, end, count)
+        return Figure(
+            person, "repetitions", f"{name}: {what}", mean, low, high, unit, flag, start, end, count, doubt=doubt
+        )
 
     middle = np.median(found.courses, axis=0)
     deviations = np.sqrt(((found.courses - middle) ** 2).sum(axis=-1).mean(axis=(1, 2)))
@@ -35,20 +39,23 @@ def repetition_figures(person: int, motion: Motion) -> Part:
     complete = [one for one in items if one.complete]
     odd = complete[worst]
     figures = [
-        Figure(person, "repetitions", f"{name}: count", count, count, count, "repetitions", quality, start, end, count),
+        Figure(
+            person, "repetitions", f"{name}: count", count, count, count, "repetitions", flag, start, end, count,
+            doubt=doubt,
+        ),
         figure("duration", "s", [one.end - one.start for one in complete], TIME_ERROR_S),
         figure("depth", "m", [one.depth for one in items], DEPTH_ERROR * float(np.mean([one.depth for one in items]))),
         figure("left-right difference", "m", [_asymmetry(course) for course in found.courses], 0.02),
         Figure(
             person, "repetitions", f"{name}: largest deviation", float(deviations[worst]),
-            float(deviations[worst]), float(deviations[worst]), "m", quality, odd.start, odd.end, 1,
-            f"repetition {items.index(odd) + 1} against the median of all",
+            float(deviations[worst]), float(deviations[worst]), "m", flag, odd.start, odd.end, 1,
+            f"repetition {items.index(odd) + 1} against the median of all", doubt,
         ),
     ]  # fmt: skip
     events = [
         Event(person, "repetitions", label, "", time)
         for one in items
-        for label, time in ((f"{name} start", one.start), (f"{name} end", one.end))
+        for label, time in ((f"{name} start", one.start), (f"{name} turning point", one.peak), (f"{name} end", one.end))
     ]
     return figures, events
 
@@ -64,19 +71,19 @@ def jump_figures(person: int, motion: Motion) -> Part:
     """Height by both methods, countermovement and landing of every jump."""
     figures: list[Figure] = []
     events: list[Event] = []
-    quality = _quality(motion)
     for number, jump in enumerate(find_jumps(motion), start=1):
-        figures += _jump(person, number, jump, quality, motion.rate)
+        figures += _jump(person, number, jump, motion)
         events += [
             Event(person, "jumps", "takeoff", "", jump.takeoff),
+            Event(person, "jumps", "highest point", "", (jump.takeoff + jump.landing) / 2),
             Event(person, "jumps", "landing", "", jump.landing),
         ]
     return figures, events
 
 
-def _jump(person: int, number: int, jump: Jump, quality: str, rate: float) -> list[Figure]:
+def _jump(person: int, number: int, jump: Jump, motion: Motion) -> list[Figure]:
     flight = jump.landing - jump.takeoff
-    timing = 9.81 * flight / 4 / rate / np.sqrt(6)  # of two moments known to a frame
+    timing = 9.81 * flight / 4 / motion.rate / np.sqrt(6)  # of two moments known to a frame
     rows = (
         ("height from flight time", jump.flight_height, float(np.hypot(timing, JUMP_ERROR_M / 2)), "m"),
         ("height from pelvis", jump.pelvis_height, JUMP_ERROR_M, "m"),
@@ -84,13 +91,17 @@ def _jump(person: int, number: int, jump: Jump, quality: str, rate: float) -> li
         ("knee flexion after landing", jump.landing_flexion, ANGLE_ERROR_DEGREES, "degrees"),
         ("knee valgus after landing", jump.landing_valgus, ANGLE_ERROR_DEGREES, "degrees"),
     )
-    return [
-        Figure(
-            person, "jumps", f"jump {number}: {name}", value, value - 1.96 * error, value + 1.96 * error, unit,
-            quality, jump.takeoff, jump.landing, 1,
-        )
-        for name, value, error, unit in rows
-    ]  # fmt: skip
+    figures = []
+    for name, value, error, unit in rows:
+        plane = FRONTAL if "valgus" in name else SAGITTAL if "flexion" in name else ""
+        flag, doubt = quality(motion, jump.takeoff - 0.5, jump.landing + 0.5, LEGS, plane=plane, rates=(24.0, 10.0))
+        figures.append(
+            Figure(
+                person, "jumps", f"jump {number}: {name}", value, value - 1.96 * error, value + 1.96 * error, unit,
+                flag, jump.takeoff, jump.landing, 1, doubt=doubt,
+            )
+        )  # fmt: skip
+    return figures
 
 
 def transfer_figures(person: int, motion: Motion) -> Part:
@@ -101,10 +112,11 @@ def transfer_figures(person: int, motion: Motion) -> Part:
         own = [one for one in transfers if one.rising == rising]
         if own:
             mean, low, high = mean_interval([one.duration for one in own], TIME_ERROR_S)
+            flag, doubt = quality(motion, own[0].start, own[-1].end, rates=(15.0, 10.0))
             figures.append(
                 Figure(
-                    person, "sit-to-stand", f"{name}: duration", mean, low, high, "s", _quality(motion),
-                    own[0].start, own[-1].end, len(own),
+                    person, "sit-to-stand", f"{name}: duration", mean, low, high, "s", flag,
+                    own[0].start, own[-1].end, len(own), doubt=doubt,
                 )
             )  # fmt: skip
     events = [
@@ -115,19 +127,21 @@ def transfer_figures(person: int, motion: Motion) -> Part:
     return figures, events
 
 
-def ergonomic_figures(person: int, motion: Motion, inputs: Inputs) -> Part:
-    """Time share of each level of RULA and REBA, and the worst second of each."""
+def ergonomic_figures(person: int, motion: Motion, inputs: Inputs) -> tuple[list[Figure], list[Event], list[Series]]:
+    """Time share of each level of RULA and REBA, the worst second of each, and the scores over time."""
     scores = ergonomic_scores(motion, inputs)
     figures: list[Figure] = []
     events: list[Event] = []
-    quality = _quality(motion)
+    series: list[Series] = []
     start, end = float(motion.times[0]), float(motion.times[-1])
+    flag, doubt = quality(motion, start, end)
+    times = tuple(motion.times.tolist())
     for name, values, levels in (("RULA", scores.rula, RULA_LEVELS), ("REBA", scores.reba, REBA_LEVELS)):
         mean = float(values.mean())
         figures.append(
             Figure(
-                person, "ergonomics", f"{name}: mean score", mean, mean - 1, mean + 1, "score", quality, start, end,
-                len(values), "scores of lifted poses lie within 1 of true ones in most frames",
+                person, "ergonomics", f"{name}: mean score", mean, mean - 1, mean + 1, "score", flag, start, end,
+                len(values), doubt=doubt,
             )
         )  # fmt: skip
         least = 0
@@ -137,14 +151,15 @@ def ergonomic_figures(person: int, motion: Motion, inputs: Inputs) -> Part:
             far = float(((values > least - 1) & (values <= most + 1)).mean())
             figures.append(
                 Figure(
-                    person, "ergonomics", f"{name}: time {level}", share, near, far, "share", quality, start, end,
-                    len(values),
+                    person, "ergonomics", f"{name}: time {level}", share, near, far, "share", flag, start, end,
+                    len(values), doubt=doubt,
                 )
             )  # fmt: skip
             least = most
         worst = float(motion.times[int(np.argmax(_second_mean(values, motion.rate)))])
         events.append(Event(person, "ergonomics", f"{name} worst moment", "", worst))
-    return figures, events
+        series.append(Series(person, "ergonomics", name, "score", times, tuple(map(float, values))))
+    return figures, events, series
 
 
 def _second_mean(
@@ -152,11 +167,3 @@ def _second_mean(
 ) -> "np.ndarray[tuple[int, ...], np.dtype[np.float64]]":
     width = max(min(round(rate), len(values)), 1)
     return np.convolve(values, np.ones(width) / width, mode="same")
-
-
-def _quality(motion: Motion) -> str:
-    """By the median sigma of the limbs and the frame rate."""
-    sigma = float(np.median(motion.sigma))
-    if sigma > 150 or motion.rate < 4:
-        return RED
-    return AMBER if sigma > 80 or motion.rate < 15 else GREEN

@@ -17,7 +17,7 @@ class Figure:
 
     Attributes:
         person: id.
-        group: 'gait', 'repetitions', 'jumps', 'sit-to-stand' or 'ergonomics'.
+        group: 'gait', 'repetitions', 'jumps', 'sit-to-stand', 'angles' or 'ergonomics'.
         name: what is measured.
         value: in `unit`.
         low: lower end of the 95 % interval.
@@ -27,7 +27,8 @@ class Figure:
         start: first moment it comes from, s.
         end: last moment it comes from, s.
         count: number of observations (strides, repetitions, frames).
-        note: condition or reason, empty where there is none.
+        note: condition, empty where there is none.
+        doubt: why the quality is not green, empty where it is.
     """
 
     person: int
@@ -42,6 +43,7 @@ class Figure:
     end: float
     count: int
     note: str = ""
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,53 @@ class Event:
     name: str
     side: str
     time: float
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A joint angle over the cycle of a movement: 101 points from 0 to 100 % of the cycle.
+
+    Attributes:
+        person: id.
+        movement: 'walking', 'running' or the name of the repetition.
+        angle: such as 'knee flexion'; docs/guides/analysis.md defines zero and sign of each.
+        side: 'left', 'right' or empty.
+        mean: degrees, mean of the cycles.
+        sd: degrees, standard deviation between cycles.
+        error: degrees, standard deviation of the method's error.
+        quality: 'green', 'amber' or 'red'.
+        start: start of the first cycle, s.
+        end: end of the last cycle, s.
+        count: number of cycles.
+        norm_mean: degrees, mean of the published norm; empty where there is none.
+        norm_sd: degrees, its standard deviation between people.
+    """
+
+    person: int
+    movement: str
+    angle: str
+    side: str
+    mean: tuple[float, ...]
+    sd: tuple[float, ...]
+    error: float
+    quality: str
+    start: float
+    end: float
+    count: int
+    norm_mean: tuple[float, ...] = ()
+    norm_sd: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A value over time. times: s. values: in `unit`."""
+
+    person: int
+    group: str
+    name: str
+    unit: str
+    times: tuple[float, ...]
+    values: tuple[float, ...]
 
 
 def mean_interval(values: Sequence[float], systematic: float = 0.0) -> tuple[float, float, float]:

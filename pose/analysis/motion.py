@@ -28,11 +28,15 @@ class Motion:
         times: (T,) s, increasing.
         joints: (T, 17, 3) m, world frame.
         sigma: (T, 17) mm, 68 % radius of each joint.
+        visible: (T, 17) whether the 2D detector saw the joint; None where that is not known.
+        camera: (3,) m, position of the only camera; None where that is not known or there are several.
     """
 
     times: F64
     joints: F64
     sigma: F64
+    visible: Mask | None = None
+    camera: F64 | None = None
 
     def joint(self, name: str) -> F64:
         """(T, 3) m of one joint of Human3.6M-17."""
@@ -76,18 +80,19 @@ class Motion:
         result: F64 = forward / np.maximum(np.linalg.norm(forward, axis=1, keepdims=True), 1e-9)
         return result
 
-    def part(self, first: int, last: int) -> "Motion":
-        """Frames first to last, exclusive."""
-        return Motion(self.times[first:last], self.joints[first:last], self.sigma[first:last])
 
-
-def motions(times: F64, joints: F64, sigma: F64, min_duration_s: float = 0.5) -> list[Motion]:
-    """The stretches of one person without long gaps; shorter gaps are interpolated linearly.
+def motions(
+    times: F64, joints: F64, sigma: F64, visible: Mask | None = None, camera: F64 | None = None,
+    min_duration_s: float = 0.5,
+) -> list[Motion]:  # fmt: skip
+    """The stretches of one person without gaps longer than `MAX_GAP_S`.
 
     Args:
         times: (T,) s.
         joints: (T, 17, 3) m, world frame, NaN where the person is missing.
         sigma: (T, 17) mm.
+        visible: as of `Motion`.
+        camera: as of `Motion`.
         min_duration_s: shorter stretches are left out.
     """
     seen = np.flatnonzero(np.isfinite(joints).all(axis=(1, 2)))
@@ -98,5 +103,6 @@ def motions(times: F64, joints: F64, sigma: F64, min_duration_s: float = 0.5) ->
     for rows in np.split(seen, breaks):
         if len(rows) < 4 or times[rows[-1]] - times[rows[0]] < min_duration_s:
             continue
-        found.append(Motion(times[rows], joints[rows].astype(float), sigma[rows].astype(float)))
+        shown = None if visible is None else visible[rows]
+        found.append(Motion(times[rows], joints[rows].astype(float), sigma[rows].astype(float), shown, camera))
     return found

@@ -7,12 +7,22 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from pose.analysis import Analysis, Event, Figure, Omission
+from pose.analysis import Analysis, Curve, Event, Figure, Omission, Series
 from pose.errors import PoseError
 from pose.system.whole_file import whole_file
 
 FORMATS = ("csv", "json", "parquet")
-TABLES = {"figures": Figure, "events": Event, "omissions": Omission}
+CURVES = (
+    "person", "movement", "angle", "side", "percent", "mean_degrees", "sd_degrees", "norm_mean_degrees",
+    "norm_sd_degrees", "quality", "start", "end", "count",
+)  # fmt: skip
+SERIES = ("person", "group", "name", "unit", "time", "value")
+TABLES = {
+    **{name: [entry.name for entry in fields(kind)] for name, kind in
+       (("figures", Figure), ("events", Event), ("omissions", Omission))},
+    "curves": CURVES,
+    "series": SERIES,
+}  # fmt: skip
 
 
 def targets(folder: Path, formats: Sequence[str]) -> list[Path]:
@@ -27,19 +37,36 @@ def targets(folder: Path, formats: Sequence[str]) -> list[Path]:
 
 def write(analysis: Analysis, folder: Path, formats: Sequence[str]) -> list[Path]:
     """Write the tables; returns their paths. Raises PoseError where a library is missing."""
-    rows = {name: [asdict(row) for row in getattr(analysis, name)] for name in TABLES}
+    rows = {name: [asdict(row) for row in getattr(analysis, name)] for name in ("figures", "events", "omissions")}
+    document = rows | {name: [asdict(row) for row in getattr(analysis, name)] for name in ("curves", "series")}
+    rows["curves"] = [row for curve in analysis.curves for row in _curve_rows(curve)]
+    rows["series"] = [row for one in analysis.series for row in _series_rows(one)]
     for target in (written := targets(folder, formats)):
         if target.suffix == ".json":
             with whole_file(target) as hidden:
-                hidden.write_text(json.dumps(rows, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+                hidden.write_text(json.dumps(document, indent=None, allow_nan=False) + "\n", encoding="utf-8")
             continue
         name = target.stem.removeprefix("analysis-")
-        columns = [entry.name for entry in fields(TABLES[name])]
-        (_write_parquet if target.suffix == ".parquet" else _write_csv)(target, columns, rows[name])
+        (_write_parquet if target.suffix == ".parquet" else _write_csv)(target, TABLES[name], rows[name])
     return written
 
 
-def _write_csv(target: Path, columns: list[str], rows: list[dict[str, Any]]) -> None:
+def _curve_rows(curve: Curve) -> list[dict[str, Any]]:
+    """One row for each percent of the cycle."""
+    none = [None] * len(curve.mean)
+    columns = zip(curve.mean, curve.sd, curve.norm_mean or none, curve.norm_sd or none, strict=True)
+    head = (curve.person, curve.movement, curve.angle, curve.side)
+    tail = (curve.quality, curve.start, curve.end, curve.count)
+    return [dict(zip(CURVES, (*head, percent, *row, *tail), strict=True)) for percent, row in enumerate(columns)]
+
+
+def _series_rows(series: Series) -> list[dict[str, Any]]:
+    head = (series.person, series.group, series.name, series.unit)
+    rows = zip(series.times, series.values, strict=True)
+    return [dict(zip(SERIES, (*head, *row), strict=True)) for row in rows]
+
+
+def _write_csv(target: Path, columns: Sequence[str], rows: list[dict[str, Any]]) -> None:
     with whole_file(target) as hidden, hidden.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, columns)
         writer.writeheader()
@@ -47,7 +74,7 @@ def _write_csv(target: Path, columns: list[str], rows: list[dict[str, Any]]) -> 
             writer.writerow({key: f"{value:.6g}" if isinstance(value, float) else value for key, value in row.items()})
 
 
-def _write_parquet(target: Path, columns: list[str], rows: list[dict[str, Any]]) -> None:
+def _write_parquet(target: Path, columns: Sequence[str], rows: list[dict[str, Any]]) -> None:
     try:
         import pyarrow
         import pyarrow.parquet

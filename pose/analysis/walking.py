@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pose.analysis.figures import AMBER, GREEN, RED, Event, Figure, mean_interval
+from pose.analysis.figures import Event, Figure, mean_interval
 from pose.analysis.gait import Gait, Stride, analyse_gait
 from pose.analysis.motion import SIDES, Motion
+from pose.analysis.quality import FEET, FRONTAL, quality
 
 # Standard deviation of the error that all strides of a walk share, from docs/studies/analysis.md.
 TIME_ERROR_S, LENGTH_ERROR, WIDTH_ERROR_M, SHARE_ERROR = 0.01, 0.13, 0.03, 0.03
@@ -23,11 +24,14 @@ def gait_figures(person: int, motion: Motion) -> tuple[list[Figure], list[Event]
         return [], [], "no walk of two strides or more"
     if not straight:
         return [], events, "all strides belong to turns"
-    running = float(np.mean([stride.flight / stride.duration for stride in straight])) > RUN_FLIGHT_SHARE
+    running = is_running(straight)
     note = "running" if running else "walking"
     turns = len(gait.strides) - len(straight)
     note += f"; {turns} strides in turns left out" if turns else ""
-    quality = _quality(motion, straight)
+    few = f"{len(straight)} strides" if len(straight) < FEW_STRIDES else ""
+    first, last = straight[0].start, max(stride.end for stride in straight)
+    flag, doubt = quality(motion, first, last, FEET, rates=(24.0, 15.0), few=few)
+    sideways, side_doubt = quality(motion, first, last, FEET, plane=FRONTAL, rates=(24.0, 15.0), few=few)
 
     def figure(
         name: str, unit: str, of: Callable[[Stride], float], error: float, strides: list[Stride] = straight
@@ -36,7 +40,8 @@ def gait_figures(person: int, motion: Motion) -> tuple[list[Figure], list[Event]
         scale = abs(float(np.mean(values))) if error == LENGTH_ERROR else 1.0  # the error of body size is a share
         mean, low, high = mean_interval(values, error * scale)
         start, end = min(one.start for one in strides), max(one.end for one in strides)
-        return Figure(person, "gait", name, mean, low, high, unit, quality, start, end, len(values), note)
+        seen = (sideways, side_doubt) if name == "step width" else (flag, doubt)
+        return Figure(person, "gait", name, mean, low, high, unit, seen[0], start, end, len(values), note, seen[1])
 
     figures = [
         figure("cadence", "steps/min", lambda one: 120 / one.duration, 120 * TIME_ERROR_S),
@@ -56,13 +61,22 @@ def gait_figures(person: int, motion: Motion) -> tuple[list[Figure], list[Event]
         figures.append(figure("flight time", "s", lambda one: one.flight / 2, TIME_ERROR_S))
         figures.append(figure("contact time", "s", lambda one: one.stance * one.duration, TIME_ERROR_S))
     return (
-        [*figures, *_asymmetry(person, straight, quality, note), *_variability(person, straight, quality, note)],
+        [
+            *figures,
+            *_asymmetry(person, straight, (flag, doubt), note),
+            *_variability(person, straight, (flag, doubt), note),
+        ],
         events,
         "",
     )
 
 
-def _asymmetry(person: int, strides: list[Stride], quality: str, note: str) -> list[Figure]:
+def is_running(strides: list[Stride]) -> bool:
+    """Whether both feet are in the air for more than `RUN_FLIGHT_SHARE` of the strides."""
+    return float(np.mean([stride.flight / stride.duration for stride in strides])) > RUN_FLIGHT_SHARE
+
+
+def _asymmetry(person: int, strides: list[Stride], seen: tuple[str, str], note: str) -> list[Figure]:
     """Left minus right over their mean, of step length and stance time, in per cent."""
     left, right = ([stride for stride in strides if stride.side == side] for side in SIDES)
     if len(left) < 2 or len(right) < 2:
@@ -81,13 +95,13 @@ def _asymmetry(person: int, strides: list[Stride], quality: str, note: str) -> l
         figures.append(
             Figure(
                 person, "gait", f"asymmetry of {name}", float(difference), float(difference) - half,
-                float(difference) + half, "%", quality, start, end, len(strides), note,
+                float(difference) + half, "%", seen[0], start, end, len(strides), note, seen[1],
             )
         )  # fmt: skip
     return figures
 
 
-def _variability(person: int, strides: list[Stride], quality: str, note: str) -> list[Figure]:
+def _variability(person: int, strides: list[Stride], seen: tuple[str, str], note: str) -> list[Figure]:
     """Coefficient of variation of stride time; its interval by the chi-square approximation of its variance."""
     if len(strides) < FEW_STRIDES:
         return []
@@ -98,17 +112,9 @@ def _variability(person: int, strides: list[Stride], quality: str, note: str) ->
     return [
         Figure(
             person, "gait", "variability of stride time", float(value), float(max(value - half, 0)),
-            float(value + half), "%", quality, start, end, len(times), note,
+            float(value + half), "%", seen[0], start, end, len(times), note, seen[1],
         )
     ]  # fmt: skip
-
-
-def _quality(motion: Motion, strides: list[Stride]) -> str:
-    """Red: ankles are uncertain or the rate is low; amber: few strides."""
-    ankles = float(np.median(motion.sigma[:, [3, 6]]))
-    if ankles > 150 or motion.rate < 15:
-        return RED
-    return AMBER if ankles > 80 or len(strides) < FEW_STRIDES else GREEN
 
 
 def _events(person: int, gait: Gait) -> list[Event]:

@@ -44,7 +44,7 @@ def write(path, motions, *, world=True):
 
 @pytest.fixture
 def result(tmp_path):
-    return write(tmp_path / "poses.npz", {1: squats(3)[0], 4: walk(seconds=20)[0]})
+    return write(tmp_path / "poses.npz", {1: squats(3)[0], 4: walk(seconds=8)[0]})
 
 
 def test_everybody_gets_figures_or_a_reason(result):

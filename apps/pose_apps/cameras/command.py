@@ -83,7 +83,7 @@ def run_several(
         exported, notes, problems = write_exports(outputs, outputs.folder, chosen[0], config.space, config.trim)
         lines, files = [*lines, *notes], [*files, *exported]
     if config.analyse:
-        tables, said, failed = analysed(outputs.files["npz"], outputs.folder, outputs.warn)
+        tables, said, failed = analysed(outputs.files["npz"], outputs.folder, chosen[0], outputs.warn)
         lines, files, problems = [*lines, *said], [*files, *tables], [*problems, *failed]
     if not config.quiet:
         for line in [*lines, f"results: {', '.join(map(str, files))}"]:

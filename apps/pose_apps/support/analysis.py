@@ -11,16 +11,24 @@ from pose.system.written_files import WrittenFiles, say_warning
 if TYPE_CHECKING:
     from pose.analysis import Analysis, Inputs
 
-FORMATS = ("csv", "json")  # of the tables, by default
+FORMATS = ("csv", "json", "html")  # by default
 
 
 def check_analysis(folder: Path, formats: Sequence[str] = FORMATS, *, overwrite: bool) -> None:
     """Raises UsageError where a file that `write_analysis` would write exists."""
-    from pose.analysis.tables import targets
-
-    for target in targets(folder, formats):
+    for target in _targets(folder, formats):
         if os.path.lexists(target) and not overwrite:
             raise UsageError(f"{target} exists already; add --overwrite to replace it")
+
+
+def _targets(folder: Path, formats: Sequence[str]) -> list[Path]:
+    from pose.analysis.report import NAME
+    from pose.analysis.tables import targets
+
+    return [
+        *targets(folder, [one for one in formats if one != "html"]),
+        *([folder / NAME] if "html" in formats else []),
+    ]
 
 
 def write_analysis(
@@ -29,16 +37,18 @@ def write_analysis(
     formats: Sequence[str] = FORMATS,
     groups: Sequence[str] | None = None,
     inputs: "Inputs | None" = None,
+    video: Path | None = None,
     warn: Callable[[str], None] = say_warning,
 ) -> "tuple[Analysis, list[Path]]":
-    """Analyse a result and write the tables; earlier ones are replaced.
+    """Analyse a result and write tables and report; earlier ones are replaced.
 
     Args:
         poses: a poses.npz with a world.
         folder: for the tables; it is made where it does not exist.
-        formats: of the tables.
+        formats: csv, json, parquet: tables; html: the report.
         groups: of figures; all by default.
         inputs: what RULA and REBA need and no camera observes.
+        video: for the images of the report; by default the source that the result names, where it exists.
         warn: told which file of the user was renamed.
 
     Returns:
@@ -48,15 +58,22 @@ def write_analysis(
         PoseError: for a result without a world, or where a library is missing.
     """
     from pose.analysis import GROUPS, NEUTRAL, analyse
-    from pose.analysis.tables import targets, write
+    from pose.analysis.report import NAME, write_report
+    from pose.analysis.tables import write
     from pose.files import load_poses
 
-    analysis = analyse(load_poses(poses), groups or GROUPS, inputs or NEUTRAL)
+    table = load_poses(poses)
+    analysis = analyse(table, groups or GROUPS, inputs or NEUTRAL)
     folder.mkdir(parents=True, exist_ok=True)
     record = WrittenFiles(folder, warn)
-    for target in targets(folder, formats):
+    for target in _targets(folder, formats):
         record.make_way(target)
-    written = write(analysis, folder, formats)
+    written = write(analysis, folder, [one for one in formats if one != "html"])
+    if "html" in formats:
+        source = str(poses.parent) if table.run is None else table.run.source
+        filmed = Path(source) if video is None else video
+        write_report(analysis, table, folder / NAME, source, filmed if filmed.is_file() else None)
+        written.append(folder / NAME)
     for path in written:
         record.add(path)
     record.save()
@@ -66,18 +83,25 @@ def write_analysis(
 def analysis_lines(analysis: "Analysis") -> list[str]:
     """What a command prints: one line for each figure, and one for each group without figures."""
     lines = []
-    for figure in analysis.figures:
+    for figure in (one for one in analysis.figures if one.group != "angles"):
         value = f"{figure.value:.3g} {figure.unit} ({figure.low:.3g} to {figure.high:.3g}; {figure.quality})"
-        lines.append(f"person {figure.person}, {figure.name}: {value}{f'; {figure.note}' if figure.note else ''}")
+        lines.append(
+            "; ".join(filter(None, (f"person {figure.person}, {figure.name}: {value}", figure.note, figure.doubt)))
+        )
+    for person in sorted({curve.person for curve in analysis.curves}):
+        count = sum(curve.person == person for curve in analysis.curves)
+        lines.append(f"person {person}, angles: {count} curves over the cycle of a movement")
     lines += [f"person {one.person}, {one.group}: none ({one.reason})" for one in analysis.omissions]
     return lines
 
 
-def analysed(poses: Path, folder: Path, warn: Callable[[str], None]) -> tuple[list[Path], list[str], list[str]]:
+def analysed(
+    poses: Path, folder: Path, video: str, warn: Callable[[str], None]
+) -> tuple[list[Path], list[str], list[str]]:
     """As `write_analysis`, after a run: the files, a line that sums them up, and why there are none."""
     try:
-        analysis, files = write_analysis(poses, folder, warn=warn)
+        analysis, files = write_analysis(poses, folder, video=Path(video), warn=warn)
     except PoseError as error:
         return [], [], [str(error)]
     found = f"{len(analysis.figures)} figures and {len(analysis.events)} events of movement"
-    return files, [f"analysis: {found}; groups without figures have their reason in analysis-omissions.csv"], []
+    return files, [f"analysis: {found}; report: {files[-1]}"], []

@@ -1,0 +1,214 @@
+"""Angles, RULA, REBA, jumps, transfers and runs of lifted against true poses: tables of docs/studies/analysis.md.
+
+    python benchmarks/analysis_lifted.py --gait ../shared/mocap/gait --ui-prmd ../shared/mocap/ui-prmd \\
+        --cmu ../shared/mocap/cmu --snu ../shared/mocap/snu
+
+The motion is seen by one virtual camera on a tripod through a detector's skeleton with its errors
+(`pose_datasets.fixed_views`), lifted by `offline` and put into the world without a known body height. Truth is the same
+analysis of the recorded joints, 30 frames/s. Jumps and runs: trials of CMU and of `woody`; transfers: UI-PRMD m05 and
+CMU. Of CMU and `woody`, the lifter was trained on some subjects. `--every`: each so-many-th recording of UI-PRMD.
+"""
+
+import argparse
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from analysis import gait_trials, ui_prmd_recordings
+from numpy.typing import NDArray
+from pose_datasets.fixed_views import fixed_views
+from pose_datasets.mocap import Clip, read_subject, trial_clips
+from pose_datasets.snu import GROUPS, read_group
+
+from pose.analysis.body_angles import body_angles
+from pose.analysis.ergonomics import ergonomic_scores
+from pose.analysis.gait import Stride, analyse_gait
+from pose.analysis.jumps import find_jumps
+from pose.analysis.motion import Motion
+from pose.analysis.sit_to_stand import find_transfers
+from pose.analysis.walking import is_running
+from pose.lifter.load import load_lifter
+from pose.lifting import lift_sequences
+from pose.world.clean import Steps, clean
+from pose.world.person import person_of
+
+F64 = NDArray[np.float64]
+
+NEAR_S = 0.4  # between a moment and its match
+# Trials of CMU by what they hold (mocap.cs.cmu.edu): jumps on the spot and forwards, sitting, runs.
+CMU = {
+    "13": ("13_01", "13_11", "13_13", "13_19", "13_32", "13_39", "13_40", "13_41", "13_42"),
+    "14": ("14_27", "14_28", "14_29", "14_30"),
+    "16": tuple(f"16_{number:02d}" for number in (1, 2, 3, 4, 5, 6, 7, 9, 10, 35, 36, 45, 46, 55, 56)),
+    "09": tuple(f"09_{number:02d}" for number in range(1, 12)),
+    "35": ("35_17", "35_18", "35_19", "35_20", "35_21", "35_22"),
+}
+RUN: dict[str, Callable[[Stride], float]] = {
+    "cadence, steps/min": lambda one: 120 / one.duration,
+    "flight time, ms": lambda one: 500 * one.flight,
+    "contact time, ms": lambda one: 1000 * one.stance * one.duration,
+}
+WOODY = ("Physics_Jump", "broad_jump")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The same motion, recorded and lifted."""
+
+    name: str
+    true: Motion
+    lifted: Motion
+
+
+def pairs(clips: list[Clip]) -> Iterator[Pair]:
+    """Every clip of at least 1 s."""
+    network = load_lifter("offline")
+    for view in fixed_views(clips, detector=True, least_seconds=1.0):
+        seen, answers = lift_sequences(network, [view.seen], repair=True, constant_bones=True)
+        person = person_of(answers[0], seen[0])
+        _, cleaned = clean({1: person}, person.times, Steps())
+        one = cleaned[1]
+        sigma = np.full(one.placed.shape[:2], 50.0)
+        truth = view.joints.astype(float)
+        truth[..., 1] -= np.percentile(truth[:, [3, 6], 1], 2) - 0.08  # the floor at 0
+        yield Pair(view.name, Motion(person.times, truth, sigma), Motion(person.times, one.placed.astype(float), sigma))
+
+
+def cmu_clips(folder: Path) -> list[Clip]:
+    """The trials of `CMU`."""
+    clips = []
+    for subject, wanted in CMU.items():
+        for _, trial, points, fps in read_subject(folder / f"{subject}.zip"):
+            if trial in wanted:
+                clips += trial_clips(subject, trial, points, fps)
+    return clips
+
+
+def woody_clips(folder: Path) -> list[Clip]:
+    """The jumps of `woody`."""
+    clips = []
+    for subject, trial, points, fps in read_group(folder / "woody.zip", GROUPS["woody"]):
+        if any(word in trial for word in WOODY):
+            clips += trial_clips(subject, trial, points, fps)
+    return clips
+
+
+def angle_table(found: list[Pair]) -> None:
+    """Mean and 95 % of the error of each angle, and 95 % of that of its range in a recording."""
+    errors: dict[str, list[F64]] = defaultdict(list)
+    ranges: dict[str, list[float]] = defaultdict(list)
+    for pair in found:
+        true, lifted = body_angles(pair.true), body_angles(pair.lifted)
+        for (angle, side), values in true.items():
+            other = lifted[angle, side]
+            errors[angle].append(np.abs((other - values + 180) % 360 - 180))
+            ranges[angle].append(abs(float(np.ptp(other) - np.ptp(values))))
+    for angle, parts in errors.items():
+        joined = np.concatenate(parts)
+        print(
+            f"| {angle} | {joined.mean():.1f} | {np.percentile(joined, 95):.1f} | "
+            f"{np.mean(ranges[angle]):.1f} | {np.percentile(ranges[angle], 95):.1f} |"
+        )
+
+
+def ergonomics_table(found: list[Pair]) -> None:
+    """Share of frames whose RULA and REBA score is exact, and within 1."""
+    for name in ("rula", "reba"):
+        scores = [(getattr(ergonomic_scores(one), name) for one in (pair.true, pair.lifted)) for pair in found]
+        off = np.concatenate([np.abs(a - b) for a, b in scores])
+        print(f"| {name.upper()} | {(off == 0).mean():.0%} | {(off <= 1).mean():.0%} | {len(off)} frames |")
+
+
+def matched_table(
+    found: list[Pair], events: Callable[[Motion], list[object]], time: str, values: dict[str, tuple[float, str]]
+) -> None:
+    """How many moments of the true motion are found in the lifted one, and the errors of their values."""
+    errors: dict[str, list[float]] = defaultdict(list)
+    there = missed = invented = 0
+    for pair in found:
+        true, lifted = events(pair.true), events(pair.lifted)
+        there += len(true)
+        taken: set[int] = set()
+        for one in true:
+            near = [
+                at
+                for at, other in enumerate(lifted)
+                if at not in taken and abs(getattr(other, time) - getattr(one, time)) < NEAR_S
+            ]
+            if not near:
+                missed += 1
+                print(f"  missed in {pair.name}: {one}")
+                continue
+            taken.add(near[0])
+            for name in values:
+                errors[name].append(getattr(lifted[near[0]], name) - getattr(one, name))
+        invented += len(lifted) - len(taken)
+    print(f"found {there - missed} of {there}, invented {invented}")
+    for name, (factor, unit) in values.items():
+        off = factor * np.array(errors[name])
+        if len(off):
+            size = np.abs(off)
+            print(f"| {name} | {off.mean():+.1f} | {size.mean():.1f} | {np.percentile(size, 95):.1f} {unit} |")
+
+
+def run_table(found: list[Pair]) -> None:
+    """Cadence, flight and contact time of runs."""
+    errors: dict[str, list[float]] = defaultdict(list)
+    count = 0
+    for pair in found:
+        true, lifted = (analyse_gait(one).strides for one in (pair.true, pair.lifted))
+        if not true or not is_running(true):
+            continue
+        count += 1
+        if not lifted or not is_running(lifted):
+            print(f"  no run in {pair.name}")
+            continue
+        for name, of in RUN.items():
+            errors[name].append(float(np.mean([of(one) for one in lifted]) - np.mean([of(one) for one in true])))
+    print(f"runs: {len(next(iter(errors.values()), []))} of {count}")
+    for name, off in errors.items():
+        print(f"| {name} | {np.mean(off):+.1f} | {np.mean(np.abs(off)):.1f} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in ("gait", "ui-prmd", "cmu", "snu"):
+        parser.add_argument(f"--{name}", type=Path)
+    parser.add_argument("--every", type=int, default=8)
+    options = parser.parse_args()
+    walks = list(pairs([trial.clip for trial in gait_trials(options.gait)])) if options.gait else []
+    exercises: list[Pair] = []
+    if options.ui_prmd:
+        recordings = ui_prmd_recordings(options.ui_prmd)
+        exercises = list(pairs([clip for clip, _ in list(recordings.values())[:: options.every]]))
+    seats = [pair for pair in exercises if "m05" in pair.name]
+    if options.ui_prmd and not seats:
+        seats = list(pairs([clip for name, (clip, _) in recordings.items() if name.endswith("m05")]))
+    sports = list(pairs(cmu_clips(options.cmu))) if options.cmu else []
+    sports += list(pairs(woody_clips(options.snu))) if options.snu else []
+    for name, part in (("walks", walks), ("exercises", exercises)):
+        if part:
+            print(f"\nangles, {name}: mean, 95 %; range: mean, 95 %, degrees")
+            angle_table(part)
+    everything = [*walks, *exercises, *sports]
+    if everything:
+        print("\nscores: exact, within 1")
+        ergonomics_table(everything)
+    if sports:
+        print("\njumps: bias, mean, 95 %")
+        heights = dict.fromkeys(("flight_height", "pelvis_height", "countermovement"), (100.0, "cm"))
+        angles = dict.fromkeys(("landing_flexion", "landing_valgus"), (1.0, "degrees"))
+        matched_table(sports, find_jumps, "takeoff", heights | angles)  # type: ignore[arg-type]
+        apart = [abs(jump.flight_height - jump.pelvis_height) for pair in sports for jump in find_jumps(pair.true)]
+        print(f"heights of recorded joints, flight time against pelvis: {100 * np.mean(apart):.1f} cm apart")
+        print("\nruns: bias, mean")
+        run_table(sports)
+    if seats or sports:
+        print("\ntransfers: bias, mean, 95 %")
+        matched_table([*seats, *sports], find_transfers, "start", {"duration": (1.0, "s")})  # type: ignore[arg-type]
+
+
+if __name__ == "__main__":
+    main()

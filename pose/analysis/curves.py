@@ -1,0 +1,128 @@
+"""Joint angles over the cycles of a walk or of a repeated movement: mean, spread, range, left against right."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.analysis.body_angles import ERRORS, NOT_OBSERVED, body_angles
+from pose.analysis.figures import Curve, Figure, mean_interval
+from pose.analysis.gait import analyse_gait
+from pose.analysis.motion import SIDES, Motion
+from pose.analysis.movement_names import movement_name
+from pose.analysis.norms import POINTS, walking_norm
+from pose.analysis.quality import BODY, LEGS, SAGITTAL, quality
+from pose.analysis.repetitions import find_repetitions
+from pose.analysis.walking import is_running
+
+F64 = NDArray[np.float64]
+
+MIN_CYCLES = 2  # fewer have no spread
+FEW_CYCLES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class _Cycles:
+    """movement: its name. spans: (start, end) s of the cycles by side; '' holds those for angles without a side."""
+
+    movement: str
+    spans: dict[str, list[tuple[float, float]]]
+
+
+def angle_curves(person: int, motion: Motion) -> tuple[list[Figure], list[Curve], str]:
+    """Figures and curves of the joint angles, and why there are none (empty where there are).
+
+    Cycles are strides of a straight walk, from foot strike to foot strike of the same side, and complete repetitions.
+    """
+    figures: list[Figure] = []
+    curves: list[Curve] = []
+    angles: dict[tuple[str, str], F64] | None = None
+    for cycles in _all_cycles(motion):
+        angles = body_angles(motion) if angles is None else angles
+        for (angle, side), degrees in angles.items():
+            spans = cycles.spans.get(side, [])
+            if len(spans) < MIN_CYCLES:
+                continue
+            rows = np.stack([_normalised(degrees, motion.times, *span) for span in spans])
+            figure = _range(person, motion, cycles.movement, angle, side, rows, spans)
+            figures.append(figure)
+            curves.append(_curve(person, cycles.movement, angle, side, rows, figure))
+    if not curves:
+        return [], [], f"fewer than {MIN_CYCLES} strides and repetitions to average"
+    return [*figures, *_differences(figures)], curves, ""
+
+
+def unobserved() -> list[str]:
+    """Why angles that one might expect are not there, a line each."""
+    return [f"{angle}: {reason}" for angle, reason in NOT_OBSERVED.items()]
+
+
+def _all_cycles(motion: Motion) -> list[_Cycles]:
+    found = []
+    strides = [stride for stride in analyse_gait(motion).strides if stride.straight]
+    if strides:
+        by_side = {side: [(one.start, one.end) for one in strides if one.side == side] for side in SIDES}
+        by_side[""] = max(by_side.values(), key=len)
+        found.append(_Cycles("running" if is_running(strides) else "walking", by_side))
+    repetitions = find_repetitions(motion)
+    spans = [(one.start, one.end) for one in repetitions.items if one.complete]
+    if spans:
+        found.append(_Cycles(movement_name(repetitions.courses), dict.fromkeys((*SIDES, ""), spans)))
+    return found
+
+
+def _normalised(degrees: F64, times: F64, start: float, end: float) -> F64:
+    """(101,) of one cycle."""
+    return np.asarray(np.interp(np.linspace(start, end, POINTS), times, degrees))
+
+
+def _range(
+    person: int, motion: Motion, movement: str, angle: str, side: str, rows: F64, spans: list[tuple[float, float]]
+) -> Figure:
+    """The range of motion: largest less smallest angle of each cycle."""
+    ranges = np.ptp(rows, axis=1).tolist()
+    mean, low, high = mean_interval(ranges, ERRORS[angle])
+    start, end, count = min(a for a, _ in spans), max(b for _, b in spans), len(spans)
+    few = f"{count} cycles" if count < FEW_CYCLES and movement in ("walking", "running") else ""
+    leg = angle.startswith(("hip", "knee"))
+    plane = SAGITTAL if angle.endswith("flexion") and movement in ("walking", "running") else ""
+    flag, doubt = quality(motion, start, end, LEGS if leg else BODY, plane=plane, few=few)
+    name = f"{movement}: {angle}{f', {side}' if side else ''}: range of motion"
+    return Figure(
+        person, "angles", name, mean, max(low, 0.0), high, "degrees", flag, start, end, count, doubt=doubt
+    )  # fmt: skip
+
+
+def _curve(person: int, movement: str, angle: str, side: str, rows: F64, figure: Figure) -> Curve:
+    norm = walking_norm(angle) if movement == "walking" else None
+    return Curve(
+        person, movement, angle, side, _values(rows.mean(axis=0)), _values(rows.std(axis=0, ddof=1)), ERRORS[angle],
+        figure.quality, figure.start, figure.end, figure.count,
+        *((_values(norm[0]), _values(norm[1])) if norm else ((), ())),
+    )  # fmt: skip
+
+
+def _differences(figures: list[Figure]) -> list[Figure]:
+    """Range of motion, left less right."""
+    by_name = {figure.name: figure for figure in figures}
+    found = []
+    for left in figures:
+        right = by_name.get(left.name.replace(", left:", ", right:"))
+        if right is None or right is left or "pelvis" in left.name:  # one pelvis has no difference
+            continue
+        difference = left.value - right.value
+        half = float(np.hypot((left.high - left.value), (right.high - right.value)))
+        name = left.name.replace(", left: range of motion", ": range of motion, left less right")
+        worse = max(left, right, key=lambda one: ("green", "amber", "red").index(one.quality))
+        found.append(
+            Figure(
+                left.person, "angles", name, difference, difference - half, difference + half, "degrees",
+                worse.quality, min(left.start, right.start), max(left.end, right.end), min(left.count, right.count),
+                doubt=worse.doubt,
+            )
+        )  # fmt: skip
+    return found
+
+
+def _values(row: F64) -> tuple[float, ...]:
+    return tuple(round(float(value), 3) for value in row)

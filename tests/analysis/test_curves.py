@@ -1,0 +1,95 @@
+"""Joint angles over cycles, and published norms."""
+
+import numpy as np
+import pytest
+from stick_figures import motion, squats, standing, walk
+
+from pose.analysis.body_angles import ERRORS, body_angles
+from pose.analysis.curves import angle_curves
+from pose.analysis.norms import POINTS, walking_norm
+from pose.skeletons import H36M17
+
+TIMES = np.arange(0, 2, 1 / 30)
+
+
+def angle(joints, name, side=""):
+    return float(np.median(body_angles(motion(TIMES, joints))[name, side]))
+
+
+def turned(joints, names, axis, degrees, centre):
+    """Some joints turned about an axis through a joint."""
+    rows = [H36M17.index(name) for name in names]
+    origin = joints[:, [H36M17.index(centre)]]
+    c, s = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
+    a, b = {"x": (1, 2), "y": (2, 0), "z": (0, 1)}[axis]
+    arms = joints[:, rows] - origin
+    arms[..., a], arms[..., b] = c * arms[..., a] - s * arms[..., b], s * arms[..., a] + c * arms[..., b]
+    joints[:, rows] = arms + origin
+    return joints
+
+
+ARMS = [f"{side}_{joint}" for side in ("left", "right") for joint in ("shoulder", "elbow", "wrist")]
+UPPER = ["spine", "thorax", "neck", "head", *ARMS]
+
+
+@pytest.mark.parametrize(
+    ("names", "axis", "degrees", "centre", "angle_name", "side"),
+    [
+        (["left_knee", "left_ankle"], "x", -20, "left_hip", "hip flexion", "left"),
+        (["left_knee", "left_ankle"], "z", -20, "left_hip", "hip adduction", "left"),
+        (["right_knee", "right_ankle"], "z", 20, "right_hip", "hip adduction", "right"),
+        (["left_ankle"], "x", 20, "left_knee", "knee flexion", "left"),
+        (["right_elbow", "right_wrist"], "x", -20, "right_shoulder", "shoulder flexion", "right"),
+        (["left_wrist"], "x", -20, "left_elbow", "elbow flexion", "left"),
+        (UPPER, "x", 20, "pelvis", "trunk flexion", ""),
+        (UPPER, "z", 20, "pelvis", "trunk bending", ""),
+        (UPPER, "y", 20, "pelvis", "trunk rotation", ""),
+    ],
+)
+def test_angles_have_their_signs(names, axis, degrees, centre, angle_name, side):
+    """Flexion, adduction, bending to the right and rotation to the left are positive."""
+    at_rest = angle(standing(TIMES), angle_name, side)
+    moved = angle(turned(standing(TIMES), names, axis, degrees, centre), angle_name, side)
+    assert moved - at_rest == pytest.approx(20, abs=1.5)
+
+
+def test_pelvis_is_measured_for_each_side():
+    joints = standing(TIMES)
+    joints[:, H36M17.index("left_hip"), 1] += 0.02
+    joints[:, H36M17.index("right_hip"), 1] -= 0.02
+    tilt = np.degrees(np.arctan2(0.04, 0.2))
+    assert angle(joints, "pelvis obliquity", "left") == pytest.approx(tilt)
+    assert angle(joints, "pelvis obliquity", "right") == pytest.approx(-tilt)
+
+
+def test_a_walk_has_curves_for_both_sides_beside_norms():
+    figures, curves, reason = angle_curves(1, walk(seconds=10)[0])
+    assert reason == ""
+    by_name = {(curve.angle, curve.side): curve for curve in curves}
+    knees = [by_name["knee flexion", side] for side in ("left", "right")]
+    assert all(len(curve.mean) == len(curve.norm_mean) == POINTS for curve in knees)
+    assert np.mean(np.abs(np.subtract(knees[0].mean, knees[1].mean))) < 2, "both legs do the same, half a stride apart"
+    assert by_name["trunk flexion", ""].norm_mean == ()
+    difference = next(f for f in figures if f.name == "walking: knee flexion: range of motion, left less right")
+    assert difference.low < 0 < difference.high
+    assert set(ERRORS) == {curve.angle for curve in curves}
+
+
+def test_repetitions_have_curves_without_norms():
+    _, curves, _ = angle_curves(1, squats(4)[0])
+    knee = next(curve for curve in curves if curve.angle == "knee flexion")
+    assert (knee.movement, knee.count, knee.norm_mean) == ("squat", 4, ())
+    assert 40 < int(np.argmax(knee.mean)) < 60, "deepest in the middle"
+
+
+def test_who_stands_has_no_curves():
+    figures, curves, reason = angle_curves(1, motion(TIMES, standing(TIMES)))
+    assert (figures, curves, reason) == ([], [], "fewer than 2 strides and repetitions to average")
+
+
+def test_norms_are_those_of_the_publication():
+    mean, deviation = walking_norm("knee flexion")
+    assert (mean[0], mean[72], deviation[60]) == pytest.approx((5.6, 59.1, 6.6))
+    hip, _ = walking_norm("hip flexion")
+    assert hip[52] == pytest.approx(-5.8 - 11.9), "hip flexion less pelvic tilt"
+    assert walking_norm("elbow flexion") is None
