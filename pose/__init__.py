@@ -5,7 +5,7 @@
     result = Pipeline.from_preset("fast").process("clip.mp4")
     print(result.people, result.joints().shape)
 
-The names are loaded when they are first used, so that `import pose` is fast.
+Names are imported at their first use, so that `import pose` is fast.
 """
 
 import os
@@ -32,12 +32,12 @@ _MODULES = {
     "load": "pose.result",
 }
 
-# Read by ONNX Runtime when it is loaded. Without it some builds write an id of the machine into the home folder and
-# send reports to their vendor, and no function of theirs stops that afterwards. Who wants it sets the variable to 0.
+# Read by ONNX Runtime at import. Without it some builds store an id of the machine in the home folder and send reports to
+# their vendor, which no later call can stop. Set the variable to 0 to allow it.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
-# Read by OpenCV when it is loaded: it decodes no picture of more pixels, whatever a file announces. Its own limit, of
-# 2**30, is 3 GiB. Who has larger pictures sets the variable.
+# Read by OpenCV at import: it rejects images of more pixels. Its own limit, 2**30, means 3 GiB. Set the variable for
+# larger images.
 os.environ.setdefault("OPENCV_IO_MAX_IMAGE_PIXELS", "100000000")
 
 

@@ -1,9 +1,9 @@
-"""What can be chosen by name: one table a stage, name -> how to build it. Imports happen when something is built.
+"""Registries of selectable stages: name -> factory, one table per kind of stage. Imports happen when a stage is built.
 
 To add a detector or an estimator, write its file and add one line here (CONTRIBUTING.md shows both).
 """
 
-from __future__ import annotations  # a stage's type is known without loading what it works with
+from __future__ import annotations  # types of stages without importing their dependencies
 
 import sys
 from collections.abc import Callable
@@ -28,11 +28,14 @@ USUAL_ESTIMATOR = "blazepose"
 class Choice(Generic[Stage]):
     """One entry of a table.
 
-    weight: its name in the catalogue; None for a stage without a network, or with the user's own only. build: makes
-    the stage from that weight's file. cpu_only: its runtime knows neither another device nor another precision than the
-    file's. sized: its input's size can be chosen. own_file: the user must name the network's file. presence: how sure
-    an estimator is that a person is in a crop when one is; every family measures it in its own way. skeleton: the name
-    of an estimator's, with the usual weights; None where they say it themselves.
+    Attributes:
+        weight: Name in the catalogue; None for a stage without a network, or with custom weights only.
+        build: Makes the stage from the weight file.
+        cpu_only: Whether its runtime supports the CPU and the precision of the file only.
+        sized: Whether the input size can be chosen.
+        own_file: Whether the user must name a weight file.
+        presence: Minimum confidence of an estimator that a crop shows a person; each family measures its own.
+        skeleton: Skeleton of an estimator with the default weights; None if the weights determine it.
     """
 
     weight: str | None
@@ -125,7 +128,7 @@ def _rtmpose(weight: Path | None, options: StageOptions) -> Estimator:
 def _mmpose(weight: Path | None, options: StageOptions) -> Estimator:
     from pose.estimators.mmpose import MMPose
 
-    assert weight is not None, "weight_file asks for it"
+    assert weight is not None, "weight_file requires it"
     return MMPose(model=weight, options=options)
 
 
@@ -169,33 +172,40 @@ ESTIMATORS: dict[str, Choice[Estimator]] = {
     "rtmpose-x-halpe26": Choice("rtmpose-x-halpe26-384x288", _rtmpose, skeleton="halpe26"),
     "yolo-pose": Choice(
         "yolo26n-pose", _yolo_pose_on_crops, presence=0.25, skeleton="coco17"
-    ),  # of a detection, as for whole pictures
+    ),  # of a detection, as for whole images
     "mmpose": Choice(None, _mmpose, own_file=True),
 }
 
-# Chosen as detector and as estimator, these do both in one pass.
+# Chosen as both detector and estimator, these run once per frame.
 ONE_PASS: dict[str, Choice[OnePass]] = {
     "yolo-pose": Choice("yolo26n-pose", _yolo_pose),
 }
 
 
 def detector_choice(name: str) -> Choice[Detector]:
-    """The entry of a detector; of the one that `auto` prefers."""
+    """Entry of a detector; `auto` is the preferred one."""
     return DETECTORS[PREFERRED_DETECTOR if name == AUTO_DETECTOR else name]
 
 
 def estimator_choice(name: str) -> Choice[Estimator]:
-    """The entry of an estimator; `auto` is the usual one."""
+    """Entry of an estimator; `auto` is the default one."""
     return ESTIMATORS[USUAL_ESTIMATOR if name == AUTO_ESTIMATOR else name]
 
 
 def build(
     table: dict[str, Choice[Stage]], name: str, options: StageOptions, model: str | None = None, key: str = "model"
 ) -> Stage:
-    """The stage that `table` calls `name`, with the weights in `model` (None: the usual ones). key: see `weight_file`.
+    """Build the stage `name` of `table`.
 
-    Raises PoseError when a weight cannot be had, the stage cannot run on the device or in the precision asked for, or
-    a file of the user's own is no network of this kind.
+    Args:
+        table: Table of stages.
+        name: Name in it.
+        options: Options of the stage.
+        model: Weights; None uses the default ones.
+        key: See `weight_file`.
+
+    Raises PoseError if a weight is not available, the stage does not support device or precision, or a custom file is
+    not a valid network of this kind.
     """
     choice = table[name]
     if choice.cpu_only and options.device == "cuda":
@@ -215,7 +225,7 @@ def _is_own(model: str | None) -> bool:
 
 
 def _build_of_own_file(choice: Choice[Stage], weight: Path, options: StageOptions, name: str, key: str) -> Stage:
-    """A stage with a network of anybody, tried once: a network for something else mostly fails in its runtime.
+    """Build a stage with custom weights and run it once, since unsuitable networks mostly fail in their runtime.
 
     Raises PoseError that names `key` and the file.
     """
@@ -224,13 +234,13 @@ def _build_of_own_file(choice: Choice[Stage], weight: Path, options: StageOption
 
     try:
         stage = choice.build(weight, options)
-        with silenced(sys.stderr, 2):  # runtimes write there what they raise as well
+        with silenced(sys.stderr, 2):  # runtimes also print their exceptions there
             try_once(cast("Detector | Estimator | OnePass", stage))
     except PoseError as error:
         if str(error).startswith((str(weight), weight.name)):
             raise type(error)(f"{key}: {error}") from error
         raise
-    except Exception as error:  # runtimes raise classes of their own; a network of another form nearly anything
+    except Exception as error:  # runtimes raise their own classes, and unsuitable networks nearly anything
         raise PoseError(
             f"{key}: {weight} does not work as {name} ({type(error).__name__}: {in_brief(error)})"
         ) from error
@@ -238,10 +248,14 @@ def _build_of_own_file(choice: Choice[Stage], weight: Path, options: StageOption
 
 
 def weight_file(choice: Choice[Stage], model: str | None, key: str) -> Path | None:
-    """The file of a stage's weights; None for a stage without a network.
+    """Return the weight file of a stage; None for a stage without a network.
 
-    model: a catalogue name, or the user's own file; None takes the usual weights. key: what errors call it. Raises
-    UsageError when it is neither, and what `pose.weights.locate` raises.
+    Args:
+        choice: Entry of the stage.
+        model: A catalogue name, or a custom file; None uses the default weights.
+        key: Name of the option in errors.
+
+    Raises UsageError if it is neither, and what `pose.weights.locate` raises.
     """
     from pose.weights import WEIGHTS, locate
 
@@ -251,7 +265,7 @@ def weight_file(choice: Choice[Stage], model: str | None, key: str) -> Path | No
         return None
     name = model or choice.weight
     if name is None:
-        raise UsageError(f"{key}: this stage has no usual weights; name a file of your own")
+        raise UsageError(f"{key}: this stage has no default weights; name a file of your own")
     if name in WEIGHTS:
         return locate(name)
     path = Path(name).expanduser()

@@ -1,4 +1,4 @@
-"""The 21 points of a hand, and what is known of the hands of people: plain arrays beside those of the body.
+"""The 21 points of a hand, and the hands of people as plain arrays.
 
 Order and names are those of COCO-WholeBody, OpenPose and MediaPipe: the wrist, then four points of each finger from
 the palm to the tip. Axes: P person, S side (left, right), K point of a hand.
@@ -24,7 +24,7 @@ WRIST, INDEX_KNUCKLE, MIDDLE_KNUCKLE, RING_KNUCKLE, LITTLE_KNUCKLE = 0, 5, 9, 13
 BONES = tuple(
     (WRIST if point == 0 else 4 * finger + point, 4 * finger + point + 1) for finger in range(5) for point in range(4)
 )
-_MIDDLE = np.array([WRIST, 9, 10, 11, 12])  # the chain whose length is the hand's length
+_MIDDLE = np.array([WRIST, 9, 10, 11, 12])  # the chain that defines the length of the hand
 
 # Joints of Human3.6M-17: elbow and wrist of each side.
 ELBOWS, WRISTS = (12, 15), (13, 16)
@@ -33,8 +33,8 @@ ELBOWS, WRISTS = (12, 15), (13, 16)
 HAND_PER_FOREARM = 0.108 / 0.146
 
 
-# Of each point, in hand lengths: the radius that holds the true point with probability 0.68, wrist on wrist; measured
-# on the first half of one clip of one hand (benchmarks/hands.py).
+# Radius of the 68 % interval of each point in hand lengths, relative to the wrist; measured on the first half of one
+# clip of one hand (benchmarks/hands.py).
 SIGMA = np.array(
     [
         0,
@@ -65,11 +65,13 @@ SIGMA = np.array(
 
 @dataclass(frozen=True, slots=True)
 class Hands:
-    """The hands of P people in one frame; the side is that of the arm as the estimator saw it.
+    """The hands of P people in one frame. The side is that of the arm as the estimator saw it.
 
-    points: (P, 2, 21, 2) px. scores: (P, 2, 21), the probability that the hand is there; 0 where a hand is not seen,
-    and for points outside the image. shapes: (P, 2, 21, 3) m from the wrist, camera axes (x right, y down, z forward),
-    in the size that the network assumes.
+    Attributes:
+        points: (P, 2, 21, 2) px.
+        scores: (P, 2, 21) probability that the hand is visible; 0 if it is not seen, and for points outside the image.
+        shapes: (P, 2, 21, 3) m from the wrist, camera axes (x right, y down, z forward), in the size that the network
+            assumes.
     """
 
     points: F32
@@ -91,12 +93,12 @@ class Hands:
 
     @classmethod
     def unseen(cls, people: int) -> Self:
-        """Of people whose hands are not seen."""
+        """Unseen hands of `people` people."""
         scores = np.zeros((people, len(SIDES), POINTS), np.float32)
         return cls(np.zeros((*scores.shape, 2), np.float32), scores, np.zeros((*scores.shape, 3), np.float32))
 
     def with_unseen(self, people: int) -> "Hands":
-        """With some people more, whose hands are not seen."""
+        """Append people with unseen hands."""
         more = Hands.unseen(people)
         arrays = (np.concatenate([getattr(self, name), getattr(more, name)]) for name in self.__slots__)
         return Hands(*arrays)
@@ -114,22 +116,24 @@ def lengths(shapes: F32) -> F32:
 
 
 def sigma_of(joints: F32) -> F32:
-    """(...,  21) mm, the radius that holds the true point with probability 0.68 if the wrist is right; NaN where
-    a hand (..., 21, 3) m is not known. docs/studies/hands.md says how it was measured.
+    """(..., 21) mm, radius of the 68 % interval of each point if the wrist is right; NaN for an unknown hand (..., 21,
+    3) m.
+
+    docs/studies/hands.md describes the measurement.
     """
     return np.asarray(1000 * lengths(joints)[..., None] * SIGMA, np.float32)
 
 
 def on_body(hands: Hands, joints: F32, exchanged: NDArray[np.bool_]) -> F32:
-    """The hands of lifted people, (P, 2, 21, 3) m from the lifted wrist, camera axes; NaN where a hand is not seen.
+    """Attach hands to lifted people: (P, 2, 21, 3) m from the lifted wrist, camera axes; NaN where a hand is not seen.
 
     Args:
-        hands: of the same people.
+        hands: Hands of the same people.
         joints: (P, 17, 3) m, Human3.6M-17 in any frame that keeps lengths.
-        exchanged: (P, 2), whether repair exchanged left and right of legs and arms; hands go with the arms.
+        exchanged: (P, 2), whether repair swapped left and right of legs and arms; hands follow the arms.
 
     Returns:
-        Hands as long as `HAND_PER_FOREARM` of the forearm, so that their size is the body's.
+        Hands as long as `HAND_PER_FOREARM` of the forearm, so that their size matches the body.
     """
     shapes, seen = hands.shapes, hands.seen
     turned = np.asarray(exchanged[:, 1])

@@ -56,7 +56,7 @@ class JointAngles:
 
 
 class Result:
-    """Everybody of one recording, P people in F frames.
+    """All people of one recording, P people in F frames.
 
     Arrays of shape (P, F, ...) have the people in the order of `people` and the frames in the order of `times`. They
     are NaN where a person is missing. Joints are Human3.6M-17 (`joint_names`).
@@ -129,7 +129,7 @@ class Result:
 
     @property
     def doubtful(self) -> tuple[int, ...]:
-        """Ids of tracks that may show nobody."""
+        """Ids of tracks that may be false detections."""
         info = self.table.world_info
         return () if info is None else info.doubtful
 
@@ -139,7 +139,7 @@ class Result:
         Args:
             space: 'world' (y up, the floor at 0, x to the camera's right) or 'camera' (x right, y down, z forward). By
                 default the world where the result has one.
-            people: ids; everybody by default.
+            people: ids; all people by default.
 
         Returns:
             (P, F, 17, 3) m.
@@ -154,7 +154,7 @@ class Result:
         return self._spread(table.joints3d + table.root[:, None], people)
 
     def sigma(self, people: Sequence[int] | None = None) -> F64:
-        """(P, F, 17) mm, the radius that holds the true joint with probability 0.68. people: as of `joints`."""
+        """(P, F, 17) mm, radius of the 68 % interval. people: as of `joints`."""
         return self._spread(self.table.sigma, people)
 
     def contacts(self, people: Sequence[int] | None = None) -> F64:
@@ -172,13 +172,13 @@ class Result:
 
         Args:
             space: as of `joints`.
-            people: ids; everybody by default.
+            people: ids; all people by default.
 
         Returns:
             (P, F, 2, 21, 3) m, left and right hand; NaN where a hand is not seen.
 
         Raises:
-            UsageError: for an unknown space or id, or where nobody looked for hands.
+            UsageError: for an unknown space or id, or without estimated hands.
         """
         table, chosen = self.table, self._space(space)
         if table.hand_joints3d is None:
@@ -199,7 +199,7 @@ class Result:
 
         Args:
             space: as of `joints`.
-            people: ids; everybody by default.
+            people: ids; all people by default.
 
         Returns:
             (P, F, 2, 2, 3) m, heel and big toe of left and right foot; NaN where one is not seen.
@@ -227,7 +227,7 @@ class Result:
         people: as of `joints`.
 
         Raises:
-            UsageError: where nobody looked for hands.
+            UsageError: without estimated hands.
         """
         if self.table.hand_scores is None:
             raise UsageError(f"{self.name} has no hands; process the video with hands=True (pose-run --hands)")
@@ -348,7 +348,7 @@ def load(path: Path | str) -> Result:
 
     Raises:
         UsageError: for a missing file.
-        PoseError: for a file that is no such result.
+        PoseError: for any other file.
     """
     table = load_poses(path)
     return Result(table, Path(path).stem if table.run is None else table.run.source)
@@ -357,7 +357,7 @@ def load(path: Path | str) -> Result:
 def analyse(
     result: Result | Path | str, groups: Sequence[str] = analysis.GROUPS, inputs: analysis.Inputs = analysis.NEUTRAL
 ) -> analysis.Analysis:
-    """Gait, repetitions, jumps, sit-to-stand and ergonomics of everybody, as `pose-analyse` computes them.
+    """Gait, repetitions, jumps, sit-to-stand and ergonomics of all people, as `pose-analyse` computes them.
 
     Args:
         result: a result with a world, or the path of its file.
@@ -392,8 +392,8 @@ def convert(
         formats: one name or several, such as 'bvh'; docs/guides/exports.md lists them.
         out: folder for the files; it is made where it does not exist.
         space: 'world' or 'camera'; by default the world where the result has one.
-        people: ids; everybody by default.
-        heights: body heights by id, m; None stands for everybody. People and their distances are scaled to them.
+        people: ids; all people by default.
+        heights: body heights by id, m; None stands for all people. People and their distances are scaled to them.
         stem: beginning of the file names.
         overwrite: replace existing files.
 

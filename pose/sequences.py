@@ -1,4 +1,4 @@
-"""One person over time: what a lifter gets and gives, what it is trained on, and the mirror image of each.
+"""One person over time: input and output of a lifter, training data, and their mirror images.
 
 Axes and units as in `pose.types`; B sequences of T frames, J joints.
 """
@@ -18,10 +18,14 @@ _SIDES = np.array([-1, 1, 1], np.float32)
 
 @dataclass(frozen=True, slots=True)
 class Sequence2D:
-    """One person over time.
+    """One person over time in 2D.
 
-    keypoints: (T, J, 2) px. scores: (T, J), 0 where not seen. times: (T,) float64 s, strictly increasing. camera: that
-    took the pictures. skeleton: a name in `pose.skeletons.SKELETONS`.
+    Attributes:
+        keypoints: (T, J, 2) px.
+        scores: (T, J), 0 where not seen.
+        times: (T,) float64 s, strictly increasing.
+        camera: The camera.
+        skeleton: A name in `pose.skeletons.SKELETONS`.
     """
 
     keypoints: F32
@@ -47,7 +51,14 @@ class Sequence2D:
 
 @dataclass(frozen=True, slots=True)
 class Sequence3D:
-    """The same person lifted: joints (T, 17, 3) m root-relative, root (T, 3) m, sigma (T, 17) mm, times (T,) s."""
+    """One person over time in 3D.
+
+    Attributes:
+        joints: (T, 17, 3) m, relative to the root.
+        root: (T, 3) m.
+        sigma: (T, 17) mm.
+        times: (T,) s.
+    """
 
     joints: F32
     root: F32
@@ -66,14 +77,20 @@ class Sequence3D:
 
 @dataclass(frozen=True, slots=True)
 class LiftBatch:
-    """Sequences with known 3D, as the lifter's training and evaluation take them. B sequences of T frames.
+    """B sequences of T frames with ground truth 3D, for training and evaluation of lifters.
 
-    keypoints: (B, T, 17, 2) px in Human3.6M-17 as `pose.skeletons.to_h36m17` gives it. scores: (B, T, 17), 0 where not
-    seen. derived: (B,) True where the five trunk and head joints were derived from a detector's skeleton. times: (B, T)
-    s, increasing. valid: (B, T) False for padding after the end of a sequence. intrinsics: (B, 3, 3) px, what the model
-    is told. intrinsics_known: (B,) False where they are only the assumed field of view. image_size: (B, 2) width,
-    height px. joints: (B, T, 17, 3) m root-relative, and root: (B, T, 3) m, both in the camera frame; where intrinsics
-    are only assumed, root depth is scaled by assumed / true focal length, so that it projects to the same pixels.
+    Attributes:
+        keypoints: (B, T, 17, 2) px in Human3.6M-17 as `pose.skeletons.to_h36m17` returns it.
+        scores: (B, T, 17), 0 where not seen.
+        derived: (B,) True if the five trunk and head joints were derived from a detector's skeleton.
+        times: (B, T) s, increasing.
+        valid: (B, T) False for padding after the end of a sequence.
+        intrinsics: (B, 3, 3) px, input of the model.
+        intrinsics_known: (B,) False if they follow from the assumed field of view.
+        image_size: (B, 2) width, height in px.
+        joints: (B, T, 17, 3) m, relative to the root, camera axes.
+        root: (B, T, 3) m in the camera frame. With assumed intrinsics its depth is scaled by assumed / true focal
+            length, so that it projects to the same pixels.
     """
 
     keypoints: F32
@@ -89,7 +106,7 @@ class LiftBatch:
 
 
 def mirror_picture(sequence: Sequence2D) -> Sequence2D:
-    """The same person in the mirrored picture: left joints become right ones, and the lens mirrors with them."""
+    """Mirror a person with the image: left joints become right ones, and the intrinsics are mirrored."""
     order = list(get_skeleton(sequence.skeleton).flip_order)
     keypoints = sequence.keypoints[:, order] * _SIDES[:2]
     keypoints[..., 0] += sequence.camera.size[0] - 1
@@ -97,11 +114,11 @@ def mirror_picture(sequence: Sequence2D) -> Sequence2D:
 
 
 def mirror_poses(poses: F32) -> F32:
-    """(..., 17, 3) in the camera frame, as the mirrored picture shows them."""
+    """Mirror poses (..., 17, 3) in the camera frame."""
     return poses[..., list(H36M17.flip_order), :] * _SIDES
 
 
 def mirror_answer(answer: Sequence3D) -> Sequence3D:
-    """What a lifter says of a mirrored picture, for the picture as it was; and the other way round."""
+    """Map the output of a lifter for a mirrored image to the original image, and vice versa."""
     sigma = answer.sigma[:, list(H36M17.flip_order)]
     return Sequence3D(mirror_poses(answer.joints), answer.root * _SIDES, sigma, answer.times)

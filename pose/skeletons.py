@@ -1,14 +1,14 @@
-"""Joint sets, their edges and flip pairs, and the one conversion to Human3.6M-17.
+"""Joint sets with edges and flip pairs, and the conversion to Human3.6M-17.
 
-A lifter trained on one definition of pelvis, spine, thorax, neck and head is wrong on another, so the definition is
-written down once, here, and used in training (what a detector would see of a motion-capture body) and at inference:
+A lifter trained with one definition of pelvis, spine, thorax, neck and head is wrong with another. So the definition is
+written once, here, for training (what a detector would see of a motion-capture body) and inference:
 
 - pelvis: midpoint of the hips. thorax: midpoint of the shoulders. spine: midpoint of pelvis and thorax.
 - neck / nose: the nose. head: midpoint of the ears.
 
-These five are *observations*: a skeleton of a detector shows them at points that are not quite the Human3.6M joints
-(whose thorax is the base of the neck and whose head is the top of the head). `Skeleton.derived` says so, and the lifter
-is told, so that its output is Human3.6M-17 either way. A joint that cannot be known has score 0.
+These five are *observations*, derived from a detector's joints at points that differ slightly from the Human3.6M joints
+(whose thorax is the base of the neck and whose head is the top of the head). `Skeleton.derived` is an input of the
+lifter, whose output is Human3.6M-17 either way. An unknown joint has score 0.
 """
 
 import functools
@@ -66,8 +66,11 @@ _COCO_FACE = (
 class Skeleton:
     """A named joint set.
 
-    names: one a joint. edges: (parent, child) index pairs to draw. derived: True when pelvis, spine, thorax, neck and
-    head must be derived from other joints to get Human3.6M-17.
+    Attributes:
+        name: Name of the set.
+        names: Names of the joints.
+        edges: (parent, child) index pairs to draw.
+        derived: True if pelvis, spine, thorax, neck and head must be derived from other joints to get Human3.6M-17.
     """
 
     name: str
@@ -79,7 +82,7 @@ class Skeleton:
         return len(self.names)
 
     def index(self, joint: str) -> int:
-        """Position of `joint`. Raises ValueError for a name this skeleton does not have."""
+        """Index of `joint`. Raises ValueError for an unknown name."""
         return self.names.index(joint)
 
     @property
@@ -147,13 +150,13 @@ SKELETONS = {skeleton.name: skeleton for skeleton in (H36M17, COCO17, HALPE26, B
 
 
 def get_skeleton(name: str) -> Skeleton:
-    """The skeleton called `name`. Raises ValueError that lists the known names."""
+    """Return the skeleton called `name`. Raises ValueError that lists the known names."""
     if name not in SKELETONS:
         raise ValueError(f"skeleton: unknown name {name!r}; known: {', '.join(SKELETONS)}")
     return SKELETONS[name]
 
 
-# Human3.6M joint -> the observed joints whose mean stands for it.
+# Human3.6M joint -> observed joints whose mean replaces it.
 _DERIVED_FROM: dict[str, tuple[str, ...]] = {
     "pelvis": ("left_hip", "right_hip"),
     "spine": ("left_hip", "right_hip", "left_shoulder", "right_shoulder"),
@@ -165,7 +168,9 @@ _DERIVED_FROM: dict[str, tuple[str, ...]] = {
 
 @functools.cache
 def _sources(skeleton: Skeleton) -> tuple[NDArray[np.int64], F32]:
-    """Rows (17, S) of the joints to average, and their weights (17, S, 1); a short list repeats its first, weight 0."""
+    """Rows (17, S) of the joints to average, and their weights (17, S, 1); short lists repeat their first joint, weight
+    0.
+    """
     rows = np.zeros((len(H36M_NAMES), max(map(len, _DERIVED_FROM.values()))), np.int64)
     weights = np.zeros((*rows.shape, 1), np.float32)
     for joint, name in enumerate(H36M_NAMES):
@@ -179,8 +184,8 @@ def _sources(skeleton: Skeleton) -> tuple[NDArray[np.int64], F32]:
 def to_h36m17(keypoints: F32, scores: F32, skeleton: Skeleton) -> tuple[F32, F32]:
     """Convert keypoints (..., J, 2 or 3) and scores (..., J) of any skeleton to Human3.6M-17.
 
-    A derived joint is the mean of its sources, and its score the smallest of theirs: it is not seen unless all of them
-    are. Units and frame are those of the input. Raises ValueError when J is not the skeleton's.
+    A derived joint is the mean of its sources, with the minimum of their scores: it is seen only if all of them are.
+    Units and frame are those of the input. Raises ValueError if J does not match the skeleton.
     """
     if keypoints.shape[-2] != len(skeleton) or scores.shape[-1] != len(skeleton):
         raise ValueError(

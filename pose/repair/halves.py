@@ -1,10 +1,10 @@
-"""Half the difference of a left joint and its right twin, d = (left - right) / 2, followed over time.
+"""Kalman filters of half the difference of a left and a right joint, d = (left - right) / 2.
 
-When a detector exchanges the two, d changes its sign, and nothing else about the pair changes. A Kalman filter whose
-velocity fades (an Ornstein-Uhlenbeck process) says how likely each next d is, and how likely -d. Each pair has two of
-them, one for each of the survivors of `pose.repair.swaps`.
+In a left-right swap d changes its sign, and nothing else about the pair changes. A Kalman filter with decaying velocity
+(an Ornstein-Uhlenbeck process) gives the likelihood of each next d, and of -d. Each pair has two filters, one for each
+survivor of `pose.repair.swaps`.
 
-Axis legend: S survivor (0: as seen, 1: exchanged), K pair, of all limbs in a row, XY 2, G limb.
+Axis legend: S survivor (0: as seen, 1: swapped), K pair of all limbs in a row, XY 2, G limb.
 """
 
 import math
@@ -17,24 +17,24 @@ from pose.types import F32
 
 F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-Predecessors = tuple[int, int]  # of a limb: which survivor the new survivors 0 and 1 continue
+Predecessors = tuple[int, int]  # of a limb: the survivors that the new survivors 0 and 1 continue
 
-# Lengths are shares of the person's size in the picture.
-MEASUREMENT = 0.01  # standard deviation of d where the score is 1; it grows as the score falls
+# Lengths are relative to the size of the person in the image.
+MEASUREMENT = 0.01  # standard deviation of d at score 1; it grows as the score falls
 ACCELERATION = 2.0  # spectral density of the white acceleration, size^2 / s^3
-TURN_SECONDS = 0.15  # after which a velocity has fallen to 1 / e: limbs swing, they do not go on
-VELOCITY = 0.5  # standard deviation of d's velocity when a person appears, 1 / s
-SPREAD = 0.15  # standard deviation of d when a person appears
-FARTHEST = 8.0  # nats that one pair in one frame can say at most: it may be an outlier
-SIZE_SECONDS = 1.0  # the person's size is a running average over about this time
+TURN_SECONDS = 0.15  # time constant of the decay of the velocity: limbs oscillate
+VELOCITY = 0.5  # initial standard deviation of the velocity of d, 1 / s
+SPREAD = 0.15  # initial standard deviation of d
+MAX_EVIDENCE_NATS = 8.0  # of one pair in one frame, which may be an outlier
+SIZE_SECONDS = 1.0  # time constant of the size of the person
 SIGNS = np.array([1.0, -1.0])[:, None, None]
 
 
 class HalfFilters:
-    """The filters of all pairs of one person. For each frame: `see` it, then `follow`, then perhaps `turn`."""
+    """The filters of all pairs of one person. For each frame call `see`, then `follow`, then `turn` if necessary."""
 
     def __init__(self, limbs: list[NDArray[np.int64]]) -> None:
-        """limbs: (K, 2) each, the pairs that change places together."""
+        """limbs: (K, 2) each, the pairs that swap together."""
         self._left, self._right = np.concatenate(limbs).T
         self._limb = np.repeat(np.arange(len(limbs)), [len(pairs) for pairs in limbs])  # (K,)
         self._first = np.flatnonzero(np.diff(self._limb, prepend=-1))  # pair of each limb
@@ -43,19 +43,26 @@ class HalfFilters:
         self._covariance = np.zeros((3, 2, pairs))  # of position, both, velocity; S, K
         self._last_seen = np.full(pairs, -np.inf)
         self._size = 1.0  # px
-        self._sized = -np.inf  # when it was measured last
+        self._sized = -np.inf  # time of its last measurement
         self.half = np.zeros((pairs, 2))  # d of the newest frame, 0 where not seen
         self.seen = np.zeros(pairs, bool)
         self._noise = np.zeros(pairs)  # variance of that d
 
     def pairs_of(self, limb: int) -> Mask:
-        """(K,) which pairs are those of a limb."""
+        """(K,) which pairs belong to a limb."""
         return np.asarray(self._limb == limb)
 
     def see(self, keypoints: F32, scores: F32, time: float, step: float) -> F64:
-        """Take the next frame, `step` seconds after the last: (J, 2) px, (J,), 0 where not seen, and s.
+        """Process the next frame.
 
-        Returns nats that speak against each limb, survivor that is continued and sign of this frame: (G, S, 2).
+        Args:
+            keypoints: (J, 2) px.
+            scores: (J,), 0 where not seen.
+            time: s.
+            step: Seconds since the last frame.
+
+        Returns:
+            (G, S, 2) nats against each limb, continued survivor and sign of this frame.
         """
         self._measure_size(keypoints, scores, time)
         self._predict(time, step)
@@ -67,11 +74,11 @@ class HalfFilters:
         self._last_seen[self.seen] = time
         error = SIGNS * self.half - self._motion[0, :, None]  # S, sign, K, XY
         variance = (self._covariance[0] + self._noise)[:, None]
-        unlikely = np.minimum((error**2).sum(axis=-1) / variance / 2, FARTHEST) + np.log(variance)
+        unlikely = np.minimum((error**2).sum(axis=-1) / variance / 2, MAX_EVIDENCE_NATS) + np.log(variance)
         return np.add.reduceat(unlikely * self.seen, self._first, axis=-1).transpose(2, 0, 1)
 
     def follow(self, predecessors: list[Predecessors]) -> None:
-        """Let the new survivors of each limb continue these old ones, and take d in, each with its sign."""
+        """Continue these old survivors of each limb as the new ones, and update them with d, each with its sign."""
         continued = np.array(predecessors).T[:, self._limb], np.arange(len(self._limb))
         self._motion, self._covariance = self._motion[:, *continued], self._covariance[:, *continued]  # copies
         position, velocity = self._motion
@@ -79,8 +86,8 @@ class HalfFilters:
         error = SIGNS * self.half - position
         variance = pp + self._noise
         far = (error**2).sum(axis=-1) / variance
-        # What is far off moves the filter less, and leaves it as unsure as it moves little.
-        trust = np.minimum(1, np.sqrt(2 * FARTHEST / np.maximum(far, 1e-9))) * self.seen
+        # An outlier moves the filter less, and reduces its variance less.
+        trust = np.minimum(1, np.sqrt(2 * MAX_EVIDENCE_NATS / np.maximum(far, 1e-9))) * self.seen
         gain_p, gain_v = trust * pp / variance, trust * pv / variance
         position += gain_p[..., None] * error
         velocity += gain_v[..., None] * error
@@ -89,13 +96,15 @@ class HalfFilters:
         pp -= gain_p * pp
 
     def turn(self, limb: int) -> None:
-        """Take what seemed exchanged for how the limb is: the survivors change places."""
+        """Switch the survivors of a limb: the sides that seemed swapped are right."""
         pairs = self.pairs_of(limb)
         self._motion[:, :, pairs] = -self._motion[:, ::-1, pairs]
         self._covariance[:, :, pairs] = self._covariance[:, ::-1, pairs]
 
     def _measure_size(self, keypoints: F32, scores: F32, time: float) -> None:
-        """Frames in which nobody is seen say nothing; after a long time without any the size is measured anew."""
+        """Update the size of the person. Frames without keypoints are ignored; after a long gap the size is measured
+        again.
+        """
         seen = keypoints[scores > 0]
         if len(seen):
             size = max(float((seen.max(axis=0) - seen.min(axis=0)).max()), 1.0)
@@ -103,7 +112,7 @@ class HalfFilters:
             self._sized = time
 
     def _predict(self, time: float, step: float) -> None:
-        """Let every pair move on for `step` seconds; one that was away for long is anywhere."""
+        """Predict all pairs by `step` seconds; after a long gap the position is unknown."""
         kept = math.exp(-step / TURN_SECONDS)  # of the velocity
         way = TURN_SECONDS * (1 - kept)
         position, velocity = self._motion

@@ -19,7 +19,7 @@ from pose.sequences import Sequence2D
 from pose.skeletons import Skeleton, get_skeleton
 from pose.types import F32, Flags
 
-_Frame = tuple[F32, F32, float, Flags]  # keypoints, scores, time, and which limbs were exchanged
+_Frame = tuple[F32, F32, float, Flags]  # keypoints, scores, time, and swapped limbs
 
 MIN_SCORE = 0.05  # joints below are not seen
 LIMBS_VIEW = LIMB_RULES.max_swap_s + WINDOW_SECONDS  # s of look-ahead that limbs and outliers need

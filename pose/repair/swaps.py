@@ -10,7 +10,7 @@ The evidence of one limb is weak, so only short swaps are accepted: a longer one
 front and back are confused, the whole body swaps sides between two frames, and again some seconds later. A person who
 turns shows the side view in between. So swaps of all pairs together may last seconds if both ends are observed.
 
-Axis legend: S survivor (0: as seen, 1: exchanged), G limb, K pair of all limbs, XY 2.
+Axis legend: S survivor (0: as seen, 1: swapped), G limb, K pair of all limbs, XY 2.
 """
 
 import math
@@ -33,15 +33,15 @@ LIMBS: dict[str, tuple[str, ...]] = {
 }
 BODY = ("hip", "knee", "ankle", "shoulder", "elbow", "wrist")
 
-END_SECONDS = 0.07  # of frames before and of those after the end of an exchange, that must show it
-SETTLED_SECONDS = 1.0  # that a person must be seen before it and after it
-APART = 0.02  # root mean square of d there, at least; a share of the person's size in the picture
-OPPOSITE = 0.2  # least correlation of d before with -d after, of the whole body
-LIMB_OPPOSITE = -0.3  # and of its legs and of its arms, where they are apart
-SAME_SECONDS = 0.15  # between what begins in one moment
+END_SECONDS = 0.07  # of frames before and after the end of a swap that must show it
+SETTLED_SECONDS = 1.0  # for which a person must be seen before and after a swap
+MIN_SIDE_DISTANCE = 0.02  # root mean square of d in these frames, relative to the size of the person
+MIN_BODY_CORRELATION = 0.2  # of d before with -d after, for the whole body
+MIN_LIMB_CORRELATION = -0.3  # and for its legs and its arms, where left and right are apart
+SAME_SECONDS = 0.15  # maximum difference between simultaneous starts
 
 Believed = Callable[[int, int], bool]
-"""Whether an exchange is one, of the frames that wait from the first number up to the second."""
+"""Whether a swap is accepted in the waiting frames from the first number up to the second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Rules:
     needs_both_ends: bool = False
 
 
-MOMENT_SECONDS = 0.3  # that a stream exchanges limbs which changed together: both may as well have been wrong before
+MOMENT_SECONDS = 0.3  # maximum swap of limbs that changed together in a stream: both may have been wrong before
 LIMB_RULES = Rules(switch_cost_nats=3.0, swapped_cost_nats_s=16.0, max_swap_s=1.0)
 BODY_RULES = Rules(
     switch_cost_nats=5.0,
@@ -112,7 +112,14 @@ def _pairs(skeleton: Skeleton, parts: tuple[str, ...]) -> NDArray[np.int64]:
 
 
 class _Sight(NamedTuple):
-    """A frame of one person: s, d (K, 2), whether a pair is seen (K,), and for each limb the predecessors."""
+    """A frame of one person.
+
+    Attributes:
+        time: s.
+        half: (K, 2) d.
+        seen: (K,) whether a pair is seen.
+        predecessors: Predecessors of the survivors for each limb.
+    """
 
     time: float
     half: F64
@@ -122,9 +129,14 @@ class _Sight(NamedTuple):
 
 @dataclass(slots=True)
 class _Limb:
-    """What is known of one limb. cost: nats of the survivors, as seen and exchanged. since: when the exchange of the
-    second began. turned: when the person was found to have turned last, but not back. decided_since, clear: of the
-    exchange up to the newest decided frame, when it began and whether both its ends can be seen.
+    """State of one limb.
+
+    Attributes:
+        cost: Nats of the survivors, as seen and swapped.
+        since: Start of the swap of the second survivor.
+        turned: Last time at which the person was found to have turned, but not back.
+        decided_since: Start of the swap at the newest decided frame.
+        clear: Whether both ends of that swap are observed.
     """
 
     cost: tuple[float, float]
@@ -135,11 +147,13 @@ class _Limb:
 
     @property
     def exchanged(self) -> bool:
-        """Whether that is likelier."""
+        """Whether a swap is more likely."""
         return self.cost[1] < self.cost[0]
 
     def choose(self, against: list[list[float]], flip: float, swapped: float) -> Predecessors:
-        """Which survivors the new ones continue, and what these cost. against: nats, of each survivor and sign."""
+        """Choose the survivors that the new ones continue, and update their costs. against: nats of each survivor and
+        sign.
+        """
         before, (as_seen, exchanged) = self.cost, zip(*against, strict=True)
         stay = before[0] + as_seen[0], before[1] + as_seen[1] + flip
         change = before[0] + exchanged[0] + flip + swapped, before[1] + exchanged[1] + swapped
@@ -154,17 +168,21 @@ class SwapFinder:
     def __init__(
         self, limbs: list[NDArray[np.int64]], rules: Rules, lookahead: float, believed: Believed | None = None
     ) -> None:
-        """limbs: (K, 2) each, the pairs that change places together. lookahead: s; 0 decides at once, inf only at the
-        end. believed: is asked too where the rules want both ends of an exchange to be seen.
+        """
+        Args:
+            limbs: (K, 2) each, the pairs that swap together.
+            rules: Costs and limits.
+            lookahead: s; 0 decides at once, inf only at the end.
+            believed: Additional test of a swap, if the rules require both ends to be observed.
         """
         self.rules, self._believed = rules, believed or (lambda begin, end: True)
         self._lookahead = lookahead
         self._filters = HalfFilters(limbs)
         self._limbs = [_Limb((0.0, rules.switch_cost_nats)) for _ in limbs]
         self._waiting: deque[_Sight] = deque()
-        self._path: deque[list[bool]] = deque()  # of each limb, for those that were traced
-        self._past: deque[_Sight] = deque()  # the decided ones of the last moment
-        self._over = -math.inf  # when the whole body was found to have changed back last
+        self._path: deque[list[bool]] = deque()  # of each limb, for the traced frames
+        self._past: deque[_Sight] = deque()  # the latest decided frames
+        self._over = -math.inf  # when the whole body last changed back
         self._time = -math.inf
 
     def push(self, keypoints: F32, scores: F32, time: float) -> None:
@@ -186,8 +204,9 @@ class SwapFinder:
         self._waiting.append(_Sight(time, self._filters.half, self._filters.seen, predecessors))
 
     def change_back(self, time: float) -> None:
-        """Say, before the frame of this time (s) comes, that the whole body changes back in it: limbs that seem
-        exchanged from there on are what they were before.
+        """Announce, before the frame at `time` s, that the whole body changes back in it.
+
+        Limbs that seem swapped from there on are as they were before.
         """
         self._over = time
 
@@ -203,9 +222,7 @@ class SwapFinder:
         return self._decide(due) if due else []
 
     def _turned(self) -> list[int]:
-        """Of which limbs the likeliest exchange has lasted for too long, or ends such a one: it is how the person is,
-        from this frame on.
-        """
+        """Limbs whose likeliest swap lasts too long, or ends such a one: the new sides are right from this frame on."""
         begun = [limb.since for limb in self._limbs]
         together = all(limb.exchanged for limb in self._limbs) and max(begun) - min(begun) < SAME_SECONDS
         found = []
@@ -223,7 +240,7 @@ class SwapFinder:
         return found
 
     def _decide(self, count: int) -> list[Mask]:
-        """The best path's answers for the `count` oldest frames that wait, without what lasts for too long."""
+        """Answers of the best path for the `count` oldest waiting frames, without swaps that last too long."""
         self._trace()
         decided = []
         for row in range(count):
@@ -235,7 +252,7 @@ class SwapFinder:
         return decided
 
     def _is_exchanged(self, number: int, row: int) -> bool:
-        """Whether a limb is exchanged in the oldest frame that waits, which had `row` before it a moment ago."""
+        """Whether a limb is swapped in the oldest waiting frame. row: state of the frame before it."""
         limb = self._limbs[number]
         if not self._path[0][number]:
             limb.decided_since = math.inf
@@ -249,14 +266,16 @@ class SwapFinder:
         return self._waiting[end].time - limb.decided_since <= self.rules.max_swap_s and limb.clear
 
     def _ends_are_seen(self, number: int, end: int) -> bool:
-        """Whether both ends are of the exchange that begins in the oldest frame that waits."""
+        """Whether both ends of the swap that begins in the oldest waiting frame are observed."""
         if self._waiting[end].time - self._waiting[0].time < self.rules.min_swap_s:
             return False
         sights, first, pairs = [*self._past, *self._waiting], len(self._past), self._filters.pairs_of(number)
         return all(_changes_sides(sights, row, pairs) for row in (first, first + end))
 
     def _trace(self) -> None:
-        """The best path through the frames that wait; where it meets that of the last time the rest is the same."""
+        """Trace the best path through the waiting frames. Beyond its meeting point with the last path the rest is the
+        same.
+        """
         self._path.extend([[]] * (len(self._waiting) - len(self._path)))
         state = [limb.exchanged for limb in self._limbs]
         for row in reversed(range(len(self._path))):
@@ -268,8 +287,9 @@ class SwapFinder:
 
 
 def _changes_sides(sights: list[_Sight], row: int, pairs: Mask) -> bool:
-    """Whether left and right of a body are apart just before and from frame `row` on, and the other way round. pairs:
-    (K,) which are those of the body.
+    """Whether left and right of a body are apart just before and from frame `row` on, with opposite signs.
+
+    pairs: (K,) which belong to the body.
     """
     if row == 0 or sights[row].time - sights[row - 1].time > LONGEST_GAP_SECONDS:
         return False
@@ -285,15 +305,15 @@ def _changes_sides(sights: list[_Sight], row: int, pairs: Mask) -> bool:
     was, becomes = (pair * shared[:, None] for pair in apart)
     size = (was**2 + becomes**2).sum(axis=-1)
     opposite = -2 * (was * becomes).sum(axis=-1)
-    if size.sum() <= 2 * shared.sum() * APART**2 or opposite.sum() <= OPPOSITE * size.sum():
+    if size.sum() <= 2 * shared.sum() * MIN_SIDE_DISTANCE**2 or opposite.sum() <= MIN_BODY_CORRELATION * size.sum():
         return False
-    # Legs alone may outweigh arms that stay as they are: what changes sides is a body only if both do.
+    # Legs alone could outweigh arms that stay; a body swaps only if both do.
     known, size, opposite = (np.array([half.sum() for half in np.split(row, 2)]) for row in (shared, size, opposite))
-    return not np.any((size > 2 * known * APART**2) & (opposite <= LIMB_OPPOSITE * size))
+    return not np.any((size > 2 * known * MIN_SIDE_DISTANCE**2) & (opposite <= MIN_LIMB_CORRELATION * size))
 
 
 def _median(half: F64) -> F64:
-    """(K, 2) of (T, K, 2), NaN where nothing is seen."""
+    """(K, 2) median of (T, K, 2), NaN where nothing is seen."""
     some = ~np.isnan(half).all(axis=0)
     found = np.full(half.shape[1:], np.nan)
     found[some] = np.nanmedian(half[:, some], axis=0)

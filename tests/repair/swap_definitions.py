@@ -8,7 +8,7 @@ import numpy as np
 from pose.gaps import LONGEST_GAP_SECONDS
 from pose.repair.halves import (
     ACCELERATION,
-    FARTHEST,
+    MAX_EVIDENCE_NATS,
     MEASUREMENT,
     SIZE_SECONDS,
     SPREAD,
@@ -48,11 +48,11 @@ class Filter:
 
     def against(self, d, score):
         far, variance = self.far(d, score)
-        return min(far / 2, FARTHEST) + math.log(variance)
+        return min(far / 2, MAX_EVIDENCE_NATS) + math.log(variance)
 
     def updated(self, d, score):
         far, variance = self.far(d, score)
-        trust = min(1, math.sqrt(2 * FARTHEST / far)) if far else 1
+        trust = min(1, math.sqrt(2 * MAX_EVIDENCE_NATS / far)) if far else 1
         p, v = trust * self.pp / variance, trust * self.pv / variance
         error = d - self.position
         return Filter(
