@@ -32,8 +32,8 @@ _MODULES = {
     "load": "pose.result",
 }
 
-# Read by ONNX Runtime at import. Without it some builds store an id of the machine in the home folder and send reports to
-# their vendor, which no later call can stop. Set the variable to 0 to allow it.
+# Read by ONNX Runtime at import. Without it some builds store an id of the machine in the home folder and send reports
+# to their vendor, which no later call can stop. Set the variable to 0 to allow it.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 # Read by OpenCV at import: it rejects images of more pixels. Its own limit, 2**30, means 3 GiB. Set the variable for

@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("pose", "apps/pose_apps", "datasets/pose_datasets", "detectors/pose_detectors")
-FINISHED = ("pose", "pose/live", "pose/repair", "pose/view", "pose/web")
+FINISHED = ("pose", *(f"pose/{name}" for name in ("cache", "live", "repair", "system", "view", "weights", "web")))
 TERMS = {  # what not to write -> what to write
     r"exchang(?:e[sd]?|ing)": "left-right swap, swapped",
     r"hidden behind|who hides?": "occluded by",

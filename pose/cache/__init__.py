@@ -1,6 +1,6 @@
-"""What was computed once and need not be again: people in 2D, which costs the time, and their 3D, each under its key.
+"""Cache of 2D people, which take most of the time, and of their 3D, each under its own key.
 
-docs/guides/batch.md says what is in a key, where entries lie, and what happens when processes die.
+docs/guides/batch.md describes keys, location of the entries, and behaviour when processes are killed.
 """
 
 from pose.cache.results import CachedRun, Found

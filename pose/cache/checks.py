@@ -1,4 +1,4 @@
-"""What must hold of an entry before it is played back. Raises ValueError, or TypeError, for anything else."""
+"""Validation of an entry before it is used. Raises ValueError or TypeError for invalid content."""
 
 from typing import TypedDict
 
@@ -9,11 +9,11 @@ from pose.files.records import PeopleRecords, PosesRecords
 from pose.system.json_types import conform
 from pose.types import Array
 
-MOST = 1e7  # px, m or mm of a number
+MAX_ABS = 1e7  # px, m or mm of a number
 
 
 class SaidOfPeople(TypedDict):
-    """What an entry of people says: how many frames, what the source is called, and its problems."""
+    """Metadata of an entry of people: number of frames, name of the source, and its problems."""
 
     frames: int
     name: str
@@ -22,13 +22,13 @@ class SaidOfPeople(TypedDict):
 
 
 class SaidOfPoses(TypedDict):
-    """What an entry of poses says."""
+    """Metadata of an entry of poses."""
 
     frames: int
 
 
 def check_people(entry: Entry, joints: int) -> None:
-    """joints: of the 2D skeleton. Reads the entry from where its file stands."""
+    """Validate an entry of people from its current file position. joints: number of joints of the 2D skeleton."""
     conform(entry.said, SaidOfPeople)
     records, last = PeopleRecords(joints), -np.inf
     for frame in range(entry.said["frames"]):
@@ -45,7 +45,7 @@ def check_people(entry: Entry, joints: int) -> None:
 
 
 def check_poses(entry: Entry, people: Entry, joints: int) -> None:
-    """people: the entry that these poses belong to, whose file stands at its beginning."""
+    """Validate an entry of poses. people: entry of their people, with its file at the beginning."""
     conform(entry.said, SaidOfPoses)
     if entry.said["frames"] != people.said["frames"]:
         raise ValueError("frames are missing")
@@ -59,7 +59,7 @@ def check_poses(entry: Entry, people: Entry, joints: int) -> None:
 
 
 def _check_numbers(*arrays: Array) -> None:
-    if any((np.abs(array[np.isfinite(array)]) > MOST).any() for array in arrays):
+    if any((np.abs(array[np.isfinite(array)]) > MAX_ABS).any() for array in arrays):
         raise ValueError("numbers are out of range")
 
 

@@ -1,4 +1,4 @@
-"""What a result depends on, as one hash. Whatever may change a bit of it is part of the key."""
+"""Cache keys: one hash of everything that a result depends on."""
 
 import functools
 import hashlib
@@ -15,11 +15,11 @@ from pose.pipeline import Pipeline
 from pose.types import People, Poses3D
 from pose.video import Source
 
-SCHEMA = 2  # of what is kept; a number higher, and nothing kept before counts
-LIFTING = frozenset({"lifter", "lookahead", "repair", "constant_bones"})  # settings that 2D does not depend on
-FILES = frozenset({"detector_model", "estimator_model"})  # whose content counts, not where it lies
+SCHEMA = 2  # of the entries; increasing it invalidates all existing ones
+LIFTING = frozenset({"lifter", "lookahead", "repair", "constant_bones"})  # settings without effect on 2D
+FILES = frozenset({"detector_model", "estimator_model"})  # their content counts, not their path
 PACKAGES = ("pose", "pose_detectors")
-# Libraries that decode, compute or draw: another version may round in another way.
+# Libraries that decode, compute or draw: other versions may round differently.
 LIBRARIES = ("ai-edge-litert", "av", "numpy", "onnxruntime", "onnxruntime-gpu", "opencv-python-headless", "torch")
 
 
@@ -29,7 +29,7 @@ def hash_of(value: Any) -> str:
 
 
 def people_key(pipeline: Pipeline, source: Source) -> str | None:
-    """The key of the people of a source in 2D. None for what has no content yet: cameras and addresses."""
+    """Key of the 2D people of a source; None for sources without fixed content, such as cameras and addresses."""
     content = source.content()
     if content is None:
         return None
@@ -40,7 +40,7 @@ def people_key(pipeline: Pipeline, source: Source) -> str | None:
 
 
 def poses_key(pipeline: Pipeline, source: Source, people: str) -> str:
-    """The key of the 3D of people whose key is given. All settings are part of it: computing them again is cheap."""
+    """Key of the 3D of people with a given key. It includes all settings, since computing 3D again is cheap."""
     camera = pipeline.camera(source.info.size, source.info.focal_35mm)
     lifter = next(model for model in pipeline.models if model.role == "lifter")
     config = {name: value for name, value in asdict(pipeline.config).items() if name not in FILES}
@@ -50,7 +50,7 @@ def poses_key(pipeline: Pipeline, source: Source, people: str) -> str:
 
 @functools.cache
 def surroundings() -> list[Any]:
-    """What computes: this program to the letter, its libraries, Python and the kind of processor."""
+    """Identifies the computing environment: the code of this program, its libraries, Python and the processor."""
     python = [platform.machine(), sys.platform, *sys.version_info[:2]]
     return [SCHEMA, _code(), {name: _version(name) for name in LIBRARIES}, python]
 

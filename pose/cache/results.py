@@ -1,4 +1,4 @@
-"""A run of the pipeline over a source, of which the cache may know the 2D or everything."""
+"""A run of the pipeline over a source whose 2D, or 2D and 3D, may be cached."""
 
 import threading
 from collections.abc import Iterator
@@ -18,9 +18,10 @@ Found = Literal["nothing", "people", "everything"]
 
 
 class CachedRun:
-    """What `Pipeline.run` gives, bit for bit, with what the cache has of it not computed again, and the rest kept.
+    """Same results as `Pipeline.run`, bit for bit; cached parts are not computed again, others are stored.
 
-    found: what the cache has: nothing, the people in 2D, or their 3D as well.
+    Attributes:
+        found: What the cache contains: nothing, the people in 2D, or their 3D as well.
     """
 
     def __init__(self, pipeline: Pipeline, source: Source, cache: Cache) -> None:
@@ -38,7 +39,7 @@ class CachedRun:
             self.found = "people" if self._poses is None else "everything"
 
     def _sound(self, key: str, *, poses: bool) -> Entry | None:
-        """The entry of a key, if every frame in it can be read and is one; any other is removed."""
+        """Return the entry of a key if all its frames are valid; otherwise remove it."""
         entry = self._cache.find(key)
         if entry is None:
             return None
@@ -60,7 +61,7 @@ class CachedRun:
         return entry
 
     def results(self, stop: threading.Event | None = None) -> Iterator[FrameResult]:
-        """The result of every frame, in order. stop: as in `Pipeline.run`. Once only."""
+        """Yield the result of every frame, in order. Call it once. stop: see `Pipeline.run`."""
         if self._people_key is None:
             yield from self._pipeline.run(self._source, stop=stop)
             return
@@ -98,7 +99,7 @@ class CachedRun:
         source.cut_short = None if cut_short is None else cut_short.replace(name, source.name)
 
     def _tracked(self, session: Session, stop: threading.Event) -> Iterator[People]:
-        """The people of every frame, computed and kept."""
+        """Compute and store the people of every frame."""
         assert self._people_key is not None
         source, times = self._source, self._pipeline.times
         records, frames = PeopleRecords(len(self._pipeline.skeleton)), 0
@@ -116,7 +117,7 @@ class CachedRun:
     def _lifted(
         self, session: Session, people: Iterator[People], kept: NewEntry, stop: threading.Event
     ) -> Iterator[FrameResult]:
-        """The 3D of people, computed and kept."""
+        """Compute and store the 3D of people."""
         records, frames = PosesRecords(), 0
 
         def keep(results: list[FrameResult]) -> list[FrameResult]:

@@ -1,8 +1,8 @@
-"""Entries on the disk: whole or not there, believed only if their hash is right, the oldest removed first.
+"""Cache entries on disk: atomic, verified by hash, removed by least recent use.
 
-An entry is `KEY.entry`: a mark, the key, the content, what is said of it (JSON), the length of that, and the SHA-256 of
-all before. It is written in a hidden folder and renamed, so that several processes can use one cache and each
-of them can be killed at any moment. Nothing in it is run.
+An entry is `KEY.entry`: a mark, the key, the content, metadata (JSON), its length, and the SHA-256 of everything
+before. It is written in a hidden folder and renamed, so several processes can use one cache and may be killed at any
+time. Entries contain no executable content.
 """
 
 import hashlib
@@ -30,10 +30,12 @@ _NAME = re.compile(r"[0-9a-f]+\.entry")
 
 
 class Cache:
-    """A folder of entries. Use it as a context.
+    """A folder of entries. Use it as a context manager.
 
-    folder: it is made, readable by its owner only. most_bytes: what its entries may take. problem: why nothing more is
-    kept, None as long as everything is.
+    Attributes:
+        folder: The folder; created with access for its owner only.
+        most_bytes: Maximum size of all entries.
+        problem: Why nothing more is stored; None otherwise.
     """
 
     def __init__(self, folder: Path, most_bytes: float = 2e9) -> None:
@@ -44,7 +46,7 @@ class Cache:
         self._work: Path | None = None
 
     def __enter__(self) -> Self:
-        """Raises PoseError where the folder cannot be made or written."""
+        """Raises PoseError if the folder cannot be created or written."""
         with file_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             if not _is_own(self.folder.stat()):
@@ -58,7 +60,7 @@ class Cache:
         self._stack.close()
 
     def find(self, key: str) -> "Entry | None":
-        """The entry of a key (hex), if it is there and nothing in it has changed; a damaged one is removed."""
+        """Return the entry of a key (hex) if there is an intact one; a damaged one is removed."""
         path = self._path(key)
         try:
             file = _opened(path)
@@ -70,7 +72,7 @@ class Cache:
             self.remove(key)
             return None
         with suppress(OSError):
-            os.utime(path)  # used now, so others go first
+            os.utime(path)  # marks it as recently used
         return entry
 
     def remove(self, key: str) -> None:
@@ -80,9 +82,9 @@ class Cache:
 
     @contextmanager
     def create(self, key: str) -> Iterator["NewEntry"]:
-        """A new entry of a key. Without `commit` nothing of it stays.
+        """Context of a new entry of a key. Without `commit` nothing is stored.
 
-        A disk that cannot take it is no error: `problem` says so, and the entry is not there.
+        A full disk is no error: `problem` is set, and there is no entry.
         """
         assert self._work is not None, "used as a context"
         entry = NewEntry(self._work / key, key)
@@ -104,7 +106,7 @@ class Cache:
         return self.folder / f"{key}{ENDING}"
 
     def _trim(self) -> None:
-        """Remove entries until the rest fits, those first that were not used for longest."""
+        """Remove the least recently used entries until the rest fits."""
         entries = []
         for path in self.folder.glob(f"*{ENDING}"):
             with suppress(OSError):  # another process removed it
@@ -122,7 +124,7 @@ class Cache:
 
 
 def _opened(path: Path) -> IO[bytes]:
-    """An entry of this user. Raises OSError for another one's, a link, a pipe, and where there is none."""
+    """Open an entry of this user. Raises OSError for another user's, a link, a pipe, or a missing file."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags)
     state = os.fstat(descriptor)
@@ -137,7 +139,7 @@ def _is_own(state: os.stat_result) -> bool:
 
 
 def _private(path: str, flags: int) -> int:
-    """Opener of files that their owner alone can read."""
+    """Opener of files that only their owner can read."""
     return os.open(path, flags, 0o600)
 
 
@@ -150,7 +152,12 @@ def _is_entry(path: Path) -> bool:
 
 
 class NewEntry:
-    """An entry in the making. problem: why it cannot be kept. whole: it is finished."""
+    """An entry being written.
+
+    Attributes:
+        problem: Why it cannot be stored, or None.
+        whole: Whether it is complete.
+    """
 
     def __init__(self, path: Path, key: str) -> None:
         self.path = path
@@ -165,7 +172,7 @@ class NewEntry:
         self.write(MARK + bytes.fromhex(key))
 
     def write(self, content: bytes) -> None:
-        """Add to the content."""
+        """Append to the content."""
         if self._file is not None and self.problem is None:
             try:
                 self._file.write(content)
@@ -174,7 +181,7 @@ class NewEntry:
                 self._give_up(error)
 
     def commit(self, said: dict[str, Any]) -> None:
-        """The content is whole. said: what is said of it."""
+        """Complete the entry. said: its metadata."""
         tail = json.dumps(said).encode()
         self.write(tail + len(tail).to_bytes(_LENGTH, "little"))
         self.write(self._hash.digest())
@@ -182,6 +189,7 @@ class NewEntry:
         self.whole = self.problem is None
 
     def close(self) -> None:
+        """Close the file."""
         file, self._file = self._file, None
         if file is not None:
             try:
@@ -194,8 +202,12 @@ class NewEntry:
 
 
 class Entry:
-    """An entry whose hash was right. file: stands at the beginning of the content. end: where the content ends. said:
-    what is said of it.
+    """A verified entry.
+
+    Attributes:
+        file: File at the beginning of the content.
+        end: Position of the end of the content.
+        said: Its metadata.
     """
 
     def __init__(self, file: IO[bytes], said: dict[str, Any], end: int) -> None:
@@ -203,7 +215,7 @@ class Entry:
 
     @classmethod
     def checked(cls, file: IO[bytes], key: str) -> Self | None:
-        """The entry in an opened file; None where anything in it is not as it was written."""
+        """Verify an opened file; return its entry, or None if it is damaged."""
         start = MARK + bytes.fromhex(key)
         try:
             end = file.seek(0, os.SEEK_END) - _HASH
@@ -222,11 +234,12 @@ class Entry:
             return None
 
     def close(self) -> None:
+        """Close the file."""
         self.file.close()
 
 
 def _digest(file: IO[bytes], end: int) -> bytes:
-    """The SHA-256 of the first `end` bytes; the file stands behind them afterwards."""
+    """SHA-256 of the first `end` bytes; the file position is after them."""
     file.seek(0)
     digest = hashlib.sha256()
     while end > 0 and (chunk := file.read(min(end, _CHUNK))):
@@ -236,7 +249,7 @@ def _digest(file: IO[bytes], end: int) -> bytes:
 
 
 def open_cache(name: str, gigabytes: float) -> Cache:
-    """The cache in the folder that `--cache` names. Raises PoseError for what is no folder."""
+    """Open the cache in the folder of `--cache`. Raises PoseError if it is not a folder."""
     folder = Path(name).expanduser()
     if folder.exists() and not folder.is_dir():
         raise PoseError(f"--cache: {folder} is not a folder; choose another, or off")

@@ -1,1 +1,1 @@
-"""What the machine gives: devices, threads, quiet libraries."""
+"""Operating system and hardware: devices, threads, files, archives."""

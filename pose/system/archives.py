@@ -1,7 +1,7 @@
-"""ZIP and NPZ files of anybody: nothing in one runs, hangs, or takes more memory than its size allows.
+"""Safe reading of untrusted ZIP and NPZ files: no code execution, no hangs, bounded memory.
 
-Read are members that are stored, or compressed by deflate or LZMA, up to `ROOM` or `MOST_TIMES` the size of the file
-altogether; of NumPy arrays plain numbers and texts, no objects. Everything else is a PoseError of one line.
+Members may be stored, or compressed by deflate or LZMA, up to `ROOM` or `MAX_RATIO` times the size of the file in
+total. NumPy arrays may contain numbers and strings, no objects. Everything else is a PoseError of one line.
 """
 
 import io
@@ -24,36 +24,36 @@ from pose.errors import PoseError, in_brief
 from pose.system.whole_file import file_errors, whole_file
 from pose.types import Array
 
-ROOM = 256 << 20  # bytes that any file may unpack to;
-MOST_TIMES = 50  # beyond it, so many times the size of the file
+ROOM = 256 << 20  # bytes to which any file may expand
+MAX_RATIO = 50  # for larger ones, relative to the size of the file
 CHUNK = 1 << 20
-KINDS = "?biufcUS"  # of NumPy's types: truth values, numbers, texts
-MAPPED_FROM = 1 << 16  # bytes of an array that is worth leaving on the disk
+KINDS = "?biufcUS"  # NumPy dtype kinds: booleans, numbers, strings
+MIN_MAPPED_BYTES = 1 << 16  # of an array that is memory-mapped
 _METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA}
-_UNPACKING = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError)  # what damage makes them raise
-_ENCRYPTED = 1  # of a member's flags
-_LOCAL_HEADER = 30  # bytes of a member before its name; the last four are the lengths of name and extra field
-_START = 10  # bytes of an array before its header: a mark, the version, and in version 1 the header's length
-_LONGEST_HEADER = 10_000  # bytes, as NumPy has it
+_UNPACKING = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError)  # raised for damaged members
+_ENCRYPTED = 1  # flag of a member
+_LOCAL_HEADER = 30  # bytes of a member header before the name; the last four are the lengths of name and extra field
+_START = 10  # bytes of an array before its header: magic, version, and in version 1 the length of the header
+_MAX_HEADER = 10_000  # bytes, the limit of NumPy
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 class Archive:
-    """An opened ZIP file. names: of its members, each a name only, never a place on the disk."""
+    """An opened ZIP file. names: names of its members, never used as paths."""
 
     def __init__(self, file: IO[bytes], zipped: zipfile.ZipFile, shown: str) -> None:
-        """shown: what errors call it."""
+        """shown: name in errors."""
         self.shown = shown
         self.names = zipped.namelist()
         self._file, self._zip = file, zipped
-        self._left = max(ROOM, MOST_TIMES * file.seek(0, io.SEEK_END))
+        self._left = max(ROOM, MAX_RATIO * file.seek(0, io.SEEK_END))
 
     def size(self, name: str) -> int:
-        """Bytes of a member when it is unpacked, as the file says."""
+        """Uncompressed size of a member in bytes according to the file."""
         return self._zip.getinfo(name).file_size
 
     def _admit(self, name: str) -> None:
-        """Raises PoseError for a member that is not read."""
+        """Raises PoseError for a member that is not supported."""
         info = self._zip.getinfo(name)
         if info.flag_bits & _ENCRYPTED:
             raise PoseError(f"{self.shown}: {name} in it is encrypted; unpack it and give the folder or the file")
@@ -62,24 +62,24 @@ class Archive:
         self._left -= info.file_size
         if self._left < 0:
             raise PoseError(
-                f"{self.shown}: unpacks to more than {MOST_TIMES} times its size and {ROOM >> 20} MiB; "
+                f"{self.shown}: unpacks to more than {MAX_RATIO} times its size and {ROOM >> 20} MiB; "
                 "unpack it yourself if you trust it"
             )
 
     @contextmanager
     def stream(self, name: str) -> Iterator[IO[bytes]]:
-        """A member, to be read from its start. Raises PoseError for one that is not read, or damaged."""
+        """Open a member for reading. Raises PoseError for an unsupported or damaged one."""
         self._admit(name)
         with _damage(self.shown), self._zip.open(name) as stream:
             yield stream
 
     def read(self, name: str) -> bytes:
-        """All of a member. Raises what `stream` raises."""
+        """Read a whole member. Raises what `stream` raises."""
         with self.stream(name) as stream:
             return stream.read()
 
     def stored_at(self, name: str) -> int | None:
-        """Where in the file the bytes of a member begin; None where it is compressed."""
+        """Position of the bytes of a member in the file; None if it is compressed."""
         info = self._zip.getinfo(name)
         if info.compress_type != zipfile.ZIP_STORED:
             return None
@@ -92,7 +92,7 @@ class Archive:
 
 @contextmanager
 def open_archive(source: Path | IO[bytes], shown: str | None = None) -> Iterator[Archive]:
-    """A ZIP file, or an opened one. shown: what errors call it. Raises PoseError where it is none, or damaged."""
+    """Open a ZIP file or file object. shown: name in errors. Raises PoseError if it is not a ZIP file, or damaged."""
     shown = shown or str(source)
     with ExitStack() as stack:
         with file_errors(shown), _damage(shown):
@@ -102,7 +102,7 @@ def open_archive(source: Path | IO[bytes], shown: str | None = None) -> Iterator
 
 
 class Arrays(Mapping[str, Array]):
-    """The arrays of an opened .npz file by name, each read when it is asked for."""
+    """The arrays of an opened .npz file by name, each read on access."""
 
     def __init__(self, path: Path, archive: Archive) -> None:
         self._path, self._archive = path, archive
@@ -114,14 +114,14 @@ class Arrays(Mapping[str, Array]):
             return _read_array(stream, self._archive.size(member), f"{self._path}: array {name!r}")
 
     def stream(self, name: str) -> AbstractContextManager[IO[bytes]]:
-        """The bytes of the .npy file that an array is."""
+        """Open the bytes of the .npy file of an array."""
         return self._archive.stream(self._members[name])
 
     def mapped(self, name: str) -> Array:
-        """The array where it lies in the file, if it is large and not compressed; otherwise read."""
+        """Memory-map an array if it is large and not compressed; otherwise read it."""
         member = self._members[name]
         size, start = self._archive.size(member), self._archive.stored_at(member)
-        if size < MAPPED_FROM or start is None:
+        if size < MIN_MAPPED_BYTES or start is None:
             return self[name]
         path = self._path
         shown = f"{path}: array {name!r}"
@@ -134,7 +134,7 @@ class Arrays(Mapping[str, Array]):
             return np.memmap(path, dtype, "r", place, shape, "F" if fortran else "C")
 
     def __contains__(self, name: object) -> bool:
-        return name in self._members  # a Mapping's own would read the array
+        return name in self._members  # the method of Mapping would read the array
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._members)
@@ -145,7 +145,7 @@ class Arrays(Mapping[str, Array]):
 
 @contextmanager
 def open_arrays(path: Path) -> Iterator[Arrays]:
-    """The arrays of an .npz file. Raises PoseError where it is none, for damage, and for pickled objects."""
+    """Open an .npz file. Raises PoseError for other or damaged files, and for pickled objects."""
     with file_errors(path), path.open("rb") as file:
         start = file.read(len(np.lib.format.MAGIC_PREFIX))
     if start == np.lib.format.MAGIC_PREFIX:
@@ -157,7 +157,7 @@ def open_arrays(path: Path) -> Iterator[Arrays]:
 
 
 def release(*arrays: Array) -> None:
-    """Let go of the pages of mapped arrays that have been read; they are read again where they are needed."""
+    """Release the memory of mapped arrays; pages are read again when needed."""
     for array in arrays:
         mapped = getattr(array, "_mmap", None)
         if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
@@ -165,42 +165,42 @@ def release(*arrays: Array) -> None:
 
 
 def some_names(names: Iterable[str]) -> str:
-    """What a file holds, for an error: the first of its names, however many and long they are."""
+    """List the first names of a file's content for an error, bounded in number and length."""
     shown = [name if len(name) <= 40 else f"{name[:40]}..." for name in islice(names, 9)]
     return ", ".join(shown[:8]) + (", ..." if len(shown) > 8 else "") if shown else "nothing"
 
 
 def write_arrays(target: Path, arrays: Mapping[str, Array], *, compressed: bool = False) -> None:
-    """Write an .npz file. Raises PoseError, and then nothing is left."""
+    """Write an .npz file atomically. Raises PoseError."""
     save: Callable[..., None] = np.savez_compressed if compressed else np.savez
     with whole_file(target) as hidden, hidden.open("wb") as file:
         save(file, **arrays)
 
 
 def load_array(path: Path) -> Array:
-    """The array of an .npy file. Raises PoseError for anything else."""
+    """Read an .npy file. Raises PoseError for anything else."""
     with file_errors(path), _damage(path), path.open("rb") as file:
         return _read_array(file, path.stat().st_size, str(path))
 
 
 def read_header(stream: IO[bytes], shown: str) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
-    """Shape, whether in Fortran's order, and type of the array that `stream` holds; any type, objects too.
+    """Read shape, Fortran order and dtype of an array in `stream`; any dtype, including objects.
 
-    Raises PoseError, naming it as `shown`, where there is no such header.
+    Raises PoseError, naming it as `shown`, without a valid header.
     """
     start = stream.read(_START)
-    width = 4 if start[6:7] == b"\x02" else 2  # bytes that say how long the header is
+    width = 4 if start[6:7] == b"\x02" else 2  # bytes of the header length
     start += stream.read(width - 2)
     length = int.from_bytes(start[8 : 8 + width], "little")
-    if length > _LONGEST_HEADER:
+    if length > _MAX_HEADER:
         raise PoseError(f"{shown}: not a readable NumPy array")
     text = io.BytesIO(start + stream.read(length))
     try:
         version = np.lib.format.read_magic(text)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of Python's parser, about texts that are no headers
+            warnings.simplefilter("ignore")  # of Python's parser, for text that is not a header
             shape, fortran, dtype = _HEADERS[version](text)
-    except Exception as error:  # the header is a Python expression: a damaged one can raise nearly anything
+    except Exception as error:  # the header is a Python expression, so a damaged one can raise nearly anything
         raise PoseError(f"{shown}: not a readable NumPy array") from error
     if not all(type(length) is int and length >= 0 for length in shape):
         raise PoseError(f"{shown}: its header says the shape {shape}")
@@ -208,7 +208,7 @@ def read_header(stream: IO[bytes], shown: str) -> tuple[tuple[int, ...], bool, n
 
 
 def _read_header(stream: IO[bytes], end: int, shown: str) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
-    """The same of an array of plain values that must end before `end`, as `stream` tells places."""
+    """The same for an array of plain values that must end before position `end` of `stream`."""
     shape, fortran, dtype = read_header(stream, shown)
     if dtype.hasobject:
         raise PoseError(f"{shown} contains pickled objects, which can run code; save plain arrays instead")
@@ -229,13 +229,13 @@ def _read_array(stream: IO[bytes], end: int, shown: str) -> Array:
                 raise EOFError("it is truncated")
             rest[: len(chunk)] = chunk
             rest = rest[len(chunk) :]
-        stream.read(1)  # at a member's end its checksum is compared
+        stream.read(1)  # the end of a member triggers the comparison of its checksum
     return array.reshape(shape, order="F" if fortran else "C")
 
 
 @contextmanager
 def _damage(path: Path | str) -> Iterator[None]:
-    """Turn whatever a file that is not as it should be makes Python's modules raise into one line."""
+    """Convert exceptions from malformed archives to one-line PoseErrors."""
     try:
         yield
     except _UNPACKING as error:

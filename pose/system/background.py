@@ -1,4 +1,4 @@
-"""Work done by a thread behind the one that asks for it, so that both go on at the same time."""
+"""Work in a background thread that overlaps with its caller."""
 
 import queue
 import threading
@@ -11,10 +11,10 @@ Item = TypeVar("Item")
 
 @contextmanager
 def in_background(work: Callable[[Item], None], most: int = 4) -> Iterator[Callable[[Item], None]]:
-    """Gives a function that has `work` done to an item by a thread, in order; it waits where `most` items wait already.
+    """Yield a function that queues an item for `work` in a thread, in order; it blocks while `most` items wait.
 
-    When the block ends all work is done. The first error of `work` is raised by the next call, or at the end of the
-    block; items after it are dropped.
+    All work is done at the end of the block. The first error of `work` is raised by the next call or at the end of the
+    block; later items are dropped.
     """
     waiting: queue.Queue[Item | _End] = queue.Queue(most)
     failed: list[BaseException] = []
@@ -24,7 +24,7 @@ def in_background(work: Callable[[Item], None], most: int = 4) -> Iterator[Calla
             if not failed:
                 try:
                     work(item)
-                except BaseException as error:  # raised again where the items come from
+                except BaseException as error:  # raised in the thread of the caller
                     failed.append(error)
 
     def give(item: Item) -> None:
@@ -44,4 +44,4 @@ def in_background(work: Callable[[Item], None], most: int = 4) -> Iterator[Calla
 
 
 class _End:
-    """After the last item."""
+    """Marks the end of the queue."""

@@ -1,4 +1,4 @@
-"""Where networks run."""
+"""Compute devices of the networks."""
 
 import ctypes
 import sys
@@ -14,10 +14,10 @@ Precision = Literal["auto", "float32", "float16"]
 
 
 def resolve_device(name: str) -> str:
-    """'cpu' or 'cuda' for 'auto', 'cpu' or 'cuda'.
+    """Return 'cpu' or 'cuda' for 'auto', 'cpu' or 'cuda'.
 
-    'auto' takes CUDA where torch is there and can use it. Raises PoseError when 'cuda' is asked for and cannot be had:
-    work that was meant for a GPU never falls back to the CPU in silence.
+    'auto' means CUDA if torch supports it. Raises PoseError if 'cuda' is requested and not available: there is no
+    silent fallback to the CPU.
     """
     if name == "cpu" or (name == "auto" and not (driver_present() and has_torch())):
         return "cpu"
@@ -34,7 +34,7 @@ def resolve_device(name: str) -> str:
 
 
 def driver_present() -> bool:
-    """Whether NVIDIA's driver library is there. Much faster than importing torch to learn that it is not."""
+    """Whether NVIDIA's driver library is installed. Much faster than importing torch."""
     try:
         ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     except OSError:
@@ -43,7 +43,7 @@ def driver_present() -> bool:
 
 
 def onnx_has_cuda() -> bool:
-    """Whether ONNX Runtime is there, in a build for CUDA."""
+    """Whether ONNX Runtime is installed in a CUDA build."""
     try:
         import onnxruntime
     except ImportError:
@@ -52,12 +52,12 @@ def onnx_has_cuda() -> bool:
 
 
 def has_torch() -> bool:
-    """Whether torch is installed. It is not loaded for that."""
+    """Whether torch is installed, without importing it."""
     return find_spec("torch") is not None
 
 
 def torch_has_cuda() -> bool:
-    """Whether torch is there and can use a GPU."""
+    """Whether torch is installed and can use a GPU."""
     if not has_torch():
         return False
     import torch
@@ -66,20 +66,20 @@ def torch_has_cuda() -> bool:
 
 
 def require_torch(what: str) -> None:
-    """Raises PoseError, a line that begins with `what`, where torch is not installed."""
+    """Raise PoseError, a line that begins with `what`, if torch is not installed."""
     if not has_torch():
         raise PoseError(f'{what} needs torch: pip install "pose-run[torch]"')
 
 
 def seed_torch(seed: int) -> None:
-    """What torch draws from here on follows from `seed`. Nothing to do for who has not loaded it."""
+    """Seed torch if it is imported."""
     if (torch := sys.modules.get("torch")) is not None:
         torch.manual_seed(seed)
 
 
 @contextmanager
 def torch_threads(count: int) -> Iterator[None]:
-    """Within, torch computes in so many threads on the CPU. Nothing to do for who has not loaded it."""
+    """Context that sets the number of CPU threads of torch, if it is imported."""
     if (torch := sys.modules.get("torch")) is None:
         yield
         return
@@ -93,7 +93,7 @@ def torch_threads(count: int) -> Iterator[None]:
 
 @contextmanager
 def opencv_threads(count: int) -> Iterator[None]:
-    """Within, OpenCV has so many threads: on usual pictures they wait for each other longer than they work."""
+    """Context that sets the number of threads of OpenCV; on usual image sizes many threads are slower."""
     import cv2
 
     before = cv2.getNumThreads()

@@ -1,4 +1,4 @@
-"""How many frames may be made where none were recorded: the one bound for everything that fills gaps in time."""
+"""Limit on the number of frames that fill gaps in time, for all functions that do so."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,15 +7,15 @@ from pose.errors import PoseError
 
 F64 = NDArray[np.float64]
 
-MOST_FILLED = 108_000  # frames in gaps: an hour at 30 frames/s
-MOST_FRAMES = 5_000_000  # in all: 23 hours at 60 frames/s
-GAP_SECONDS = 0.25  # between two frames that are interpolated; more is a gap
+MOST_FILLED = 108_000  # in gaps: an hour at 30 frames/s
+MOST_FRAMES = 5_000_000  # in total: 23 hours at 60 frames/s
+GAP_SECONDS = 0.25  # longer steps between two frames are gaps
 
 
 def check_filled(times: F64, rate: float, advice: str) -> None:
-    """Raises PoseError where frames at `rate` frames/s between `times` (T,) s, which increase, would be too many.
+    """Raise PoseError if frames at `rate` frames/s between increasing `times` (T,) s would be too many.
 
-    A step is a gap where it is longer than `GAP_SECONDS` and than one and a half times the usual step. advice: what the
+    A step is a gap if it is longer than `GAP_SECONDS` and than one and a half times the median step. advice: what the
     user can do.
     """
     if len(times) < 2:

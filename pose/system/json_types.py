@@ -1,4 +1,4 @@
-"""JSON of anybody held to Python's types, before anything relies on them."""
+"""Validation of untrusted JSON against Python types."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ MOST_BYTES = 64 << 20  # of a file
 
 
 def read_text_file(path: Path, most: int = MOST_BYTES) -> bytes:
-    """All of a small file. Raises PoseError for one that is no regular file, such as a pipe, or too large."""
+    """Read a small file. Raises PoseError if it is not a regular file, such as a pipe, or too large."""
     with file_errors(path):
         if not path.is_file():
             raise PoseError(f"{path}: is not a file" if path.exists() else f"{path}: no such file")
@@ -24,10 +24,10 @@ def read_text_file(path: Path, most: int = MOST_BYTES) -> bytes:
 
 
 def conform(value: Any, hint: Any, where: str = "") -> None:
-    """Raises TypeError, naming the place, unless `value` is what `hint` says.
+    """Raise TypeError, naming the place, unless `value` has the type `hint`.
 
-    hint: of a TypedDict, list, dict, tuple, union, Literal, float, int, str, bool or None. A float may be an int, is
-    finite, and neither is a truth value.
+    hint: a TypedDict, list, dict, tuple, union, Literal, float, int, str, bool or None. A float may be an int, and must
+    be finite; neither may be a boolean.
     """
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any or hint is object:

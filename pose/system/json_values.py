@@ -1,4 +1,4 @@
-"""JSON of anybody, taken apart: what is not as expected raises KeyError or TypeError."""
+"""Access to untrusted JSON. Unexpected values raise KeyError or TypeError."""
 
 import json
 import math
@@ -11,13 +11,13 @@ Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json
 
 
 def strict_json(content: str | bytes) -> Json:
-    """What JSON of anybody holds. Raises ValueError, in one line, also for NaN and infinity, which JSON has not."""
+    """Parse JSON. Raises ValueError, in one line, also for NaN and infinity, which are not JSON."""
     try:
         value: Json = json.loads(content, parse_constant=_refuse, parse_float=_finite)
         return value
     except RecursionError as error:
         raise ValueError("not JSON: nests too deep") from error
-    except ValueError as error:  # also of bytes that are no text, and of numbers of too many digits
+    except ValueError as error:  # also for bytes that are not text, and numbers with too many digits
         raise ValueError(f"not JSON ({in_brief(error)})") from error
 
 
@@ -31,21 +31,21 @@ def _finite(digits: str) -> float:
 
 
 def member(value: Json, key: str) -> Json:
-    """What an object holds under `key`."""
+    """Return the value of an object under `key`."""
     if not isinstance(value, Mapping):
         raise TypeError(f"expected an object with {key!r}, got {type(value).__name__}")
     return value[key]
 
 
 def items(value: Json) -> Sequence[Json]:
-    """A list."""
+    """Return a list."""
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise TypeError(f"expected a list, got {type(value).__name__}")
     return value
 
 
 def number(value: Json) -> float:
-    """A finite number, no truth value."""
+    """Return a finite number that is not a boolean."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"expected a number, got {type(value).__name__}")
     if not abs(value) < 1e300:
@@ -54,13 +54,14 @@ def number(value: Json) -> float:
 
 
 def text(value: Json) -> str:
+    """Return a string."""
     if not isinstance(value, str):
         raise TypeError(f"expected a string, got {type(value).__name__}")
     return value
 
 
 def like(values: object, usual: Mapping[str, object]) -> dict[str, Any]:
-    """Keys and values, held to those of `usual`: known names, the same types. Raises TypeError or ValueError."""
+    """Check keys and values against those of `usual`: known names, the same types. Raises TypeError or ValueError."""
     if not isinstance(values, dict):
         raise TypeError("expected keys and values")
     for name, value in values.items():

@@ -1,4 +1,4 @@
-"""Frames decoded by a thread of their own, a few ahead of who works on them."""
+"""Decoding in a background thread, a few frames ahead."""
 
 import queue
 import threading
@@ -13,12 +13,12 @@ POLL_SECONDS = 0.1
 
 
 def prefetch(frames: Iterable[Item], times: StageTimes, stop: threading.Event, what: str = "") -> Iterator[Item]:
-    """The same frames, made by a thread that is at most PREFETCHED_FRAMES ahead; ends early once `stop` is set.
+    """Yield the same frames, produced by a thread at most PREFETCHED_FRAMES ahead; ends early if `stop` is set.
 
-    what: in front of the names of its stages.
+    what: prefix of the names of its stages.
     """
     ready: queue.Queue[Item | BaseException | None] = queue.Queue(PREFETCHED_FRAMES)
-    left = threading.Event()  # nobody takes frames any more
+    left = threading.Event()  # the consumer has stopped
 
     def put(item: Item | BaseException | None) -> None:
         while not left.is_set():
@@ -37,7 +37,7 @@ def prefetch(frames: Iterable[Item], times: StageTimes, stop: threading.Event, w
                 if frame is None:
                     return
             put(None)
-        except BaseException as error:  # raised again where the frames are used
+        except BaseException as error:  # raised in the thread of the consumer
             put(error)
 
     thread = threading.Thread(target=decode, name="decode", daemon=True)

@@ -1,4 +1,4 @@
-"""What a person sees of long work: a bar or a line on a terminal, nothing elsewhere or where it is hidden."""
+"""Progress of long work: a bar or a line on a terminal, nothing otherwise."""
 
 import shutil
 import sys
@@ -15,7 +15,7 @@ _hidden: ContextVar[bool] = ContextVar("hidden", default=False)
 
 @contextmanager
 def hidden_progress(hide: bool = True) -> Iterator[None]:
-    """Within it, this thread shows no progress: what `--quiet` asks of whatever a command calls."""
+    """Context in which this thread shows no progress, for `--quiet`."""
     token = _hidden.set(hide)
     try:
         yield
@@ -24,16 +24,16 @@ def hidden_progress(hide: bool = True) -> Iterator[None]:
 
 
 def is_shown() -> bool:
-    """Whether progress shows itself here and now."""
+    """Whether progress is shown."""
     return sys.stderr.isatty() and not _hidden.get()
 
 
 def say(line: str) -> None:
-    """Print a line about work in progress, for a person who looks on."""
+    """Print a line about work in progress."""
     if is_shown():
         from tqdm import tqdm
 
-        tqdm.write(line, file=sys.stderr)  # above whatever bar a command shows meanwhile
+        tqdm.write(line, file=sys.stderr)  # above a progress bar
 
 
 def progress_bar(
@@ -47,14 +47,21 @@ def progress_bar(
     hidden: bool = False,
     form: str | None = None,
 ) -> "tqdm[NoReturn]":
-    """A bar to be used with `with`, and moved on with `update(n)`.
+    """Make a progress bar, to be used with `with` and advanced by `update(n)`.
 
-    total: None where nobody knows it. done: of it before. scaled: write k and M for thousands and millions. kept: it
-    stays on the terminal when the work is done. hidden: show nothing. form: of the line, in place of tqdm's usual one.
+    Args:
+        what: Label.
+        total: Total amount; None if unknown.
+        unit: Unit.
+        done: Amount already done.
+        scaled: Write k and M for thousands and millions.
+        kept: Keep the bar on the terminal at the end.
+        hidden: Show nothing.
+        form: Format of the line; None uses that of tqdm.
     """
-    from tqdm import tqdm  # here, so that a command without long work does not load it
+    from tqdm import tqdm  # imported here, since commands without long work do not need it
 
-    columns, rows = shutil.get_terminal_size()  # tqdm's own is 0 where the terminal does not know
+    columns, rows = shutil.get_terminal_size()  # tqdm's own is 0 on terminals of unknown size
     return tqdm(
         desc=what, total=total, initial=done, unit=unit, unit_scale=scaled, leave=kept, bar_format=form,
         disable=hidden or not is_shown(), ncols=columns, nrows=rows,

@@ -1,4 +1,4 @@
-"""Room on a disk that is kept free for the end of a work: whoever fills the disk meanwhile finds it full sooner."""
+"""Reserved disk space for the end of a task."""
 
 import errno
 import os
@@ -9,10 +9,10 @@ STEP = 1 << 18  # bytes
 
 
 class Reserve:
-    """A file of nothing, at least as large as was asked for. `release` it when the room is needed."""
+    """A file that occupies disk space. `release` it when the space is needed."""
 
     def __init__(self, path: Path) -> None:
-        """Raises OSError where there is no room at all."""
+        """Raises OSError if there is no space."""
         self._path = path
         self._size = 0
         self._file = path.open("wb", buffering=0)
@@ -23,13 +23,13 @@ class Reserve:
             raise
 
     def hold(self, size: int) -> None:
-        """Keep `size` bytes free. Raises OSError where they are not there."""
+        """Reserve `size` bytes. Raises OSError if they are not available."""
         while self._size < size:
             step = max(STEP, self._size // 4)
             try:
                 self._take(step)
             except OSError as error:
-                if error.errno != errno.EFBIG:  # a limit of each file (`ulimit -f`), and not of the disk
+                if error.errno != errno.EFBIG:  # a limit per file (`ulimit -f`), not of the disk
                     raise
             self._size += step
 
@@ -40,7 +40,7 @@ class Reserve:
             self._file.write(bytes(step))
 
     def release(self) -> None:
-        """Give the room back. Does nothing a second time."""
+        """Free the space. A second call has no effect."""
         self._file.close()
         with suppress(OSError):
             self._path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Rows of one kind for many keys on disk: what is too much to be in memory for all keys together."""
+"""Structured rows of many keys in a temporary file, for data that exceeds memory."""
 
 import tempfile
 from collections.abc import Iterator
@@ -13,23 +13,27 @@ from pose.system.whole_file import file_errors
 
 Rows = NDArray[np.void]
 
-_AT_ONCE = 4096  # rows that are read together
+_AT_ONCE = 4096  # rows per read
 
 
 class RowFile:
-    """Keeps structured rows by key, in the order in which they came, in a nameless temporary file.
+    """Stores structured rows by key, in order of arrival, in an unnamed temporary file.
 
-    In memory are only where they lie: 16 bytes for each block that was added.
+    Memory contains only the positions: 16 bytes per block.
     """
 
     def __init__(self, kind: "np.dtype[Any]", folder: Path | None = None) -> None:
-        """folder: that of the file; None: the system's for temporary files."""
+        """
+        Args:
+            kind: dtype of the rows.
+            folder: Folder of the file; None uses the system's.
+        """
         self.kind = kind
         self._folder = folder or Path(tempfile.gettempdir())
-        self._blocks: dict[int, list[tuple[int, int]]] = {}  # by key: the first row's place in bytes, how many
+        self._blocks: dict[int, list[tuple[int, int]]] = {}  # by key: byte position, number of rows
         self._end = 0
         with file_errors(self._folder):
-            self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115 - lives as long as the rows
+            self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115 - open as long as the rows are needed
 
     def __enter__(self) -> Self:
         return self
@@ -39,11 +43,11 @@ class RowFile:
 
     @property
     def keys(self) -> list[int]:
-        """In the order in which they first came."""
+        """The keys in order of first arrival."""
         return list(self._blocks)
 
     def append(self, key: int, rows: Rows) -> None:
-        """Add a block. Raises PoseError when the disk cannot take it."""
+        """Append a block. Raises PoseError if the disk is full."""
         assert rows.dtype == self.kind, (rows.dtype, self.kind)
         with file_errors(self._folder):
             self._file.seek(self._end)
@@ -61,7 +65,7 @@ class RowFile:
         return rows
 
     def portions(self, key: int, most: int) -> Iterator[Rows]:
-        """The rows of a key, at most so many at a time."""
+        """Yield the rows of a key, at most `most` at a time."""
         for place, count in self._blocks.get(key, []):
             for first in range(0, count, most):
                 part = min(most, count - first)
@@ -71,6 +75,6 @@ class RowFile:
                 yield np.frombuffer(data, self.kind)
 
     def close(self) -> None:
-        """Nobody wants the rows any more."""
+        """Delete the rows."""
         with suppress(OSError):
             self._file.close()

@@ -1,19 +1,19 @@
-"""Text of anybody (file names, names in files, answers of servers) as it is shown in a terminal or in HTML."""
+"""Safe display of untrusted text (file names, content of files, server responses) in terminals and HTML."""
 
 import html
 import unicodedata
 
 MOST = 400  # characters of one text
-# Cc: control characters, with which a terminal moves, colours and clears. Cf: invisible ones, some of which turn the
-# direction of writing. Cs: lone surrogates, which no encoding can write. Zl, Zp: line ends. Co, Cn: no character.
+# Cc: control characters, which move the cursor, colour or clear a terminal. Cf: invisible ones, some of which change
+# the direction of text. Cs: lone surrogates, which cannot be encoded. Zl, Zp: line ends. Co, Cn: undefined.
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Co", "Cn"})
 
 
 def shown(text: object, most: int = MOST) -> str:
-    r"""One line that any terminal and any encoding of Unicode can take.
+    r"""Return one line that any terminal and any Unicode encoding can display.
 
-    What is not visible becomes an escape as Python writes it, such as ``\x1b``; line ends become spaces, and what
-    exceeds `most` characters an ellipsis.
+    Invisible characters become escapes as in Python, such as ``\x1b``; line ends become spaces; text beyond `most`
+    characters becomes an ellipsis.
     """
     whole = str(text)
     line = " ".join(filter(None, map(str.strip, whole[: most + 1].splitlines())))
@@ -22,12 +22,12 @@ def shown(text: object, most: int = MOST) -> str:
 
 
 def shown_in_html(text: object, most: int = MOST) -> str:
-    """The same for the text of an element or a quoted attribute of an HTML page."""
+    """The same for the text of an element or a quoted attribute of HTML."""
     return html.escape(shown(text, most), quote=True)
 
 
 def in_utf8(text: str) -> str:
-    r"""The same text with lone surrogates, as in names of files that are not UTF-8, as escapes such as ``\udcff``."""
+    r"""Replace lone surrogates, as in file names that are not UTF-8, by escapes such as ``\udcff``."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Keeping native libraries quiet: they write past Python, straight to the file descriptors."""
+"""Suppression of output that native libraries write directly to file descriptors."""
 
 import os
 import threading
@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-_one_at_a_time = threading.RLock()  # two that overlap would give the stream back in the wrong order, which is for good
+_one_at_a_time = threading.RLock()  # overlapping contexts would restore the stream in the wrong order
 
 
 @contextmanager
 def silenced(stream: TextIO, descriptor: int) -> Iterator[None]:
-    """Whatever is written to `descriptor` (1: standard output, 2: standard error) meanwhile is lost.
+    """Context that discards output to `descriptor` (1: standard output, 2: standard error).
 
-    stream: Python's own view of it, flushed first.
+    stream: the corresponding Python stream, which is flushed first.
     """
     with _one_at_a_time:
         stream.flush()

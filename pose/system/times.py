@@ -1,4 +1,4 @@
-"""Where a run's time goes."""
+"""Time spent in the stages of a run."""
 
 import threading
 import time
@@ -7,19 +7,21 @@ from contextlib import contextmanager
 
 
 class StageTimes:
-    """Seconds spent in each stage, by name. Time spent in a stage inside another counts for the inner one only.
+    """Seconds spent in each stage, by name. Time in a nested stage counts for the inner stage only.
 
-    seconds: by the clock on the wall. processor: those in which the stage's own thread worked; what networks and codecs
-    do in threads of their own is in `rest`.
+    Attributes:
+        seconds: Wall time.
+        processor: CPU time of the stage's own thread; threads of networks and codecs count in `rest`.
     """
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self.processor: dict[str, float] = {}
-        self._thread = threading.local()  # stages run in several threads, and each has its own nesting
+        self._thread = threading.local()  # each thread has its own nesting
 
     @contextmanager
     def measure(self, stage: str) -> Iterator[None]:
+        """Context that measures a stage."""
         outer, self._thread.inner = getattr(self._thread, "inner", (0.0, 0.0)), (0.0, 0.0)
         start, worked = time.perf_counter(), time.thread_time()
         try:
@@ -32,7 +34,7 @@ class StageTimes:
 
     @contextmanager
     def rest(self, name: str) -> Iterator[None]:
-        """The processor time that no stage accounts for. A stage that began before this must not end inside."""
+        """Context that measures the CPU time outside of all stages. Stages that began before it must not end inside."""
         worked, known = time.process_time(), sum(list(self.processor.values()))
         try:
             yield
@@ -41,5 +43,6 @@ class StageTimes:
             self.add(name, 0.0, max(0.0, worked - known))
 
     def add(self, stage: str, seconds: float, processor: float) -> None:
+        """Add time to a stage."""
         self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
         self.processor[stage] = self.processor.get(stage, 0.0) + processor

@@ -1,4 +1,4 @@
-"""Files that appear under their name only when they are whole: written beside it under a hidden name, then renamed."""
+"""Atomic file writes: files are written under a hidden name beside the target and renamed when complete."""
 
 import re
 import shutil
@@ -9,13 +9,13 @@ from pathlib import Path
 
 from pose.errors import PoseError
 
-_SHOWN = 50  # characters of the name that the hidden one repeats; a name may have 255 bytes
+_SHOWN = 50  # characters of the name repeated in the hidden one; a name may have 255 bytes
 _PART = re.compile(r"\.(.+)\.[0-9a-f]{8}\.part", re.DOTALL)
 
 
 @contextmanager
 def file_errors(path: Path | str) -> Iterator[None]:
-    """Turn what the operating system says while `path` is read or written into one line for the user."""
+    """Context that converts OSErrors about `path` to one-line PoseErrors."""
     try:
         yield
     except OSError as error:
@@ -23,7 +23,7 @@ def file_errors(path: Path | str) -> Iterator[None]:
 
 
 class WholeFile:
-    """A file in the making. path: its hidden name, beside `target`. `commit` or `discard` it in the end."""
+    """A file being written. path: its hidden name, beside `target`. End with `commit` or `discard`."""
 
     def __init__(self, target: Path) -> None:
         self.target = target
@@ -31,9 +31,9 @@ class WholeFile:
 
     @staticmethod
     def remove_leftovers(folder: Path, is_target: Callable[[str], bool]) -> None:
-        """Remove what processes that were killed left of files in `folder` whose names `is_target` says are ours.
+        """Remove temporary files of killed processes whose target name satisfies `is_target`.
 
-        Only for who knows that nobody is writing one now.
+        Call it only if no process writes such a file.
         """
         for path in folder.iterdir():
             found = _PART.fullmatch(path.name)
@@ -45,7 +45,7 @@ class WholeFile:
                 path.unlink(missing_ok=True)
 
     def commit(self) -> None:
-        """Give it its real name; what was there is replaced. Raises PoseError, and then nothing is left."""
+        """Rename to the final name, replacing an existing file. Raises PoseError, and then nothing is left."""
         try:
             with file_errors(self.target):
                 self.path.replace(self.target)
@@ -53,15 +53,15 @@ class WholeFile:
             self.discard()
 
     def discard(self) -> None:
-        """Leave nothing behind. After `commit` or a second time it does nothing."""
+        """Delete the file. No effect after `commit` or a second time."""
         self.path.unlink(missing_ok=True)
 
 
 @contextmanager
 def whole_file(target: Path) -> Iterator[Path]:
-    """Gives the hidden path to write to; at the end of the block it becomes `target`, after any error nothing is left.
+    """Context with a hidden path to write to, which becomes `target` at the end; after an error nothing is left.
 
-    Raises PoseError, naming `target`, for what the operating system says within the block (disk full, no such folder).
+    Raises PoseError, naming `target`, for OSErrors in the block (disk full, no such folder).
     """
     file = WholeFile(target)
     try:
@@ -73,6 +73,6 @@ def whole_file(target: Path) -> Iterator[Path]:
 
 
 def write_whole(target: Path, content: bytes | str) -> None:
-    """Write all of a small file, text as UTF-8. Raises PoseError, and then nothing is left."""
+    """Write a small file atomically, text as UTF-8. Raises PoseError, and then nothing is left."""
     with whole_file(target) as hidden:
         hidden.write_bytes(content.encode() if isinstance(content, str) else content)

@@ -1,7 +1,7 @@
-"""Hidden folders for files in the making: whoever is killed leaves one behind, and the next one removes it.
+"""Hidden folders for incomplete files, and removal of those that killed processes left.
 
-A folder that somebody works in is locked (`flock` of the folder itself, which ends with the process, however it ends).
-Where folders cannot be locked, on Windows and on some network disks, what is older than a day counts as left behind.
+A folder in use is locked (`flock` of the folder itself, released with the process). Where folders cannot be locked, on
+Windows and some network disks, folders older than a day are removed.
 """
 
 import os
@@ -23,15 +23,15 @@ from pose.system.whole_file import file_errors
 
 PREFIX = ".new-"
 NAME = re.compile(r"\.new-[0-9a-f]{8}")
-MARK = ".pose-run-work"  # file in a work folder, which holds the folder's name: without it a folder is not ours
+MARK = ".pose-run-work"  # file that contains the folder's name; folders without it are never removed
 DAY = 86_400.0
 
 
 @contextmanager
 def work_folder(parent: Path) -> Iterator[Path]:
-    """A hidden folder in `parent`, which must be there; with everything left in it, it is gone at the end.
+    """Context of a hidden folder in the existing folder `parent`; it is deleted with its content at the end.
 
-    What others left in `parent` who were killed is removed first. Raises PoseError where it cannot be made.
+    Folders of killed processes in `parent` are removed first. Raises PoseError if it cannot be made.
     """
     remove_leftovers(parent)
     with ExitStack() as place:
@@ -42,9 +42,9 @@ def work_folder(parent: Path) -> Iterator[Path]:
 
 @contextmanager
 def own_folder(make: Callable[[], Path]) -> Iterator[Path]:
-    """A folder that `make` makes, locked: who cleans up leaves it alone. With everything in it, it is gone at the end.
+    """Context of a locked folder, which clean-up spares; it is deleted with its content at the end.
 
-    make: is called again where somebody who cleans up comes before the lock. What it raises is raised.
+    make: makes the folder; called again if another process removes it before it is locked. Its exceptions are raised.
     """
     folder, lock = _made(make)
     try:
@@ -56,9 +56,9 @@ def own_folder(make: Callable[[], Path]) -> Iterator[Path]:
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[bool | None]:
-    """Whether no other process says that it is in this folder; says so itself. None where folders cannot be locked.
+    """Context that marks the folder as in use, and yields whether no other process uses it; None without locks.
 
-    Not alone is also who finds the folder gone: somebody else has just removed it.
+    It also yields False if the folder is gone, because another process has just removed it.
     """
     lock, alone = None, None
     try:
@@ -73,11 +73,11 @@ def alone_in(folder: Path) -> Iterator[bool | None]:
 
 
 def remove_leftovers(parent: Path) -> None:
-    """Remove the work folders in `parent` that no process works in any more; only those that `work_folder` made."""
+    """Remove the unused work folders in `parent`; only those that `work_folder` made."""
     for folder in parent.glob(f"{PREFIX}*"):
         if folder.is_symlink() or not folder.is_dir() or not _is_ours(folder):
             continue
-        with suppress(OSError):  # somebody works in it, was quicker, or it is not ours to remove
+        with suppress(OSError):  # in use, already removed, or without permission
             lock = _lock(folder)
             try:
                 if lock is not None or folder.stat().st_mtime < time.time() - DAY:
@@ -89,15 +89,15 @@ def remove_leftovers(parent: Path) -> None:
 def _new_folder(parent: Path) -> Path:
     folder = parent / f"{PREFIX}{uuid.uuid4().hex[:8]}"
     folder.mkdir()
-    with suppress(FileNotFoundError):  # somebody who cleans up came between; `_made` sees it
+    with suppress(FileNotFoundError):  # another process may clean up here, which `_made` detects
         (folder / MARK).write_text(folder.name, encoding="ascii")
     return folder
 
 
 def _is_ours(folder: Path) -> bool:
-    """Whether `work_folder` made it: it holds its own name, or nothing, where its maker was killed before the mark.
+    """Whether `work_folder` made it: it contains its own name, or nothing if its process was killed before that.
 
-    Folders that were copied or renamed do not count.
+    Copied or renamed folders do not count.
     """
     mark = folder / MARK
     try:
@@ -116,7 +116,7 @@ def _made(make: Callable[[], Path]) -> tuple[Path, int | None]:
         folder = make()
         try:
             lock = _lock(folder)
-        except (FileNotFoundError, BlockingIOError):  # somebody who cleans up came between the two steps
+        except (FileNotFoundError, BlockingIOError):  # another process cleaned up between the two steps
             continue
         if folder.is_dir():
             return folder, lock
@@ -124,9 +124,9 @@ def _made(make: Callable[[], Path]) -> tuple[Path, int | None]:
 
 
 def _lock(folder: Path) -> int | None:
-    """The descriptor that holds the folder's lock; None where folders cannot be locked.
+    """Lock the folder; return the descriptor, or None if folders cannot be locked.
 
-    Raises BlockingIOError where another process holds it.
+    Raises BlockingIOError if another process has locked it.
     """
     if fcntl is None:
         return None

@@ -1,7 +1,7 @@
-"""Which files of a folder this program wrote: the only ones that a command deletes or replaces.
+"""Record of the files that this program wrote to a folder; commands delete or replace no others.
 
-A hidden file in the folder records their names and the SHA-256 of their contents. Whatever is not recorded, or has
-changed since, belongs to the user: where a new file needs its name, it is renamed, never deleted.
+A hidden file contains their names and the SHA-256 of their contents. Files that are not recorded, or have changed,
+belong to the user: if a new file needs their name, they are renamed, never deleted.
 """
 
 import hashlib
@@ -19,51 +19,56 @@ from pose.system.shown import shown
 from pose.system.whole_file import file_errors, write_whole
 
 RECORD = ".pose-run-files.json"
-KEPT = ".kept"  # follows the name of a file that is renamed
+KEPT = ".kept"  # suffix of renamed files
 MOST_BYTES = 64 << 20  # of a record
 
 
 def say_warning(message: str) -> None:
+    """Print a warning to stderr."""
     print(f"warning: {shown(message, 1000)}", file=sys.stderr)
 
 
 class WrittenFiles:
-    """The record of one folder, read when it is made. A record that is missing or damaged says that nothing is ours."""
+    """The record of one folder, read at construction. Without a valid record the program owns no file."""
 
     def __init__(self, folder: Path, warn: Callable[[str], None] = say_warning) -> None:
-        """warn: told what was renamed, in a line each."""
+        """
+        Args:
+            folder: The folder.
+            warn: Called with one line per renamed file.
+        """
         self._folder, self._warn = folder, warn
         self._hashes: dict[str, list[str]] = _read(folder / RECORD)
 
     @property
     def names(self) -> list[str]:
-        """What lies directly in the folder and was written by this program, changed since or not."""
+        """Names of files directly in the folder that this program wrote, changed or not."""
         return [name for name in self._hashes if name == Path(name).name and os.path.lexists(self._folder / name)]
 
     def owns(self, path: Path) -> bool:
-        """Whether a file of this folder, or a folder in it with all it holds, is as this program wrote it."""
+        """Whether a file or subfolder is unchanged since this program wrote it."""
         try:
             return _sha256(path) in self._hashes.get(path.name, ())
         except OSError:
             return False
 
     def expect(self, path: Path, name: str) -> None:
-        """`path` will be renamed to `name`: from now on both this content and the one there now are ours."""
+        """Announce that `path` will be renamed to `name`; both its content and the existing one are ours."""
         with file_errors(path):
             sha256 = _sha256(path)
         self._hashes[name] = [one for one in self._hashes.get(name, []) if one != sha256] + [sha256]
 
     def settled(self, name: str) -> None:
-        """What was expected under `name` is there now."""
+        """Confirm that the announced file has the name `name`."""
         self._hashes[name] = self._hashes[name][-1:]
 
     def add(self, path: Path) -> None:
-        """`path` is now as this program wrote it. It is on the disk when `save` returns."""
+        """Record `path` as written by this program. `save` stores the record."""
         with file_errors(path):
             self._hashes[path.name] = [_sha256(path)]
 
     def make_way(self, path: Path) -> None:
-        """Rename what is at `path` and not ours, so that a new file can have the name."""
+        """Rename a file at `path` that this program did not write, to free the name."""
         if not os.path.lexists(path) or self.owns(path):
             return
         kept = _free_name(path)
@@ -73,7 +78,7 @@ class WrittenFiles:
         self._warn(f"{path} {reason}; it is kept as {kept.name}")
 
     def remove(self, path: Path) -> None:
-        """Delete a file or folder that is ours and unchanged; anything else stays."""
+        """Delete a file or folder if this program wrote it and it is unchanged."""
         if not self.owns(path):
             return
         with suppress(OSError):
@@ -81,15 +86,15 @@ class WrittenFiles:
             self._hashes.pop(path.name, None)
 
     def save(self) -> None:
-        """Write the record, without the names of files that are gone.
+        """Store the record, without missing files.
 
-        Where the disk cannot take it, what is not in the record counts as the user's, and stays.
+        If the disk is full, unrecorded files count as the user's, and stay.
         """
         there = {name: hashes for name, hashes in self._hashes.items() if os.path.lexists(self._folder / name)}
         self._write(there)
 
     def save_expected(self) -> None:
-        """Write the record, with the names that `expect` was told; else as `save`."""
+        """Store the record including names announced by `expect`; otherwise like `save`."""
         self._write(self._hashes)
 
     def _write(self, hashes: dict[str, list[str]]) -> None:
@@ -120,7 +125,7 @@ def _free_name(path: Path) -> Path:
 
 
 def _sha256(path: Path) -> str:
-    """Of a regular file's content; of a folder's names and contents. Raises OSError for a link or anything else."""
+    """SHA-256 of a regular file, or of the names and contents of a folder. Raises OSError for links and others."""
     digest = hashlib.sha256()
     for part in _parts(path):
         digest.update(part)

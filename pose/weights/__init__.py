@@ -1,4 +1,4 @@
-"""Weights: what there is, where it lies on this machine, and how it gets here.
+"""Weights: catalogue, local files and download.
 
 >>> from pose.weights import locate
 >>> path = locate("blazepose-detector")  # doctest: +SKIP
@@ -24,9 +24,9 @@ __all__ = [
 
 
 def locate_if_reachable(name: str) -> Path | str:
-    """Like `locate` for a weight that another one stands in for: the reason where its server does not answer.
+    """Like `locate`, for a weight with a fallback: returns the reason if its server does not answer.
 
-    Whether it answers is known within 3 s, and a no is remembered for a day. Raises `CorruptWeightError`.
+    The check takes at most 3 s, and a failure is remembered for a day. Raises `CorruptWeightError`.
     """
     from pose.weights import reachable
 
@@ -34,11 +34,11 @@ def locate_if_reachable(name: str) -> Path | str:
 
 
 def locate(name: str) -> Path:
-    """Path of a weight by its catalogue name, checked against its hash and fetched if this machine does not have it.
+    """Return the path of a weight by its catalogue name, verified by its hash, and downloaded if it is missing.
 
     Raises:
-        UsageError: the catalogue has no such name.
-        CorruptWeightError: a file of that name has other content.
-        FetchError: it is not here and could not be fetched; the message says where to put it by hand.
+        UsageError: If the catalogue has no such name.
+        CorruptWeightError: If a file of that name has other content.
+        FetchError: If it is missing and the download fails; the message describes the manual installation.
     """
     return Store.from_environment().locate(name)

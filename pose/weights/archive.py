@@ -1,4 +1,4 @@
-"""One named member out of a zip or a wheel: never a path taken from the archive."""
+"""Extraction of one named member of a zip or a wheel, without using paths from the archive."""
 
 import shutil
 from pathlib import Path
@@ -10,13 +10,13 @@ from pose.weights.catalogue import SourceError
 
 
 class ArchiveError(SourceError):
-    """An archive is damaged or does not hold what it should."""
+    """An archive is damaged or lacks the expected content."""
 
 
 def extract_member(archive: Path | IO[bytes], member: str, target: Path, name: str | None = None) -> None:
     """Write the one member of `archive` whose path is, or ends in, `member` to `target`. Raises `ArchiveError`.
 
-    name: what errors call it; by default the file's name.
+    name: name of the archive in errors; default is the file name.
     """
     try:
         with open_archive(archive, name or (archive.name if isinstance(archive, Path) else "the archive")) as content:

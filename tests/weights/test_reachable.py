@@ -54,7 +54,7 @@ def served(monkeypatch) -> Iterator[type[Handler]]:
     import zipfile
 
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(reachable, "PATIENCE", 600.0)  # for a busy machine, which answers
+    monkeypatch.setattr(reachable, "MAX_WAIT_S", 600.0)  # for a busy machine, which answers
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("a/bulk.onnx", BULK)
@@ -115,7 +115,7 @@ def test_a_server_that_is_not_there_is_remembered_for_a_day(served, tmp_path):
     assert locate_if_reachable(there, "small") == answer
     assert served.asked == 0
     record = there.cache / "small.unreachable"
-    os.utime(record, (time.time() - reachable.REMEMBERED - 1,) * 2)
+    os.utime(record, (time.time() - reachable.REMEMBERED_S - 1,) * 2)
     assert locate_if_reachable(there, "small") == there.cache / "small.onnx"
 
 
@@ -129,7 +129,7 @@ def test_whoever_asks_for_it_by_name_is_not_told_yesterdays_answer(served, tmp_p
 
 def test_a_server_that_hangs_is_given_up_in_time(tmp_path, monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(reachable, "PATIENCE", 0.3)
+    monkeypatch.setattr(reachable, "MAX_WAIT_S", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections and never answers
         store = a_store(tmp_path, f"http://127.0.0.1:{silent.getsockname()[1]}/all.zip")
         answer = locate_if_reachable(store, "small")
