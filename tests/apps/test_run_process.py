@@ -8,8 +8,10 @@ import shlex
 import subprocess
 import threading
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
+from pose_apps.run import main
 
 from pose.files import load_poses
 from pose.system.written_files import RECORD
@@ -22,19 +24,19 @@ def dance(videos) -> str:
     return str(videos / "dance.mp4")
 
 
-def test_closed_streams_change_nothing_in_the_files(dance, tmp_path, weights_dir, command_line):
-    def results(redirected: str) -> dict[str, bytes]:
-        out = tmp_path / str(len(list(tmp_path.iterdir())))
-        arguments = ("--video", dance, "--end", 0.1, "--out", out)
-        call = f"{shlex.join(command_line('run', *arguments))} {redirected}"
-        environment = {**os.environ, "POSE_WEIGHTS_DIR": str(weights_dir)}
-        done = subprocess.run(call, shell=True, env=environment, capture_output=True, timeout=300, check=False)
-        assert (done.returncode, done.stderr) == (0, b"")
+def test_closed_streams_change_nothing_in_the_files(dance, tmp_path, weights_dir, command_line, monkeypatch):
+    def results(out: Path) -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in out.iterdir()}
 
-    usual = results("")
+    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+    arguments = ("--video", dance, "--end", "0.1", "--out")
+    assert main([*arguments, str(tmp_path / "open")]) == 0
+    call = f"{shlex.join(command_line('run', *arguments, tmp_path / 'closed'))} >&- 2>&- <&-"
+    done = subprocess.run(call, shell=True, capture_output=True, timeout=300, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    usual = results(tmp_path / "open")
     assert sorted(usual) == [RECORD, "overlay.mp4", "poses.json", "poses.npz"]
-    assert results(">&- 2>&- <&-") == usual
+    assert results(tmp_path / "closed") == usual
 
 
 def test_full_disk_is_one_line_and_leaves_nothing(call, dance, tmp_path):

@@ -294,10 +294,10 @@ def test_a_higher_cost_of_steps_makes_for_fewer():
     taken = []
     for cost in (0.0, 0.3):
         block, (x, context) = adaptive(), tokens()
-        optimizer = torch.optim.Adam(block.parameters(), lr=0.02)
+        optimizer = torch.optim.Adam(block.parameters(), lr=0.05)
         target = torch.randn_like(x)
         torch.nn.init.constant_(block.halt.bias, -2.0)
-        for _ in range(80):
+        for _ in range(30):
             loss = (block.train()(x, context) - target).square().mean()
             steps = pondered(block)
             assert steps is not None

@@ -73,7 +73,8 @@ def run(folder: Path) -> int:
     return main([part for key, value in options.items() for part in (key, str(folder / value))])
 
 
-def test_cards_are_written_from_the_run_and_the_measurement(finished):
+def test_cards_are_written_from_the_run_and_the_measurement(finished, monkeypatch):
+    monkeypatch.setattr("model_cards.plot", lambda figures, path: None)  # matplotlib takes most of the time
     assert run(finished) == 0
     cards = {name: json.loads((finished / "models" / f"{name}.json").read_text()) for name in ("offline", "stream")}
     for name, card in cards.items():
