@@ -383,9 +383,10 @@ class Session:
         if result.index != frame.index:
             raise UsageError(f"the result is of frame {result.index}, the image is frame {frame.index}")
         if inset not in self._overlays:
+            from pose.view.insets import AUTO, OFF
             from pose.view.overlay import Overlay
 
-            self._overlays[inset] = Overlay(frame.size, self._skeleton, inset)
+            self._overlays[inset] = Overlay(frame.size, self._skeleton, AUTO if inset else OFF)
         drawn = self._overlays[inset].draw(frame.image, result)
         return np.ascontiguousarray(drawn[:, :, ::-1]) if bgr else drawn
 

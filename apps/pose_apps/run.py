@@ -18,6 +18,7 @@ from pose.errors import PoseError, UsageError
 from pose.options import option
 from pose.spaces import CAMERA, SPACES, WORLD
 from pose.system.progress import hidden_progress
+from pose.view.insets import INSETS
 from pose_apps.cameras.options import CamerasConfig
 from pose_apps.support.analysis import analysed, check_analysis
 from pose_apps.support.camera_motion import motion_line
@@ -68,6 +69,12 @@ class RunConfig(WorldConfig):
         "output formats, separated by commas; others: docs/guides/exports.md",
     )
     overlay: bool = option(True, "draw the overlay video")
+    inset: str = option(
+        INSETS[0],
+        "corner of the 3D inset in the overlay, or off; auto: where it covers no head and least of the people",
+        choices=INSETS,
+        metavar="PLACE",
+    )
     analyse: bool = option(False, "write figures of movement; docs/guides/analysis.md")
     space: str | None = option(None, SPACE_HELP, choices=SPACES)
     trim: bool = option(True, TRIM_HELP)
@@ -212,7 +219,7 @@ def _several(
     from pose_apps.cameras.command import Common, run_several
 
     usual = RunConfig()
-    for name in ("stills", "start", "end", "intrinsics", "profile", "world", "demo"):
+    for name in ("stills", "start", "end", "intrinsics", "profile", "world", "demo", "inset"):
         if getattr(config, name) != getattr(usual, name):
             raise UsageError(f"{name}: is not supported with several cameras")
     common = Common(**{entry.name: getattr(config, entry.name) for entry in fields(Common)})
@@ -239,7 +246,7 @@ def run_any(config: RunConfig, networks: "Callable[[], Pipeline]", host: Host) -
     for name in ("pitch", "roll", "height"):
         if getattr(config, name) is not None:
             raise UsageError(f"{name}: not available for single images; use pose-convert --{name} on their results")
-    request = Request(config.video, config.out, config.formats, config.overlay, config.overwrite)
+    request = Request(config.video, config.out, config.formats, config.overlay, config.overwrite, config.inset)
     return run_stills(request, networks, host)
 
 
@@ -358,7 +365,7 @@ def _process(
         if "overlay" in outputs.files and (source.info.is_live or not stop.is_set()):
             times = pipeline.times
             with times.rest("overlay: threads of codecs"), times.measure("overlay"), interrupts.raised_after(0):
-                draw_overlay(source, placed, info, outputs.files["overlay"], host, times)
+                draw_overlay(source, placed, info, outputs.files["overlay"], host, times, config.inset)
     return not stop.is_set(), known
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pose.errors import UsageError
+from pose.view.insets import AUTO
 from pose_apps.support.host import Done, Host
 from pose_apps.support.interrupts import Interrupts
 from pose_apps.support.outputs import Outputs, default_folder, known_files
@@ -38,6 +39,7 @@ class Request:
     formats: str
     overlay: bool
     overwrite: bool
+    inset: str = AUTO
 
 
 def run_stills(request: Request, networks: "Callable[[], Pipeline]", host: Host) -> Done:
@@ -56,7 +58,9 @@ def run_stills(request: Request, networks: "Callable[[], Pipeline]", host: Host)
         with outputs.ready_folder() as written:
             pipeline = networks()
             tally = Tally()
-            results = host.shown(_results(source, pipeline, written.folder, wanted, interrupts), source, "poses")
+            results = host.shown(
+                _results(source, pipeline, written.folder, wanted, interrupts, request.inset), source, "poses"
+            )
             for result in results:
                 tally.add(result, pipeline.skeleton)
                 tally.add_sigma(result)
@@ -92,6 +96,7 @@ def _results(
     folder: Path,
     wanted: set[str],
     interrupts: Interrupts,
+    inset: str,
 ) -> "Iterator[FrameResult]":
     """The result of every picture, once its files are written; the gallery with the last of each sheet."""
     from pose.video.lens import focal_35mm
@@ -100,7 +105,7 @@ def _results(
     with ExitStack() as stack:
         gallery = None
         if "overlay" in wanted:
-            gallery = Gallery(lambda number: folder / GALLERY.format(number))
+            gallery = Gallery(lambda number: folder / GALLERY.format(number), inset)
             stack.callback(gallery.close)
         for path, image in source.pictures():
             if interrupts.stop.is_set():

@@ -12,6 +12,7 @@ from pose.system.whole_file import write_whole
 from pose.types import U8, FrameResult
 from pose.view import draw
 from pose.view.colours import INK, PAPER
+from pose.view.insets import AUTO
 from pose.view.overlay import Overlay
 
 CELL = (640, 480)  # px
@@ -24,15 +25,19 @@ MAX_LETTERS = 40
 class Gallery:
     """Collects images; writes each sheet when it is full, and the last one at `close`."""
 
-    def __init__(self, sheet: Callable[[int], Path]) -> None:
-        """sheet: returns the file (.jpg) of sheet 1, 2, ..."""
-        self._sheet, self._sheets = sheet, 0
+    def __init__(self, sheet: Callable[[int], Path], inset: str = AUTO) -> None:
+        """
+        Args:
+            sheet: Returns the file (.jpg) of sheet 1, 2, ...
+            inset: Place of the 3D inset, as of `Overlay`.
+        """
+        self._sheet, self._sheets, self._inset = sheet, 0, inset
         self._cells: list[tuple[str, U8]] = []
 
     def add(self, name: str, image: U8, result: FrameResult, skeleton: Skeleton) -> None:
         """Add an image (H, W, 3) uint8 RGB with its people. Raises PoseError if the sheet cannot be written."""
         small, scale = _within(image, CELL)
-        overlay = Overlay((small.shape[1], small.shape[0]), skeleton)
+        overlay = Overlay((small.shape[1], small.shape[0]), skeleton, self._inset)
         drawn = overlay.draw(small, _scaled(result, scale))
         self._cells.append((name, _within(drawn, CELL)[0]))
         if len(self._cells) == COLUMNS * ROWS:

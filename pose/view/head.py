@@ -52,6 +52,22 @@ class Head:
             return head + _TO_CROWN * usual * upwards, upwards
         return head + _TO_CROWN * neck, neck / length
 
+    def area(self, keypoints: F32, scores: F32, box: F32) -> F64 | None:
+        """(4,) px around the head: its joints, and as far again as its top is from them; None where it is not seen.
+
+        Args:
+            keypoints: (J, 2) px.
+            scores: (J,), 0 where a keypoint is not known.
+            box: (4,) px of the person.
+        """
+        seen = [joint for joint in self._joints if scores[joint] > _MIN_SCORE]
+        if not seen:
+            return None
+        joints = keypoints[seen].astype(np.float64)
+        crown, _ = self.crown(keypoints, scores, box)
+        margin = float(np.hypot(*(crown - joints.mean(axis=0))))
+        return np.concatenate([joints.min(axis=0) - margin, joints.max(axis=0) + margin])
+
     def opacity(self, keypoints: F32, scores: F32) -> float:
         """Opacity of the face: 1 while it is visible, less as the head turns away from the camera.
 

@@ -1,14 +1,13 @@
 """The overlay: 2D skeletons coloured by side, ids, the time, and the 3D inset, drawn on the frames.
 
-On landscape frames the inset lies in the corner that hides least, and moves only if people stay under it. Portrait and
-square frames get a narrow panel beside them instead.
+On landscape frames the inset lies in the corner that hides no head and least of the people, and moves only if people
+stay under it or a head would be hidden. Portrait and square frames get a narrow panel beside them instead.
 """
 
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,10 +17,12 @@ from pose.types import F32, U8, FrameResult, People
 from pose.video.planes import Area, Colours
 from pose.view import draw
 from pose.view.colours import PAPER, RGB, SIDE_COLOURS, edge_side, mix, person_colour, rim_colour
+from pose.view.corner import Corner
 from pose.view.draw import Canvas, Point
 from pose.view.hands import HAND_POINTS, skeleton_with_hands, with_hands
 from pose.view.head import Head
 from pose.view.inset import Inset
+from pose.view.insets import AUTO, OFF
 from pose.view.legend import Legend
 from pose.wholebody import FACE, HANDS
 
@@ -31,8 +32,6 @@ _LEVELS = 4  # steps of opacity in between
 _MIN_LANDSCAPE = 1.2  # width / height; below it the inset gets a panel
 _CORNER_SHARE = 0.42  # of the frame height
 _MIN_INSET_PX = 8
-_CORNER_OPACITY = 0.9
-_MIN_BETTER_S = 1.5  # for which another corner must be clearly better
 _PANEL_SHARE = 0.6  # of the width of a portrait frame
 _BADGE_SHARE = 0.026  # height of the id's capitals relative to the person
 _BADGE_MIN, _BADGE_MAX = 6.0, 14.0  # bounds of it in drawing units; at least so many px
@@ -86,13 +85,14 @@ class Overlay:
     """
 
     def __init__(
-        self, size: tuple[int, int], skeleton: Skeleton, inset: bool = True, colours: Colours | None = None
+        self, size: tuple[int, int], skeleton: Skeleton, inset: str = AUTO, colours: Colours | None = None
     ) -> None:
         """
         Args:
             size: (width, height) px of the video.
             skeleton: Skeleton of the 2D keypoints.
-            inset: Whether to draw the 3D view.
+            inset: One of `pose.view.insets.INSETS`. `auto` is a panel beside a portrait frame, and the corner of a
+                landscape frame that hides no head, if there is one, and least of the people.
             colours: Colour code of YUV images; None for RGB.
         """
         self._size = size
@@ -104,17 +104,17 @@ class Overlay:
         self._unit = _unit(size)
         self._legend = Legend(size, self._unit, self._code)
         width, height = size
-        self._beside = width < _MIN_LANDSCAPE * height
+        self._beside = inset == AUTO and width < _MIN_LANDSCAPE * height
         self._inset: Inset | None = None
-        self._corner: _Corner | None = None
+        self._corner: Corner | None = None
         self.output_size = size
-        if inset and self._beside:
+        if self._beside:
             panel = max(1, round(_PANEL_SHARE * min(width, height)))
             self._inset = Inset((panel, height), colours)
             self.output_size = width + panel, height
-        elif inset and (side := round(_CORNER_SHARE * height)) >= _MIN_INSET_PX:
+        elif inset != OFF and (side := round(_CORNER_SHARE * min(width, height))) >= _MIN_INSET_PX:
             self._inset = Inset((round(1.1 * side), side), colours)
-            self._corner = _Corner(size, self._inset.size, self._legend.height)
+            self._corner = Corner(size, self._inset.size, self._legend.height, inset)
 
     def draw(self, image: U8, result: FrameResult) -> U8:
         """Return a new (H, W, 3) uint8 image of `output_size` with the drawing.
@@ -149,7 +149,7 @@ class Overlay:
         if self._inset is None:
             return Area(width, 0, width, 0)
         if self._corner is not None:
-            self._corner.paste(picture, self._inset.render(result), result)
+            self._corner.paste(picture, self._inset.render(result), result, self._heads(result))
             return Area(width, 0, width, 0)
         top, low = self._inset.render_on(image[:, width:], result)
         return Area(width, top, self.output_size[0], low)
@@ -170,8 +170,17 @@ class Overlay:
         areas = [self._reach(people, row, badge) for row, badge in enumerate(badges)]
         areas.append(Area(0, height - self._legend.height, self._legend.width, height))
         if self._corner is not None:
-            areas.append(self._corner.next_area(result))
+            areas.append(self._corner.next_area(result, self._heads(result)))
         return [area for area in areas if area.pixels]
+
+    def _heads(self, result: FrameResult) -> F32:
+        """(P, 4) px, boxes of the heads that are seen."""
+        people, boxes = result.people, []
+        for keypoints, scores, whole in zip(people.keypoints, people.scores, people.boxes, strict=True):
+            known = np.where(np.isfinite(keypoints).all(axis=1), scores, 0)
+            if (box := self._head.area(keypoints, known, whole)) is not None:
+                boxes.append(box)
+        return np.array(boxes, np.float32).reshape(-1, 4)
 
     def _reach(self, people: People, row: int, badge: _Badge) -> Area:
         """Bounding area of a person's drawing."""
@@ -300,66 +309,3 @@ def _unit(size: tuple[int, int]) -> float:
     """Scale of strokes and letters; 1 for 1280 x 720."""
     result: float = max(0.45, (size[0] * size[1]) ** 0.5 / 960)
     return result
-
-
-class _Corner:
-    """Position of the inset on a landscape frame."""
-
-    def __init__(self, size: tuple[int, int], inset: tuple[int, int], below: int) -> None:
-        """
-        Args:
-            size: (width, height) px of the frame.
-            inset: (width, height) px of the inset.
-            below: px to keep free at the lower edge.
-        """
-        width, height = size
-        margin = round(0.02 * height)
-        right, low = width - inset[0] - margin, height - inset[1] - max(margin, below)
-        self._places = [(right, margin), (margin, margin), (right, low), (margin, low)]
-        self._inset = inset
-        self._current = -1
-        self._worse_since: float | None = None
-        self._mask = _rounded_mask(inset, round(0.05 * inset[1]))
-
-    def next_area(self, result: FrameResult) -> Area:
-        """The area of the inset in the next frame."""
-        self._choose(result.people.boxes, result.time)
-        x, y = self._places[self._current]
-        return Area(x, y, x + self._inset[0], y + self._inset[1])
-
-    def paste(self, image: U8, inset: U8, result: FrameResult) -> None:
-        patch = self.next_area(result).of(image)
-        blended = cv2.addWeighted(inset, _CORNER_OPACITY, patch, 1 - _CORNER_OPACITY, 0)
-        cv2.copyTo(blended, self._mask, patch)
-
-    def _choose(self, boxes: F32, time: float) -> None:
-        hidden = [self._hidden(boxes, place) for place in self._places]
-        best = int(np.argmin(hidden))
-        if self._current < 0:
-            self._current = best
-        if hidden[best] >= hidden[self._current] - 0.1:
-            self._worse_since = None
-        elif self._worse_since is None:
-            self._worse_since = time
-        elif time - self._worse_since > _MIN_BETTER_S:
-            self._current, self._worse_since = best, None
-
-    def _hidden(self, boxes: F32, place: tuple[int, int]) -> float:
-        """Share of the inset's area at `place` that would cover people."""
-        if len(boxes) == 0:
-            return 0.0
-        low = np.maximum(boxes[:, :2], place)
-        high = np.minimum(boxes[:, 2:], np.add(place, self._inset))
-        overlap = np.maximum(high - low, 0).prod(axis=1).sum()
-        return float(overlap) / (self._inset[0] * self._inset[1])
-
-
-def _rounded_mask(size: tuple[int, int], radius: int) -> U8:
-    width, height = size
-    mask = np.zeros((height, width), np.uint8)
-    cv2.rectangle(mask, (radius, 0), (width - 1 - radius, height - 1), 255, cv2.FILLED)
-    cv2.rectangle(mask, (0, radius), (width - 1, height - 1 - radius), 255, cv2.FILLED)
-    for x in (radius, width - 1 - radius):
-        for y in (radius, height - 1 - radius):
-            cv2.circle(mask, (x, y), radius, 255, cv2.FILLED)
-    return mask

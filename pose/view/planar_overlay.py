@@ -5,6 +5,7 @@ from collections import deque
 from pose.skeletons import Skeleton
 from pose.types import FrameResult
 from pose.video.planes import Area, Colours, FullResolution, Planes, joined
+from pose.view.insets import AUTO
 from pose.view.overlay import Overlay
 
 
@@ -15,14 +16,15 @@ class PlanarOverlay:
         output_size: (width, height) px before it is made even.
     """
 
-    def __init__(self, size: tuple[int, int], skeleton: Skeleton, colours: Colours) -> None:
+    def __init__(self, size: tuple[int, int], skeleton: Skeleton, colours: Colours, inset: str = AUTO) -> None:
         """
         Args:
             size: (width, height) px of the video.
             skeleton: Skeleton of the 2D keypoints.
             colours: Colour code of the planes.
+            inset: Place of the 3D inset, as of `Overlay`.
         """
-        self._overlay = Overlay(size, skeleton, colours=colours)
+        self._overlay = Overlay(size, skeleton, inset, colours)
         self._size, self._colours = size, colours
         self.output_size = width, height = self._overlay.output_size
         self._even = width + width % 2, height + height % 2

@@ -11,6 +11,7 @@ from pose_fakes import STANDING, random_result, seen_result
 from pose.skeletons import BLAZEPOSE33, H36M17, WHOLEBODY133
 from pose.types import FrameResult, People, Poses3D
 from pose.view.colours import PERSON_COLOURS, SIDE_COLOURS, person_colour, rim_colour
+from pose.view.insets import CORNERS, OFF
 from pose.view.legend import clock
 from pose.view.overlay import Overlay, thickness
 from pose.wholebody import FACE, HANDS
@@ -51,7 +52,7 @@ def _with_scores(result, scores):
 )
 def test_limbs_have_the_colour_of_their_side_where_they_are(limb, side):
     result = seen_result([(0, 0, 3.0)])
-    image = Overlay((640, 480), H36M17, inset=False).draw(_picture((640, 480)), result)
+    image = Overlay((640, 480), H36M17, inset="off").draw(_picture((640, 480)), result)
     pixel = _middle_of(result, limb, image)
     assert np.abs(pixel - SIDE_COLOURS[side]).max() < 25
 
@@ -59,7 +60,7 @@ def test_limbs_have_the_colour_of_their_side_where_they_are(limb, side):
 def test_the_same_body_mirrored_swaps_the_colours():
     mirrored = STANDING[list(H36M17.flip_order)]
     result = seen_result([(0, 0, 3.0)], mirrored)
-    image = Overlay((640, 480), H36M17, inset=False).draw(_picture((640, 480)), result)
+    image = Overlay((640, 480), H36M17, inset="off").draw(_picture((640, 480)), result)
     left_knee = result.people.keypoints[0, H36M17.index("left_knee")]
     assert left_knee[0] < 320  # on the left of the picture now
     assert _nearest_side(_middle_of(result, ("left_knee", "left_ankle"), image)) == "left"
@@ -69,7 +70,7 @@ def test_the_same_body_mirrored_swaps_the_colours():
 def test_sides_are_drawn_as_they_were_lifted(limb, exchanged):
     result = seen_result([(0, 0, 3.0)])
     result = replace(result, poses=replace(result.poses, exchanged=np.array([exchanged])))
-    image = Overlay((640, 480), H36M17, inset=False).draw(_picture((640, 480)), result)
+    image = Overlay((640, 480), H36M17, inset="off").draw(_picture((640, 480)), result)
     ends = {"knee": ("left_knee", "left_ankle"), "elbow": ("left_elbow", "left_wrist")}
     for name, pair in ends.items():
         drawn = _nearest_side(_middle_of(result, pair, image))
@@ -80,7 +81,7 @@ def test_joints_not_seen_are_not_drawn():
     result = seen_result([(0, 0, 3.0)])
     scores = np.ones((1, 17))
     scores[0, [H36M17.index("left_knee"), H36M17.index("left_ankle")]] = 0
-    image = Overlay((640, 480), H36M17, inset=False).draw(_picture((640, 480)), _with_scores(result, scores))
+    image = Overlay((640, 480), H36M17, inset="off").draw(_picture((640, 480)), _with_scores(result, scores))
     assert (_middle_of(result, ("left_knee", "left_ankle"), image) == GREY).all()
     assert not (_middle_of(result, ("right_knee", "right_ankle"), image) == GREY).all()
 
@@ -91,13 +92,13 @@ def test_a_coordinate_that_is_no_number_is_not_drawn():
     before = _middle_of(result, ("left_knee", "left_ankle"), _picture((640, 480)))
     spot = np.rint(result.people.keypoints[0, knee]).astype(int)
     result.people.keypoints[0, knee] = np.nan
-    image = Overlay((640, 480), H36M17, inset=False).draw(_picture((640, 480)), result)
+    image = Overlay((640, 480), H36M17, inset="off").draw(_picture((640, 480)), result)
     assert (image[spot[1], spot[0]] == before).all()
 
 
 def test_a_doubtful_joint_is_fainter():
     result = seen_result([(0, 0, 3.0)])
-    overlay = Overlay((640, 480), H36M17, inset=False)
+    overlay = Overlay((640, 480), H36M17, inset="off")
     strength = []
     for score in (0.2, 0.4, 1.0):
         image = overlay.draw(_picture((640, 480)), _with_scores(result, np.full((1, 17), score)))
@@ -119,7 +120,7 @@ def _turned(degrees):
 @pytest.mark.parametrize("degrees", [0, 90, 180, -60])
 def test_the_badge_sits_at_the_head_whatever_way_the_body_lies(degrees):
     result = seen_result([(0, 0, 5.0)], _turned(degrees))
-    image = Overlay((640, 480), H36M17, inset=False).draw(_picture((640, 480)), result)
+    image = Overlay((640, 480), H36M17, inset="off").draw(_picture((640, 480)), result)
     points = result.people.keypoints[0]
     head, neck = points[H36M17.index("head")], points[H36M17.index("thorax")]
     place, _ = _badge(image, 1)
@@ -130,14 +131,14 @@ def test_the_badge_sits_at_the_head_whatever_way_the_body_lies(degrees):
 
 def test_the_badge_is_as_large_as_the_person():
     result = seen_result([(-0.8, 0, 3.0), (1.5, 0, 9.0)], size=(1280, 960))
-    image = Overlay((1280, 960), H36M17, inset=False).draw(_picture((1280, 960)), result)
+    image = Overlay((1280, 960), H36M17, inset="off").draw(_picture((1280, 960)), result)
     (_, near), (_, far) = _badge(image, 1), _badge(image, 2)
     assert near > 1.5 * far > 60
 
 
 def test_each_person_is_outlined_in_its_colour():
     result = seen_result([(-0.8, 0, 3.0), (0.8, 0, 3.0)], size=(1280, 960))
-    image = Overlay((1280, 960), H36M17, inset=False).draw(_picture((1280, 960)), result)
+    image = Overlay((1280, 960), H36M17, inset="off").draw(_picture((1280, 960)), result)
     for person, box in zip(result.people.ids.tolist(), result.people.boxes.astype(int), strict=True):
         area = image[box[1] : box[3], box[0] - 4 : box[2] + 4].astype(int)
         found = [(np.abs(area - rim_colour(any_id)).max(axis=2) < 12).sum() for any_id in (1, 2)]
@@ -160,7 +161,7 @@ def _face(way):
 
 
 def test_the_face_is_faint_on_the_back_of_a_head_and_the_shoulders_are_not():
-    overlay = Overlay((640, 480), BLAZEPOSE33, inset=False)
+    overlay = Overlay((640, 480), BLAZEPOSE33, inset="off")
     front, back = (overlay.draw(_picture((640, 480)), _face(way)).astype(int) - GREY for way in (1, -1))
     nose = (slice(198, 203), slice(318, 323))
     assert 0 < np.abs(back[nose]).max() < 0.5 * np.abs(front[nose]).max()
@@ -169,7 +170,7 @@ def test_the_face_is_faint_on_the_back_of_a_head_and_the_shoulders_are_not():
 
 
 def test_time_and_sides_are_written_below_the_picture(rng):
-    overlay = Overlay((640, 480), H36M17, inset=False)
+    overlay = Overlay((640, 480), H36M17, inset="off")
     pictures = []
     for seconds in (1.0, 2.0):
         nobody = random_result(rng, 0, 0)
@@ -215,7 +216,7 @@ def test_nobody_leaves_the_picture_as_it_is_apart_from_the_inset(rng):
     size = (640, 360)
     picture = rng.integers(0, 255, (360, 640, 3), np.uint8)
     nobody = random_result(rng, 0, 0)
-    drawn = Overlay(size, BLAZEPOSE33, inset=False).draw(picture, nobody)
+    drawn = Overlay(size, BLAZEPOSE33, inset="off").draw(picture, nobody)
     assert np.array_equal(drawn[:330], picture[:330])  # below are the time and the legend
     assert np.array_equal(drawn[:, 200:], picture[:, 200:])
     with_inset = Overlay(size, BLAZEPOSE33).draw(picture, nobody)
@@ -293,6 +294,44 @@ def test_the_inset_goes_where_it_hides_least_and_does_not_flicker():
     assert _changed_corner(overlay, _boxed(left, 4.0), size) == ("right", "top")
 
 
+def test_the_inset_leaves_a_head_at_once():
+    size = (640, 360)
+    overlay, box = Overlay(size, H36M17), (100, 40, 600, 340)
+    head = [H36M17.index("head"), H36M17.index("neck")]
+
+    def seen(x, y, time):
+        result = _boxed(box, time)
+        keypoints, scores = result.people.keypoints.copy(), result.people.scores.copy()
+        keypoints[0, head], scores[0, head] = [[x, y], [x, y + 15]], 0.9
+        return replace(result, people=replace(result.people, keypoints=keypoints, scores=scores))
+
+    def area(result):
+        return overlay._corner.next_area(result, overlay._heads(result))
+
+    place = area(seen(320, 60, 0.0))
+    for frame in range(1, 5):
+        x, y = (place.x0 + place.x1) / 2, (place.y0 + place.y1) / 2
+        moved = area(seen(x, y, frame / 30))
+        assert not (moved.x0 <= x < moved.x1 and moved.y0 <= y < moved.y1)
+        place = moved
+
+
+@pytest.mark.parametrize("place", CORNERS)
+@pytest.mark.parametrize("size", [(640, 360), (360, 640)])
+def test_the_inset_stays_in_the_corner_that_is_asked_for(place, size):
+    overlay = Overlay(size, H36M17, inset=place)
+    assert overlay.output_size == size
+    level, side = place.split("-")
+    for time in (0.0, 4.0):
+        assert _changed_corner(overlay, _boxed((0, 0, *size), time), size) == (side, level)
+
+
+def test_without_an_inset_no_corner_changes_and_a_portrait_has_no_panel(rng):
+    overlay = Overlay((360, 640), H36M17, inset=OFF)
+    assert overlay.output_size == (360, 640)
+    assert (overlay.draw(_picture((360, 640)), random_result(rng, 0, 0))[:500] == GREY).all()
+
+
 @pytest.mark.parametrize("points", [FACE, HANDS], ids=["face", "hands"])
 def test_points_that_trace_a_face_or_fingers_do_not_cover_it(points):
     """Sixty-eight points in a face of 60 px: body-thick strokes leave nothing of it to be seen."""
@@ -305,7 +344,7 @@ def test_points_that_trace_a_face_or_fingers_do_not_cover_it(points):
     zeros = np.zeros((1, 17, 3), np.float32)
     people = People(0, 0.0, np.array([1]), box, np.ones(1, np.float32), keypoints, scores)
     result = FrameResult(people, Poses3D(zeros, zeros[:, 0] + np.float32(3), zeros[..., 0]))
-    overlay = Overlay((640, 700), WHOLEBODY133, inset=False)
+    overlay = Overlay((640, 700), WHOLEBODY133, inset="off")
     plan = overlay._body
     plan.edges, plan.edge_sides = plan.edges[:0], plan.edge_sides[:0]  # the points alone
     plan.edge_shares = plan.edge_shares[:0]

@@ -95,7 +95,7 @@ def test_what_is_not_drawn_on_passes_through_untouched(rng):
     outside = (columns < x0) | (columns > x1) | (rows < y0) | (rows > y1)
     inset = overlay._overlay._corner
     assert inset is not None
-    corner = inset.next_area(result)
+    corner = inset.next_area(result, overlay._overlay._heads(result))
     in_corner = (columns >= corner.x0) & (columns < corner.x1) & (rows >= corner.y0) & (rows < corner.y1)
     assert not (outside & ~in_corner).any()
 

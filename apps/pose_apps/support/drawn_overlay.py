@@ -17,11 +17,17 @@ if TYPE_CHECKING:
 
 
 def draw_overlay(
-    source: "Source", results: "Iterable[FrameResult]", info: "RunInfo", path: Path, host: Host, times: "StageTimes"
+    source: "Source",
+    results: "Iterable[FrameResult]",
+    info: "RunInfo",
+    path: Path,
+    host: Host,
+    times: "StageTimes",
+    inset: str,
 ) -> None:
-    """The second look at the source: the pictures again, with the results of the first.
+    """Read the images of the source again and draw the results on them.
 
-    Decoding, drawing and encoding go on at the same time.
+    Decoding, drawing and encoding run in parallel. inset: as of `pose.view.overlay.Overlay`.
     """
     from pose.system.background import in_background
     from pose.system.device import opencv_threads
@@ -34,7 +40,7 @@ def draw_overlay(
     first = next(frames, None)
     if first is None:
         return
-    overlay = PlanarOverlay(info.camera.size, info.skeleton, first.planes.colours)
+    overlay = PlanarOverlay(info.camera.size, info.skeleton, first.planes.colours, inset)
     with VideoWriter(
         path,
         overlay.output_size,

@@ -6,6 +6,7 @@ from pose.live import LiveResult
 from pose.skeletons import Skeleton
 from pose.types import U8
 from pose.view.inset import Inset
+from pose.view.insets import OFF
 from pose.view.overlay import Overlay
 
 VIEWS = ("both", "2D", "3D")
@@ -18,7 +19,7 @@ class Canvas:
         """picture: (width, height) px. skeleton: of the keypoints. view: one of VIEWS."""
         width, height = picture
         self.picture, self.skeleton, self.view = picture, skeleton, view
-        self._overlay = Overlay(picture, skeleton, inset=False)
+        self._overlay = Overlay(picture, skeleton, inset=OFF)
         panel = picture if view == "3D" else (round(0.9 * height), height)
         self._inset = Inset(panel)
         self.size = (width + panel[0], height) if view == "both" else picture

@@ -1,0 +1,76 @@
+"""The corner of an image in which the 3D inset of the overlay lies."""
+
+import cv2
+import numpy as np
+
+from pose.types import F32, U8, FrameResult
+from pose.video.planes import Area
+from pose.view.insets import AUTO, CORNERS
+
+_CORNER_OPACITY = 0.9
+_MOVE_SECONDS = 1.5  # how long another corner must be clearly better
+_HEAD_COST = 10.0  # of a covered head, in areas of the inset
+
+
+class Corner:
+    """The corner of an image in which the inset lies."""
+
+    def __init__(self, size: tuple[int, int], inset: tuple[int, int], below: int, place: str = AUTO) -> None:
+        """size, inset: (width, height) px. below: px at the lower edge that stay free. place: one of `INSETS`."""
+        width, height = size
+        margin = round(0.02 * height)
+        right, low = width - inset[0] - margin, height - inset[1] - max(margin, below)
+        self._places = [(right, margin), (margin, margin), (right, low), (margin, low)]
+        if place != AUTO:
+            self._places = [self._places[CORNERS.index(place)]]
+        self._inset = inset
+        self._current = -1
+        self._worse_since: float | None = None
+        self._mask = _rounded_mask(inset, round(0.05 * inset[1]))
+
+    def next_area(self, result: FrameResult, heads: F32) -> Area:
+        """Where it lies on the next frame. heads: (P, 4) px, boxes of the heads that are seen."""
+        self._choose(result.people.boxes, heads, result.time)
+        x, y = self._places[self._current]
+        return Area(x, y, x + self._inset[0], y + self._inset[1])
+
+    def paste(self, image: U8, inset: U8, result: FrameResult, heads: F32) -> None:
+        """Draw the inset (H, W, 3) uint8 on the image (H, W, 3) uint8, in place."""
+        patch = self.next_area(result, heads).of(image)
+        blended = cv2.addWeighted(inset, _CORNER_OPACITY, patch, 1 - _CORNER_OPACITY, 0)
+        cv2.copyTo(blended, self._mask, patch)
+
+    def _choose(self, boxes: F32, heads: F32, time: float) -> None:
+        """Least covered people; a covered head counts as more than all bodies, and is uncovered at once."""
+        covered = [self._hidden(heads, place) > 0 for place in self._places]
+        hidden = [self._hidden(boxes, place) for place in self._places]
+        hidden = [share + _HEAD_COST * head for share, head in zip(hidden, covered, strict=True)]
+        best = int(np.argmin(hidden))
+        if self._current < 0 or (covered[self._current] and not covered[best]):
+            self._current = best
+        if hidden[best] >= hidden[self._current] - 0.1:
+            self._worse_since = None
+        elif self._worse_since is None:
+            self._worse_since = time
+        elif time - self._worse_since > _MOVE_SECONDS:
+            self._current, self._worse_since = best, None
+
+    def _hidden(self, boxes: F32, place: tuple[int, int]) -> float:
+        """How much of the inset's area there would cover people."""
+        if len(boxes) == 0:
+            return 0.0
+        low = np.maximum(boxes[:, :2], place)
+        high = np.minimum(boxes[:, 2:], np.add(place, self._inset))
+        overlap = np.maximum(high - low, 0).prod(axis=1).sum()
+        return float(overlap) / (self._inset[0] * self._inset[1])
+
+
+def _rounded_mask(size: tuple[int, int], radius: int) -> U8:
+    width, height = size
+    mask = np.zeros((height, width), np.uint8)
+    cv2.rectangle(mask, (radius, 0), (width - 1 - radius, height - 1), 255, cv2.FILLED)
+    cv2.rectangle(mask, (0, radius), (width - 1, height - 1 - radius), 255, cv2.FILLED)
+    for x in (radius, width - 1 - radius):
+        for y in (radius, height - 1 - radius):
+            cv2.circle(mask, (x, y), radius, 255, cv2.FILLED)
+    return mask
