@@ -1,23 +1,33 @@
-"""Several uncalibrated cameras on motion capture: cameras, offsets and joints beside the truth and one camera.
+"""Several uncalibrated cameras on motion capture: cameras, offsets, identities and joints beside the truth.
 
-    python benchmarks/multi_camera.py motion.npz --cameras 2,4 --scenes 3
+    python benchmarks/multi_camera.py motion.npz --cameras 2,3,4,8 --scenes 8
+    python benchmarks/multi_camera.py vsports.npz --cameras 2,4 --people 3 --scenes 8
 
-motion.npz: as `pose-prepare mocap` writes it. Each scene is one test subject before virtual cameras with detector
-errors, own focal lengths, frame rates, offsets and drift. Printed for each number of cameras, as means over scenes:
-P-MPJPE with the cameras found, with exact cameras, and of one camera; rotation, place (% of the distance, at the true
-scale), focal length and offset errors; share of joints within sigma; processor seconds of the calibration.
+motion.npz, vsports.npz: as `pose-prepare mocap` and `pose-prepare snu` write them; several people are those of one
+recording, in one world at the same time. Each scene is test subjects before virtual cameras with detector errors,
+occlusion, own focal lengths, frame rates, offsets and drift. Printed for each number of cameras, as means over scenes:
+the columns of `COLUMNS`. One calibration that raises an error ends its scene and is counted.
 """
 
 import argparse
 import time
-from dataclasses import replace
+from collections import defaultdict
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from pose_datasets import mocap
 from pose_datasets.sampling import resample
-from pose_datasets.several_cameras import SceneConfig, film_scene, told_camera, truth_at, virtual_cameras
+from pose_datasets.several_cameras import (
+    SceneConfig,
+    VirtualCamera,
+    film_scene,
+    told_camera,
+    truth_at,
+    virtual_cameras,
+)
 
+from pose.errors import PoseError
 from pose.evaluation.angles import flexion
 from pose.evaluation.metrics import aligned_errors
 from pose.lifter.load import load_lifter
@@ -26,29 +36,59 @@ from pose.multiview.calibrate import Known
 from pose.multiview.collect import collect_tracks
 from pose.multiview.motions import find_motions, on_time_line, time_line
 from pose.multiview.rig import find_rig
-from pose.multiview.types import ViewCamera
+from pose.multiview.types import Track, ViewCamera
+from pose.people.association.assignment import best_pairs
 from pose.skeletons import COCO17
 
 RATE = 60.0
 AZIMUTHS = {2: (0, 90), 3: (0, 90, 200), 4: (0, 90, 180, 270), 8: tuple(range(0, 360, 45))}
+JOINTS = ("P-MPJPE mm", "world MPJPE mm", "knee deg", "elbow deg", "within sigma %")
+CAMERAS = ("rotation deg", "place %", "focal %", "offset ms")
+GROUPS = {"arms": [11, 12, 13, 14, 15, 16], "legs": [1, 2, 3, 4, 5, 6], "trunk": [0, 7, 8, 9, 10]}
+COLUMNS = (*JOINTS, "exact cameras mm", "one camera mm", *CAMERAS, "IDF1 %", "groups worse than one camera %", "s")
 
 
-def scene_of(clips, rng, cameras, seconds):
-    """Points (T, 19, 3) m of one person, virtual cameras, and what they see."""
-    clip = clips[rng.integers(len(clips))]
-    points, _ = resample(clip, RATE)
-    first = rng.integers(max(len(points) - int(seconds * RATE), 1))
-    points = points[first : first + int(seconds * RATE)].copy()
-    points[..., [0, 2]] -= points[:, 0, [0, 2]].mean(axis=0)
-    points[..., 1] -= np.percentile(points[..., 1], 0.5)
-    config = SceneConfig(azimuths=AZIMUTHS[cameras])
-    views = virtual_cameras(rng, [points], seconds, config)
+@dataclass(frozen=True)
+class Scene:
+    """people: (T, 19, 3) m each at RATE. tracks: number n is person n - 1."""
+
+    people: list[np.ndarray]
+    views: list[VirtualCamera]
+    tracks: list[Track]
+
+
+def recordings(clips, count, seconds):
+    """Lists of `count` clips that were recorded together; for one person every clip."""
+    long = [clip for clip in clips if clip.times[-1] - clip.times[0] > seconds + 0.2]
+    if count == 1:
+        return [[clip] for clip in long]
+    scenes = defaultdict(list)
+    for clip in long:
+        if clip.times[0] < 0.1 and "/" not in clip.name.rsplit("_", 1)[1]:
+            scenes[clip.name.rsplit("_", 1)[0]].append(clip)
+    whole = ([clip for clip in one if clip.times[-1] == max(c.times[-1] for c in one)] for one in scenes.values())
+    return [one[:count] for one in whole if len(one) >= count]
+
+
+def scene_of(together, rng, cameras, seconds, config=None):
+    """A part of a random recording, virtual cameras, and what they see."""
+    chosen = together[rng.integers(len(together))]
+    people = [resample(clip, RATE)[0] for clip in chosen]
+    first = rng.integers(max(min(map(len, people)) - int(seconds * RATE), 1))
+    people = [points[first : first + int(seconds * RATE)].copy() for points in people]
+    middle = np.mean([points[:, 0, [0, 2]].mean(axis=0) for points in people], axis=0)
+    floor = min(np.percentile(points[..., 1], 0.5) for points in people)
+    for points in people:
+        points[..., [0, 2]] -= middle
+        points[..., 1] -= floor
+    config = config or SceneConfig(azimuths=AZIMUTHS[cameras])
+    views = virtual_cameras(rng, people, seconds, config)
     lifter, tracks = load_lifter("offline"), []
     for index, view in enumerate(views):
         stage = OfflineLifter(lifter, COCO17, told_camera(view), repair=True, constant_bones=True)
-        results = [r for frame in film_scene(rng, [points], RATE, view, config.errors) for r in stage.push(frame)]
+        results = [r for frame in film_scene(rng, people, RATE, view, config.errors) for r in stage.push(frame)]
         tracks += collect_tracks([*results, *stage.flush()], COCO17, index)
-    return points, views, tracks
+    return Scene(people, views, tracks)
 
 
 def exact(views):
@@ -62,25 +102,77 @@ def exact(views):
     return found
 
 
-def joints_error(rig, tracks, views, points):
-    """P-MPJPE mm where two cameras see the person, knee and elbow degrees, share within sigma."""
-    spans = [(0.0, float(view.times[-1])) for view in views]
-    line = time_line(rig.cameras, spans, 30.0)
-    motion = max(find_motions(on_time_line(rig, line), line), key=lambda one: len(one.frames))
-    times = line.times[motion.frames] + line.begins
-    truth = truth_at(points, RATE, times)[:, :17].astype(float) @ views[0].rotation.T + views[0].translation
-    shared = np.isfinite(motion.residual).sum(axis=0) >= 2
-    found, truth = motion.joints[shared].astype(float), truth[shared]
-    near, far = found - found[:, :1], truth - truth[:, :1]
-    near *= (near * far).sum() / (near * near).sum()
-    sigma = np.hypot(motion.sigma[shared], motion.sigma[shared][:, :1])[:, 1:]
-    inside = (1000 * np.linalg.norm(near - far, axis=-1)[:, 1:] < sigma).mean()
-    bends = [np.nanmean(np.abs(flexion(found, part) - flexion(truth, part))) for part in ("knee", "elbow")]
-    return [aligned_errors(found, truth).mean(), *bends, 100 * inside]
+def owner_of(tracks, lengths):
+    """Who a found person is, by the frames of the tracks."""
+    votes = defaultdict(float)
+    for key in tracks:
+        votes[key[1] - 1] += lengths[key]
+    return max(votes, key=votes.get)
+
+
+def identity_score(rig, scene):
+    """IDF1 over all tracked people of all cameras: the tracker of each camera is right, matching may not be."""
+    lengths = {(track.camera, track.number): len(track) for track in scene.tracks}
+    common = np.zeros((len(rig.tracks), len(scene.people)))
+    for row, tracks in enumerate(rig.tracks):
+        for key in tracks:
+            common[row, key[1] - 1] += lengths[key]
+    return (
+        100
+        * sum(common[row, column] for row, column in best_pairs(common, min_similarity=1e-6))
+        / sum(lengths.values())
+    )
+
+
+def joints_error(rig, scene):
+    """`JOINTS`, where two cameras see a person, and the share of joint groups that one camera alone has better."""
+    base, lengths = scene.views[0], {(track.camera, track.number): len(track) for track in scene.tracks}
+    line = time_line(rig.cameras, [(0.0, float(view.times[-1])) for view in scene.views], 30.0)
+    rows, worse = [], []
+    for person, motion in enumerate(find_motions(on_time_line(rig, line), line)):
+        if len(rig.tracks[person]) < 2:
+            continue
+        points = scene.people[owner_of(rig.tracks[person], lengths)]
+        times = line.times[motion.frames] + line.begins
+        truth = truth_at(points, RATE, times)[:, :17].astype(float) @ base.rotation.T + base.translation
+        shared = np.isfinite(motion.residual).sum(axis=0) >= 2
+        if shared.sum() < 10:
+            continue
+        found, truth = motion.joints[shared].astype(float), truth[shared]
+        near, far = found - found[:, :1], truth - truth[:, :1]
+        scale = (near * far).sum() / (near * near).sum()
+        sigma = np.hypot(motion.sigma[shared], motion.sigma[shared][:, :1])[:, 1:]
+        inside = (1000 * np.linalg.norm(scale * near - far, axis=-1)[:, 1:] < sigma).mean()
+        bends = [np.nanmean(np.abs(flexion(found, part) - flexion(truth, part))) for part in ("knee", "elbow")]
+        errors = aligned_errors(found, truth)
+        world = 1000 * np.linalg.norm(scale * found - truth, axis=-1).mean()
+        rows.append([errors.mean(), world, *bends, 100 * inside])
+        own = [aligned_errors(*one) for one in each_alone(scene, points, rig.tracks[person])]
+        worse += [errors[:, g].mean() > min(one[:, g].mean() for one in own) for g in GROUPS.values()]
+    return np.mean(rows, axis=0), 100 * np.mean(worse)
+
+
+def each_alone(scene, points, keys=None):
+    """(joints, truth) of each camera by itself, for a person or all tracks of one."""
+    for track in scene.tracks:
+        if keys is not None and (track.camera, track.number) not in keys:
+            continue
+        view = scene.views[track.camera]
+        truth = truth_at(points, RATE, track.times * (1 + view.drift) + view.offset)[:, :17].astype(float)
+        yield track.joints.astype(float), truth @ view.rotation.T
+
+
+def alone(scene):
+    """P-MPJPE of each camera by itself, mm, as a mean."""
+    errors = []
+    for number, points in enumerate(scene.people):
+        keys = {(camera, number + 1) for camera in range(len(scene.views))}
+        errors += [aligned_errors(*one).mean() for one in each_alone(scene, points, keys)]
+    return float(np.mean(errors))
 
 
 def camera_errors(rig, views):
-    """Means over all cameras but the first: degrees, % of the distance, %, ms."""
+    """`CAMERAS`, as means over all but the first."""
     truth = exact(views)
     places = np.array([one.place for one in truth]), np.array([one.place for one in rig.cameras])
     scale = (places[0] * places[1]).sum() / (places[1] ** 2).sum()
@@ -95,43 +187,42 @@ def camera_errors(rig, views):
     return np.mean(rows, axis=0)
 
 
-def alone(tracks, views, points):
-    """P-MPJPE of each camera by itself, mm."""
-    errors = []
-    for track in tracks:
-        view = views[track.camera]
-        truth = truth_at(points, RATE, track.times * (1 + view.drift) + view.offset)[:, :17].astype(float)
-        errors.append(aligned_errors(track.joints.astype(float), truth @ view.rotation.T).mean())
-    return float(np.mean(errors))
+def measure(scene):
+    """`COLUMNS` of one scene. Raises PoseError where the cameras are not found."""
+    names = [f"cam{index + 1}" for index in range(len(scene.views))]
+    begun = time.process_time()
+    rig = find_rig(scene.tracks, [ViewCamera.of(told_camera(view)) for view in scene.views], names)
+    spent = time.process_time() - begun
+    best = find_rig(scene.tracks, exact(scene.views), names, Known(poses=True, clocks=True))
+    joints, worse = joints_error(rig, scene)
+    floor, _ = joints_error(best, scene)
+    cameras = camera_errors(rig, scene.views)
+    return [*joints, floor[0], alone(scene), *cameras, identity_score(rig, scene), worse, spent]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("motion", type=Path)
-    parser.add_argument("--cameras", default="2,3,4")
+    parser.add_argument("--cameras", default="2,3,4,8")
+    parser.add_argument("--people", type=int, default=1)
     parser.add_argument("--scenes", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=8.0)
+    parser.add_argument("--part", default="test", choices=("train", "validation", "test"))
     options = parser.parse_args()
-    clips = [
-        clip
-        for clip in mocap.split(mocap.load_clips(options.motion), "test")
-        if clip.times[-1] - clip.times[0] > options.seconds + 0.2
-    ]
-    print("cameras  P-MPJPE exact alone  knee elbow  inside%  degrees place% focal% ms  s")
+    clips = mocap.split(mocap.load_clips(options.motion), options.part)
+    together = recordings(clips, options.people, options.seconds)
     for count in map(int, options.cameras.split(",")):
         rows = []
-        for scene in range(options.scenes):
-            points, views, tracks = scene_of(clips, np.random.default_rng((count, scene)), count, options.seconds)
-            names = [f"cam{index + 1}" for index in range(count)]
-            begun = time.process_time()
-            rig = find_rig(tracks, [ViewCamera.of(told_camera(view)) for view in views], names)
-            spent = time.process_time() - begun
-            best = find_rig(tracks, exact(views), names, Known(poses=True, clocks=True))
-            found = joints_error(rig, tracks, views, points)
-            floor = joints_error(best, tracks, views, points)[0]
-            rows.append([found[0], floor, alone(tracks, views, points), *found[1:], *camera_errors(rig, views), spent])
-            print(f"  {count} scene {scene}", np.round(rows[-1], 2).tolist(), flush=True)
-        print(count, np.round(np.mean(rows, axis=0), 2).tolist(), flush=True)
+        for number in range(options.scenes):
+            rng = np.random.default_rng((count, options.people, number))
+            scene = scene_of(together, rng, count, options.seconds)
+            try:
+                rows.append(measure(scene))
+            except PoseError as error:
+                print(f"  {count} cameras, scene {number}: {error}", flush=True)
+        print(f"{count} cameras, {options.people} people: {len(rows)} of {options.scenes} scenes")
+        for name, mean, spread in zip(COLUMNS, np.mean(rows, axis=0), np.std(rows, axis=0), strict=True):
+            print(f"  {name:32} {mean:8.2f}  (standard deviation {spread:.2f})", flush=True)
 
 
 if __name__ == "__main__":

@@ -30,8 +30,8 @@ MOST_NUMBER = 1e6  # px of an image, m of a room
 _DISTORTION = ("distortion", "distortions", "distortion_k1_k2_p1_p2")
 
 
-def camera_json(name: str, camera: ViewCamera, accuracy: Accuracy) -> dict[str, Json]:
-    """A camera as results and `cameras.json` hold it; lengths in m, angles in degrees."""
+def camera_json(name: str, camera: ViewCamera, accuracy: Accuracy, clock: Sequence[str] = ()) -> dict[str, Json]:
+    """A camera as results and `cameras.json` hold it; lengths in m, angles in degrees. clock: what supports it."""
     known = {
         "rotation": accuracy.turn, "position": accuracy.place, "focal": accuracy.focal, "k1": accuracy.radial,
         "offset": accuracy.offset, "drift": accuracy.drift,
@@ -45,6 +45,7 @@ def camera_json(name: str, camera: ViewCamera, accuracy: Accuracy) -> dict[str, 
         "t": [round(float(v), 6) for v in camera.translation],
         "offset": round(camera.offset, 6),
         "drift": round(camera.drift, 9),
+        "clock": list(clock),
         "status": "known" if camera.known else "found",
         "sigma": {key: round(value, 8) for key, value in known.items()},
         "residual_px": round(accuracy.residual, 3) if math.isfinite(accuracy.residual) else None,

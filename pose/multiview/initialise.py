@@ -20,6 +20,7 @@ RATE = 10.0  # instants a second at which motions are compared
 FEWEST = 6  # instants
 WORST = 0.16  # m; a median residual above it says that two tracks are two people
 REWEIGHT = 0.1  # m, residual of half the weight
+OTHER_LAG = 0.2  # s by which two lags differ that are not one
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,8 @@ class Link:
     """How two cameras stand to each other: x_second = rotation @ x_first + translation.
 
     lag: s to add to the second's clock to get the first's. pairs: rows of matched tracks. quality: total of the pairs,
-    s of overlap weighed by how well they agree. runner_up: that of the best hypothesis with another lag.
+    s of overlap weighed by how well they agree. runner_up: that of the best hypothesis with another lag, and other_lag:
+    that lag. sure: of the lag, standard deviations from chance as joint speeds have it; inf where it was given.
     """
 
     first: int
@@ -37,36 +39,50 @@ class Link:
     translation: F64
     pairs: tuple[tuple[int, int], ...]
     quality: float
-    runner_up: float
+    runner_up: float = 0.0
+    other_lag: float = 0.0
+    sure: float = np.inf
 
 
 def link_cameras(
-    tracks: Sequence[Track], first: int, second: int, speeds: dict[int, Speeds], offset: float | None = None
+    tracks: Sequence[Track],
+    first: int,
+    second: int,
+    speeds: dict[int, Speeds],
+    offset: float | None = None,
+    near: tuple[float, float] | None = None,
 ) -> Link | None:
-    """The best link of two cameras; None where no two tracks agree. offset: the lag, where it is known."""
+    """The best link of two cameras; None where no two tracks agree.
+
+    offset: the lag, where it is known. near: (lag, s around it) within which it must lie.
+    """
     mine = [i for i, track in enumerate(tracks) if track.camera == first]
     theirs = [i for i, track in enumerate(tracks) if track.camera == second]
-    best: Link | None = None
-    runner_up = 0.0
-    for lag in _candidates(mine, theirs, speeds, offset):
+    found = []
+    for lag in _candidates(mine, theirs, speeds, offset, near):
         link = _link_at(tracks, first, second, mine, theirs, lag.seconds)
-        if link is None:
-            continue
-        if best is None or link.quality > best.quality:
-            if best is not None and abs(best.lag - link.lag) > 0.2:
-                runner_up = max(runner_up, best.quality)
-            best = link
-        elif abs(best.lag - link.lag) > 0.2:
-            runner_up = max(runner_up, link.quality)
-    if best is None:
+        if link is not None and link.pairs:
+            found.append(replace(link, sure=lag.sure))
+    if not found:
         return None
-    return replace(best, runner_up=runner_up)
+    best = max(found, key=lambda link: link.quality)
+    others = [link for link in found if abs(link.lag - best.lag) > OTHER_LAG]
+    if not others:
+        return best
+    other = max(others, key=lambda link: link.quality)
+    return replace(best, runner_up=other.quality, other_lag=other.lag)
 
 
-def _candidates(mine: list[int], theirs: list[int], speeds: dict[int, Speeds], offset: float | None) -> list[Lag]:
+def _candidates(
+    mine: list[int],
+    theirs: list[int],
+    speeds: dict[int, Speeds],
+    offset: float | None,
+    near: tuple[float, float] | None,
+) -> list[Lag]:
     if offset is not None:
         return [Lag(offset, np.inf)]
-    found = [lag for a in mine for b in theirs for lag in lags(speeds[a], speeds[b])]
+    found = [lag for a in mine for b in theirs for lag in lags(speeds[a], speeds[b], near=near)]
     chosen: list[Lag] = []
     for lag in sorted(found, key=lambda lag: -lag.sure):
         if all(abs(lag.seconds - known.seconds) > 0.07 for known in chosen):
@@ -95,7 +111,7 @@ def _link_at(
         if best is None or quality > best.quality:
             named = tuple((mine[row], theirs[column]) for row, column in pairs)
             move = _translation([motions[one] for one in named], rotation)
-            best = Link(first, second, lag, rotation, move, named, quality, 0.0)
+            best = Link(first, second, lag, rotation, move, named, quality)
     return best
 
 
@@ -160,7 +176,13 @@ def spanning_links(links: Sequence[Link], cameras: int) -> list[Link]:
 def reverse(link: Link) -> Link:
     """The same link from the second camera to the first."""
     rotation = link.rotation.T
-    pairs = tuple((b, a) for a, b in link.pairs)
-    return Link(
-        link.second, link.first, -link.lag, rotation, -rotation @ link.translation, pairs, link.quality, link.runner_up
+    return replace(
+        link,
+        first=link.second,
+        second=link.first,
+        lag=-link.lag,
+        rotation=rotation,
+        translation=-rotation @ link.translation,
+        pairs=tuple((b, a) for a, b in link.pairs),
+        other_lag=-link.other_lag,
     )

@@ -10,9 +10,11 @@ from pose.errors import PoseError
 from pose.multiview import residuals as r
 from pose.multiview.bundle import Solution
 from pose.multiview.calibrate import Adjusted, Known, adjust, body_scale, start_cameras
+from pose.multiview.clocks import ClockHint
 from pose.multiview.complete import residuals_px
 from pose.multiview.identities import find_people, merge_tracks
-from pose.multiview.initialise import Link, all_speeds, link_cameras, spanning_links
+from pose.multiview.initialise import Link
+from pose.multiview.linking import REMEDY, clock_notes, clock_sources, find_links
 from pose.multiview.observations import BODY_HEIGHT, Observed
 from pose.multiview.types import Track, ViewCamera
 from pose.types import F64
@@ -22,7 +24,6 @@ SAME_PLACE = 0.03  # m of baseline for each m of distance, and degrees of rotati
 SAME_TURN = 4.0
 CORRELATED = 3.0  # by which standard deviations grow, as 2D errors last for many frames
 UNSURE_DEGREES, UNSURE_PLACE = 5.0, 0.15  # standard deviations (place: of the distance) above which a set-up is weak
-REMEDY = "let people clap, wave or walk about in view of all cameras, or give the start times with --offsets"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,8 @@ class Accuracy:
 class Rig:
     """What is found. cameras: in the frame of the first. people: of each person one track by camera. tracks: the
     (camera, number) of the tracks that each is made of. bones: (B,) m of each. accuracy: of each camera. scale: by
-    which the lifter's bodies are made larger. notes: what is weak, one line each.
+    which the lifter's bodies are made larger. clocks: of each camera, what supports its offset, as
+    `linking.clock_sources` has it. notes: what is weak, one line each.
     """
 
     cameras: list[ViewCamera]
@@ -53,6 +55,7 @@ class Rig:
     bones: list[F64]
     accuracy: list[Accuracy]
     scale: float
+    clocks: list[tuple[str, ...]]
     notes: list[str] = field(default_factory=list)
 
 
@@ -61,9 +64,13 @@ def find_rig(
     told: Sequence[ViewCamera],
     names: Sequence[str],
     known: Known | None = None,
+    hints: Sequence[ClockHint] = (),
     say: Callable[[str], None] = lambda step: None,
 ) -> Rig:
-    """Offsets, identities and cameras. names: of the cameras, for messages. say: called with each step.
+    """Offsets, identities and cameras.
+
+    names: of the cameras, for messages. hints: what sound and time stamps say of the clocks. say: called with each
+    step.
 
     told: intrinsics; poses and clocks where `known` says so. Raises PoseError with one line where it cannot be done.
     """
@@ -71,10 +78,10 @@ def find_rig(
     for index, name in enumerate(names):
         if not any(track.camera == index for track in tracks):
             raise PoseError(f"{name}: no person found; every camera must see a person that another one sees")
-    cameras = list(told)
+    cameras, links = list(told), list[Link]()
     if not (known.poses and known.clocks):
         say("time offsets")
-        links = _links(tracks, told, names, known)
+        links = find_links(tracks, told, names, known, hints)
         if known.poses:
             cameras = [
                 replace(camera, offset=new.offset) for camera, new in zip(told, start_cameras(told, links), strict=True)
@@ -97,8 +104,9 @@ def find_rig(
     accuracy = [_accuracy(solution, seen, index) for index in range(len(cameras))]
     _check(cameras, accuracy, seen, names, known)
     numbers = [[(tracks[row].camera, tracks[row].number) for row in rows] for rows in found]
-    notes = _notes(cameras, accuracy, seen, names)
-    return Rig(cameras, people, numbers, _bones(people, shared, adjusted), accuracy, scale, notes)
+    clocks = clock_sources(cameras, tracks, known, hints)
+    notes = [*_notes(cameras, accuracy, seen, names), *clock_notes(cameras, names, clocks, links, hints)]
+    return Rig(cameras, people, numbers, _bones(people, shared, adjusted), accuracy, scale, clocks, notes)
 
 
 def rescaled(rig: Rig, factor: float) -> Rig:
@@ -110,26 +118,6 @@ def rescaled(rig: Rig, factor: float) -> Rig:
         accuracy=[replace(one, place=factor * one.place) for one in rig.accuracy],
         scale=factor * rig.scale,
     )
-
-
-def _links(tracks: Sequence[Track], told: Sequence[ViewCamera], names: Sequence[str], known: Known) -> list[Link]:
-    """Links that reach all cameras from the first. Raises PoseError where there are none."""
-    speeds = all_speeds(tracks)
-    found = []
-    for second in range(len(told)):
-        for first in range(second):
-            offset = told[second].offset - told[first].offset if known.clocks else None
-            link = link_cameras(tracks, first, second, speeds, offset)
-            if link is not None and link.pairs:
-                found.append(link)
-    chosen = spanning_links(found, len(told))
-    reached = {0} | {link.second for link in chosen}
-    for index, name in enumerate(names):
-        if index not in reached:
-            raise PoseError(
-                f"{name}: its motion matches no other camera's; are these videos of the same moment? {REMEDY}"
-            )
-    return chosen
 
 
 def _linked_people(tracks: Sequence[Track], links: Sequence[Link]) -> list[dict[int, Track]]:

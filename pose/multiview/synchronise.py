@@ -15,6 +15,7 @@ from pose.types import F64, Flags
 RATE = 30.0  # samples a second of the speeds
 LEAST_OVERLAP = 0.8  # s
 INDEPENDENT = 6.0  # independent numbers in a second of twelve joints' speeds
+LEAST_SURE_NEAR = 0.5  # the same where time stamps say about when
 LEAST_SURE = 1.5  # standard deviations from chance, below which a lag is no candidate; the poses decide
 
 
@@ -50,16 +51,23 @@ def speeds_of(track: Track) -> Speeds:
     return Speeds(values * seen[:, None], seen, first)
 
 
-def lags(one: Speeds, other: Speeds, most: int = 4) -> list[Lag]:
-    """The likeliest lags between two cameras' tracks of one person, surest first."""
+def lags(one: Speeds, other: Speeds, most: int = 4, near: tuple[float, float] | None = None) -> list[Lag]:
+    """The likeliest lags between two cameras' tracks of one person, surest first.
+
+    near: (lag, s around it) within which they must lie; weaker ones count then.
+    """
     correlation, overlap, lag = correlate(one, other)
     enough = overlap >= LEAST_OVERLAP * RATE
     fisher = np.arctanh(np.clip(correlation, -0.999, 0.999))
     free = np.maximum(overlap / RATE * INDEPENDENT - 3, 0.0)
     sure = np.where(enough, fisher * np.sqrt(free), -np.inf)
+    least = LEAST_SURE
+    if near is not None:
+        sure = np.where(np.abs(lag / RATE + one.first - other.first - near[0]) <= near[1], sure, -np.inf)
+        least = LEAST_SURE_NEAR
     found: list[Lag] = []
     for index in np.argsort(-sure):
-        if len(found) == most or sure[index] < LEAST_SURE:
+        if len(found) == most or sure[index] < least:
             break
         seconds = (lag[index] + _peak(sure, int(index))) / RATE + one.first - other.first
         if all(abs(seconds - known.seconds) > 0.2 for known in found):

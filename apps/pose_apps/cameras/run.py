@@ -118,11 +118,13 @@ def check_videos(videos: Sequence[str]) -> None:
 def find_scene(request: Request, names: Sequence[str], seen: Sequence[Seen], host: "Host") -> Scene:
     """Cameras and motions of everybody, at the scale that is asked for."""
     from pose.multiview.calibration_files import camera_json
+    from pose.multiview.clocks import clock_hints
     from pose.multiview.motions import find_motions, on_time_line, scale_for_height, time_line
     from pose.multiview.rig import find_rig, rescaled
 
     told, known = _told(request, names, seen)
-    rig = find_rig([track for one in seen for track in one.tracks], told, names, known)
+    hints = clock_hints([one.wave for one in seen], [one.recorded for one in seen])
+    rig = find_rig([track for one in seen for track in one.tracks], told, names, known, hints)
     if request.cameras.distance is not None:
         one, other, metres = read_distance(request.cameras.distance, names)
         rig = rescaled(rig, metres / max(math.dist(rig.cameras[one].place, rig.cameras[other].place), 1e-6))
@@ -134,7 +136,7 @@ def find_scene(request: Request, names: Sequence[str], seen: Sequence[Seen], hos
         factor = scale_for_height(motions, height)
         rig = rescaled(rig, factor)
         motions = [replace(motion, joints=motion.joints * factor, sigma=motion.sigma * factor) for motion in motions]
-    cameras = [camera_json(*each) for each in zip(names, rig.cameras, rig.accuracy, strict=True)]
+    cameras = [camera_json(*each) for each in zip(names, rig.cameras, rig.accuracy, rig.clocks, strict=True)]
     host.warn(rig.notes)
     return Scene(rig, line, motions, cameras)
 
@@ -196,8 +198,9 @@ def camera_lines(scene: Scene) -> list[str]:
         place = (
             "" if row == 0 else f", {math.dist(camera.place, (0, 0, 0)):.2f} m from the first (+- {one.place:.2f} m)"
         )
+        by = "".join([", from ", " and ".join(scene.rig.clocks[row])]) if scene.rig.clocks[row] else ""
         lines.append(
-            f"{said['name']}: starts at {camera.offset:.3f} s (+- {1000 * one.offset:.0f} ms), focal length "
+            f"{said['name']}: starts at {camera.offset:.3f} s (+- {1000 * one.offset:.0f} ms{by}), focal length "
             f"{camera.focal:.0f} px{place}, rotation +- {one.turn:.1f} degrees, "
             f"reprojection error {one.residual:.1f} px"
         )

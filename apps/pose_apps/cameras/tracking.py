@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pose.pipeline import Pipeline
     from pose.types import FrameResult
     from pose.video import Source
+    from pose.video.recorded import Recorded
+    from pose.video.waveform import Waveform
     from pose_apps.support.host import Host
     from pose_apps.support.summary import Tally
 
@@ -30,13 +32,17 @@ LARGEST_ZOOM = 1.03  # longest over shortest focal length
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What one camera sees. spool: its results. span: (first, last) s of its frames. camera: its intrinsics."""
+    """What one camera sees. spool: its results. span: (first, last) s of its frames. camera: its intrinsics. wave: its
+    sound, None where it has none. recorded: when, as its file says.
+    """
 
     spool: "ResultSpool"
     tracks: "list[Track]"
     span: tuple[float, float]
     fps: float
     camera: "Camera"
+    wave: "Waveform | None"
+    recorded: "Recorded"
 
 
 def track_cameras(
@@ -79,9 +85,14 @@ def _track(
     from pose.files import ResultSpool
     from pose.multiview.collect import collect_tracks
     from pose.video import open_source
+    from pose.video.container import Target
+    from pose.video.recorded import recorded_at
+    from pose.video.waveform import read_waveform
 
     motion = MotionLog()
     with open_source(video) as source:
+        wave = read_waveform(source.sound) if source.sound is not None else None
+        recorded = recorded_at(Target(f"file:{video}", video))
         camera = pipeline.camera(source.info.size, source.info.focal_35mm)
         spool = ResultSpool(folder, pipeline.skeleton)
         stack.callback(spool.close)
@@ -100,7 +111,8 @@ def _track(
         check_still(video, motion.solve()[1])
     steps = np.diff(times)
     fps = 1 / float(np.median(steps)) if len(steps) else source.info.fps
-    return Seen(spool, collect_tracks(spool, pipeline.skeleton, row), (times[0], times[-1]), fps, camera)
+    tracks = collect_tracks(spool, pipeline.skeleton, row)
+    return Seen(spool, tracks, (times[0], times[-1]), fps, camera, wave, recorded)
 
 
 def check_still(video: str, motion: "CameraMotion") -> None:

@@ -1,0 +1,61 @@
+"""When a video was recorded, as its file says."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+
+import av
+
+from pose.errors import PoseError
+from pose.video.container import Target
+
+DATES = ("com.apple.quicktime.creationdate", "creation_time", "date")
+_TIMECODE = re.compile(r"(\d\d):(\d\d):(\d\d)[:;](\d\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """When the first image was recorded. date: s since 1970 by the camera's calendar, exact to a second or two; for
+    some cameras it is when the recording ended. timecode: s since midnight, exact to a frame. None where not known.
+    """
+
+    date: float | None = None
+    timecode: float | None = None
+
+
+def recorded_at(target: Target) -> Recorded:
+    """What the file of a video says. Unreadable values count as not known."""
+    try:
+        with target.open() as container:
+            said: dict[str, str] = dict(container.metadata)
+            fps = Fraction(30)
+            for stream in container.streams:
+                said = {**stream.metadata, **said}
+                rate = getattr(stream, "average_rate", None)
+                fps = rate if rate else fps
+    except (av.FFmpegError, PoseError):
+        return Recorded()
+    return Recorded(read_date(said), read_timecode(said.get("timecode", ""), float(fps)))
+
+
+def read_date(said: Mapping[str, str]) -> float | None:
+    """The first of `DATES` that is one after 1980; cameras with an unset clock write 1970 or 1904."""
+    for key in DATES:
+        try:
+            found = datetime.fromisoformat(said[key].replace("Z", "+00:00")).timestamp()
+        except (KeyError, ValueError, OverflowError, OSError):
+            continue
+        if found > 315_532_800:
+            return found
+    return None
+
+
+def read_timecode(text: str, fps: float) -> float | None:
+    """`10:22:33:12` as seconds, of which the last number counts frames."""
+    found = _TIMECODE.fullmatch(text.strip())
+    if found is None or not fps > 0:
+        return None
+    hours, minutes, seconds, frames = (int(part) for part in found.groups())
+    return hours * 3600 + minutes * 60 + seconds + frames / max(round(fps), 1)

@@ -1,0 +1,62 @@
+"""The sound of a video as numbers: mono, at a low rate, in step with its images."""
+
+from dataclasses import dataclass
+
+import av
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.video.source import Sound
+
+RATE = 8000  # samples a second: what tells two recordings of one room apart lies below 4 kHz
+MOST_SECONDS = 600.0  # of a long recording; 20 MB
+LONGEST_GAP = 60.0  # s; a jump of the time stamps beyond it is an error of the file
+
+
+@dataclass(frozen=True, slots=True)
+class Waveform:
+    """samples: (N,) float32, -1 to 1. first: s of the first one, where 0 is the video's first image."""
+
+    samples: NDArray[np.float32]
+    first: float
+
+    @property
+    def seconds(self) -> float:
+        """Its length."""
+        return len(self.samples) / RATE
+
+
+def read_waveform(sound: Sound, most_seconds: float = MOST_SECONDS) -> Waveform | None:
+    """The first `most_seconds` of a video's sound; None where it cannot be decoded or is silent.
+
+    Gaps between packets are silence, so that sample k is at `first + k / RATE`.
+    """
+    parts: list[NDArray[np.float32]] = []
+    first, count = 0.0, 0
+    resampler = av.AudioResampler("flt", "mono", RATE)
+    try:
+        with sound.target.open() as container:
+            for frame in container.decode(container.streams.audio[0]):
+                if frame.pts is None or frame.time_base is None:
+                    continue
+                at = float(frame.pts * frame.time_base) - sound.origin
+                if not parts:
+                    first = at
+                gap = round((at - first) * RATE) - count
+                if 0.05 * RATE < gap < LONGEST_GAP * RATE:
+                    parts.append(np.zeros(gap, np.float32))
+                    count += gap
+                for part in resampler.resample(frame):
+                    values = part.to_ndarray().ravel().astype(np.float32)
+                    parts.append(values)
+                    count += len(values)
+                if count >= most_seconds * RATE:
+                    break
+    except (av.FFmpegError, ValueError, IndexError):
+        if not parts:
+            return None
+    samples = np.concatenate(parts)[: int(most_seconds * RATE)] if parts else np.zeros(0, np.float32)
+    samples = np.nan_to_num(samples, nan=0.0, posinf=0.0, neginf=0.0)
+    if len(samples) < RATE or float(np.abs(samples).max()) < 1e-4:
+        return None
+    return Waveform(samples, first)
