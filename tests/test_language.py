@@ -15,7 +15,13 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("pose", "apps/pose_apps", "datasets/pose_datasets", "detectors/pose_detectors")
-FINISHED = ("pose", *(f"pose/{name}" for name in ("cache", "live", "repair", "system", "view", "weights", "web")))
+FINISHED = (
+    "pose",
+    *(
+        f"pose/{name}"
+        for name in ("cache", "estimators", "files", "live", "repair", "system", "view", "weights", "web")
+    ),
+)
 TERMS = {  # what not to write -> what to write
     r"exchang(?:e[sd]?|ing)": "left-right swap, swapped",
     r"hidden behind|who hides?": "occluded by",

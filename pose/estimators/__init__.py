@@ -1,1 +1,1 @@
-"""Crop to keypoints: one file a model family."""
+"""Estimators of 2D keypoints in crops, one file per model family."""

@@ -1,7 +1,7 @@
-"""BlazePose's landmark network on LiteRT, as MediaPipe's published graph `pose_landmark_by_roi_cpu` runs it.
+"""BlazePose's landmark network on LiteRT, as in MediaPipe's published graph `pose_landmark_by_roi_cpu`.
 
-Source: Bazarevsky et al., BlazePose: On-device Real-time Body Pose tracking, 2020, arXiv:2006.10204; the graph's
-constants are those of google-ai-edge/mediapipe 0.10.21.
+Source: Bazarevsky et al., BlazePose: On-device Real-time Body Pose tracking, 2020, arXiv:2006.10204; the constants of
+the graph are those of google-ai-edge/mediapipe 0.10.21.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from pose.types import F32, U8, Boxes, Keypoints2D, Regions
 from pose.weights import locate
 
 SIDE = 256
-# Landmarks, presence and heat maps. Segmentation and metric landmarks are not used, and a third of the network's time.
+# Landmarks, presence and heat maps. Segmentation and metric landmarks are unused; they cost a third of the time.
 OUTPUTS = (0, 1, 3)
 REGION_SCALE = 1.25
 LANDMARKS = 39  # 33 of the body, two that span the next region, four unused
@@ -27,12 +27,12 @@ REGION_ROWS = (33, 34)
 REFINE_KERNEL = 7
 REFINE_MIN_CONFIDENCE = 0.5
 _OFFSETS = np.arange(REFINE_KERNEL) - REFINE_KERNEL // 2
-# A detector that only knows boxes: the circle around the body reaches a little beyond the box's longer side.
+# For detections without a region: the circle around the body is slightly larger than the longer side of the box.
 BOX_TO_REGION = 1.25
 
 
 class BlazePose:
-    """33 body landmarks in every region; the next region comes from the landmarks themselves."""
+    """Estimates 33 body landmarks in every region; the next region follows from the landmarks."""
 
     skeleton = BLAZEPOSE33
 
@@ -43,13 +43,20 @@ class BlazePose:
         variant: Literal["full", "lite", "heavy"] = "full",
         options: StageOptions = USUAL,
     ) -> None:
-        """model: the LiteRT file; None takes it from the weight cache. Raises PoseError when it cannot be loaded."""
+        """
+        Args:
+            model: LiteRT file; None uses the weight cache.
+            variant: Size of the network.
+            options: Options of the stage.
+
+        Raises PoseError if the file cannot be loaded.
+        """
         self.name = f"blazepose-{variant}"
         model = model or locate(f"blazepose-landmark-{variant}")
         self._network = LiteRTModel(model, options.threads, OUTPUTS)
 
     def regions(self, boxes: Boxes) -> Regions:
-        """The detector's own regions where it has them, else an upright square around each box."""
+        """Regions of the detector if it has them, else an upright square around each box."""
         if boxes.regions is not None:
             return boxes.regions
         low, high = boxes.xyxy[:, :2], boxes.xyxy[:, 2:]
@@ -58,10 +65,10 @@ class BlazePose:
         return Regions(centers, np.repeat(sides, 2, axis=1), np.zeros(len(boxes), np.float32))
 
     def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
-        """Landmarks in every region of every image.
+        """Estimate landmarks in every region of every image.
 
-        A keypoint's score is the smaller of its visibility and presence probabilities, and 0 outside the picture. One
-        crop at a time: with a batch dimension the network takes as long for each crop.
+        The score of a keypoint is the minimum of its visibility and presence probabilities, and 0 outside the image.
+        Crops are processed one at a time, since a batch is not faster.
         """
         return [self._estimate(image, rows) for image, rows in zip(images, regions, strict=True)]
 
@@ -95,10 +102,10 @@ def _outside(xy: F32, image: U8) -> NDArray[np.bool_]:
 def refine(points: F32, heat: F32) -> F32:
     """Move points (J, 2) in [0, 1] to the weighted mean of their heat maps (S, S, J), logits, in a 7 x 7 window.
 
-    The weights are probabilities. A point outside the map, or where no probability in its window reaches 0.5, stays.
+    The weights are probabilities. Points outside the map, or without a probability of 0.5 in their window, stay.
     """
     side = heat.shape[0]
-    cells = (points * side).astype(np.int64)  # towards zero
+    cells = (points * side).astype(np.int64)  # rounds towards zero
     around = cells[:, :, None] + _OFFSETS
     valid = (around >= 0) & (around < side)
     columns, rows = around.clip(0, side - 1).transpose(1, 0, 2)

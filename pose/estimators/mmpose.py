@@ -1,4 +1,6 @@
-"""Any top-down model of MMPose, through the `mmpose` package: its own config decides on crops, tests and decoding."""
+"""Any top-down model of MMPose through the `mmpose` package; its config determines crops, test-time augmentation and
+decoding.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,27 +21,31 @@ if TYPE_CHECKING:
 
 
 class _Meta(TypedDict):
-    """What an MMPose model says of the data set it was trained on, as far as it is read here."""
+    """The used part of the dataset metadata of an MMPose model."""
 
     keypoint_id2name: Mapping[int, str]
     num_keypoints: int
 
 
-# As for RTMPose: the joints that bound a person, how far the box reaches beyond them, and how many say who is there.
+# As for RTMPose: minimum score of joints for the next box, its margin, and the number of joints for the confidence.
 JOINT_SCORE = 0.3
 JOINTS_TO_BOX = 1.2
 SURE_JOINTS = 8
 
 
 class MMPose:
-    """Joints in every region, in the skeleton of the model's data set."""
+    """Estimates joints in every region, in the skeleton of the model's data set."""
 
     name = "mmpose"
 
     def __init__(self, *, model: Path, options: StageOptions = USUAL) -> None:
-        """model: the checkpoint (`.pth`); the config of the same name (`.py`) lies beside it.
+        """
+        Args:
+            model: Checkpoint (`.pth`), with the config of the same name (`.py`) beside it.
+            options: Options of the stage.
 
-        Raises PoseError when mmpose is not installed, the model cannot be built as asked, or its joints are unknown.
+        Raises PoseError if mmpose is not installed, the model cannot be built with these options, or its joints are
+        unknown.
         """
         if options.precision == "float16":
             raise PoseError("precision: mmpose models run in float32 here; use precision auto or float32")
@@ -53,7 +59,7 @@ class MMPose:
         return _box_regions(boxes.xyxy)
 
     def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
-        """Joints in every region of every image, those of one image in one batch; presence as for RTMPose."""
+        """Estimate joints in every region of every image, one batch per image; confidence as for RTMPose."""
         return [self._estimate(image, rows) for image, rows in zip(images, regions, strict=True)]
 
     def _estimate(self, image: U8, regions: Regions) -> Keypoints2D:
@@ -79,7 +85,7 @@ def _box_regions(xyxy: F32) -> Regions:
 
 
 def _build(checkpoint: Path, device: str) -> "TopdownPoseEstimator":
-    """MMPose's model with the parameters of a checkpoint, which is read without unpickling code."""
+    """Build MMPose's model with the parameters of a checkpoint, which is read without unpickling code."""
     from pose.estimators.rtmpose_net import read_parameters
 
     apis = import_apis()

@@ -1,8 +1,8 @@
-"""Importing `mmpose` where mmcv has no compiled operators.
+"""Import of `mmpose` without compiled operators of mmcv.
 
-Full `mmcv` does not compile against current torch, so `mmcv-lite` takes its place, and with it goes `mmcv.ops`, which
-mmpose and mmdet import at start but no top-down pose model of convolutions and attention uses. Here every name in it
-becomes a class that says so when something makes use of it.
+Full `mmcv` does not compile against current torch, so `mmcv-lite` replaces it. It lacks `mmcv.ops`, which mmpose and
+mmdet import at start, but which no top-down pose model of convolutions and attention uses. Here every name of that
+module is a class that raises an error when used.
 """
 
 import importlib
@@ -17,7 +17,7 @@ from typing import Any
 from pose.errors import PoseError
 
 PACKAGE = "mmcv.ops"
-# Layers that configs name and `mmcv.ops` would register.
+# Layers used in configs that `mmcv.ops` would register.
 LAYERS = ("DCN", "DCNv2", "SAC", "carafe", "MultiScaleDeformableAttention")
 
 
@@ -26,7 +26,7 @@ class MissingOperatorError(PoseError):
 
 
 class _Operators(ModuleType):
-    """`mmcv.ops` or a part of it: has every public name."""
+    """`mmcv.ops` or a submodule with every public name."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -54,7 +54,7 @@ class _OperatorFinder(MetaPathFinder, Loader):
 
 
 def stand_in_for_operators() -> None:
-    """From now on `mmcv.ops` can be imported, unless mmcv was compiled with it."""
+    """Make `mmcv.ops` importable, unless mmcv was compiled with it."""
     if importlib.util.find_spec("mmcv._ext") is None and not any(isinstance(f, _OperatorFinder) for f in sys.meta_path):
         sys.meta_path.insert(0, _OperatorFinder())
         from mmengine.registry import MODELS
@@ -65,7 +65,7 @@ def stand_in_for_operators() -> None:
 
 
 def import_apis() -> Any:
-    """`mmpose.apis`. Raises PoseError with the command that installs it where it is missing."""
+    """Import `mmpose.apis`. Raises PoseError with the installation command if it is missing."""
     try:
         import mmcv  # noqa: F401
     except ImportError as error:

@@ -1,7 +1,7 @@
 """MoveNet (Lightning, single pose) on LiteRT: COCO-17 joints of the person in a square crop.
 
 Source: TensorFlow's model card of MoveNet.SinglePose, 2021; the crop rule is that of its published tutorial, which
-takes the next crop from the joints.
+derives the next crop from the joints.
 """
 
 from collections.abc import Sequence
@@ -19,41 +19,44 @@ from pose.types import F32, U8, Boxes, Keypoints2D, Regions
 from pose.weights import locate
 
 BOX_TO_REGION = 1.25
-# The tutorial's rule: a joint counts above this score; half a side is so many times the farthest joint's distance from
-# the middle of the hips, of the trunk's joints and of all joints.
+# The tutorial's rule: minimum score of a joint; half a side of the crop relative to the distance from the middle of the
+# hips to the furthest joint of the trunk, and to the furthest joint.
 JOINT_SCORE = 0.2
 TRUNK_REACH = 1.9
 BODY_REACH = 1.2
 SHOULDERS = [COCO17.index(name) for name in ("left_shoulder", "right_shoulder")]
 HIPS = [COCO17.index(name) for name in ("left_hip", "right_hip")]
-# Presence is the mean score of so many surest joints. On `walk-by.mp4` and `street.mp4` it is 0.53 and more for people
-# seen well, 0.37 and less in crops without anybody; a man with folded arms in Ultralytics' `bus.jpg` has 0.49.
+# The confidence is the mean of so many highest scores: on `walk-by.mp4` and `street.mp4` at least 0.53 for clearly
+# visible people, and at most 0.37 in crops without people. A man with folded arms in Ultralytics' `bus.jpg` has 0.49.
 SURE_JOINTS = 8
 
 
 class MoveNet:
-    """17 joints in every region, on the CPU; the next region comes from the joints themselves."""
+    """Estimates 17 joints in every region, on the CPU; the next region follows from the joints."""
 
     name = "movenet"
     skeleton = COCO17
 
     def __init__(self, *, model: Path | None = None, options: StageOptions = USUAL) -> None:
-        """model: the LiteRT file; None takes Lightning from the weight cache.
+        """
+        Args:
+            model: LiteRT file; None uses Lightning from the weight cache.
+            options: Options of the stage.
 
-        Raises PoseError when it cannot be loaded.
+        Raises PoseError if the file cannot be loaded.
         """
         model = model or locate("movenet-lightning-int8")
         self._network = LiteRTModel(model, options.threads)
         self._side = int(self._network.input().shape[1])
 
     def regions(self, boxes: Boxes) -> Regions:
-        """An upright square around each box, with a quarter to spare."""
+        """An upright square around each box with a margin of a quarter."""
         return crops.square_regions(boxes.xyxy, BOX_TO_REGION)
 
     def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
-        """Joints in every region of every image; presence is the mean score of the surest joints.
+        """Estimate joints in every region of every image; the confidence is the mean of the highest scores.
 
-        One crop at a time: the published files take no batch.
+        One crop at a time: the published files have no batch dimension.
         """
         return [self._estimate(image, rows) for image, rows in zip(images, regions, strict=True)]
 
@@ -63,7 +66,7 @@ class MoveNet:
         rows = np.empty((len(regions), len(self.skeleton), 3), np.float32)
         for row, matrix in enumerate(matrices):
             self._network.input()[0] = crops.crop(image, matrix, size, cv2.BORDER_CONSTANT)
-            rows[row] = self._network.run()[0].reshape(rows.shape[1:])  # of another network: ValueError
+            rows[row] = self._network.run()[0].reshape(rows.shape[1:])  # ValueError for other networks
         xy = crops.apply_affine(matrices, rows[:, :, 1::-1] * np.float32(self._side))
         scores = np.where(crops.outside(xy, image), np.float32(0), rows[:, :, 2])
         presence = np.sort(rows[:, :, 2], axis=1)[:, -SURE_JOINTS:].mean(axis=1)
@@ -71,7 +74,7 @@ class MoveNet:
 
 
 def _following(xy: F32, scores: F32, regions: Regions) -> Regions:
-    """The next crops: upright squares around the hips. Where hips or shoulders are not seen, a region stays."""
+    """The next crops: upright squares around the hips. Without visible hips or shoulders a region stays."""
     sure = scores > JOINT_SCORE
     distances = np.abs(xy - xy[:, HIPS].mean(axis=1, keepdims=True)).max(axis=2)
     trunk, body = distances[:, SHOULDERS + HIPS].max(axis=1), np.where(sure, distances, 0).max(axis=1)

@@ -1,4 +1,4 @@
-"""RTMPose, top-down: each person's crop through the network, one classifier along x and one along y for each joint.
+"""RTMPose, top-down: one classifier along x and one along y for each joint in a person's crop.
 
 Source: Jiang et al., RTMPose: Real-Time Multi-Person Pose Estimation based on MMPose, 2023, arXiv:2303.07399; boxes,
 crops, normalisation and decoding are those of open-mmlab/mmpose 1.3.2 (`GetBBoxCenterScale`, `TopdownAffine`,
@@ -25,14 +25,21 @@ MEAN_RGB = (123.675, 116.28, 103.53)
 STD_RGB = (58.395, 57.12, 57.375)
 PADDING = 1.25
 SKELETONS = {len(skeleton): skeleton for skeleton in (COCO17, HALPE26)}
-# The next crop is taken around the joints that score this much; the person's box reaches so far beyond them.
+# Minimum score of joints for the next crop, and the margin of the box around them.
 JOINT_SCORE = 0.3
 JOINTS_TO_BOX = 1.2
-SURE_JOINTS = 8  # presence is the mean score of so many surest joints
+SURE_JOINTS = 8  # the confidence is the mean of so many highest scores
 
 
 class Network(Protocol):
-    """Crops -> SimCC scores. crop: (width, height) px. joints: how many it gives. input: makes its samples."""
+    """Maps crops to SimCC scores.
+
+    Attributes:
+        crop: (width, height) px.
+        joints: Number of joints.
+        device: Device of the network.
+        input: Makes its samples.
+    """
 
     crop: tuple[int, int]
     joints: int
@@ -45,7 +52,7 @@ class Network(Protocol):
 
 
 class RTMPose:
-    """COCO-17 or Halpe-26 joints in every region, as the file gives them."""
+    """Estimates COCO-17 or Halpe-26 joints in every region, depending on the file."""
 
     name = "rtmpose"
 
@@ -55,10 +62,13 @@ class RTMPose:
         model: Path | None = None,
         options: StageOptions = USUAL,
     ) -> None:
-        """model: an `.onnx` export of MMDeploy, for ONNX Runtime, or an MMPose checkpoint (`.pth`), for torch; None
-        takes the published size m from the weight cache.
+        """
+        Args:
+            model: An `.onnx` export of MMDeploy, for ONNX Runtime, or an MMPose checkpoint (`.pth`), for torch; None
+                uses the published size m from the weight cache.
+            options: Options of the stage.
 
-        Raises PoseError when it cannot be loaded as asked, or gives neither 17 nor 26 joints.
+        Raises PoseError if it cannot be loaded with these options, or has neither 17 nor 26 joints.
         """
         model = model or locate("rtmpose-m-coco17-256x192")
         if model.suffix in (".pth", ".pt"):
@@ -72,14 +82,14 @@ class RTMPose:
         self.skeleton: Skeleton = SKELETONS[self._network.joints]
 
     def regions(self, boxes: Boxes) -> Regions:
-        """An upright region around each box, a quarter larger, in the crop's proportions."""
+        """An upright region around each box, enlarged by a quarter, with the aspect ratio of the crop."""
         return box_regions(boxes.xyxy, self._network.crop)
 
     def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
-        """Joints in every region of every image, all of them in one batch.
+        """Estimate joints in every region of every image, all in one batch.
 
-        A score is the smaller of the two maxima, held to [0, 1], and 0 outside the picture. Presence is the mean score
-        of the surest joints.
+        A score is the smaller of the two maxima, clipped to [0, 1], and 0 outside the image. The confidence is the mean
+        of the highest scores.
         """
         size = self._network.crop
         matrices = [crops.crop_matrices(rows, size) for rows in regions]
@@ -102,7 +112,7 @@ class RTMPose:
 
 
 def box_regions(xyxy: F32, crop: tuple[int, int]) -> Regions:
-    """Upright regions around boxes (P, 4): 1.25 times their size, widened or heightened to the crop's proportions."""
+    """Upright regions around boxes (P, 4): 1.25 times their size, extended to the aspect ratio of the crop."""
     low, high = xyxy[:, :2], xyxy[:, 2:]
     wanted = (high - low) * np.float32(PADDING)
     width = np.maximum(wanted[:, 0], wanted[:, 1] * np.float32(crop[0] / crop[1]))
@@ -111,7 +121,7 @@ def box_regions(xyxy: F32, crop: tuple[int, int]) -> Regions:
 
 
 def decode(simcc_x: F32, simcc_y: F32) -> tuple[F32, F32]:
-    """SimCC scores (N, J, 2 W), (N, J, 2 H) to points (N, J, 2) in crop px and scores (N, J) in [0, 1]."""
+    """Convert SimCC scores (N, J, 2 W), (N, J, 2 H) to points (N, J, 2) in crop px and scores (N, J) in [0, 1]."""
     points = np.stack([simcc_x.argmax(axis=2), simcc_y.argmax(axis=2)], axis=2) * np.float32(0.5)
     scores = np.minimum(simcc_x.max(axis=2), simcc_y.max(axis=2))
     return points.astype(np.float32), scores.clip(0, 1)
@@ -122,7 +132,7 @@ def _nothing(joints: int) -> tuple[F32, F32]:
 
 
 def _grow(xyxy: F32, factor: float) -> F32:
-    """Boxes (P, 4) made `factor` times as large around their centres."""
+    """Boxes (P, 4) scaled by `factor` around their centres."""
     low, high = xyxy[:, :2], xyxy[:, 2:]
     more = (high - low) * np.float32((factor - 1) / 2)
     return np.concatenate([low - more, high + more], axis=1)
@@ -151,7 +161,7 @@ class _OnnxRTMPose:
 
 
 class _TorchNetwork:
-    """An MMPose checkpoint. On CUDA the backbone runs in half precision unless another one is asked for."""
+    """An MMPose checkpoint. On CUDA the backbone runs in half precision by default."""
 
     def __init__(self, path: Path, options: StageOptions) -> None:
         require_torch(path.name)
@@ -176,7 +186,7 @@ class _TorchNetwork:
 
 
 def _load(path: Path) -> Any:
-    """The network; its type is not told because torch's does not know `memory_format`."""
+    """Load the network. Its type is Any because torch's type lacks `memory_format`."""
     from pose.estimators.rtmpose_net import load_checkpoint
 
     return load_checkpoint(path)

@@ -25,14 +25,14 @@ STRIDE = 32
 BINS_PER_PIXEL = 2
 HIDDEN = 256  # features of a joint
 QUERY = 128
-# Channels and blocks of the four stages at size l; only the last has no residual blocks, but pools.
+# Channels and blocks of the four stages at size l; the last stage has no residual blocks, but pooling.
 CHANNELS = (128, 256, 512, 1024)
 BLOCKS = (3, 6, 6, 3)
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """One member of the family: how many times size l's blocks and channels it has."""
+    """One member of the family: numbers of blocks and channels relative to size l."""
 
     depth: float
     width: float
@@ -48,9 +48,9 @@ SIZES = {
 
 
 class RTMPoseNetwork(nn.Module):
-    """Normalised crops (B, 3, H, W) to SimCC scores (B, J, 2 W) along x and (B, J, 2 H) along y.
+    """Maps normalised crops (B, 3, H, W) to SimCC scores (B, J, 2 W) along x and (B, J, 2 H) along y.
 
-    The head computes in float32 whatever the backbone's precision: its squares leave half precision's range.
+    The head always computes in float32, because its squares exceed the range of half precision.
     """
 
     def __init__(self, size: str, joints: int, crop: tuple[int, int] = (192, 256)) -> None:
@@ -69,7 +69,7 @@ class RTMPoseNetwork(nn.Module):
 
 
 class CSPNeXt(nn.Module):
-    """(B, 3, H, W) to (B, C, H / 32, W / 32)."""
+    """Backbone: (B, 3, H, W) to (B, C, H / 32, W / 32)."""
 
     def __init__(self, size: Size) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ class Convolution(nn.Module):
 
 
 class SeparableConvolution(nn.Module):
-    """A 5 x 5 convolution of each channel by itself, then one across the channels."""
+    """A depthwise 5 x 5 convolution followed by a pointwise one."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -119,7 +119,7 @@ class SeparableConvolution(nn.Module):
 
 
 class Block(nn.Module):
-    """Two convolutions, added to what came in where `residual`."""
+    """Two convolutions, added to the input if `residual`."""
 
     def __init__(self, channels: int, *, residual: bool) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ class Block(nn.Module):
 
 
 class CrossStage(nn.Module):
-    """Half of the channels go through the blocks, half around them; attention weighs the channels of both."""
+    """Half of the channels pass through the blocks, half bypass them; channel attention weighs both."""
 
     def __init__(self, channels: int, blocks: int, *, residual: bool) -> None:
         super().__init__()
@@ -151,7 +151,7 @@ class CrossStage(nn.Module):
 
 
 class ChannelAttention(nn.Module):
-    """Every channel times a weight that depends on the means of all."""
+    """Scales every channel by a weight that depends on the means of all channels."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -162,7 +162,7 @@ class ChannelAttention(nn.Module):
 
 
 class PyramidPooling(nn.Module):
-    """The picture beside its own maxima in windows of 5, 9 and 13 cells."""
+    """The feature map concatenated with its maxima in windows of 5, 9 and 13 cells."""
 
     WINDOWS = (5, 9, 13)
 
@@ -179,7 +179,7 @@ class PyramidPooling(nn.Module):
 
 
 class RTMCCHead(nn.Module):
-    """Features (B, C, H / 32, W / 32) to the SimCC scores of each joint along x and along y."""
+    """Maps features (B, C, H / 32, W / 32) to SimCC scores of each joint along x and y."""
 
     def __init__(self, channels: int, joints: int, crop: tuple[int, int]) -> None:
         super().__init__()
@@ -197,7 +197,7 @@ class RTMCCHead(nn.Module):
 
 
 class ScaleNorm(nn.Module):
-    """Features (..., D) scaled to the root mean square `g` (Nguyen and Salazar, 2019, arXiv:1910.05895)."""
+    """Scales features (..., D) to the root mean square `g` (Nguyen and Salazar, 2019, arXiv:1910.05895)."""
 
     def __init__(self, features: int) -> None:
         super().__init__()
@@ -211,7 +211,7 @@ class ScaleNorm(nn.Module):
 
 
 class Scale(nn.Module):
-    """Every feature times its own factor."""
+    """Scales every feature by its own factor."""
 
     def __init__(self, features: int) -> None:
         super().__init__()
@@ -222,7 +222,7 @@ class Scale(nn.Module):
 
 
 class GatedAttention(nn.Module):
-    """The joints (B, J, D) look at each other once; squared ReLU takes the place of the softmax."""
+    """One self-attention over the joints (B, J, D); squared ReLU replaces the softmax."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -243,9 +243,10 @@ class GatedAttention(nn.Module):
 
 
 def load_checkpoint(path: Path) -> RTMPoseNetwork:
-    """The network of an MMPose checkpoint (`.pth`), in float32 on the CPU; size, joints and crop are read off it.
+    """Load the network of an MMPose checkpoint (`.pth`) in float32 on the CPU; size, joints and crop are derived from
+    it.
 
-    Nothing is unpickled but tensors, plain values and NumPy arrays. Raises PoseError for any other file.
+    Only tensors, plain values and NumPy arrays are unpickled. Raises PoseError for any other file.
     """
     parameters = read_parameters(path)
     try:
@@ -261,7 +262,7 @@ def load_checkpoint(path: Path) -> RTMPoseNetwork:
 
 
 def read_parameters(path: Path) -> dict[str, Tensor]:
-    """The parameters by name in an OpenMMLab checkpoint. Raises PoseError when it cannot be read safely."""
+    """Read the parameters of an OpenMMLab checkpoint by name. Raises PoseError if it cannot be read safely."""
     try:
         with torch.serialization.safe_globals(_numpy_arrays()):
             content = torch.load(path, map_location="cpu", weights_only=True)
@@ -279,7 +280,7 @@ def read_parameters(path: Path) -> dict[str, Tensor]:
 
 
 def _numpy_arrays() -> list[Callable[..., object] | tuple[Callable[..., object], str]]:
-    """What a pickled NumPy array is made of, by NumPy 1's names and NumPy 2's: checkpoints keep the dataset's."""
+    """Parts of a pickled NumPy array under the names of NumPy 1 and 2: checkpoints contain dataset metadata."""
     from numpy._core.multiarray import _reconstruct, scalar
 
     parts = [

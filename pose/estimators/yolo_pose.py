@@ -1,4 +1,4 @@
-"""YOLO pose networks: people and their joints in one pass over the picture, or the joints of one person in each crop.
+"""YOLO pose networks: people and joints in one pass over the image, or the joints of one person in each crop.
 
 The official weights are AGPL-3.0. Source: Maji et al., YOLO-Pose: Enhancing YOLO for Multi Person Pose Estimation Using
 Object Keypoint Similarity Loss, 2022, arXiv:2204.06806, as Ultralytics builds it.
@@ -21,20 +21,23 @@ from pose.weights import locate
 
 OFFICIAL = "yolo26n-pose"
 BOX_TO_REGION = 1.25
-# Somebody in a crop is the one it was taken around where the squares around both overlap this much (IoU).
-SAME_PERSON = 0.3
+# Minimum overlap (IoU) of the squares around a crop's person and a detection in the crop, for both to be the same.
+MIN_SAME_PERSON_IOU = 0.3
 
 
 class YoloPose:
-    """COCO-17 joints. `find` sees a whole picture, `estimate` a person's crop."""
+    """Estimates COCO-17 joints. `find` processes a whole image, `estimate` crops of people."""
 
     name = "yolo-pose"
     skeleton = COCO17
 
     def __init__(self, *, model: Path | None = None, options: StageOptions = USUAL) -> None:
-        """model: the file; None takes the official YOLO26n-pose from the weight cache.
+        """
+        Args:
+            model: The file; None uses the official YOLO26n-pose from the weight cache.
+            options: Options of the stage.
 
-        Raises PoseError when it cannot be loaded as asked, or does not give 17 joints.
+        Raises PoseError if it cannot be loaded with these options, or does not have 17 joints.
         """
         model = model or locate(OFFICIAL)
         self._network = load_yolo(model, "pose", options)
@@ -43,15 +46,17 @@ class YoloPose:
             raise PoseError(f"{model}: outputs {self._network.joints} joints; yolo-pose expects the 17 of COCO")
 
     def find(self, images: Sequence[U8]) -> list[tuple[Boxes, Keypoints2D]]:
-        """The people in each (H, W, 3) uint8 RGB image, best first: their boxes and, row by row, their joints."""
+        """Return boxes and joints, row by row, of each (H, W, 3) uint8 RGB image, sorted by descending score."""
         return [self._people(found) for found in self._network(images)]
 
     def regions(self, boxes: Boxes) -> Regions:
-        """An upright square around each box, with a quarter to spare."""
+        """An upright square around each box with a margin of a quarter."""
         return crops.square_regions(boxes.xyxy, BOX_TO_REGION)
 
     def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
-        """The joints of the person in the middle of every region; presence is the person's score, 0 where none is."""
+        """Estimate the joints of the person in the middle of every region. The confidence is the person's score, 0
+        without one.
+        """
         size = (self._network.side, self._network.side)
         matrices = [crops.crop_matrices(rows, size) for rows in regions]
         found = self._network(
@@ -74,7 +79,7 @@ class YoloPose:
         return Boxes(found.xyxy, found.scores), keypoints
 
     def _crops(self, found: list[Findings], matrices: F32, regions: Regions) -> Keypoints2D:
-        """One row for each crop of a picture. Where nobody is found all scores are 0, and the region stays."""
+        """One row for each crop of an image. Without a person all scores are 0, and the region stays."""
         xy = np.zeros((len(found), len(self.skeleton), 2), np.float32)
         scores = np.zeros(xy.shape[:2], np.float32)
         presence = np.zeros(len(found), np.float32)
@@ -93,13 +98,13 @@ class YoloPose:
 
 
 def _middle_person(people: Findings, side: int) -> int | None:
-    """The row that is surest to be the person whom a crop of `side` px was taken around, or None where nobody is.
+    """Row of the most likely person for whom a crop of `side` px was made, or None.
 
-    Boxes are compared as the squares that crops are made of, so that slim people count as much as broad ones.
+    Boxes are compared as the squares of crops, so that narrow boxes count as much as wide ones.
     """
     margin = side * (1 - 1 / BOX_TO_REGION) / 2
     aim = np.array([[margin, margin, side - margin, side - margin]], np.float32)
     squares = crops.region_boxes(crops.square_regions(people.xyxy, 1))
     overlap = crops.box_iou(aim, squares)[0]
-    fitness = np.where(overlap >= SAME_PERSON, overlap * people.scores, 0)
+    fitness = np.where(overlap >= MIN_SAME_PERSON_IOU, overlap * people.scores, 0)
     return int(fitness.argmax()) if fitness.any() else None

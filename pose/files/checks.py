@@ -1,4 +1,4 @@
-"""What must hold of a result that is read, whoever wrote it: order, ids, ranges. Raises ValueError in one line."""
+"""Validation of results that are read: order, ids, ranges. Raises ValueError in one line."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -14,14 +14,14 @@ from pose.types import F32, I64, Array
 
 F64 = NDArray[np.float64]
 
-LATEST = 1e10  # s: three hundred years, so that seconds since 1970 are taken
-SHORTEST_STEP = 5e-7  # s from frame to frame: a microsecond, as seconds since 1970 can hold it
-LARGEST_ID = 2**53  # beyond it JSON readers round
-LARGEST_SIDE = 1e6  # px of an image
-FASTEST = 1e6  # frames/s
-MOST_TEXT = 1 << 20  # characters of what a file says of its run
-_CHUNK = 4096  # rows that are in memory at a time
-# Of arrays with a row for each person: the least and the most that a number may be. NaN says that it is not known.
+MAX_TIME_S = 1e10  # three hundred years, so that Unix times are valid
+MIN_STEP_S = 5e-7  # between frames: a microsecond, as Unix times in float64 resolve it
+MAX_ID = 2**53  # JSON readers round larger numbers
+MAX_SIDE_PX = 1e6  # of an image
+MAX_FPS = 1e6
+MAX_TEXT_CHARS = 1 << 20  # of the metadata of a run
+_CHUNK = 4096  # rows in memory at a time
+# Minimum and maximum of arrays with a row per person. NaN means unknown.
 _RANGES = {
     "box": (-1e7, 1e7),  # px
     "box_score": (0, 1),
@@ -34,27 +34,27 @@ _RANGES = {
 }
 _HAND_RANGES = {"hand_keypoints": (-1e7, 1e7), "hand_scores": (0, 1), "hand_joints3d": (-10, 10)}  # px, m
 _PLACED_RANGES = {"joints": (-1e6, 1e6), "root_sigma": (0, 1e9), "contacts": (0, 1), "moved": (0, 1e9)}
-_ROUNDING = 1e-3  # by which float32 may exceed a range
+_ROUNDING = 1e-3  # tolerance for float32
 
 
 def check_times(times: F64) -> None:
-    """Times (F,) s must be finite, increase, and be seconds."""
+    """Check that times (F,) s are finite, increase, and are seconds."""
     if not np.isfinite(times).all():
         raise ValueError(f"timestamps: NaN or infinity at frame {np.flatnonzero(~np.isfinite(times))[0]}")
-    if np.abs(times).max(initial=0) > LATEST:
-        raise ValueError(f"timestamps: beyond {LATEST:g} s; expected seconds")
+    if np.abs(times).max(initial=0) > MAX_TIME_S:
+        raise ValueError(f"timestamps: beyond {MAX_TIME_S:g} s; expected seconds")
     steps = np.diff(times)
     if not (steps > 0).all():
         frame = int(np.flatnonzero(steps <= 0)[0]) + 1
         raise ValueError(
             f"timestamps: must increase, but frame {frame} is at {times[frame]:g} s after {times[frame - 1]:g} s"
         )
-    if not (steps >= SHORTEST_STEP).all():
-        raise ValueError(f"timestamps: frames are less than {SHORTEST_STEP:g} s apart; expected seconds")
+    if not (steps >= MIN_STEP_S).all():
+        raise ValueError(f"timestamps: frames are less than {MIN_STEP_S:g} s apart; expected seconds")
 
 
 def _check_views(table: PoseTable) -> None:
-    """Of a moving camera: all three arrays or none, rotations, and zooms above 0."""
+    """Check a moving camera: all three arrays or none, rotation matrices, and zooms above 0."""
     views = table.camera_rotation, table.camera_zoom, table.camera_sigma
     if all(view is None for view in views):
         return
@@ -68,9 +68,9 @@ def _check_views(table: PoseTable) -> None:
 
 
 def head_of(text: Array) -> Mapping[str, Json]:
-    """The JSON object that a text holds, in which every number is one."""
-    if text.ndim or text.dtype.kind not in "US" or text.nbytes > 4 * MOST_TEXT:
-        raise ValueError(f"array 'run': expected one string of at most {MOST_TEXT} characters")
+    """Parse the JSON object in a string array; its numbers must be finite."""
+    if text.ndim or text.dtype.kind not in "US" or text.nbytes > 4 * MAX_TEXT_CHARS:
+        raise ValueError(f"array 'run': expected one string of at most {MAX_TEXT_CHARS} characters")
     head = strict_json(text.item())
     if not isinstance(head, dict):
         raise ValueError("array 'run': expected a JSON object")
@@ -78,7 +78,7 @@ def head_of(text: Array) -> Mapping[str, Json]:
 
 
 def check_table(table: PoseTable) -> None:
-    """Hold a result to what every reader of it relies on."""
+    """Check a result against what its readers rely on."""
     check_times(np.asarray(table.timestamps))
     _check_frames(np.asarray(table.frames), np.asarray(table.frame_index), np.asarray(table.id))
     at = np.searchsorted(table.frames, table.frame_index)
@@ -100,7 +100,7 @@ def check_table(table: PoseTable) -> None:
 def _check_frames(frames: I64, of_rows: I64, ids: I64) -> None:
     if not (np.diff(frames) > 0).all():
         raise ValueError("frames: must increase")
-    if len(frames) and not (frames[0] >= 0 and frames[-1] < LARGEST_ID):
+    if len(frames) and not (frames[0] >= 0 and frames[-1] < MAX_ID):
         raise ValueError(f"frames: expected numbers from 0 on, got {frames[0]} to {frames[-1]}")
     if not (np.diff(of_rows) >= 0).all():
         row = int(np.flatnonzero(np.diff(of_rows) < 0)[0]) + 1
@@ -109,11 +109,11 @@ def _check_frames(frames: I64, of_rows: I64, ids: I64) -> None:
     missing = frames[at] != of_rows if len(frames) else np.ones(len(of_rows), bool)
     if missing.any():
         raise ValueError(f"frame_index: frame {of_rows[missing][0]} of a person is not in 'frames'")
-    del at, missing  # an hour of results is read with little memory
-    if len(ids) and not (ids.min() >= 0 and ids.max() < LARGEST_ID):
+    del at, missing  # limits the memory for an hour of results
+    if len(ids) and not (ids.min() >= 0 and ids.max() < MAX_ID):
         raise ValueError(f"id: expected numbers from 0 on, got {ids.min()} to {ids.max()}")
     if (np.diff(ids)[np.diff(of_rows) == 0] > 0).all():
-        return  # ids increase within every frame, as most writers have them
+        return  # ids increase in every frame, as with most writers
     order = np.lexsort((ids, of_rows))
     twice = (np.diff(of_rows[order]) == 0) & (np.diff(ids[order]) == 0)
     if twice.any():
@@ -136,9 +136,9 @@ def _parts(values: F32) -> Iterator[F32]:
 
 
 def _check_run(fps: float, size: tuple[int, int], matrix: F64) -> None:
-    if not 0 < fps <= FASTEST:
+    if not 0 < fps <= MAX_FPS:
         raise ValueError(f"fps: expected frames/s, got {fps:g}")
-    if not all(1 <= side <= LARGEST_SIDE for side in size):
+    if not all(1 <= side <= MAX_SIDE_PX for side in size):
         raise ValueError(f"image_size: expected width and height in px, got {size[0]} x {size[1]}")
     check_intrinsics(matrix)
     if not (np.abs(matrix) <= 1e9).all() or not math.isfinite(float(np.linalg.det(matrix))):

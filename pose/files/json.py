@@ -1,7 +1,9 @@
-"""`poses.json`: the results of a run as text. The schema lies beside this file; docs/reference/outputs.md explains it.
+"""Writer of `poses.json`, the results of a run as text. docs/reference/outputs.md describes the schema beside this
+file.
 
-The file is streamed: the head, one line a frame, the tail. Numbers go through one prepared %-format a person, several
-times faster than `json.dumps` and with fixed decimals: px 0.01, score 0.001, metres 0.0001, millimetres 0.1.
+The file is streamed: the header, one line per frame, the tail. Numbers are formatted by one prepared %-format per
+person, several times faster than `json.dumps` and with fixed decimals: px 0.01, score 0.001, metres 0.0001, millimetres
+0.1.
 """
 
 import json
@@ -20,7 +22,7 @@ from pose.types import CameraView, FrameResult, Placed
 
 FORMAT_NAME = "pose-run"
 FORMAT_VERSION = 2
-# What follows a person's numbers, by whether legs and arms were exchanged.
+# Suffix of a person by whether legs and arms were swapped.
 _EXCHANGED = {
     (False, False): "[]",
     (True, False): '["legs"]',
@@ -38,29 +40,34 @@ SCHEMA_PATH = Path(__file__).with_name("poses.schema.json")
 class JsonWriter(WriterContext):
     """Writes `poses.json`. Implements `ResultWriter`.
 
-    The file is a whole document at any time, which says of itself that it is not complete.
+    The file is a valid document at any time; until `close` it is marked as incomplete.
     """
 
     def __init__(self, path: Path, info: RunInfo, part: Path | None = None, spare: int = 0) -> None:
-        """part: the name under which it grows; by default a hidden one beside `path`. spare: by how many bytes the head
-        may become longer later (`write_head`).
+        """
+        Args:
+            path: Final path.
+            info: Metadata of the run.
+            part: Path of the incomplete file; default is a hidden one beside `path`.
+            spare: Bytes by which the header may grow later (`write_head`).
         """
         self._frames = 0
         self._people = PeopleJson(len(info.skeleton))
         head = _head(info)
         self._head = len(head) + spare
         self._part = PartFile(path, part)
-        self._end = 0  # where the last whole piece ends
+        self._end = 0  # end of the last complete piece
         self._append(f'{head.ljust(self._head)},\n"frames": [')
 
     def write_head(self, info: RunInfo) -> None:
-        """What is known of the run now, in place of what was; ValueError where the head would be too long."""
+        """Replace the metadata of the run. Raises ValueError if the header would be too long."""
         head = _head(info)
         if len(head) > self._head:
             raise ValueError(f"a head of {len(head)} bytes has {self._head}")
         self._part.write_within(0, head.ljust(self._head).encode())
 
     def write(self, result: FrameResult) -> None:
+        """See `ResultWriter`."""
         camera = "" if result.view is None else view_json(result.view)
         people = ",".join(self._people(result))
         line = f'{{"index":{result.index},"time":{result.time:.6f},{camera}"people":[{people}]}}'
@@ -68,7 +75,7 @@ class JsonWriter(WriterContext):
         self._frames += 1
 
     def close(self, complete: bool = True) -> None:
-        """As `ResultWriter`; where only the end could not be written, what is there has its name all the same."""
+        """See `ResultWriter`. If only the tail cannot be written, the file still gets its final name."""
         if self._part.closed:
             return
         try:
@@ -80,6 +87,7 @@ class JsonWriter(WriterContext):
         self._part.commit()
 
     def abort(self) -> None:
+        """See `ResultWriter`."""
         if not self._part.closed:
             self._part.discard()
 
@@ -93,20 +101,20 @@ class JsonWriter(WriterContext):
         self._end += len(data)
 
     def _restore(self) -> None:
-        """The end as it was before a write that failed; there is room for it, as there was before."""
+        """Write the tail as it was before a failed write; there is space for it, as there was before."""
         with suppress(PoseError):
             self._part.write_end(self._end, _tail(complete=False))
 
 
 def view_json(view: CameraView) -> str:
-    """The member `camera` of a frame, with the comma that follows it."""
+    """The member `camera` of a frame, with the following comma."""
     rows = (f"[{','.join(f'{value:.6f}' for value in row)}]" for row in view.rotation.tolist())
     sigma = f"{view.sigma_degrees:.3f}" if np.isfinite(view.sigma_degrees) else "null"
     return f'"camera":{{"rotation":[{",".join(rows)}],"zoom":{view.zoom:.5f},"sigma_degrees":{sigma}}},'
 
 
 def _head(info: RunInfo) -> str:
-    """All but the brace that ends it; ASCII."""
+    """The header without its closing brace; ASCII."""
     return json.dumps({"format": FORMAT_NAME, "version": FORMAT_VERSION, **info.to_dict()}, allow_nan=False)[:-1]
 
 
@@ -115,7 +123,7 @@ def _tail(complete: bool) -> bytes:
 
 
 def mend_json(path: Path) -> int:
-    """Make a whole document of one whose writer was killed, maybe within a write; how many frames it holds.
+    """Complete a document whose writer was killed, possibly during a write. Returns its number of frames.
 
     Raises OSError. Without any frame the file stays as it is.
     """
@@ -133,7 +141,7 @@ def mend_json(path: Path) -> int:
 
 
 def read_head(path: Path) -> RunInfo:
-    """What a document says about its run, whether it is whole or not.
+    """Read the metadata of a complete or incomplete document.
 
     Raises OSError, KeyError, TypeError or ValueError.
     """
@@ -142,14 +150,14 @@ def read_head(path: Path) -> RunInfo:
 
 
 class PeopleJson:
-    """The people of a frame as JSON objects, as `poses.json` holds them."""
+    """Formats the people of a frame as JSON objects of `poses.json`."""
 
     def __init__(self, joints: int) -> None:
         """joints: number of 2D keypoints."""
         self._format = _person_format(joints)
 
     def __call__(self, result: FrameResult) -> list[str]:
-        """One object for each person, in their order."""
+        """Return one object for each person, in their order."""
         people, poses = result.people, result.poses
         n = len(people)
         if n == 0:
@@ -182,7 +190,7 @@ class PeopleJson:
 
 
 def hands_json(result: FrameResult) -> list[str]:
-    """The member `hands` of each person, with the comma before it; empty for who shows none."""
+    """The member `hands` of each person with a leading comma; empty for people without visible hands."""
     people, poses = result.people, result.poses
     if people.hands is None:
         return [""] * len(people)
@@ -204,7 +212,7 @@ def hands_json(result: FrameResult) -> list[str]:
 
 
 def _placed(placed: Placed) -> list[str]:
-    """What ends people who are put into a world."""
+    """The end of people with world coordinates."""
     n = len(placed.filled)
     values = [placed.joints.reshape(n, -1), placed.contacts, placed.root_sigma[:, None], placed.moved[:, None]]
     rows = np.concatenate(values, axis=1)

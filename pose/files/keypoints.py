@@ -1,6 +1,4 @@
-"""2D keypoints of one person from anywhere, as an .npz file: what `pose-lift` takes. docs/reference/outputs.md lists
-the keys.
-"""
+"""2D keypoints of one person as an .npz file, input of `pose-lift`. docs/reference/outputs.md lists the keys."""
 
 from pathlib import Path
 
@@ -9,7 +7,7 @@ from numpy.typing import NDArray
 
 from pose.camera import Camera, check_intrinsics
 from pose.errors import PoseError, UsageError
-from pose.files.checks import LARGEST_SIDE, check_times
+from pose.files.checks import MAX_SIDE_PX, check_times
 from pose.incoming import check_units
 from pose.sequences import Sequence2D
 from pose.skeletons import SKELETONS
@@ -17,16 +15,16 @@ from pose.system.archives import open_arrays, some_names
 
 REQUIRED = ("keypoints", "scores", "timestamps", "image_size", "skeleton")
 OPTIONAL = ("intrinsics",)
-FARTHEST = 1e6  # px that a keypoint may lie from the corner of its picture
+MAX_ABS_PX = 1e6  # of a keypoint coordinate
 
 Arrays = dict[str, NDArray[np.generic]]
 
 
 def read_keypoints(path: Path) -> Sequence2D:
-    """One person's keypoints, checked.
+    """Read and check one person's keypoints.
 
-    A keypoint of score 0 was not seen, and its coordinates may be anything, NaN too: they come out as 0. Raises
-    UsageError when there is no such file, PoseError with one line when it does not hold what it should.
+    Keypoints with score 0 were not seen; their coordinates may be anything, also NaN, and become 0. Raises UsageError
+    for a missing file, PoseError with one line for invalid content.
     """
     if not path.is_file():
         raise UsageError(f"{path}: no such file")
@@ -71,9 +69,9 @@ def _sequence(arrays: Arrays) -> Sequence2D:
         raise ValueError(
             f"keypoints: NaN or infinity in frame {frame}, joint {joint}; give score 0 to joints that are not seen"
         )
-    if (np.abs(np.where(unseen[..., None], 0, keypoints)) > FARTHEST).any():
-        raise ValueError(f"keypoints: beyond {FARTHEST:g} px; expected pixel coordinates")
-    if not (np.isfinite(size).all() and (size >= 1).all() and (size <= LARGEST_SIDE).all()):
+    if (np.abs(np.where(unseen[..., None], 0, keypoints)) > MAX_ABS_PX).any():
+        raise ValueError(f"keypoints: beyond {MAX_ABS_PX:g} px; expected pixel coordinates")
+    if not (np.isfinite(size).all() and (size >= 1).all() and (size <= MAX_SIDE_PX).all()):
         raise ValueError(f"image_size: expected width and height in px, got {size.tolist()}")
     if intrinsics is not None:
         check_intrinsics(intrinsics)

@@ -1,7 +1,7 @@
 """2D keypoints of other programs: COCO keypoint JSON, AlphaPose/Halpe JSON, and folders of OpenPose or AlphaPose JSON.
 
-None of them says when a picture was taken, and most not how large it is; both come from the caller. Sources of the
-formats: COCO's data format page; OpenPose's and AlphaPose's documentation of their output.
+None of them contains times, and most no image size; the caller provides both. Sources of the formats: COCO's data
+format page; OpenPose's and AlphaPose's documentation of their output.
 """
 
 import json
@@ -30,7 +30,7 @@ _BODY_18 = (
     "right_ear", "left_ear",
 )  # fmt: skip
 _BODY_25 = (*_BODY_18[:8], "middle_hip", *_BODY_18[8:], "toes", "toes", "heel", "toes", "toes", "heel")
-# Number of joints -> skeleton, and which of them it takes.
+# Number of joints -> skeleton, and the joints to take.
 _COCO_OF_18 = [_BODY_18.index(name) for name in COCO_NAMES]
 _COCO_OF_25 = [_BODY_25.index(name) for name in COCO_NAMES]
 LAYOUTS: dict[int, tuple[str, list[int]]] = {
@@ -45,7 +45,13 @@ LAYOUTS: dict[int, tuple[str, list[int]]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """One person in one frame. person: an id, None where the file has none. points: (J, 3) x px, y px, score."""
+    """One person in one frame.
+
+    Attributes:
+        frame: Index of the frame.
+        person: Id; None if the file has none.
+        points: (J, 3) x px, y px, score.
+    """
 
     frame: int
     person: int | None
@@ -53,10 +59,15 @@ class _Seen:
 
 
 def read_people(path: Path, fps: float | None, image_size: tuple[int, int] | None) -> dict[int, Sequence2D]:
-    """Everybody in a file or folder, by id; 1 where the file has one person and no ids.
+    """Read all people of a file or folder, by id; 1 if there is one person and no ids.
 
-    fps: frames a second. image_size: (width, height) px. Frames that are missing in between have score 0. Raises
-    UsageError for what is not there or not said, PoseError with one line for what does not hold keypoints.
+    Args:
+        path: File or folder.
+        fps: Frames per second.
+        image_size: (width, height) px.
+
+    Missing frames in between have score 0. Raises UsageError for a missing file or missing arguments, PoseError with
+    one line for files without keypoints.
     """
     if not path.exists():
         raise UsageError(f"{path}: no such file or folder")
@@ -85,7 +96,7 @@ def _file(path: Path) -> tuple[list[_Seen], tuple[int, int] | None]:
 
 
 def _annotations(document: dict[str, Any]) -> tuple[list[_Seen], tuple[int, int] | None]:
-    """COCO's annotation files: pictures in the order of their frame numbers, names, or ids."""
+    """COCO's annotation files: images in the order of their frame numbers, names, or ids."""
     images = document["images"]
     sizes = {(int(image["width"]), int(image["height"])) for image in images if "width" in image}
     if len(sizes) > 1:
@@ -203,7 +214,7 @@ def _sequence(path: Path, seen: list[_Seen], fps: float, size: tuple[int, int]) 
 
 
 def _as_scores(third: F32) -> F32:
-    """The third number of a keypoint: COCO's flags 0, 1, 2 (1: hidden, but known) become 0 and 1."""
+    """Scores from the third number of a keypoint: COCO's flags 0, 1, 2 (1: occluded, but annotated) become 0 and 1."""
     flags = np.isin(third, (0, 1, 2)).all()
     scores: F32 = (third > 0).astype(np.float32) if flags else np.clip(third, 0, 1)
     return scores

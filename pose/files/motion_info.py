@@ -1,4 +1,4 @@
-"""What result files say of how the camera moved."""
+"""Camera motion in result files."""
 
 import math
 from dataclasses import dataclass, fields
@@ -12,13 +12,18 @@ _DIGITS = 4
 
 @dataclass(frozen=True, slots=True)
 class MotionInfo:
-    """motion: what the camera did. compensated: whether the world accounts for it; each frame then has a view."""
+    """Camera motion of a run.
+
+    Attributes:
+        motion: The measured motion.
+        compensated: Whether the world accounts for it; each frame then has a view.
+    """
 
     motion: CameraMotion
     compensated: bool = False
 
     def to_dict(self) -> dict[str, Json]:
-        """Plain values; a number that is not known is None."""
+        """Plain values; unknown numbers are None."""
         numbers = {
             entry.name: None if math.isnan(value := getattr(self.motion, entry.name)) else round(value, _DIGITS)
             for entry in fields(self.motion)
@@ -28,7 +33,7 @@ class MotionInfo:
 
     @classmethod
     def from_json(cls, said: Json) -> Self:
-        """The inverse of `to_dict`. Raises KeyError, TypeError or ValueError for anything else."""
+        """Inverse of `to_dict`. Raises KeyError, TypeError or ValueError for other values."""
         kind = text(member(said, "kind"))
         if kind not in KINDS:
             raise ValueError(f"camera_motion: expected one of {', '.join(KINDS)}, got {kind!r}")

@@ -1,10 +1,9 @@
-"""`poses.npz`: the results of a run as arrays, one row for each person and frame. docs/reference/outputs.md lists the
-keys.
+"""Writer of `poses.npz`, the results of a run as arrays, one row per person and frame. docs/reference/outputs.md lists
+the keys.
 
-While the run lasts every array grows in a temporary file of its own, so memory stays flat: in a nameless one beside
-the target, of which nothing is left if the process dies, or in a named one, of which the rest can be made later.
-`close` puts the headers before them and zips them, uncompressed as `numpy.savez` does: noisy floats hardly shrink, and
-the file opens at once.
+During the run every array grows in its own temporary file, so memory is constant: in an unnamed file beside the target,
+which disappears if the process dies, or in a named one, from which the result can be completed later. `close` adds the
+headers and zips them, uncompressed as `numpy.savez` does: noisy floats hardly compress, and the file opens instantly.
 """
 
 import json
@@ -32,14 +31,14 @@ from pose.world.frame import World
 
 FORMAT_VERSION = 2
 _CHUNK_BYTES = 1 << 18
-_HEADS = 1 << 16  # bytes that headers and constants take, at most
-# What a run whose camera moves holds besides (`pose.types.CameraView`).
+_HEADS = 1 << 16  # maximum size of headers and constants in bytes
+# Additional arrays with a moving camera (`pose.types.CameraView`).
 _VIEW: dict[str, tuple[str, tuple[int, ...]]] = {
     "camera_rotation": ("<f4", (3, 3)),
     "camera_zoom": ("<f4", ()),
     "camera_sigma": ("<f4", ()),
 }
-# What a run that looks for hands holds besides (`pose.hand_points`).
+# Additional arrays with hands (`pose.hand_points`).
 _HANDS: dict[str, tuple[str, tuple[int, ...]]] = {
     "hand_keypoints": ("<f4", (2, POINTS, 2)),
     "hand_scores": ("<f4", (2, POINTS)),
@@ -47,7 +46,7 @@ _HANDS: dict[str, tuple[str, tuple[int, ...]]] = {
     "hand_sigma": ("<f4", (2, POINTS)),
 }
 _PER_FRAME = ("timestamps", "frames", *_VIEW)
-# What a run with a world holds besides (`pose.types.Placed`).
+# Additional arrays with a world (`pose.types.Placed`).
 _PLACED: dict[str, tuple[str, tuple[int, ...]]] = {
     "world": ("<f4", (len(H36M17), 3)),
     "root_sigma": ("<f4", ()),
@@ -61,16 +60,16 @@ _PLACED: dict[str, tuple[str, tuple[int, ...]]] = {
 
 
 class _Spool:
-    """An array whose first axis grows in a file. rows: whole ones that are there."""
+    """An array whose first axis grows in a file. rows: number of complete rows."""
 
     def __init__(self, folder: Path, dtype: str, row: tuple[int, ...], path: Path | None) -> None:
-        """path: of a named file, which is continued if it is there; None makes a nameless one in `folder`."""
+        """path: a named file, continued if it exists; None makes an unnamed one in `folder`."""
         self.dtype = np.dtype(dtype)
         self.row = row
         self.row_bytes = math.prod(row) * self.dtype.itemsize
         self._path = path
         if path is None:
-            self._file: FileIO = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - lives as long as the writer
+            self._file: FileIO = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
         else:
             self._file = path.open("r+b" if path.exists() else "w+b", buffering=0)
 
@@ -79,7 +78,7 @@ class _Spool:
         return self._file.seek(0, os.SEEK_END) // self.row_bytes
 
     def write(self, first: int, rows: NDArray[np.generic]) -> None:
-        """Make `rows` those from row `first` on."""
+        """Write `rows` from row `first` on."""
         assert rows.shape[1:] == self.row, (rows.shape, self.row)
         write_all(self._file, first * self.row_bytes, rows.astype(self.dtype).tobytes())
 
@@ -101,7 +100,7 @@ class _Spool:
             left -= len(chunk)
 
     def free(self) -> None:
-        """Nobody will read it any more: a nameless file is gone now, and its place on the disk free."""
+        """Delete an unnamed file, which frees its disk space."""
         if self._path is None:
             self.close()
 
@@ -115,7 +114,12 @@ class NpzWriter(WriterContext):
     """Writes `poses.npz`. Implements `ResultWriter`."""
 
     def __init__(self, path: Path, info: RunInfo, scratch: Path | None = None) -> None:
-        """scratch: a folder for named files. What a writer left in it is continued; it stays where `close` fails."""
+        """
+        Args:
+            path: Final path.
+            info: Metadata of the run.
+            scratch: Folder for named files. Files of an earlier writer in it are continued; it stays if `close` fails.
+        """
         self._path = path
         self._scratch = scratch
         self._info = info
@@ -160,29 +164,30 @@ class NpzWriter(WriterContext):
 
     @property
     def frames(self) -> int:
-        """How many were written."""
+        """Number of frames written."""
         return self._whole[0]
 
     @property
     def bytes(self) -> int:
-        """How much room `close` needs, beside the named files."""
+        """Disk space that `close` needs in addition to the named files."""
         frames, rows = self._whole
         counts = ((frames if name in _PER_FRAME else rows, spool) for name, spool in self._spools.items())
         return _HEADS + sum(count * spool.row_bytes for count, spool in counts)
 
     def set_world(self, world: WorldInfo) -> None:
-        """The world as it is known in the end, where it had one from the beginning."""
+        """Set the final world of a run that had one from its start."""
         assert self._info.world is not None
         self._info = replace(self._info, world=world)
 
     def keep_first(self, frames: int) -> None:
-        """Forget all but the first `frames` frames. Of a frame its people are written first, and then itself."""
+        """Drop all but the first `frames` frames. The people of a frame are written before the frame itself."""
         rows = min(spool.rows for name, spool in self._spools.items() if name not in _PER_FRAME)
         last = self._spools["frames"].read(frames)[-1:]
         of_rows = self._spools["frame_index"].read(rows)
         self._whole = frames, int(np.searchsorted(of_rows, last, side="right")[0]) if frames else 0
 
     def write(self, result: FrameResult) -> None:
+        """See `ResultWriter`."""
         people, poses = result.people, result.poses
         n = len(people)
         rows: dict[str, NDArray[np.generic]] = {}
@@ -206,24 +211,25 @@ class NpzWriter(WriterContext):
             if "hand_scores" in self._spools:
                 rows |= hand_arrays(result)
             if self._info.world is not None:
-                assert result.placed is not None, "a run with a world places everybody"
+                assert result.placed is not None, "all people of a run with a world have world coordinates"
                 rows |= {"world": result.placed.joints}
                 rows |= {name: getattr(result.placed, name) for name in _PLACED if name != "world"}
         rows |= {"timestamps": np.array([result.time]), "frames": np.array([result.index])}
         if "camera_rotation" in self._spools:
-            assert result.view is not None, "every frame of a camera that moves has a view"
+            assert result.view is not None, "every frame of a moving camera has a view"
             view = result.view
             rows |= {"camera_rotation": view.rotation[None], "camera_zoom": np.array([view.zoom])}
             rows |= {"camera_sigma": np.array([view.sigma_degrees])}
         frames, people_rows = self._whole
         with file_errors(self._path):
             for name, values in rows.items():
-                if values.dtype.kind == "f" and np.isinf(values).any():  # not known, as NaN says
+                if values.dtype.kind == "f" and np.isinf(values).any():  # unknown, like NaN
                     values = np.where(np.isinf(values), np.nan, values)
                 self._spools[name].write(frames if name in _PER_FRAME else people_rows, values)
         self._whole = frames + 1, people_rows + n
 
     def close(self, complete: bool = True) -> None:
+        """See `ResultWriter`."""
         if not self._open:
             return
         try:
@@ -241,6 +247,7 @@ class NpzWriter(WriterContext):
             self._release(remove=False)
 
     def abort(self) -> None:
+        """See `ResultWriter`."""
         self._release(remove=True)
 
     def _release(self, remove: bool) -> None:
@@ -255,7 +262,7 @@ class NpzWriter(WriterContext):
 
 
 def hand_arrays(result: FrameResult) -> dict[str, NDArray[np.generic]]:
-    """The hands of a frame as files hold them; unseen where nobody looked for them."""
+    """Arrays of the hands of a frame; unseen if hands were not estimated."""
     people, poses = result.people, result.poses
     hands = people.hands if people.hands is not None else Hands.unseen(len(people))
     joints = on_body(hands, poses.joints, poses.exchanged)
@@ -283,5 +290,5 @@ def _constants(info: RunInfo, complete: bool) -> Mapping[str, NDArray[np.generic
 
 
 def world_arrays(world: World) -> dict[str, NDArray[np.generic]]:
-    """How points get from the camera's axes into the world: world = world_rotation @ camera - (0, world_floor, 0)."""
+    """Transformation from camera axes to the world: world = world_rotation @ camera - (0, world_floor, 0)."""
     return {"world_rotation": world.rotation, "world_floor": np.array(world.floor)}

@@ -1,4 +1,4 @@
-"""Reading `poses.npz`, and the answer of `pose-lift`, back into arrays."""
+"""Reader of `poses.npz` and of results of `pose-lift`."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -25,17 +25,19 @@ F64 = NDArray[np.float64]
 
 
 def result_file(path: Path) -> Path:
-    """The file that a path means: itself, or `poses.npz` in a result folder."""
+    """Return the file of a path: itself, or `poses.npz` in a result folder."""
     return path / NAME if path.is_dir() else path
 
 
 def load_poses(path: Path | str, *, mapped: bool = False) -> PoseTable:
-    """Read what `pose-run` or `pose-lift` wrote: a file, or a folder with `poses.npz`.
+    """Read a result of `pose-run` or `pose-lift`: a file, or a folder with `poses.npz`. `pose.files.checks` validates
+    it.
 
-    What `pose.files.checks` says holds of every result that is returned. mapped: leave large arrays on the disk, as
-    `numpy.memmap`s that are read where they are touched.
+    Args:
+        path: File or folder.
+        mapped: Memory-map large arrays (`numpy.memmap`).
 
-    Raises UsageError for a missing file, PoseError for a wrong one.
+    Raises UsageError for a missing file, PoseError for an invalid one.
     """
     path = result_file(Path(path))
     arrays = _read_arrays(path, mapped)
@@ -98,7 +100,7 @@ def _from_run(path: Path, arrays: Mapping[str, Array]) -> PoseTable:
 
 
 def _from_lift(arrays: Mapping[str, Array]) -> PoseTable:
-    """One person without 2D: its keypoints count as not seen."""
+    """One person without 2D: the keypoints count as not seen."""
     t = len(arrays["timestamps"])
     j = len(H36M17)
     return PoseTable(
@@ -140,7 +142,7 @@ def _placed(arrays: Mapping[str, Array], rows: int) -> Placed | None:
 
 
 def _hands(arrays: Mapping[str, Array], rows: int) -> dict[str, F32]:
-    """The arrays of hands; none where nobody looked for hands."""
+    """Arrays of hands; empty if hands were not estimated."""
     if "hand_keypoints" not in arrays:
         return {}
     return {
@@ -154,7 +156,7 @@ def _optional(arrays: Mapping[str, Array], name: str, shape: tuple[int, ...]) ->
 
 
 def _run_info(arrays: Mapping[str, Array]) -> RunInfo:
-    """What the file says of its run, with the numbers that it holds as arrays, too, unrounded."""
+    """Metadata of the run, with unrounded numbers where the file has them as arrays."""
     try:
         run = RunInfo.from_json(head_of(arrays["run"]))
     except KeyError as error:
@@ -173,7 +175,7 @@ def _world(run: RunInfo, arrays: Mapping[str, Array]) -> WorldInfo | None:
 
 
 def _shaped(arrays: Mapping[str, Array], name: str, shape: tuple[int, ...], kind: type[T]) -> NDArray[T]:
-    """The array, of that kind of number; where it is already, what lies on the disk stays there."""
+    """Return the array with the given kind of number; without conversion memory-mapped arrays stay on disk."""
     array = arrays[name]
     if array.shape != shape:
         raise ValueError(f"array {name!r} should have shape {shape}, has {array.shape}")
@@ -181,5 +183,5 @@ def _shaped(arrays: Mapping[str, Array], name: str, shape: tuple[int, ...], kind
         raise ValueError(f"array {name!r} should hold real numbers, holds {array.dtype}")
     if not np.can_cast(array.dtype, kind, "same_kind"):
         raise ValueError(f"array {name!r} should hold {np.dtype(kind)}, holds {array.dtype}")
-    with np.errstate(over="ignore"):  # beyond float32 is infinity
+    with np.errstate(over="ignore"):  # values beyond float32 become infinity
         return array.astype(kind, copy=False)

@@ -1,4 +1,4 @@
-"""Frames as bytes and back, bit for bit: for files that this program alone reads again."""
+"""Lossless binary records of frames, for files that only this program reads."""
 
 from typing import IO
 
@@ -29,15 +29,15 @@ _HANDS = np.dtype(
     [("points", "<f4", (2, POINTS, 2)), ("scores", "<f4", (2, POINTS)), ("shapes", "<f4", (2, POINTS, 3))]
 )
 _COUNT = np.dtype("<i8")
-MOST_PEOPLE = 100_000  # in a frame; more is no frame
+MAX_PEOPLE = 100_000  # in a frame; more means damage
 
 
 class RecordError(ValueError):
-    """What is read is not what was written."""
+    """The data read differs from what was written."""
 
 
 class PeopleRecords:
-    """`People` with `joints` keypoints each."""
+    """Records of `People` with `joints` keypoints each."""
 
     def __init__(self, joints: int) -> None:
         self.row = np.dtype(
@@ -51,6 +51,7 @@ class PeopleRecords:
         )
 
     def to_bytes(self, people: People) -> bytes:
+        """Serialise one frame."""
         background = people.background
         count, hands = len(people), people.hands
         measured = background is not None, hands is not None
@@ -64,7 +65,7 @@ class PeopleRecords:
         return head + _rows(people, count, self.row) + (b"" if hands is None else _rows(hands, count, _HANDS))
 
     def read(self, file: IO[bytes]) -> People:
-        """The next frame. Raises RecordError."""
+        """Read the next frame. Raises RecordError."""
         head = np.frombuffer(_exactly(file, _FRAME.itemsize), _FRAME)[0]
         background = None
         if head["measured"]:
@@ -88,33 +89,35 @@ class PeopleRecords:
 
 
 class PosesRecords:
-    """`Poses3D` as a lifter gives them, none of them predicted."""
+    """Records of `Poses3D` without prediction."""
 
     def __init__(self) -> None:
         j = len(H36M17)
         self.row = np.dtype([("joints", "<f4", (j, 3)), ("root", "<f4", 3), ("sigma", "<f4", j), ("exchanged", "?", 2)])
 
     def to_bytes(self, poses: Poses3D) -> bytes:
+        """Serialise one frame."""
         return np.array([len(poses)], _COUNT).tobytes() + _rows(poses, len(poses), self.row)
 
     def read(self, file: IO[bytes]) -> Poses3D:
-        """The next frame. Raises RecordError."""
+        """Read the next frame. Raises RecordError."""
         count = np.frombuffer(_exactly(file, _COUNT.itemsize), _COUNT)[0]
         rows = _read_rows(file, int(count), self.row)
         return Poses3D(**{name: rows[name].copy() for name in _names(self.row)})
 
 
 class ResultRecords:
-    """`FrameResult` with `joints` 2D keypoints a person."""
+    """Records of `FrameResult` with `joints` 2D keypoints per person."""
 
     def __init__(self, joints: int) -> None:
         self._people, self._poses = PeopleRecords(joints), PosesRecords()
 
     def to_bytes(self, result: FrameResult) -> bytes:
+        """Serialise one frame."""
         return self._people.to_bytes(result.people) + self._poses.to_bytes(result.poses)
 
     def read(self, file: IO[bytes]) -> FrameResult:
-        """The next frame. Raises RecordError."""
+        """Read the next frame. Raises RecordError."""
         return FrameResult(self._people.read(file), self._poses.read(file))
 
 
@@ -131,7 +134,7 @@ def _rows(values: People | Poses3D | Hands, count: int, row: "np.dtype[np.void]"
 
 
 def _read_rows(file: IO[bytes], count: int, row: "np.dtype[np.void]") -> "np.ndarray[tuple[int], np.dtype[np.void]]":
-    if not 0 <= count <= MOST_PEOPLE:
+    if not 0 <= count <= MAX_PEOPLE:
         raise RecordError(f"{count} people in a frame")
     return np.frombuffer(_exactly(file, count * row.itemsize), row)
 

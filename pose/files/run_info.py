@@ -1,4 +1,4 @@
-"""What a result file says about the run that made it."""
+"""Metadata of a run in result files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,12 +18,18 @@ from pose.world.frame import UNKNOWN, World
 if TYPE_CHECKING:
     from pose.world.run import PlacedRun
 
-LONGEST_NAME = 4096  # characters, as of a path; tables repeat it in every row
+MAX_NAME_CHARS = 4096  # as of a path; tables repeat the name in every row
 
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """One network that took part. role: 'detector', 'estimator', 'lifter'. sha256: of its weight file, in hex."""
+    """One network of a run.
+
+    Attributes:
+        role: 'detector', 'estimator' or 'lifter'.
+        name: Name of the network.
+        sha256: Hash of its weight file in hex.
+    """
 
     role: str
     name: str
@@ -36,12 +42,16 @@ def _created_by() -> str:
 
 @dataclass(frozen=True, slots=True)
 class WorldInfo:
-    """The world of a run, and what is known of its people.
+    """The world of a run and its people.
 
-    world: where the floor is. heights: by id, a person's height and its standard deviation, m; 0 where the height was
-    given. joined: (id, the id it became) of tracks that turned out to be one person's. dropped: ids of tracks that
-    were left out, because they were hardly seen. doubtful: ids of tracks that may show nobody. inconsistent: by id, s
-    for which the 2D of each limb contradicts the person's bones; only limbs of which that is so.
+    Attributes:
+        world: The world.
+        heights: By id, body height and its standard deviation in m; 0 for a given height.
+        joined: (id, the id it became) of tracks of one person.
+        dropped: Ids of tracks removed because they were hardly observed.
+        doubtful: Ids of tracks that may be false detections.
+        inconsistent: By id, seconds for which the 2D of a limb contradicts the person's bone lengths; only limbs with
+            any.
     """
 
     world: World
@@ -53,12 +63,12 @@ class WorldInfo:
 
     @classmethod
     def of(cls, run: "PlacedRun") -> Self:
-        """What is known when a run was put into its world."""
+        """Information of a run with world coordinates."""
         joined, dropped = tuple(sorted(run.joined.items())), tuple(sorted(run.dropped))
         return cls(run.world, run.heights, joined, dropped, tuple(sorted(run.doubtful)), run.inconsistent)
 
     def to_dict(self) -> dict[str, Json]:
-        """Plain values; a number that is not known is None."""
+        """Plain values; unknown numbers are None."""
         world = self.world
         known = world.found_by != UNKNOWN
         return {
@@ -83,7 +93,7 @@ class WorldInfo:
 
     @classmethod
     def from_json(cls, said: Json) -> Self:
-        """The inverse of `to_dict`. Raises KeyError, TypeError or ValueError for anything else."""
+        """Inverse of `to_dict`. Raises KeyError, TypeError or ValueError for other values."""
         rotation = _matrix(member(said, "rotation"))
         if rotation.shape != (3, 3) or not np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-3):
             raise ValueError("world: expected a rotation matrix of 3 x 3 numbers")
@@ -115,13 +125,19 @@ class WorldInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunInfo:
-    """Everything about a run that is known before its first frame.
+    """Metadata of a run known before its first frame.
 
-    source: file name or address of the video. fps: average frames per second of the source; the time stamps are what
-    counts. camera: that the 3D refers to. skeleton: of the 2D keypoints. settings: plain values (what `json.dumps`
-    takes) that a reader needs to repeat the run. world: that the results were put into; None where they were not.
-    motion: of the camera; None where nothing is said of it.
-    cameras: of a run with several, as `pose.multiview.calibration_files.camera_json` gives them; else empty.
+    Attributes:
+        source: File name or address of the video.
+        fps: Average frames per second of the source; time stamps are authoritative.
+        camera: Camera that the 3D refers to.
+        skeleton: Skeleton of the 2D keypoints.
+        models: Networks of the run.
+        settings: Plain values (JSON) required to repeat the run.
+        world: World of the results; None without one.
+        motion: Camera motion; None if unknown.
+        cameras: Several cameras, as `pose.multiview.calibration_files.camera_json` returns them; else empty.
+        created_by: Program and version.
     """
 
     source: str
@@ -137,17 +153,17 @@ class RunInfo:
 
     @property
     def has_hands(self) -> bool:
-        """Whether hands were looked for."""
+        """Whether hands were estimated."""
         return self.settings.get("hands") is True
 
     def __post_init__(self) -> None:
-        """Names of files that are not UTF-8 become text that every format can hold."""
+        """Convert file names that are not UTF-8 to text that every format supports."""
         object.__setattr__(self, "source", in_utf8(self.source))
         object.__setattr__(self, "created_by", in_utf8(self.created_by))
 
     @classmethod
     def from_json(cls, head: Json) -> Self:
-        """The inverse of `to_dict`, to its decimals. Raises KeyError, TypeError or ValueError for anything else."""
+        """Inverse of `to_dict`, to its decimals. Raises KeyError, TypeError or ValueError for other values."""
         source, camera, settings = member(head, "source"), member(head, "camera"), member(head, "settings")
         if not isinstance(head, Mapping) or not isinstance(settings, Mapping):
             raise TypeError("expected an object of settings")
@@ -172,7 +188,7 @@ class RunInfo:
         )
 
     def to_dict(self) -> dict[str, Json]:
-        """The head of `poses.json`, of plain values."""
+        """The header of `poses.json` as plain values."""
         width, height = self.camera.size
         return {
             "created_by": self.created_by,
@@ -193,8 +209,8 @@ class RunInfo:
 
 def _name(said: Json) -> str:
     name = text(said)
-    if len(name) > LONGEST_NAME:
-        raise ValueError(f"source: a name of {len(name)} characters; at most {LONGEST_NAME} are read")
+    if len(name) > MAX_NAME_CHARS:
+        raise ValueError(f"source: a name of {len(name)} characters; at most {MAX_NAME_CHARS} are read")
     return name
 
 

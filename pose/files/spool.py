@@ -1,4 +1,4 @@
-"""Results on disk while a run lasts, to be read again in the same order."""
+"""Temporary storage of results on disk during a run."""
 
 import tempfile
 from collections.abc import Iterator
@@ -12,27 +12,28 @@ from pose.types import FrameResult
 
 
 class ResultSpool:
-    """Keeps results in a nameless temporary file, so that memory does not grow and nothing is left afterwards."""
+    """Stores results in an unnamed temporary file, so that memory is constant and nothing is left afterwards."""
 
     def __init__(self, folder: Path, skeleton: Skeleton) -> None:
         self._folder = folder
         self._records = ResultRecords(len(skeleton))
         self._frames = 0
         with file_errors(folder):
-            self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - lives as long as the spool
+            self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - open as long as the spool
 
     def write(self, result: FrameResult) -> None:
-        """Add the next frame. Raises PoseError when the disk cannot take it."""
+        """Append a frame. Raises PoseError if the disk is full."""
         with file_errors(self._folder):
             self._file.write(self._records.to_bytes(result))
         self._frames += 1
 
     def __iter__(self) -> Iterator[FrameResult]:
-        """Everything that was written, oldest first."""
+        """Yield all frames in order."""
         with file_errors(self._folder):
             self._file.seek(0)
         for _ in range(self._frames):
             yield self._records.read(self._file)
 
     def close(self) -> None:
+        """Delete the file."""
         close_scratch(self._file)

@@ -17,19 +17,37 @@ F64 = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoseTable:
-    """A whole run: F frames, and N rows, one for each person and frame, in the order of the frames.
+    """A whole run: F frames, and N rows, one per person and frame, in the order of the frames.
 
-    frames: (F,) index of each frame. timestamps: (F,) s. frame_index, time, id: (N,); time in s. box: (N, 4) xyxy px.
-    box_score: (N,). keypoints: (N, J, 2) px. scores: (N, J). joints3d: (N, 17, 3) m root-relative, root: (N, 3) m, both
-    in the camera frame. sigma: (N, 17) mm. exchanged: (N, 2), whether left and right of legs and arms were exchanged
-    before lifting; False where the file does not say. ahead: (N,) s, how far each is predicted beyond the frame in
-    which the person was last seen; 0 where it is no prediction. seen_by: (N, 17), bit c is set where camera c of
-    several saw the joint; 0 where there is one camera. placed: the people in the world, and world_info: what world that
-    is; None where the file has none. skeleton: of the keypoints. run: what the file says of the run; the
-    answer of `pose-lift` says nothing. complete: False when the run was cut short. format_version: None for the answer
-    of `pose-lift`. camera_rotation: (F, 3, 3), camera_zoom: (F,) and camera_sigma: (F,) degrees, as in `CameraView`;
-    None where the camera stands still, or its motion is not known. hand_keypoints: (N, 2, 21, 2) px and hand_scores:
-    (N, 2, 21), as in `Hands`; hand_joints3d: (N, 2, 21, 3) m from the lifted wrists; None without hands.
+    Attributes:
+        frames: (F,) index of each frame.
+        timestamps: (F,) s.
+        frame_index: (N,) index of the frame.
+        time: (N,) s.
+        id: (N,).
+        box: (N, 4) xyxy px.
+        box_score: (N,).
+        keypoints: (N, J, 2) px.
+        scores: (N, J).
+        joints3d: (N, 17, 3) m, relative to the root, camera frame.
+        root: (N, 3) m, camera frame.
+        sigma: (N, 17) mm.
+        exchanged: (N, 2), whether left and right of legs and arms were swapped before lifting; False if unknown.
+        ahead: (N,) s, prediction time from the frame in which the person was last observed; 0 without prediction.
+        seen_by: (N, 17), bit c is set if camera c of several observed the joint; 0 with one camera.
+        skeleton: Skeleton of the keypoints.
+        placed: The people in world coordinates; None without a world.
+        world_info: The world; None without one.
+        run: Metadata of the run; None for results of `pose-lift`.
+        complete: False if the run was interrupted.
+        format_version: None for results of `pose-lift`.
+        camera_rotation: (F, 3, 3) as in `CameraView`; None if the camera is static or its motion unknown, as the next
+            two.
+        camera_zoom: (F,).
+        camera_sigma: (F,) degrees.
+        hand_keypoints: (N, 2, 21, 2) px as in `Hands`; None without hands, as the next two.
+        hand_scores: (N, 2, 21).
+        hand_joints3d: (N, 2, 21, 3) m from the lifted wrists.
     """
 
     frames: I64
@@ -62,12 +80,12 @@ class PoseTable:
 
     @property
     def camera(self) -> Camera | None:
-        """What the 3D refers to; None where the file does not say."""
+        """Camera that the 3D refers to; None if unknown."""
         return None if self.run is None else self.run.camera
 
     @property
     def fps(self) -> float | None:
-        """Average frames a second of the source; None where the file does not say."""
+        """Average frames per second of the source; None if unknown."""
         return None if self.run is None else self.run.fps
 
     @property
@@ -81,11 +99,11 @@ class PoseTable:
         return H36M17.names
 
     def __len__(self) -> int:
-        """The number of frames."""
+        """Number of frames."""
         return len(self.frames)
 
     def __getitem__(self, position: int) -> FrameResult:
-        """The people of the frame at `position` (0 is the first frame that was written)."""
+        """The people of the frame at `position`; 0 is the first frame written."""
         index = int(self.frames[position])
         first, last = np.searchsorted(self.frame_index, [index, index + 1])
         rows = slice(int(first), int(last))
@@ -110,14 +128,14 @@ class PoseTable:
         return FrameResult(people, poses, self.placed_rows(rows), self.view(position))
 
     def view(self, position: int) -> CameraView | None:
-        """Where the camera looks in the frame at `position`; None where it stands still, or that is not known."""
+        """Orientation of the camera in the frame at `position`; None if it is static or unknown."""
         if self.camera_rotation is None or self.camera_zoom is None or self.camera_sigma is None:
             return None
         rotation = self.camera_rotation[position].astype(np.float64)
         return CameraView(rotation, float(self.camera_zoom[position]), float(self.camera_sigma[position]))
 
     def hand_rows(self, rows: slice | I64) -> Hands | None:
-        """The hands of some of the N rows; None where nobody looked for hands."""
+        """Hands of some of the N rows; None if hands were not estimated."""
         if self.hand_keypoints is None or self.hand_scores is None or self.hand_joints3d is None:
             return None
         turned = self.exchanged[rows, 1][:, None, None, None]
@@ -126,7 +144,7 @@ class PoseTable:
         return Hands(np.asarray(self.hand_keypoints[rows]), np.asarray(self.hand_scores[rows]), shapes)
 
     def placed_rows(self, rows: slice | I64) -> Placed | None:
-        """Some of the N rows in the world; None where the file has no world."""
+        """World coordinates of some of the N rows; None without a world."""
         if self.placed is None:
             return None
         return Placed(*(getattr(self.placed, name)[rows] for name in self.placed.__slots__))

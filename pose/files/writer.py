@@ -1,4 +1,4 @@
-"""The life of a result file: written under a temporary name, renamed when it is whole."""
+"""Lifecycle of a result file: written under a temporary name, renamed when complete."""
 
 from contextlib import AbstractContextManager, suppress
 from io import FileIO
@@ -12,26 +12,26 @@ from pose.types import FrameResult
 
 
 class ResultWriter(AbstractContextManager["ResultWriter"], Protocol):
-    """Takes the results of a run, frame after frame, in memory that does not grow with their number."""
+    """Writes the results of a run frame by frame, in constant memory."""
 
     def write(self, result: FrameResult) -> None:
-        """Add the next frame. Raises PoseError when the folder cannot take it (full, gone, not writable)."""
+        """Append a frame. Raises PoseError if the folder cannot be written (full, deleted, read-only)."""
         ...
 
     def close(self, complete: bool = True) -> None:
-        """Finish the file and give it its real name; `complete=False` says in it that the run was cut short."""
+        """Complete the file and rename it; `complete=False` marks it as interrupted."""
         ...
 
     def abort(self) -> None:
-        """Leave nothing behind. After `close` or a second time it does nothing."""
+        """Delete the file. No effect after `close` or a second time."""
         ...
 
 
 class PartFile:
-    """A file that gets its real name only when it is whole.
+    """A file that gets its final name when it is complete.
 
-    It grows under another name, `part`, by default a hidden one beside `target`; `commit` renames it over `target`,
-    `discard` removes it. Nothing waits in memory to be written.
+    It is written unbuffered under another name, `part`, by default a hidden one beside `target`. `commit` renames it to
+    `target`, `discard` deletes it.
     """
 
     def __init__(self, target: Path, part: Path | None = None) -> None:
@@ -42,31 +42,34 @@ class PartFile:
 
     @property
     def closed(self) -> bool:
+        """Whether the file was committed or discarded."""
         return self._file.closed
 
     def write_end(self, place: int, data: bytes) -> None:
-        """Make `data`, from byte `place` on, the end of the file. Raises PoseError when the disk cannot take it."""
+        """Write `data` at byte `place` as the end of the file. Raises PoseError if the disk is full."""
         with file_errors(self.target):
             write_all(self._file, place, data)
             self._file.truncate(place + len(data))
 
     def write_within(self, place: int, data: bytes) -> None:
-        """Put `data` in place of what is there from byte `place` on. Raises PoseError."""
+        """Overwrite the bytes from `place` on with `data`. Raises PoseError."""
         with file_errors(self.target):
             write_all(self._file, place, data)
 
     def commit(self) -> None:
+        """Rename the file to `target`."""
         with file_errors(self.target):
             self._file.close()
             self._part.replace(self.target)
 
     def discard(self) -> None:
+        """Delete the file."""
         close_scratch(self._file)
         self._part.unlink(missing_ok=True)
 
 
 def write_all(file: FileIO, place: int, data: bytes) -> None:
-    """Write `data` at byte `place` of a file without a buffer. Raises OSError when it could not all be written."""
+    """Write `data` at byte `place` of an unbuffered file. Raises OSError if not all of it could be written."""
     file.seek(place)
     rest = memoryview(data)
     while len(rest):
@@ -74,13 +77,14 @@ def write_all(file: FileIO, place: int, data: bytes) -> None:
 
 
 def close_scratch(file: IO[bytes]) -> None:
-    """Close a file that nobody wants any more; closing flushes, and a full disk is no news then."""
+    """Close a file that is no longer needed. Errors of the final flush do not matter."""
     with suppress(OSError):
         file.close()
 
 
 class WriterContext:
-    """`with writer:` closes at the end; what was finished before an exception is kept, marked as incomplete.
+    """Context manager of writers: it closes at the end. After an exception the finished frames are kept, marked as
+    incomplete.
 
     An error of the file itself (disk full) leaves nothing.
     """
@@ -99,7 +103,9 @@ class WriterContext:
                 raise
 
     def close(self, complete: bool = True) -> None:
+        """See `ResultWriter`."""
         raise NotImplementedError
 
     def abort(self) -> None:
+        """See `ResultWriter`."""
         raise NotImplementedError
