@@ -56,12 +56,15 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Human36m(DataSet):
+    """The subcommand `pose-prepare human36m`."""
+
     purpose = "Human3.6M, protocol V: 3D and ground-truth 2D from the raw release."
 
     source: str = option(REQUIRED, "the folder of the release, with S1/MyPoseFeatures/D3_Positions/*.cdf and so on")
     out: str = option(REQUIRED, _FOLDER)
 
     def prepare(self, say: Say) -> None:
+        """Write the prepared files."""
         from pose_datasets.human36m_release import prepare
 
         for path in prepare(Path(self.source), Path(self.out), say):
@@ -70,12 +73,15 @@ class Human36m(DataSet):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Human36mM(DataSet):
+    """The subcommand `pose-prepare human36m-m`."""
+
     purpose = "Human3.6M, protocol M: MotionBERT's pickle, checked, as plain arrays."
 
     source: str = option(REQUIRED, "the .pkl")
     out: str = option(REQUIRED, _FOLDER)
 
     def prepare(self, say: Say) -> None:
+        """Write the prepared files."""
         from pose_datasets.human36m_motionbert import prepare
 
         say(f"wrote {prepare(Path(self.source), Path(self.out))}")
@@ -83,12 +89,15 @@ class Human36mM(DataSet):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MpiInf3dhp(DataSet):
+    """The subcommand `pose-prepare mpi-inf-3dhp`."""
+
     purpose = "The annotations of the MPI-INF-3DHP test set, without its images."
 
     source: str = option(REQUIRED, "mpi_inf_3dhp_test_set, as a folder or as the .zip it comes in")
     out: str = option(REQUIRED, _FOLDER)
 
     def prepare(self, say: Say) -> None:
+        """Write the prepared files."""
         from pose_datasets.mpi_inf_3dhp import prepare
 
         for path in prepare(Path(self.source), Path(self.out)):
@@ -97,6 +106,8 @@ class MpiInf3dhp(DataSet):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mocap(DataSet):
+    """The subcommand `pose-prepare mocap`."""
+
     purpose = "Motion capture for training the lifter."
 
     source: str = option(REQUIRED, "a folder with a sub-folder or .zip of ASF/AMC or BVH files for each subject")
@@ -106,6 +117,7 @@ class Mocap(DataSet):
     )
 
     def prepare(self, say: Say) -> None:
+        """Write the prepared clips."""
         from pose_datasets.mocap import prepare_mocap
 
         say(prepare_mocap(Path(self.source), Path(self.out), self.calibrate))
@@ -113,12 +125,15 @@ class Mocap(DataSet):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UiPrmd(DataSet):
+    """The subcommand `pose-prepare ui-prmd`."""
+
     purpose = "UI-PRMD's exercises (optical markers) as clips."
 
     source: str = option(REQUIRED, "a folder or .zip with its files mXX_sYY_eZZ_positions.txt")
     out: str = option(REQUIRED, _CLIPS)
 
     def prepare(self, say: Say) -> None:
+        """Write the prepared clips."""
         from pose_datasets.ui_prmd import prepare_ui_prmd
 
         say(prepare_ui_prmd(Path(self.source), Path(self.out), say))
@@ -126,6 +141,8 @@ class UiPrmd(DataSet):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snu(DataSet):
+    """The subcommand `pose-prepare snu`."""
+
     purpose = "Basketball, table tennis, boxing and walks of SNU (BVH) as clips."
 
     source: str = option(
@@ -135,6 +152,7 @@ class Snu(DataSet):
     calibrate: bool = option(True, "correct limb lengths so that limbs of standing people are straight")
 
     def prepare(self, say: Say) -> None:
+        """Write the prepared clips."""
         from pose_datasets.snu import prepare_snu
 
         say(prepare_snu(Path(self.source), Path(self.out), self.calibrate))
@@ -142,12 +160,15 @@ class Snu(DataSet):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Markers(DataSet):
+    """The subcommand `pose-prepare markers`."""
+
     purpose = "Optical markers (full-body Plug-in-Gait set) as clips."
 
     source: str = option(REQUIRED, "a .c3d or .trc file, or a folder with one sub-folder per person")
     out: str = option(REQUIRED, _CLIPS)
 
     def prepare(self, say: Say) -> None:
+        """Write the prepared clips."""
         from pose_datasets.marker_files import prepare_markers
 
         say(prepare_markers(Path(self.source), Path(self.out), say))
@@ -155,6 +176,8 @@ class Markers(DataSet):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToForecast(DataSet):
+    """The subcommand `pose-prepare forecast`."""
+
     purpose = "Training data for forecasters: clips and the output of the streaming lifter."
 
     source: str = option(REQUIRED, "the file of prepared clips, or several, separated by commas")
@@ -165,9 +188,11 @@ class ToForecast(DataSet):
 
     @property
     def sources(self) -> list[Path]:
+        """The files of clips."""
         return [Path(name) for name in self.source.split(",")]
 
     def prepare(self, say: Say) -> None:
+        """Write the prepared motions."""
         from pose_datasets.forecasting import prepare_motions
         from pose_datasets.mocap import load_clips
 
@@ -179,6 +204,8 @@ class ToForecast(DataSet):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnePerson(DataSet):
+    """The subcommand `pose-prepare sequence`."""
+
     purpose = "2D keypoints of one person from a result of pose-run."
 
     source: str = option(REQUIRED, "its poses.npz")
@@ -186,6 +213,7 @@ class OnePerson(DataSet):
     person: int | None = option(None, "the person's id; by default the one seen longest")
 
     def prepare(self, say: Say) -> None:
+        """Write the keypoints."""
         from pose_apps.support.person import extract_person
 
         chosen, frames = extract_person(Path(self.source), self.person, Path(self.out))

@@ -34,11 +34,17 @@ if TYPE_CHECKING:
 class TrainingData(Protocol):
     """Training batches (a `pose.training.batches.BatchSource`), and fixed sets to measure and calibrate on."""
 
-    def batch(self, step: int) -> "LiftBatch": ...
+    def batch(self, step: int) -> "LiftBatch":
+        """The training batch of a step."""
+        ...
 
-    def evaluation(self, part: str) -> "dict[str, Iterator[LiftBatch]]": ...
+    def evaluation(self, part: str) -> "dict[str, Iterator[LiftBatch]]":
+        """Batches of one part of the data by condition of the 2D."""
+        ...
 
-    def calibration(self) -> "list[Iterator[LiftBatch]]": ...
+    def calibration(self) -> "list[Iterator[LiftBatch]]":
+        """Batches for the calibration of sigma."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,11 +41,14 @@ class Command(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class List(Command):
+    """The subcommand `pose-weights list`."""
+
     purpose = "List all weights: size, licence, and whether they are on this machine."
 
     json: bool = option(False, "print JSON, with hashes and sources")
 
     def run(self, store: Store) -> int:
+        """Print the list; return the exit status."""
         statuses = [store.status(name) for name in store.catalogue]
         if self.json:
             print(_as_json(statuses))
@@ -60,6 +63,8 @@ UNVERIFIED = "also fetch weights without a published hash, at your own risk"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetch(Command):
+    """The subcommand `pose-weights fetch`."""
+
     purpose = "Download weights to the cache folder."
 
     names: list[str] = argument([], "names of weights, as in pose-weights list")
@@ -68,6 +73,7 @@ class Fetch(Command):
     allow_unverified: bool = option(False, UNVERIFIED)
 
     def run(self, store: Store) -> int:
+        """Download the weights; return the exit status."""
         if self.from_bundle:
             if self.names or self.all_default:
                 raise UsageError("--from-bundle reads the whole archive; omit the names of weights")
@@ -86,11 +92,14 @@ class Fetch(Command):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verify(Command):
+    """The subcommand `pose-weights verify`."""
+
     purpose = "Check the hashes of the weights on this machine."
 
     names: list[str] = argument([], "weights to check; default: all that are present")
 
     def run(self, store: Store) -> int:
+        """Verify the weights; return the exit status."""
         statuses = [store.status(name) for name in self.names or store.catalogue]
         checked = [status for status in statuses if self.names or status.state != "missing"]
         for status in checked:
@@ -103,6 +112,8 @@ class Verify(Command):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle(Command):
+    """The subcommand `pose-weights bundle`."""
+
     purpose = "Pack weights into one archive for a machine without network access."
 
     names: list[str] = argument([], "weights; default: those of the default networks")
@@ -111,6 +122,7 @@ class Bundle(Command):
     allow_unverified: bool = option(False, UNVERIFIED)
 
     def run(self, store: Store) -> int:
+        """Write the archive; return the exit status."""
         path = Path(self.out)
         if path.exists() and not self.overwrite:
             raise UsageError(f"--out {path} exists already; add --overwrite to replace it")

@@ -132,10 +132,12 @@ class MotionFiles:
             self.names = sorted(str(file.relative_to(path)) for file in path.rglob("*.*") if file.is_file())
 
     def read(self, name: str) -> str:
+        """Read a text file."""
         data = self._zip.read(name) if self._zip else (self._path / name).read_bytes()
         return data.decode("utf-8", errors="replace")
 
     def close(self) -> None:
+        """Close the archive."""
         self._opened.close()
 
 

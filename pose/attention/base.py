@@ -273,9 +273,11 @@ class Attention(nn.Module):
         raise ValueError(f"{type(self).__name__} has no attention map: its output is not a weighted sum of values")
 
     def empty_cache(self, batch: int, device: torch.device | str, dtype: torch.dtype) -> Cache:
+        """Make the state of `batch` streams before their first frame."""
         raise NotImplementedError
 
     def mix_step(self, x_B1D: Tensor, context: Context, cache: Cache) -> tuple[Tensor, Cache]:
+        """Process the next frame (B, 1, D) of each stream; return its output (B, 1, D) and the new state."""
         raise NotImplementedError
 
     def split(self, x_BTD: Tensor) -> Tensor:

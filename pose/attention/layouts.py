@@ -44,13 +44,16 @@ class Band:
         return cls(max(SMALLEST_BLOCK, reach), reach, 0 if causal else reach)
 
     def keys(self, length: int, device: torch.device) -> Tensor:
+        """Indices (T, S) of the keys that each query is compared with; they may lie outside the sequence."""
         start_T1 = (torch.arange(length, device=device) // self.size * self.size)[:, None]
         return start_T1 - self.before + torch.arange(self.before + self.size + self.after, device=device)
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor:
+        """Dot products (B, H, T, S) of queries and keys (B, H, T, K)."""
         return (self._blocks(q) @ self._bands(k).mT).flatten(2, 3)[:, :, : q.shape[2]]
 
     def summed(self, weights: Tensor, v: Tensor) -> Tensor:
+        """Sums (B, H, T, K) of values, weighted by (B, H, T, S)."""
         return (self._blocks(weights) @ self._bands(v)).flatten(2, 3)[:, :, : v.shape[2]]
 
     def attended(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
@@ -86,13 +89,16 @@ class Comb:
     stride: int
 
     def keys(self, length: int, device: torch.device) -> Tensor:
+        """Indices (T, S) of the keys that each query is compared with; they may lie outside the sequence."""
         teeth = torch.arange(0, length, self.stride, device=device)
         return (torch.arange(length, device=device) % self.stride)[:, None] + teeth
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor:
+        """Dot products (B, H, T, S) of queries and keys (B, H, T, K)."""
         return (self._teeth(q) @ self._teeth(k).mT).transpose(2, 3).flatten(2, 3)[:, :, : q.shape[2]]
 
     def summed(self, weights: Tensor, v: Tensor) -> Tensor:
+        """Sums (B, H, T, K) of values, weighted by (B, H, T, S)."""
         return (self._teeth(weights) @ self._teeth(v)).transpose(2, 3).flatten(2, 3)[:, :, : v.shape[2]]
 
     def _teeth(self, x_BHTK: Tensor) -> Tensor:
@@ -110,14 +116,17 @@ class Summaries:
     count: int
 
     def keys(self, length: int, device: torch.device) -> Tensor:
+        """Indices (T, S) of the keys that each query is compared with; they may lie outside the sequence."""
         ends = torch.arange(self.stride, length + self.stride, self.stride, device=device)[:, None]
         frames = (ends - self.count + torch.arange(self.count, device=device)).flatten()
         return frames.expand(length, -1)
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor:
+        """Dot products (B, H, T, S) of queries and keys (B, H, T, K)."""
         return q @ self._chosen(k).mT
 
     def summed(self, weights: Tensor, v: Tensor) -> Tensor:
+        """Sums (B, H, T, K) of values, weighted by (B, H, T, S)."""
         return weights @ self._chosen(v)
 
     def _chosen(self, x_BHTK: Tensor) -> Tensor:

@@ -32,6 +32,7 @@ class ScanState(NamedTuple):
     def empty(
         cls, batch: int, heads: int, features: int, size: int, device: torch.device | str, dtype: torch.dtype
     ) -> "ScanState":
+        """The state before the first frame, at least in float32."""
         dtype = torch.promote_types(dtype, torch.float32)  # long sums of half precision numbers stop growing
         lowest = torch.finfo(dtype).min / 2  # finite: the difference of two infinities is not a number
         return cls(

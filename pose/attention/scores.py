@@ -47,6 +47,7 @@ class Score(nn.Module):
         return rotate(k_BHSK, context)
 
     def transform(self, q_BHTK: Tensor) -> Tensor:
+        """Transform the queries before the comparison; the identity by default."""
         return q_BHTK
 
     def compare(self, q_BHTP: Tensor, k_BHSP: Tensor) -> Tensor:
@@ -84,6 +85,7 @@ class General(Score):
         self.weight = nn.Parameter(torch.eye(head_dim).repeat(heads, 1, 1) / math.sqrt(head_dim))
 
     def transform(self, q_BHTK: Tensor) -> Tensor:
+        """Multiply the queries by a learnt matrix."""
         return q_BHTK @ self.weight
 
 
@@ -95,6 +97,7 @@ class BiasedGeneral(General):
         self.bias = nn.Parameter(torch.zeros(heads, head_dim))
 
     def transform(self, q_BHTK: Tensor) -> Tensor:
+        """Multiply the queries by a learnt matrix and add a bias."""
         return super().transform(q_BHTK) + self.bias[:, None]
 
 
@@ -125,9 +128,11 @@ class ToldTime(Score):
         nn.init.normal_(self.time, std=0.5)
 
     def hidden_query(self, q_BHTK: Tensor) -> Tensor:
+        """Part of the hidden features that depends on the query."""
         raise NotImplementedError
 
     def hidden_key(self, k_BHSK: Tensor) -> Tensor:
+        """Part of the hidden features that depends on the key."""
         raise NotImplementedError
 
     def queries(self, q_BHTK: Tensor, context: Context) -> Tensor:
@@ -157,9 +162,11 @@ class Additive(ToldTime):
             nn.init.normal_(weight, std=head_dim**-0.5)
 
     def hidden_query(self, q_BHTK: Tensor) -> Tensor:
+        """Project the queries to the hidden features."""
         return q_BHTK @ self.query_weight + self.bias[:, None]
 
     def hidden_key(self, k_BHSK: Tensor) -> Tensor:
+        """Project the keys to the hidden features."""
         return k_BHSK @ self.key_weight
 
     def compare(self, q_BHTP: Tensor, k_BHSP: Tensor) -> Tensor:
@@ -194,9 +201,11 @@ class Kernel(ToldTime):
     LEAST = 1e-3
 
     def hidden_query(self, q_BHTK: Tensor) -> Tensor:
+        """Positive features of the queries."""
         return q_BHTK.relu() + self.LEAST
 
     def hidden_key(self, k_BHSK: Tensor) -> Tensor:
+        """Positive features of the keys."""
         return self.hidden_query(k_BHSK)
 
     def compare(self, q_BHTP: Tensor, k_BHSP: Tensor) -> Tensor:

@@ -99,6 +99,7 @@ class MapFollower(Attention):
 
     @property
     def leader(self) -> MapLeader:
+        """The layer whose attention map is used."""
         return self._leader[0]
 
     def mix(self, x_BTD: Tensor, context: Context) -> Tensor:

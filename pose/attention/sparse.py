@@ -42,16 +42,19 @@ class SparsePattern(Pattern):
         return seen & self.in_time(query, key)
 
     def is_near(self, query: Tensor, key: Tensor) -> Tensor:
+        """Whether a key belongs to the local part of a query's keys."""
         if self.kind == "fixed":
             return query // self.stride == key // self.stride
         return (query - key).abs() < self.stride
 
     def is_far(self, query: Tensor, key: Tensor) -> Tensor:
+        """Whether a key belongs to the strided or summary part of a query's keys."""
         if self.kind == "fixed":
             return (key % self.stride >= self.stride - self.summary) & (query >= -1)  # which broadcasts
         return (query - key) % self.stride == 0
 
     def in_time(self, query: Tensor, key: Tensor) -> Tensor:
+        """Whether a key is within reach and, if causal, not in the future."""
         age = query - key
         return (age >= 0) & (age < self.reach) if self.causal else age == age
 
@@ -161,6 +164,8 @@ def _same_in_all_heads(q: Tensor, k: Tensor, v: Tensor, pattern: SparsePattern, 
 
 
 class Sees(Protocol):
+    """Whether a query may attend to a key, for broadcast indices."""
+
     def __call__(self, query: Tensor, key: Tensor, /) -> Tensor: ...
 
 

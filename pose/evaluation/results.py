@@ -114,6 +114,7 @@ class Benchmark:
 
     @property
     def title(self) -> str:
+        """Title of a table: benchmark, protocol, 2D input, selection and averaging."""
         protocol = f", protocol {self.protocol}" if self.protocol else ""
         mean = "each action's mean first" if self.averaging == "actions" else "mean over all frames"
         return f"{self.name}{protocol}, 2D: {self.input_2d} ({self.selection}; {mean})"

@@ -66,4 +66,5 @@ class ForecasterConfig:
         return cls(**checked)
 
     def to_dict(self) -> dict[str, Json]:
+        """Plain values for a checkpoint."""
         return asdict(self)

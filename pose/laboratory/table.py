@@ -64,6 +64,7 @@ def table(experiment: Experiment, records: Found) -> str:
 
 
 def markdown(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Format a Markdown table."""
     lines = [titles, ["---"] * len(titles), *rows]
     return "\n".join(re.sub(r"\| +(?=\|)", "| ", f"| {' | '.join(line)} |") for line in lines)
 
@@ -83,6 +84,7 @@ def cell(records: Sequence[Record], key: str) -> str:
 
 
 def published_cell(entry: Published | None) -> str:
+    """Format a published result for comparison; empty without one."""
     if entry is None:
         return ""
     if not entry.of:

@@ -25,6 +25,7 @@ class Clock:
 
     @property
     def spent(self) -> float:
+        """Seconds since the start of the trial."""
         return self._now() - self._began
 
     def check(self) -> None:
@@ -60,7 +61,9 @@ class Motion(Protocol):
         """Fixed sequences of one training subject. Raises UsageError where there is none of that name."""
         ...
 
-    def groups(self, by: str, condition: str, frames: int) -> Iterator[GroupedBatches]: ...
+    def groups(self, by: str, condition: str, frames: int) -> Iterator[GroupedBatches]:
+        """Test batches grouped by `by`."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

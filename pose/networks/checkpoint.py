@@ -21,7 +21,9 @@ Network = TypeVar("Network", bound=nn.Module)
 class Configured(Protocol):
     """What describes a network."""
 
-    def to_dict(self) -> Mapping[str, Any]: ...
+    def to_dict(self) -> Mapping[str, Any]:
+        """Plain values (JSON)."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,9 @@ class BatchSource(Protocol[Made_co]):
 class Tensors(Protocol):
     """A batch as tensors."""
 
-    def to(self, device: torch.device) -> Self: ...
+    def to(self, device: torch.device) -> Self:
+        """Copy to a device."""
+        ...
 
 
 class TensorBatch(NamedTuple):
@@ -48,9 +50,11 @@ class TensorBatch(NamedTuple):
 
     @classmethod
     def of(cls, batch: LiftBatch) -> Self:
+        """Convert arrays to tensors."""
         return cls(*(torch.from_numpy(getattr(batch, name)) for name in cls._fields))
 
     def to(self, device: torch.device) -> Self:
+        """Copy to a device."""
         return type(self)(*(tensor.to(device, non_blocking=True) for tensor in self))
 
     def observe(self) -> Observations:

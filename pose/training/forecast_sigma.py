@@ -34,6 +34,7 @@ class Said(NamedTuple):
     lifted: Numbers
 
     def rows(self, chosen: NDArray[np.integer]) -> Self:
+        """Select rows."""
         return type(self)(*(values[chosen] for values in self))
 
 

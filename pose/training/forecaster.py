@@ -32,9 +32,11 @@ class ForecastTensors(NamedTuple):
 
     @classmethod
     def of(cls, batch: ForecastBatch) -> Self:
+        """Convert arrays to tensors."""
         return cls(*(torch.from_numpy(getattr(batch, name)).float() for name in cls._fields))
 
     def to(self, device: torch.device) -> Self:
+        """Copy to a device."""
         return type(self)(*(tensor.to(device, non_blocking=True) for tensor in self))
 
 

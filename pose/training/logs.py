@@ -25,9 +25,11 @@ class TrainingLog:
             self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=step)
 
     def training(self, step: int, figures: dict[str, float]) -> None:
+        """Log figures of a training step."""
         self._row("training", step, figures)
 
     def evaluation(self, step: int, figures: dict[str, float]) -> None:
+        """Log figures of an evaluation."""
         self._row("evaluation", step, figures)
 
     def _row(self, name: str, step: int, figures: dict[str, float]) -> None:
@@ -54,6 +56,7 @@ class TrainingLog:
         self._writers[name] = csv.DictWriter(file, columns, extrasaction="ignore")
 
     def close(self) -> None:
+        """Close the files."""
         for file in self._files.values():
             file.close()
         if self._board:

@@ -84,6 +84,7 @@ class Loop(ABC, Generic[Net, Made, Batch]):
 
     @property
     def bare_network(self) -> Net:
+        """The network without the wrappers of accelerate."""
         return cast(Net, self.accelerator.unwrap_model(self.network))
 
     @property
@@ -211,11 +212,13 @@ class Running:
         self._count = 0
 
     def add(self, figures: dict[str, float | Tensor]) -> None:
+        """Add the figures of one step."""
         for name, value in figures.items():
             self._sums[name] = self._sums.get(name, 0.0) + value
         self._count += 1
 
     def take(self) -> dict[str, float]:
+        """Return the means since the last call, and restart."""
         means = {name: float(value) / self._count for name, value in self._sums.items()}
         self._sums, self._count = {}, 0
         return means

@@ -42,6 +42,7 @@ class ScheduleConfig:
 
     @property
     def warms_up(self) -> bool:
+        """Whether the learning rate starts with a warm-up."""
         return self.warmup != "none" or self.decay == "noam"
 
 
@@ -66,15 +67,18 @@ def untuned_exponential_warmup(step: int, beta2: float) -> float:
 
 
 def linear_decay(progress: float, final: float) -> float:
+    """Factor of the learning rate that decreases linearly from 1 to `final`. progress: 0 to 1."""
     return 1 + (final - 1) * progress
 
 
 def exponential_decay(progress: float, final: float) -> float:
+    """Factor of the learning rate that decreases exponentially from 1 to `final`. progress: 0 to 1."""
     result: float = final**progress
     return result
 
 
 def cosine_decay(progress: float, final: float) -> float:
+    """Factor of the learning rate that decreases as half a cosine from 1 to `final`. progress: 0 to 1."""
     return final + (1 - final) * (1 + math.cos(math.pi * progress)) / 2
 
 

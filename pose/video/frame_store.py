@@ -1,4 +1,4 @@
-"""A live source's frames on disk, for a second look at them."""
+"""Temporary storage of the frames of a live source."""
 
 import shutil
 import tempfile
@@ -24,16 +24,18 @@ class FrameStore:
         self._start: float | None = None
 
     def write(self, frame: Frame) -> None:
+        """Append a frame."""
         if self._start is None:
             self._start = frame.time
         self._writer.write(frame.image, frame.time)
 
     def finish(self) -> None:
-        """The source has ended, or nobody reads it any more."""
+        """Complete the file; the frames can then be read."""
         if self._start is not None:
             self._writer.close()
 
     def frames(self) -> Iterator[Frame]:
+        """Decode the stored frames."""
         if self._start is None:
             return
         width, height = self._info.size
@@ -44,5 +46,6 @@ class FrameStore:
                 yield Frame(image, index, self._start + picture.time)
 
     def close(self) -> None:
+        """Delete the file."""
         self._writer.abort()
         shutil.rmtree(self._folder, ignore_errors=True)

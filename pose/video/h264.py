@@ -67,6 +67,7 @@ class PictureStream:
 
     @property
     def started(self) -> bool:
+        """Whether a frame was written."""
         return self._first is not None
 
     @property

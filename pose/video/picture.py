@@ -66,6 +66,7 @@ class Layout:
 
     @classmethod
     def of(cls, first: "av.VideoFrame", aspect: Fraction | None) -> Self:
+        """Layout of the frames of a stream from its first frame."""
         from av.buffer import Buffer
 
         matrix = first.side_data.get("DISPLAYMATRIX")

@@ -33,6 +33,7 @@ class Area(NamedTuple):
 
     @property
     def pixels(self) -> int:
+        """Number of pixels; 0 for an empty area."""
         return max(self.x1 - self.x0, 0) * max(self.y1 - self.y0, 0)
 
     def around(self, other: "Area") -> "Area":

@@ -58,4 +58,5 @@ class ServerCopy:
             return cls(target, save)
 
     def close(self) -> None:
+        """Delete the copy."""
         shutil.rmtree(self._folder, ignore_errors=True)

@@ -59,12 +59,14 @@ class SoundTrack:
             self._advance()
 
     def finish(self, until: float) -> None:
+        """Write the remaining sound up to `until` s."""
         self.feed(until)
         if not self._copies:
             self._output.mux(self._target.encode(None))
         self.close()
 
     def close(self) -> None:
+        """Close the source."""
         self._input.close()
 
     def _advance(self) -> None:

@@ -51,9 +51,11 @@ class Span:
     end: float = float("inf")
 
     def starts_after(self, time: float) -> bool:
+        """Whether `time` is before the span."""
         return time < self.start - TIME_TOLERANCE
 
     def ends_before(self, time: float) -> bool:
+        """Whether `time` is after the span."""
         return time >= self.end - TIME_TOLERANCE
 
     def cut(self, duration: float | None, fps: float) -> tuple[float | None, int | None]:

@@ -36,10 +36,12 @@ class Processes:
         return len(self._members)
 
     def give(self, worker: int, task: Task) -> None:
+        """Send a task to a worker."""
         with suppress(OSError):  # it has just died, which is the next event
             self._members[worker].pipe.send(task)
 
     def events(self, timeout: float) -> Iterator[Event]:
+        """Yield the events of the workers, waiting at most `timeout` s for the first."""
         places = {member.pipe: number for number, member in enumerate(self._members)}
         for pipe in wait(list(places), timeout):
             assert isinstance(pipe, Connection)

@@ -45,9 +45,11 @@ class RayWorkers:
         return len(self._actors)
 
     def give(self, worker: int, task: Task) -> None:
+        """Send a task to a worker."""
         self._calls[self._actors[worker].process.remote(task)] = worker
 
     def events(self, timeout: float) -> Iterator[Event]:
+        """Yield the events of the workers, waiting at most `timeout` s for the first."""
         finished, _ = self._ray.wait(list(self._calls), num_returns=1, timeout=timeout)
         for call in finished:
             worker = self._calls.pop(call)
@@ -68,6 +70,7 @@ class RayWorkers:
         self._ray.kill(self._actors[worker], no_restart=False)
 
     def close(self) -> None:
+        """End all workers."""
         for actor in self._actors:
             with suppress(self._ray.exceptions.RayError):
                 self._ray.kill(actor)

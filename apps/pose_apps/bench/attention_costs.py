@@ -90,6 +90,8 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
+    """Time and memory of one forward pass."""
+
     milliseconds: float
     megabytes: float
 
@@ -116,6 +118,7 @@ def prepare(case: Case) -> Callable[[], torch.Tensor]:
 
 
 def measure_cpu(case: Case, seconds: float) -> Cost:
+    """Measure on one CPU thread, for about `seconds`."""
     torch.set_num_threads(1)
     tiny = Case(**(asdict(case) | {"length": 2}))
     prepare(tiny)()  # what torch sets up once
@@ -137,6 +140,7 @@ def measure_cpu(case: Case, seconds: float) -> Cost:
 
 
 def measure_cuda(case: Case, seconds: float) -> Cost:
+    """Measure on a GPU, for about `seconds`."""
     run = prepare(case)
     run()
     before = torch.cuda.memory_allocated()

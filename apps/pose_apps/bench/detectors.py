@@ -14,9 +14,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectorBench(NetworkBench):
+    """The subcommand `pose-bench detectors`."""
+
     purpose = "Time, frames/s and memory of each person detector for 1, 4 and 16 people."
 
     def run(self) -> None:
+        """Measure and print the table."""
         self.report([Table(DETECTORS, detection)])
 
 

@@ -14,9 +14,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimatorBench(NetworkBench):
+    """The subcommand `pose-bench estimators`."""
+
     purpose = "Time, frames/s and memory of each 2D estimator for 1, 4 and 16 people."
 
     def run(self) -> None:
+        """Measure and print the tables."""
         self.report([Table(ESTIMATORS, estimation), Table(ONE_PASS, one_pass, ", one pass")])
 
 

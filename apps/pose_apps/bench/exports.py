@@ -19,12 +19,15 @@ FPS = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportBench(Bench):
+    """The subcommand `pose-bench exports`."""
+
     purpose = "CPU time of each export format per frame and person, with the lifters for comparison."
 
     frames: int = option(3000, "length of the result: one person, 30 frames/s")
     formats: str | None = option(None, "only these formats, separated by commas")
 
     def run(self) -> None:
+        """Measure and print the table."""
         from pose.export import FORMATS, check_formats, export, open_recording
 
         if self.frames < 1:

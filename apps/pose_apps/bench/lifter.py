@@ -26,6 +26,8 @@ LONGEST_PASS = 5.0  # s of attention, where it compares hidden units of every pa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LifterBench(Bench):
+    """The subcommand `pose-bench lifter`."""
+
     purpose = "Streaming step time, offline frames/s, and attention cost by sequence length."
 
     offline: str = option("offline", "the offline lifter: a shipped name or a checkpoint")
@@ -36,6 +38,7 @@ class LifterBench(Bench):
     attention: bool = option(True, "also measure every attention mechanism")
 
     def run(self) -> None:
+        """Measure and print the tables."""
         with StatusLine("loading torch"):
             figures: dict[str, Json] = {"machine": _machine()}
         if self.attention:  # first: it forks, which it may only do before torch has threads

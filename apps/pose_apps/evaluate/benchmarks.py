@@ -57,6 +57,7 @@ class Human36m(Labelled):
     actions: str | None = option(None, "protocol V: some of the 15 actions, separated by commas")
 
     def task(self) -> Task:
+        """Sequences and protocol of the evaluation."""
         folder = Path(self.data)
         if self.protocol == "M":
             for name, value in (("2d", self.input_2d), ("subjects", self.subjects), ("actions", self.actions)):
@@ -89,6 +90,7 @@ class MpiInf3dhp(Labelled):
     fps: float = option(mpi.DEFAULT_FPS, "frame rate; the files do not contain it")
 
     def task(self) -> Task:
+        """Sequences and protocol of the evaluation."""
         if not self.fps > 0:
             raise UsageError(f"--fps: expected a number above 0, got {self.fps}")
         sequences = mpi.load_sequences(Path(self.data), self.truth, self.fps)
@@ -107,6 +109,7 @@ class AnySequence(Labelled):
     gt: str = option(REQUIRED, "the .npz with its ground truth, or a folder of the same names")
 
     def task(self) -> Task:
+        """Sequences and protocol of the evaluation."""
         from pose_datasets.sequences import load_sequences
 
         keypoints, truth = Path(self.keypoints), Path(self.gt)

@@ -36,9 +36,12 @@ class Command(Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class List(LogOptions, Command):
+    """The subcommand `pose-lab list`."""
+
     purpose = "List experiments with their claims and the number of finished trials."
 
     def run(self) -> None:
+        """Print the experiments."""
         from pose.laboratory.experiment import experiments
         from pose.laboratory.log import TrialLog
 
@@ -50,9 +53,12 @@ class List(LogOptions, Command):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run(RunOptions, Command):
+    """The subcommand `pose-lab run`."""
+
     purpose = "Run the unfinished trials of experiments and add them to the log."
 
     def run(self) -> None:
+        """Run the unfinished trials."""
         from pose_apps.lab.run import run
 
         run(self, _folder())
@@ -60,12 +66,15 @@ class Run(RunOptions, Command):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table(LogOptions, Command):
+    """The subcommand `pose-lab table`."""
+
     purpose = "Print the results in the log as Markdown tables."
 
     names: list[str] = argument([], "experiments; default: all with results")
     write: str | None = option(None, "update the marked tables and plots of this Markdown page", metavar="PAGE")
 
     def run(self) -> None:
+        """Print or write the tables."""
         from pose.laboratory.experiment import experiments, find_experiment
         from pose.laboratory.table import fill, found, section
 
@@ -85,6 +94,8 @@ class Table(LogOptions, Command):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Maps(Command):
+    """The subcommand `pose-lab maps`."""
+
     purpose = "Draw a lifter's attention maps with the entropy and reach (s) of each head."
 
     checkpoint: str = argument(REQUIRED, "offline, sliding, stream, or a checkpoint file")
@@ -95,6 +106,7 @@ class Maps(Command):
     overwrite: bool = option(False, "replace an existing file")
 
     def run(self) -> None:
+        """Draw the maps and print the figures."""
         from pose_apps.lab.maps import draw
 
         out = Path(self.out)

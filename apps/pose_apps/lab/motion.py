@@ -32,6 +32,7 @@ class MocapMotion:
     def training(
         self, frames: int, sequences: int, seed: int, share: float = 1.0, without: str = ""
     ) -> Callable[[int], LiftBatch]:
+        """Training batches by step. share: of the clips. without: group to omit."""
         return self._training(frames, sequences, seed, share, without)
 
     def _batches(
@@ -44,15 +45,18 @@ class MocapMotion:
         return functools.lru_cache(LATEST)(MocapSource(config, seed).batch)
 
     def evaluation(self, part: str, condition: str, frames: int) -> Iterator[LiftBatch]:
+        """Batches of one part of the data under a condition of the 2D."""
         return evaluation_batches(self._clips.clips(part), condition=condition, frames=frames)
 
     def of_subject(self, name: str, condition: str, frames: int) -> Iterator[LiftBatch]:
+        """Batches of one training subject."""
         clips = [clip for clip in self._clips.clips("train") if clip.subject == name]
         if not clips:
             raise UsageError(f"--mocap: no training subject is named {name}")
         return evaluation_batches(clips, condition=condition, frames=frames)
 
     def groups(self, by: str, condition: str, frames: int) -> Iterator[GroupedBatches]:
+        """Test batches grouped by a property of the clips."""
         name_of = GROUPINGS[by]
         members: dict[str, list[Clip]] = {}
         for clip in self._clips.clips("test"):

@@ -17,6 +17,7 @@ def peak_megabytes() -> float | None:
 
 
 def forget_peak() -> None:
+    """Reset the peak memory of the process, where the system supports it."""
     if _FORGET.exists():
         _FORGET.write_text("5")
 

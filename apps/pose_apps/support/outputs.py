@@ -37,6 +37,7 @@ class Outputs:
 
     @property
     def overlay(self) -> Path | None:
+        """Path of the overlay video; None without one."""
         return self.files.get("overlay")
 
     def check_free(self) -> None:

@@ -58,6 +58,7 @@ class Tally:
     world: list[str] = field(default_factory=list)
 
     def add(self, result: "FrameResult", skeleton: "Skeleton") -> None:
+        """Add the result of a frame."""
         from pose.skeletons import to_h36m17
 
         people = result.people

@@ -21,15 +21,23 @@ class Sink(Protocol):
     """
 
     @property
-    def lost(self) -> int: ...
+    def lost(self) -> int:
+        """Number of lost messages or frames."""
+        ...
 
     @property
-    def trouble(self) -> str: ...
+    def trouble(self) -> str:
+        """Why results are lost now; empty if none are."""
+        ...
 
     @property
-    def problem(self) -> str | None: ...
+    def problem(self) -> str | None:
+        """Why the sink stopped, or None."""
+        ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Finish and release resources."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots: a base beside another

@@ -64,6 +64,8 @@ def run(settings: Settings, setup: Setup) -> Outcome:
 
 
 def depths(network: LifterNetwork, settings: Settings, setup: Setup) -> dict[str, float]:
+    """Mean number of steps on the validation data, and its relation to the motion."""
+
     def batches(condition: str) -> Iterator[LiftBatch]:
         every = setup.motion().evaluation("validation", condition, settings.frames)
         return islice(every, settings.evaluated)
@@ -85,6 +87,7 @@ def depths(network: LifterNetwork, settings: Settings, setup: Setup) -> dict[str
 
 
 def watched(network: LifterNetwork, batches: Iterator[LiftBatch]) -> Seen:
+    """Collect the steps of each joint or frame with the motion at it."""
     parts: tuple[list[np.ndarray], ...] = ([], [], [])
     for batch in batches:
         joints, steps = steps_taken(network, batch)

@@ -193,6 +193,7 @@ def figures(network: LifterNetwork, trained: Trained, settings: Settings, setup:
 
 
 def measured(network: LifterNetwork, settings: Settings, setup: Setup) -> dict[str, float]:
+    """Errors of a lifter on exact and detected 2D of the validation data."""
     exact, detected = (
         measure(
             network, islice(setup.motion().evaluation("validation", condition, settings.frames), settings.evaluated)

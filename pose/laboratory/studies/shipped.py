@@ -203,4 +203,5 @@ TIMED = frozenset({"keypoints", "scores", "times", "valid", "joints", "root"})  
 
 
 def together(batches: Iterable[LiftBatch]) -> TensorBatch:
+    """Concatenate batches."""
     return TensorBatch(*(torch.cat(parts) for parts in zip(*map(TensorBatch.of, batches), strict=True)))

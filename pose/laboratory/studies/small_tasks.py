@@ -73,11 +73,13 @@ class Settings:
         check_recipe(self.adam(), self.schedule(), self.stack().init)
 
     def drawn(self) -> Task:
+        """The task of the trial."""
         if self.task == "free-group":
             return free_group.task(self.letters, self.variant)
         return parentheses.TASK if self.task == "parentheses" else calculator.task(2 if self.task == "max-min" else 4)
 
     def network(self) -> TokenModel | EncoderDecoder:
+        """Build the network of the trial."""
         task = self.drawn()
         sizes = self.stack(), len(task.vocabulary), task.length, self.positions
         if self.form == "encoder-decoder":
@@ -85,13 +87,16 @@ class Settings:
         return TokenModel(*sizes)
 
     def stack(self) -> LifterConfig:
+        """Configuration of the blocks."""
         return LifterConfig.from_dict({**self.model, "streaming": True})
 
     def adam(self) -> OptimizerConfig:
+        """Configuration of the optimizer."""
         name = "adamw" if self.optimizer == "gd" else self.optimizer
         return OptimizerConfig(name=name, lr=self.rate, betas=(0.9, self.beta2), weight_decay=0.01)
 
     def schedule(self) -> ScheduleConfig:
+        """Configuration of the learning rate."""
         return ScheduleConfig(warmup=self.warmup, warmup_steps=self.warmup_steps, decay=self.decay, final=0.01)
 
 

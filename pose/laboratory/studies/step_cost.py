@@ -35,6 +35,7 @@ class Settings:
         self.stream()
 
     def stream(self) -> LifterConfig:
+        """Configuration of the streaming lifter."""
         return LifterConfig.from_dict({**self.model, "streaming": True})
 
 

@@ -17,6 +17,7 @@ VARIANTS = ("answer", "steps", "brackets")
 
 
 def inverse(letter: int) -> int:
+    """The letter of the inverse of a generator."""
     return (letter - FIRST + GENERATORS) % (2 * GENERATORS) + FIRST
 
 

@@ -59,6 +59,7 @@ class Batch:
 
     @classmethod
     def of(cls, examples: Sequence[Example], length: int) -> "Batch":
+        """Make a padded batch of examples."""
         tokens = np.full((len(examples), length), PAD)
         answers = np.zeros((len(examples), length - 1), bool)
         for row, example in enumerate(examples):

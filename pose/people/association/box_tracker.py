@@ -104,6 +104,7 @@ class FilterTracker(ABC, Generic[T]):
 
     @property
     def track_ids(self) -> set[int]:
+        """Ids of the current tracks."""
         return {track.id for track in self.tracks}
 
     def update(self, boxes: F32, scores: F32, time: float, image: U8 | None) -> I64:

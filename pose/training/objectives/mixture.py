@@ -26,6 +26,7 @@ class Mixture(NamedTuple):
         return -torch.logsumexp(self.log_weights - apart - self.log_scales - math.log(2), dim=-1)
 
     def mean(self) -> Tensor:
+        """Mean of the mixture."""
         return (self.log_weights.exp() * self.means).sum(dim=-1)
 
     def sample(self, generator: torch.Generator) -> Tensor:
