@@ -69,18 +69,18 @@ def test_fast_frames_are_told_from_slow_ones(given, deep, monkeypatch):
 
 
 def test_depth_is_trained_and_told_and_a_fixed_one_has_none(given):
-    told = adaptive_depth.run(adaptive_depth.Settings(model=DEEP, **FEW), given).results
+    told = adaptive_depth.run(adaptive_depth.AdaptiveDepthSettings(model=DEEP, **FEW), given).results
     assert 1 <= told["steps"] <= 4
     assert set(told) >= {"gt", "steps_slow", "steps_fast", "steps_hidden", "steps_seen"}
     fixed = {**DEEP, "adaptive_depth": False, "shared_layers": True}
-    assert "steps" not in adaptive_depth.run(adaptive_depth.Settings(model=fixed, **FEW), given).results
+    assert "steps" not in adaptive_depth.run(adaptive_depth.AdaptiveDepthSettings(model=fixed, **FEW), given).results
     with pytest.raises(ValueError, match="frames: must be at least 45"):
-        adaptive_depth.Settings(model=DEEP, frames=30)
+        adaptive_depth.AdaptiveDepthSettings(model=DEEP, frames=30)
 
 
 def test_a_dear_step_is_taken_less_often(given):
     def steps(ponder):
-        settings = adaptive_depth.Settings(model=DEEP, ponder=ponder, **{**FEW, "steps": 40, "rate": 0.02})
+        settings = adaptive_depth.AdaptiveDepthSettings(model=DEEP, ponder=ponder, **{**FEW, "steps": 40, "rate": 0.02})
         return adaptive_depth.run(settings, given).results["steps"]
 
     assert steps(10.0) < steps(0.0)
@@ -102,14 +102,14 @@ def test_each_is_left_out_once_and_measured_both_ways(given, monkeypatch):
         return training(frames, sequences, seed, share, without)
 
     monkeypatch.setattr(given.motion(), "training", watched)
-    settings = left_out.Settings(model={"dim": 8, "depth": 1, "heads": 2}, subjects=["01", "03"], **FEW)
+    settings = left_out.LeftOutSettings(model={"dim": 8, "depth": 1, "heads": 2}, subjects=["01", "03"], **FEW)
     results = left_out.run(settings, given).results
     assert asked == ["", "01", "03"]
     for name in settings.subjects:
         assert results[f"{name}: costs"] == results[f"{name}: trained without"] - results[f"{name}: trained with"]
     assert not list(given.state.parent.glob("*.pt"))
     with pytest.raises(ValueError, match="empty"):
-        left_out.Settings(model={"dim": 8})
+        left_out.LeftOutSettings(model={"dim": 8})
 
 
 def test_a_subject_nobody_knows_is_refused(given):
@@ -136,10 +136,10 @@ def test_the_effective_length_is_the_shortest_near_the_best():
 
 
 def test_memory_of_a_trained_stream(given):
-    results = memory.run(memory.Settings(model=GRU, share=1, **FEW), given).results
+    results = memory.run(memory.MemorySettings(model=GRU, share=1, **FEW), given).results
     assert len(results) == 2 * (len(memory.CONTEXTS) + 1)
     assert results["exact 2D, effective frames"] in memory.CONTEXTS
     with pytest.raises(ValueError, match="exactly one"):
-        memory.Settings()
+        memory.MemorySettings()
     with pytest.raises(ValueError, match="must be a stream"):
-        memory.Settings(model={"dim": 8})
+        memory.MemorySettings(model={"dim": 8})

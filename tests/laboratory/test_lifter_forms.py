@@ -34,20 +34,22 @@ def test_a_place_in_the_cube_knows_nothing_of_the_rays(given):
 
 @pytest.mark.parametrize("output", lifters.OUTPUT_FORMS)
 def test_every_form_is_trained_and_measured(given, output):
-    results = lifters.run(lifters.Settings(model=TINY, output=output, **FEW), given).results
+    results = lifters.run(lifters.LifterSettings(model=TINY, output=output, **FEW), given).results
     assert 0 < results["gt"] < 1000
     assert "alpha" not in results
     with pytest.raises(ValueError, match="'sphere' is not one of rays, cube"):
-        lifters.Settings(model=TINY, output="sphere")
+        lifters.LifterSettings(model=TINY, output="sphere")
 
 
 def test_learnt_spans_and_alphas_are_told(given):
     spans = TINY | {"attention": "adaptive-span", "attention_options": {"span": 2.0}}
-    results = lifters.run(lifters.Settings(model=spans, **FEW), given).results
+    results = lifters.run(lifters.LifterSettings(model=spans, **FEW), given).results
     assert results["span"] == pytest.approx(0.5, abs=0.1)  # a quarter of the longest, where it begins
     assert results["span"] <= results["span_longest"]
     free = TINY | {"attention": "composed", "attention_options": {"distribution": "entmax"}}
-    assert lifters.run(lifters.Settings(model=free, **FEW), given).results["alpha"] == pytest.approx(1.5, abs=0.05)
+    assert lifters.run(lifters.LifterSettings(model=free, **FEW), given).results["alpha"] == pytest.approx(
+        1.5, abs=0.05
+    )
 
 
 WINDOW = TINY | {"depth": 2, "attention": "local", "attention_options": {"window": 4}}
@@ -57,8 +59,8 @@ WINDOW = TINY | {"depth": 2, "attention": "local", "attention_options": {"window
     "model", [TINY, WINDOW, {"model": "gru", "dim": 8, "depth": 1}], ids=["softmax", "window", "gru"]
 )
 def test_a_step_says_what_the_past_anew_says(given, model):
-    results = step_cost.run(step_cost.Settings(model=model, past=12, times=1), given).results
+    results = step_cost.run(step_cost.StepCostSettings(model=model, past=12, times=1), given).results
     assert 0 <= results["apart"] < 1e-5
     assert results["times"] == pytest.approx(results["anew"] / results["step"])
     with pytest.raises(ValueError, match="past must be at least 2"):
-        step_cost.Settings(model=model, past=1)
+        step_cost.StepCostSettings(model=model, past=1)

@@ -73,7 +73,7 @@ def test_blocks_of_a_group_follow_its_first():
 
 @pytest.mark.parametrize(("threshold", "trainings", "maps"), [(0.0, 2, 1), (1.0, 1, 3)])
 def test_it_trains_until_nothing_is_merged(given, threshold, trainings, maps):
-    settings = map_sharing.Settings(model=DEEP, threshold=threshold, **FEW)
+    settings = map_sharing.MapSharingSettings(model=DEEP, threshold=threshold, **FEW)
     outcome = map_sharing.run(settings, given)
     assert (outcome.results["trainings"], outcome.results["maps"]) == (trainings, maps)
     assert outcome.examples == trainings * 2 * 2
@@ -83,7 +83,7 @@ def test_it_trains_until_nothing_is_merged(given, threshold, trainings, maps):
 
 
 def test_a_spent_budget_goes_on_with_the_training_it_was_at(given, monkeypatch):
-    settings = map_sharing.Settings(model=DEEP, threshold=0.0, **FEW)
+    settings = map_sharing.MapSharingSettings(model=DEEP, threshold=0.0, **FEW)
     want = map_sharing.run(settings, given).results
     checks = iter([None, None, None, OutOfTime()])  # in the second training
 
@@ -110,4 +110,4 @@ def test_a_spent_budget_goes_on_with_the_training_it_was_at(given, monkeypatch):
 )
 def test_what_cannot_be_merged_is_said(changed, complaint):
     with pytest.raises(ValueError, match=complaint):
-        map_sharing.Settings(**({"model": DEEP} | changed))
+        map_sharing.MapSharingSettings(**({"model": DEEP} | changed))

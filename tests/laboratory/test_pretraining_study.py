@@ -77,7 +77,7 @@ def test_a_share_is_of_the_subjects_and_grows(motion, monkeypatch):
 )  # fmt: skip
 def test_settings_that_cannot_be(values, message):
     with pytest.raises(ValueError, match=message):
-        pretraining.Settings(**(COMMON | values))
+        pretraining.PretrainingSettings(**(COMMON | values))
 
 
 def test_the_shipped_experiment_can_be():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from pose.laboratory.studies.small_tasks import Settings, answer_loss, answers_right, run, tricks
+from pose.laboratory.studies.small_tasks import SmallTasksSettings, answer_loss, answers_right, run, tricks
 from pose.laboratory.tasks import calculator, free_group, parentheses
 from pose.laboratory.tasks.model import POSITIONS, EncoderDecoder, TokenModel, write
 from pose.laboratory.tasks.task import PAD, Batch, distinct
@@ -248,7 +248,7 @@ def test_an_encoder_sees_the_question_alone_and_a_decoder_what_is_written(varian
 
 
 def test_an_encoder_and_decoder_learn_32_answers_by_heart():
-    settings = Settings(
+    settings = SmallTasksSettings(
         task="free-group", form="encoder-decoder", model={"dim": 32, "depth": 1, "heads": 2, "expansion": 2}
     )
     task, examples = settings.drawn(), some("answer", 32)
@@ -262,21 +262,23 @@ def test_t_fixup_lets_tokens_and_their_places_in_small():
     """All of a token enters a stack of N blocks with a spread of about (9 N)^(-1/4)."""
     for form in ("decoder", "encoder-decoder"):
         model = {"dim": 64, "depth": 9, "heads": 2, "expansion": 2, "norm": "none", "init": "t-fixup"}
-        network = Settings(task="max-min", form=form, model=model).network()
+        network = SmallTasksSettings(task="max-min", form=form, model=model).network()
         for stack in [network] if form == "decoder" else [network.encoder, network.decoder]:
             assert stack.embed.weight.detach().std().item() == pytest.approx(1 / 3, rel=0.1)
         assert network.places.detach().std().item() == pytest.approx(0.1, rel=0.1)
 
 
 def test_a_trial_says_how_it_went(tmp_path):
-    settings = Settings(task="max-min", model=TINY, examples=50, asked=60, steps=3, batch=8, optimizer="gd")
+    settings = SmallTasksSettings(task="max-min", model=TINY, examples=50, asked=60, steps=3, batch=8, optimizer="gd")
     outcome = run(settings, Setup(0, Clock(), lambda: pytest.fail("no motion"), tmp_path / "state.pt"))
     assert set(outcome.results) == {"right", "harder", "trick", "loss", "parameters"}
     assert (outcome.steps, outcome.examples) == (3, 24)
     assert 70 < outcome.results["trick"] < 100
     again = run(settings, Setup(0, Clock(), lambda: pytest.fail("no motion"), tmp_path / "state.pt"))
     assert again.results == outcome.results
-    diverging = Settings(task="max-min", model=TINY, examples=50, asked=60, steps=30, optimizer="gd", rate=1e30)
+    diverging = SmallTasksSettings(
+        task="max-min", model=TINY, examples=50, asked=60, steps=30, optimizer="gd", rate=1e30
+    )
     assert (
         run(diverging, Setup(0, Clock(), lambda: pytest.fail("no motion"), tmp_path / "s.pt")).results["right"]
         == math.inf
@@ -298,4 +300,4 @@ def test_a_trial_says_how_it_went(tmp_path):
 )
 def test_settings_that_cannot_be_say_why(settings, complaint):
     with pytest.raises(ValueError, match=complaint):
-        Settings(**settings)
+        SmallTasksSettings(**settings)

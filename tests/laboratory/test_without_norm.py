@@ -20,7 +20,7 @@ def changed():
         torch.manual_seed(0)
         network, features = LifterNetwork(LifterConfig(**FREE)), 3 + torch.randn(50, 75)
         before = network.embed(features)
-        without_norm.change(network, without_norm.Settings(model=FREE, **settings), features)
+        without_norm.change(network, without_norm.WithoutNormSettings(model=FREE, **settings), features)
         return network, before, network.embed(features)
 
     return made
@@ -41,7 +41,7 @@ def test_the_norm_before_the_head_is_what_is_asked_for(changed):
     assert isinstance(changed()[0].norm, nn.Identity)
     assert isinstance(changed(last_norm="layer")[0].norm, nn.LayerNorm)
     pre = LifterNetwork(LifterConfig(**FREE | {"norm": "pre", "init": "xavier"}))
-    settings = without_norm.Settings(model=pre.config.to_dict(), last_norm="none")
+    settings = without_norm.WithoutNormSettings(model=pre.config.to_dict(), last_norm="none")
     without_norm.change(pre, settings, torch.randn(2, 75))
     assert isinstance(pre.norm, nn.Identity)
 
@@ -51,7 +51,7 @@ def test_a_trial_says_how_much_of_a_token_differs(tmp_path):
     few = {"steps": 2, "frames": 9, "sequences": 2, "evaluated": 1, "optimizer": "adam", "weight_decay": 0.0}
     plain, centred = (
         without_norm.run(
-            without_norm.Settings(model=FREE, warmup="none", **few, **change),
+            without_norm.WithoutNormSettings(model=FREE, warmup="none", **few, **change),
             given,
         ).results
         for change in ({}, {"centred": True, "token_size": 0.4})
@@ -72,4 +72,4 @@ def test_a_trial_says_how_much_of_a_token_differs(tmp_path):
 )
 def test_what_cannot_be_changed_is_said(wrong, complaint):
     with pytest.raises(ValueError, match=complaint):
-        without_norm.Settings(**({"model": FREE} | wrong))
+        without_norm.WithoutNormSettings(**({"model": FREE} | wrong))

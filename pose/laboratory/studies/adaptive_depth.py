@@ -33,11 +33,11 @@ COLUMNS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(lifters.Settings):
+class AdaptiveDepthSettings(lifters.LifterSettings):
     """Of a transformer; one of a fixed depth is trained and measured like the others, without steps to count."""
 
     def __post_init__(self) -> None:
-        lifters.Settings.__post_init__(self)
+        lifters.LifterSettings.__post_init__(self)
         if self.frames < 3 * HIDDEN:
             raise ValueError(f"frames: must be at least {3 * HIDDEN}, as {HIDDEN} in the middle are hidden")
 
@@ -51,7 +51,7 @@ class Seen:
     errors: np.ndarray
 
 
-def run(settings: Settings, setup: Setup) -> Outcome:
+def run(settings: AdaptiveDepthSettings, setup: Setup) -> Outcome:
     """Train as `lifters.run` does, and count the steps of frames of the validation subjects as they are, by speed, and
     of the middle of sequences with everybody hidden there and seen."""
     batches = setup.motion().training(settings.frames, settings.sequences, setup.seed)
@@ -63,7 +63,7 @@ def run(settings: Settings, setup: Setup) -> Outcome:
     return Outcome(results, settings.steps, settings.steps * settings.sequences, trained.before)
 
 
-def depths(network: LifterNetwork, settings: Settings, setup: Setup) -> dict[str, float]:
+def depths(network: LifterNetwork, settings: AdaptiveDepthSettings, setup: Setup) -> dict[str, float]:
     """Mean number of steps on the validation data, and its relation to the motion."""
 
     def batches(condition: str) -> Iterator[LiftBatch]:

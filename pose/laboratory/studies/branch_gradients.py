@@ -30,7 +30,7 @@ COLUMNS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class BranchGradientsSettings:
     """method: of `METHODS`. rate: of the step of Adam."""
 
     method: str
@@ -47,7 +47,7 @@ class Settings:
         LifterConfig(dim=self.dim, depth=self.depth, heads=self.heads)
 
 
-def run(settings: Settings, setup: Setup) -> Outcome:
+def run(settings: BranchGradientsSettings, setup: Setup) -> Outcome:
     """last, first: norm of the gradient of the second feed-forward matrix of the last and of the first block, where the
     loss is the mean square distance of the network's outputs to unit-normal numbers (the lifter's own would look at the
     stack through exponentials). update: root mean square change of the outputs by one step of Adam."""

@@ -13,20 +13,20 @@ EVERYBODY = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(lifters.Settings):
+class LeftOutSettings(lifters.LifterSettings):
     """subjects: of the training set, each left out in turn. As many steps on as many sequences either way."""
 
     subjects: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        lifters.Settings.__post_init__(self)
+        lifters.LifterSettings.__post_init__(self)
         if not self.subjects:
             raise ValueError("subjects: empty")
         if self.model.get("model") == lifters.RIDGE:
             raise ValueError("model: must be a network")
 
 
-def run(settings: Settings, setup: Setup) -> Outcome:
+def run(settings: LeftOutSettings, setup: Setup) -> Outcome:
     """The error on each subject, exact 2D, of a lifter trained on everybody and of one trained without this subject,
     from the same weights; what is interrupted goes on with the training it was at."""
     names = (EVERYBODY, *settings.subjects)

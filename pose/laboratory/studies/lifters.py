@@ -61,7 +61,7 @@ OUTPUT_FORMS = {"rays": LifterNetwork, "cube": CubeLifter}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class LifterSettings:
     """model: a `LifterConfig`, or {model: ridge, before: frames, after: frames}. frames, sequences: of a batch. rate:
     the peak of the schedule. output: rays, as the lifter has it, or cube: places in a cube of 2 m about the hip.
     ponder: what a step of adaptive depth costs."""
@@ -102,7 +102,7 @@ class Settings:
         return config, optimizer, schedule
 
 
-def run(settings: Settings, setup: Setup) -> Outcome:
+def run(settings: LifterSettings, setup: Setup) -> Outcome:
     """Train, then measure exact 2D and a detector's on the first batches of the validation subjects."""
     batches = setup.motion().training(settings.frames, settings.sequences, setup.seed)
     examples = settings.steps * settings.sequences
@@ -117,7 +117,7 @@ def run(settings: Settings, setup: Setup) -> Outcome:
     return Outcome(results, settings.steps, examples, trained.before)
 
 
-def built(settings: Settings, example: TensorBatch, seed: int) -> LifterNetwork:
+def built(settings: LifterSettings, example: TensorBatch, seed: int) -> LifterNetwork:
     """The network as its training begins. example: what initialisations that scale by the data measure."""
     torch.manual_seed(seed)
     config = settings.recipe()[0]
@@ -130,7 +130,7 @@ def built(settings: Settings, example: TensorBatch, seed: int) -> LifterNetwork:
 def train(
     network: LifterNetwork,
     batches: Callable[[int], LiftBatch],
-    settings: Settings,
+    settings: LifterSettings,
     setup: Setup,
     stage: str = "",
 ) -> Trained:
@@ -147,7 +147,7 @@ def descend(
     network: nn.Module,
     batches: Callable[[int], LiftBatch],
     loss: Callable[[TensorBatch, int], Tensor],
-    settings: Settings,
+    settings: LifterSettings,
     setup: Setup,
     name: str,
     *,
@@ -186,13 +186,13 @@ def size(network: LifterNetwork) -> float:
     return float(sum(parameter.numel() for parameter in network.parameters()))
 
 
-def figures(network: LifterNetwork, trained: Trained, settings: Settings, setup: Setup) -> dict[str, float]:
+def figures(network: LifterNetwork, trained: Trained, settings: LifterSettings, setup: Setup) -> dict[str, float]:
     """What a step took, and `measured`; errors are infinite after divergence."""
     errors = dict.fromkeys(MEASURED, math.inf) if trained.diverged else measured(network, settings, setup)
     return {"step_ms": 1000 * trained.seconds / settings.steps} | errors
 
 
-def measured(network: LifterNetwork, settings: Settings, setup: Setup) -> dict[str, float]:
+def measured(network: LifterNetwork, settings: LifterSettings, setup: Setup) -> dict[str, float]:
     """Errors of a lifter on exact and detected 2D of the validation data."""
     exact, detected = (
         measure(

@@ -35,13 +35,13 @@ COLUMNS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(lifters.Settings):
+class MapSharingSettings(lifters.LifterSettings):
     """threshold: how alike neighbours' maps must be to become one, see `merged`. Every training has `steps` steps."""
 
     threshold: float = 0.9
 
     def __post_init__(self) -> None:
-        lifters.Settings.__post_init__(self)
+        lifters.LifterSettings.__post_init__(self)
         if not 0 <= self.threshold <= 1:
             raise ValueError(f"threshold: must be 0 to 1, got {self.threshold}")
         for name, only in _PLAIN.items():
@@ -65,7 +65,7 @@ def merged(groups: Sequence[int], alike: Tensor, threshold: float) -> list[int]:
     return [sum(groups[number] for number in run) for run in runs]
 
 
-def run(settings: Settings, setup: Setup) -> Outcome:
+def run(settings: MapSharingSettings, setup: Setup) -> Outcome:
     """The error of an unshared lifter and of the one at which merging ends, each trained for as many steps from the
     same seed."""
     config = settings.recipe()[0]
@@ -92,7 +92,7 @@ def run(settings: Settings, setup: Setup) -> Outcome:
 
 
 def _trained(
-    config: LifterConfig, groups: Sequence[int], settings: Settings, stage: Setup
+    config: LifterConfig, groups: Sequence[int], settings: MapSharingSettings, stage: Setup
 ) -> tuple[LifterNetwork, Trained]:
     batches = stage.motion().training(settings.frames, settings.sequences, stage.seed)
     network = shared(config, groups, stage.seed)
@@ -112,7 +112,7 @@ def shared(config: LifterConfig, groups: Sequence[int], seed: int) -> LifterNetw
     return network
 
 
-def _alike(network: LifterNetwork, groups: Sequence[int], settings: Settings, setup: Setup) -> Tensor:
+def _alike(network: LifterNetwork, groups: Sequence[int], settings: MapSharingSettings, setup: Setup) -> Tensor:
     """(G, G) of the maps of the groups, of validation subjects with exact 2D."""
     batch = TensorBatch.of(next(setup.motion().evaluation("validation", "gt", settings.frames)))
     firsts = [0, *accumulate(groups[:-1])]

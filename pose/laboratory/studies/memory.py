@@ -20,7 +20,7 @@ NEAR = 1.01  # of the best error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(lifters.Settings):
+class MemorySettings(lifters.LifterSettings):
     """lifter: shipped, or a checkpoint, instead of a model that is trained here. share: of the test subjects'
     sequences, in 16ths."""
 
@@ -34,10 +34,10 @@ class Settings(lifters.Settings):
         if self.model and not self.model.get("streaming"):
             raise ValueError("model: must be a stream (streaming: true)")
         if self.model:
-            lifters.Settings.__post_init__(self)
+            lifters.LifterSettings.__post_init__(self)
 
 
-def run(settings: Settings, setup: Setup) -> Outcome:
+def run(settings: MemorySettings, setup: Setup) -> Outcome:
     """The error of single frames of the test subjects when the stream began so many frames before, exact 2D and a
     detector's; effective: the shortest of these contexts within 1 % of the best."""
     network, before = _network(settings, setup)
@@ -53,7 +53,7 @@ def run(settings: Settings, setup: Setup) -> Outcome:
     return Outcome(results, steps, steps * settings.sequences, before)
 
 
-def _network(settings: Settings, setup: Setup) -> tuple[LifterNetwork, float]:
+def _network(settings: MemorySettings, setup: Setup) -> tuple[LifterNetwork, float]:
     if settings.lifter:
         return load_checkpoint(checkpoint_path(settings.lifter)), 0.0
     batches = setup.motion().training(settings.frames, settings.sequences, setup.seed)

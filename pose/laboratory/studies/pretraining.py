@@ -29,10 +29,10 @@ COLUMNS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class PretrainingSettings:
     """objective: none, or of `pose.training.config.OBJECTIVES`, for `first` steps on 2D poses of all training subjects.
     steps: of fine-tuning, from the same weights for each of `shares` of the subjects. The rest is as in
-    `lifters.Settings`."""
+    `lifters.LifterSettings`."""
 
     model: dict[str, Json]
     objective: str = "none"
@@ -58,15 +58,15 @@ class Settings:
             raise ValueError("first: must be at least 1")
         self.lifter(self.steps)
 
-    def lifter(self, steps: int) -> lifters.Settings:
+    def lifter(self, steps: int) -> lifters.LifterSettings:
         """Raises ValueError for what cannot be."""
-        return lifters.Settings(
+        return lifters.LifterSettings(
             model=self.model, steps=steps, frames=self.frames, sequences=self.sequences, optimizer=self.optimizer,
             rate=self.rate, warmup=self.warmup, warmup_steps=self.warmup_steps, evaluated=self.evaluated,
         )  # fmt: skip
 
 
-def run(settings: Settings, setup: Setup) -> Outcome:
+def run(settings: PretrainingSettings, setup: Setup) -> Outcome:
     """The error of exact 2D on the validation subjects for each share, and how good the objective's own predictions
     are on them; what is interrupted goes on with the training it was at."""
     motion = setup.motion()
@@ -95,7 +95,7 @@ def run(settings: Settings, setup: Setup) -> Outcome:
 
 
 def _pretrained(
-    network: LifterNetwork, batches: Callable[[int], LiftBatch], settings: Settings, setup: Setup
+    network: LifterNetwork, batches: Callable[[int], LiftBatch], settings: PretrainingSettings, setup: Setup
 ) -> tuple[Pretraining, Trained]:
     """Trains `network` itself."""
     objective = Pretraining(network, ObjectiveConfig(name=settings.objective))
@@ -109,7 +109,9 @@ def _pretrained(
     return objective, lifters.descend(objective, batches, loss, recipe, setup, f"{settings} {setup.seed}", stage=True)
 
 
-def _predictions(objective: Pretraining, settings: Settings, setup: Setup, diverged: bool) -> dict[str, float]:
+def _predictions(
+    objective: Pretraining, settings: PretrainingSettings, setup: Setup, diverged: bool
+) -> dict[str, float]:
     if diverged:
         return {"distance": math.inf}
     batches = setup.motion().evaluation("validation", "gt", settings.frames)

@@ -22,7 +22,7 @@ COLUMNS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ScoreWidthsSettings:
     """score, distribution: as `attention: composed` has them. width: features of a head. keys, queries: drawn."""
 
     score: str
@@ -39,7 +39,7 @@ class Settings:
             raise ValueError("width must be even, keys at least 2, queries at least 1")
 
 
-def run(settings: Settings, setup: Setup) -> Outcome:
+def run(settings: ScoreWidthsSettings, setup: Setup) -> Outcome:
     """spread: standard deviation of the scores. largest: mean of each query's largest weight. effective: mean of
     2^entropy. passed: mean of sum_s a_s (1 - a_s), the trace of the softmax's Jacobian, which is 0 where one key has
     everything and nothing can be learnt; relative to that of equal weights, in per cent."""

@@ -35,7 +35,7 @@ CHUNK = 500  # questions asked at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class SmallTasksSettings:
     """task: of `TASKS`. letters, variant: of the free group. model: a `LifterConfig` of the stack, made causal. form:
     decoder, that one stack, or encoder-decoder, as many blocks each. positions: see `TokenModel`. examples: questions
     to train on. asked: others, that were never shown. optimizer: gd (plain gradient descent) or one of pose-train's."""
@@ -100,7 +100,7 @@ class Settings:
         return ScheduleConfig(warmup=self.warmup, warmup_steps=self.warmup_steps, decay=self.decay, final=0.01)
 
 
-def run(settings: Settings, setup: Setup) -> Outcome:
+def run(settings: SmallTasksSettings, setup: Setup) -> Outcome:
     """right: share of unseen questions whose whole answer is right. harder: the same of those that a trick gets wrong.
     trick: the best simple trick's share of the same questions."""
     task = settings.drawn()

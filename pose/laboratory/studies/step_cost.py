@@ -22,7 +22,7 @@ COLUMNS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class StepCostSettings:
     """model: a streaming `LifterConfig`. past: frames, the newest included. times: each is measured."""
 
     model: dict[str, Json]
@@ -40,7 +40,7 @@ class Settings:
 
 
 @torch.inference_mode()
-def run(settings: Settings, setup: Setup) -> Outcome:
+def run(settings: StepCostSettings, setup: Setup) -> Outcome:
     """Processor ms for one person, of a network with random weights at 30 frames a second. apart: how far the two
     answers are from each other, which should be rounding."""
     torch.manual_seed(setup.seed)

@@ -22,7 +22,7 @@ LAST_NORMS = ("as it is", "layer", "none")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(lifters.Settings):
+class WithoutNormSettings(lifters.LifterSettings):
     """centred: tokens begin with a bias that takes off what all frames have in common. token_size: the root mean square
     that tokens begin with; 0: what the initialisation gives them. last_norm: before the head; layer, or none."""
 
@@ -31,7 +31,7 @@ class Settings(lifters.Settings):
     last_norm: str = "as it is"
 
     def __post_init__(self) -> None:
-        lifters.Settings.__post_init__(self)
+        lifters.LifterSettings.__post_init__(self)
         if self.model.get("model", "transformer") != "transformer" or self.model.get("tokens", "frames") != "frames":
             raise ValueError("model: must be a transformer of frames")
         if self.last_norm not in LAST_NORMS:
@@ -40,7 +40,7 @@ class Settings(lifters.Settings):
             raise ValueError(f"token_size: must be at least 0, got {self.token_size}")
 
 
-def run(settings: Settings, setup: Setup) -> Outcome:
+def run(settings: WithoutNormSettings, setup: Setup) -> Outcome:
     """Train and measure as `lifters` does. tokens: their root mean square; differs: of what is left of them without
     their mean over all frames."""
     batches = setup.motion().training(settings.frames, settings.sequences, setup.seed)
@@ -56,7 +56,7 @@ def run(settings: Settings, setup: Setup) -> Outcome:
 
 
 @torch.no_grad()
-def change(network: LifterNetwork, settings: Settings, features: Tensor) -> None:
+def change(network: LifterNetwork, settings: WithoutNormSettings, features: Tensor) -> None:
     """As the settings say. features: (N, F) of frames as they are in training."""
     embed = cast(nn.Linear, network.embed)
     if settings.centred:
