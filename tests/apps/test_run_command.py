@@ -247,7 +247,7 @@ def test_an_older_result_stays_until_the_new_one_is_whole(dance, tmp_path, tiny_
         assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == old
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr("pose_apps.run._draw_overlay", interrupted)
+    monkeypatch.setattr("pose_apps.run.draw_overlay", interrupted)
     capsys.readouterr()
     assert main([*call, "--start", "0.1"]) == 130
     kept = f"3 of 3 frames kept, without overlay in {tmp_path / 'unfinished'}; the earlier result is unchanged"
@@ -320,7 +320,7 @@ def test_options_override_the_config_file_wherever_they_stand(config, first, tmp
         (["--video", "http://nowhere.invalid/a.mp4"], 1, "http://nowhere.invalid/a.mp4: no connection"),
         (["--video", "dance.mp4", "--max-people", "some"], 2, "--max-people: expected a whole number, got some"),
         (["--video", "dance.mp4", "--detector-model", "no.tflite"], 2, "detector_model: no.tflite is neither a file"),
-        (["--video", "dance.mp4", "--estimator", "mmpose"], 2, "estimator_model: this stage has no usual weights"),
+        (["--video", "dance.mp4", "--estimator", "mmpose"], 2, "estimator_model: this stage has no default weights"),
         (["--config", "none.yaml"], 2, "--config: none.yaml is neither a file nor a preset: "),
         (["--config", "broken.yaml"], 2, "--config: broken.yaml: not readable as YAML: "),
         (["--video", "dance.mp4", "--out", "text.mp4"], 1, "text.mp4: is not a folder"),
