@@ -19,7 +19,7 @@ FINISHED = (
     "pose",
     *(
         f"pose/{name}"
-        for name in ("cache", "estimators", "files", "live", "repair", "system", "view", "weights", "web")
+        for name in ("cache", "estimators", "files", "live", "repair", "system", "video", "view", "weights", "web")
     ),
 )
 TERMS = {  # what not to write -> what to write

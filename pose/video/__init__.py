@@ -4,8 +4,8 @@
         for frame in source:
             ...
 
-`open_source` reads files, pictures, network streams and cameras; `VideoWriter` writes H.264 with the original's time
-stamps and sound.
+`open_source` reads files, images, network streams and cameras; `VideoWriter` writes H.264 with the time stamps and
+sound of the source.
 """
 
 from pose.video.encode import VideoWriter

@@ -1,18 +1,18 @@
-"""When pictures of a live source were made, and which of them waited too long to be of use."""
+"""Capture times of live frames, and detection of frames that waited in buffers."""
 
 from time import monotonic
 
 from pose.video.source import JUMP, STEP
 
-FRESH_SECONDS = 0.005  # a packet that took so long to come had not been waiting
-LONGEST_DROP = 1.0  # s after which what comes counts as fresh: the source, or this machine, is just that quick
-WINDOW = 5.0  # s in which some picture is expected to come without delay
-FAR_OFF = 0.5  # s; a clock that is off by more was set, or stood still, and is followed at once
-SLEW = 0.02  # s per s by which a clock that runs a little fast or slow is led
+MIN_FRESH_S = 0.005  # a packet that took so long to arrive had not been waiting
+MAX_DROP_S = 1.0  # after which all frames count as fresh: the source, or this machine, is just fast
+WINDOW = 5.0  # s in which some frame is expected to arrive without delay
+MAX_CLOCK_ERROR_S = 0.5  # larger errors mean that the clock was set or stopped, and are corrected at once
+SLEW = 0.02  # s per s, correction rate of smaller errors
 
 
 class Waiting:
-    """Finds the pictures that lay in buffers before somebody began to read: they come without being waited for."""
+    """Detects frames that lay in buffers before reading began: they arrive without delay."""
 
     def __init__(self, wanted: bool) -> None:
         """wanted: False drops nothing."""
@@ -20,36 +20,37 @@ class Waiting:
         self._begun: float | None = None
 
     def drops(self, awaited: float) -> bool:
-        """Whether to leave out the next picture, which came after `awaited` s of reading."""
+        """Whether to drop the next frame, which arrived after `awaited` s of reading."""
         if self._begun is None:
             self._begun = monotonic()
-        elif awaited >= FRESH_SECONDS or monotonic() - self._begun > LONGEST_DROP:
+        elif awaited >= MIN_FRESH_S or monotonic() - self._begun > MAX_DROP_S:
             self._wanted = False
         return self._wanted
 
 
 class LiveTimeline:
-    """Seconds since the first picture, strictly increasing: of the camera's clock, held to the moments of arrival.
+    """Strictly increasing capture times in seconds since the first frame, from the camera's clock and the arrival
+    times.
 
-    A picture without a stamp was made when it came. Stamps are more even than arrivals, but their clock may run fast or
-    slow, stand still, or be set. A picture can come late, but not before it was made: the least delay within WINDOW is
-    what the clocks differ by. A small difference is led back slowly, a large one at once, counted in `repaired`.
+    A frame without a time stamp has its arrival time. Time stamps are more even than arrivals, but their clock may
+    drift, stop, or be set. A frame can arrive late, but not early, so the minimum delay within WINDOW is the offset of
+    the clocks. Small offsets are corrected slowly, large ones at once; these are counted in `repaired`.
     """
 
     def __init__(self, interval: float) -> None:
-        """interval: s between pictures, as announced."""
+        """interval: nominal seconds between frames."""
         self.repaired = 0
         self._interval = interval
         self._zero: float | None = None
-        self._shift = 0.0  # from stamps to times
+        self._shift = 0.0  # from time stamps to times
         self._least, self._window_end = float("inf"), 0.0
-        self._correction = 0.0  # of the shift, still to be made
+        self._correction = 0.0  # remaining correction of the shift
         self._stamp = 0.0
         self._now = 0.0
         self._last = -1.0
 
     def add(self, stamp: float | None, arrived: float) -> float:
-        """The time of the next picture, in seconds. arrived: s on any clock that never jumps."""
+        """Return the time of the next frame in s. arrived: s on a monotonic clock."""
         if self._zero is None:
             self._zero = arrived
             self._stamp, self._shift = stamp or 0.0, -(stamp or 0.0)
@@ -66,12 +67,12 @@ class LiveTimeline:
         self._shift += step
         self._correction -= step
         delay = now - (stamp + self._shift)
-        if delay < -FAR_OFF or stamp < self._stamp - JUMP:
+        if delay < -MAX_CLOCK_ERROR_S or stamp < self._stamp - JUMP:
             self._set(delay, now)
             delay = 0.0
         self._least = min(self._least, delay)
         if now >= self._window_end:
-            if self._least > FAR_OFF:
+            if self._least > MAX_CLOCK_ERROR_S:
                 self._set(self._least, now)
             else:
                 self._correction = self._least
@@ -80,7 +81,7 @@ class LiveTimeline:
         return stamp + self._shift
 
     def _set(self, difference: float, now: float) -> None:
-        """The camera's clock jumped by `difference`: go on from there."""
+        """Continue after a jump of the camera's clock by `difference`."""
         self._shift += difference
         self.repaired += 1
         self._correction, self._least, self._window_end = 0.0, float("inf"), now + WINDOW

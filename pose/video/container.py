@@ -1,4 +1,4 @@
-"""Opening what FFmpeg reads: files, network streams and cameras, with bounded time and bounded reach."""
+"""Opening files, network streams and cameras with FFmpeg, with bounded time and restricted protocols."""
 
 import errno
 import os
@@ -27,7 +27,7 @@ FILE_PROTOCOLS = "file,crypto,data"
 NETWORK_PROTOCOLS = "http,https,tcp,tls,rtsp,rtsps,rtp,srtp,udp,crypto"
 NETWORK_SCHEMES = ("http", "https", "rtsp", "rtsps", "rtp", "udp")
 NO_TIME_STAMPS = 0x0080  # FFmpeg's AVFMT_NOTIMESTAMPS
-# Demuxers that make pictures of text or of a program, or read further files: none of them is a recorded video.
+# Demuxers that render text or programs, or open further files: none of them is a recorded video.
 REFUSED_FORMATS = frozenset({"tty", "bin", "xbin", "adf", "idf", "lavfi", "concat", "hls", "dash", "sdp", "imf"})
 
 _HAS_TITLE_ERRORS = int(av.__version__.partition(".")[0]) < 19  # av.open's `metadata_errors`, gone in PyAV 19
@@ -35,7 +35,7 @@ _HAS_TITLE_ERRORS = int(av.__version__.partition(".")[0]) < 19  # av.open's `met
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Something FFmpeg can open. shown: its name for people, without passwords."""
+    """Something that FFmpeg can open. shown: its name in messages, without passwords."""
 
     url: str
     shown: str
@@ -45,22 +45,22 @@ class Target:
     options: dict[str, str] = field(default_factory=dict)
 
     def open(self) -> "InputContainer":
-        """The opened container. PoseError says in one line why it cannot be."""
+        """Open the container. Raises PoseError with the reason in one line."""
         protocols = NETWORK_PROTOCOLS if self.is_network else FILE_PROTOCOLS
         options = {"protocol_whitelist": protocols, **self.options} if self.format is None else self.options
         timeout = (TIMEOUT, TIMEOUT) if self.is_network or self.is_live else None
         began = monotonic()
         try:
-            if _HAS_TITLE_ERRORS:  # a title in another encoding is no reason to refuse a video
+            if _HAS_TITLE_ERRORS:  # a title in another encoding does not invalidate a video
                 container = av.open(
                     self.url, "r", self.format, container_options=options, timeout=timeout, metadata_errors="replace"
                 )
             else:
                 container = av.open(self.url, "r", self.format, container_options=options, timeout=timeout)
         except av.FFmpegError as error:
-            if timeout and monotonic() - began >= TIMEOUT:  # RTSP reports an interrupted wait as bad data
+            if timeout and monotonic() - began >= TIMEOUT:  # RTSP reports an interrupted wait as invalid data
                 raise PoseError(f"cannot read {self.shown}: {NO_ANSWER}") from error
-            if self.is_network and error.errno == errno.EIO:  # all that FFmpeg says of an unknown host
+            if self.is_network and error.errno == errno.EIO:  # FFmpeg's only information about an unknown host
                 why = "no connection, or it broke off (is the address right?)"
                 raise PoseError(f"cannot read {self.shown}: {why}") from error
             raise PoseError(f"cannot read {self.shown}: {reason(error)}") from error
@@ -71,7 +71,7 @@ class Target:
 
 
 def reason(error: av.FFmpegError) -> str:
-    """Why FFmpeg failed, in words for people, without the address (it may hold a password)."""
+    """Describe an FFmpeg error for users, without the address, which may contain a password."""
     if isinstance(error, av.error.ExitError):
         return NO_ANSWER
     if isinstance(error, av.error.InvalidDataError | av.error.PatchWelcomeError):
@@ -83,7 +83,7 @@ def reason(error: av.FFmpegError) -> str:
 
 
 def file_target(path: Path) -> Target:
-    """A video file. UsageError when there is none to read."""
+    """Target of a video file. Raises UsageError if there is none to read."""
     shown = str(path)
     if not path.is_file():
         raise UsageError(f"cannot read {shown}: {'not a file' if path.exists() else 'no such file'}")
@@ -91,19 +91,19 @@ def file_target(path: Path) -> Target:
         raise PoseError(f"cannot read {shown}: permission denied")
     if path.stat().st_size == 0:
         raise PoseError(f"cannot read {shown}: the file is empty")
-    return Target(f"file:{path}", shown)  # the prefix keeps a name such as "a:b.mp4" from being taken for a protocol
+    return Target(f"file:{path}", shown)  # the prefix prevents that a name such as "a:b.mp4" is read as a protocol
 
 
 def url_target(url: str) -> Target:
-    """A network stream. RTSP goes over TCP where the server can: it passes firewalls and loses nothing.
+    """Target of a network stream. RTSP uses TCP if the server supports it: it passes firewalls and loses no packets.
 
-    UsageError for a bad address.
+    Raises UsageError for an invalid address.
     """
     try:
         parts = urlsplit(url)
-        named = parts.port != 0 and bool(parts.netloc)  # a port that is none raises
+        named = parts.port != 0 and bool(parts.netloc)  # an invalid port raises
     except ValueError as error:
-        raise UsageError(f"cannot read this address: {str(error).lower()}") from error  # it may hold a password
+        raise UsageError(f"cannot read this address: {str(error).lower()}") from error  # it may contain a password
     if not named:
         raise UsageError(f"cannot read this address: {parts.scheme}:// must be followed by a host, and a port above 0")
     host = parts.netloc.rpartition("@")[2]
@@ -115,7 +115,7 @@ def url_target(url: str) -> Target:
 
 
 def camera_target(number: int) -> Target:
-    """Camera `number` of this computer. UsageError when it is not there."""
+    """Target of camera `number` of this computer. Raises UsageError if there is none."""
     shown = f"camera {number}"
     if sys.platform == "darwin":
         return Target(f"{number}:none", shown, is_live=True, format="avfoundation", options={"framerate": "30"})
@@ -140,7 +140,7 @@ def _listed(cameras: list[str]) -> str:
 
 
 def video_stream(container: "InputContainer", target: Target) -> "VideoStream":
-    """The container's video, decoded with all cores where nobody waits for it. PoseError when it has none."""
+    """The video stream of a container, decoded on all cores unless live. Raises PoseError if it has none."""
     shown = target.shown
     moving = [stream for stream in container.streams.video if not stream.disposition & Disposition.attached_pic]
     if not moving:
@@ -150,19 +150,19 @@ def video_stream(container: "InputContainer", target: Target) -> "VideoStream":
     if stream.codec_context is None:
         raise PoseError(f"cannot read {shown}: its video codec is not supported")
     is_live = target.is_live or (target.is_network and announced_seconds(container, stream) is None)
-    stream.thread_type = "SLICE" if is_live else "AUTO"  # whole frames in parallel would delay a live picture
+    stream.thread_type = "SLICE" if is_live else "AUTO"  # frame threads would delay live frames
     return stream
 
 
 def tick_of(stream: "Stream", target: Target) -> Fraction:
-    """Seconds from one time stamp of the stream to the next. PoseError when the container does not say."""
+    """Time base of a stream in s. Raises PoseError if the container does not declare it."""
     if stream.time_base is None:
         raise PoseError(f"cannot read {target.shown}: its {stream.type} has no time base")
     return stream.time_base
 
 
 def announced_seconds(container: "InputContainer", stream: "VideoStream") -> float | None:
-    """How long it lasts, as the container announces it: exact for the stream, else of its longest stream."""
+    """Declared duration in s: that of the stream, else of the longest stream."""
     if stream.duration is not None and stream.duration > 0 and stream.time_base is not None:
         return float(stream.duration * stream.time_base)
     if container.duration is not None and container.duration > 0:
@@ -171,5 +171,5 @@ def announced_seconds(container: "InputContainer", stream: "VideoStream") -> flo
 
 
 def has_time_stamps(container: "InputContainer") -> bool:
-    """Whether the format stores times. FFmpeg makes up 25 frames/s for one that does not, such as MJPEG over HTTP."""
+    """Whether the format stores times. Otherwise, as for MJPEG over HTTP, FFmpeg assumes 25 frames/s."""
     return not container.format.flags & NO_TIME_STAMPS

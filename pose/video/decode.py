@@ -1,8 +1,7 @@
 """Reading video with FFmpeg: files, network streams and cameras.
 
-Memory does not grow with the length of the video: a frame is made when it is asked for. Indices count delivered frames
-from 0. Times count from the first frame of the whole source, also when only a part is delivered, so that the results
-of a clip can be laid over the original.
+Frames are decoded on demand, so memory does not grow with the length. Indices count returned frames from 0. Times count
+from the first frame of the whole source, also if only a part is returned, so that results match the original video.
 """
 
 import hashlib
@@ -35,18 +34,24 @@ if TYPE_CHECKING:
     from av.packet import Packet
     from av.video.stream import VideoStream
 
-FALLBACK_FPS = 25.0  # for streams that announce no rate, as FFmpeg does
-SLACK = 0.5  # s between the end of the last picture and the announced end that say nothing
-SOUND_SLACK = 2.0  # s, the same where there is sound: it often lasts longer than the pictures
+FALLBACK_FPS = 25.0  # for streams without a declared rate, as in FFmpeg
+SLACK = 0.5  # s between the end of the last frame and the declared end that count as complete
+SOUND_SLACK = 2.0  # s, the same with sound, which is often longer than the video
 
 
 @dataclass(slots=True)
 class Walk:
-    """One way through the packets of a container, and what was lost on it.
+    """One pass through the packets of a container, with its losses.
 
-    tick: s between two time stamps. decoded: frames so far. damaged: packets and frames that could not be decoded.
-    broken: why reading stopped early. arrived: s on the clock of `time.monotonic`, when the last packet came.
-    awaited: s that it took to come.
+    Attributes:
+        container: The container.
+        stream: Its video stream.
+        tick: Time base in s.
+        decoded: Number of frames so far.
+        damaged: Number of packets and frames that could not be decoded.
+        broken: Why reading stopped early, or None.
+        arrived: Arrival of the last packet in s on the clock of `time.monotonic`.
+        awaited: Seconds until it arrived.
     """
 
     container: "InputContainer"
@@ -59,7 +64,7 @@ class Walk:
     awaited: float = 0.0
 
     def __iter__(self) -> Iterator[av.VideoFrame]:
-        """Every frame that decodes, in the order of showing, none of them interlaced."""
+        """Yield every decodable frame in display order, deinterlaced."""
         return deinterlaced(self._frames(), self.tick)
 
     def _frames(self) -> Iterator[av.VideoFrame]:
@@ -70,7 +75,7 @@ class Walk:
                 packet = next(packets, None)
             except av.FFmpegError as error:
                 self.broken = reason(error)
-                yield from self._decode(None)  # the frames the decoder still holds
+                yield from self._decode(None)  # frames still in the decoder
                 return
             if packet is None:
                 return
@@ -93,13 +98,17 @@ class Walk:
 
 
 class StreamSource(Source):
-    """Frames of a video that FFmpeg opens. Made by `pose.video.open_source`.
-
-    keep: record what a live source delivers in a temporary H.264 file, so that `replay()` works there too; the
-    pictures of the replay are slightly compressed. watch: see `open_source`.
-    """
+    """Frames of a video opened by FFmpeg. Made by `pose.video.open_source`."""
 
     def __init__(self, target: Target, span: Span, *, keep: bool = False, watch: bool = False) -> None:
+        """
+        Args:
+            target: What to open.
+            span: Part to return.
+            keep: Store the frames of a live source in a temporary H.264 file, so that `replay()` works; replayed frames
+                are slightly compressed.
+            watch: See `open_source`.
+        """
         self.name = target.shown
         self.problems: list[str] = []
         self._target = target
@@ -108,7 +117,7 @@ class StreamSource(Source):
         self._recording: FrameStore | None = None
         self._copy: ServerCopy | None = None
         self._opened: Walk | None = None
-        self._taking = threading.Lock()  # who reads it and who closes it may come at the same time
+        self._taking = threading.Lock()  # the reader and the closer may come at the same time
         try:
             self._begin()
         except BaseException:
@@ -118,14 +127,14 @@ class StreamSource(Source):
             self._recording = FrameStore(self.info)
 
     def _begin(self) -> None:
-        """Open the target, or a copy of it where FFmpeg can make nothing of what its server sends."""
+        """Open the target, or a local copy of it if FFmpeg cannot read it from its server."""
         try:
             self._opened = self._open()
             self._begun = self._prepare(self._opened)
         except PoseError as error:
             self._release()
             if isinstance(error, UsageError) or isinstance(error.__cause__, av.error.ExitError):
-                raise  # a wrong call, or no answer: neither is better with a copy
+                raise  # a usage error or no answer: a copy does not help
             self._copy = ServerCopy.where_needed(self._target)
             if self._copy is None:
                 raise
@@ -143,13 +152,13 @@ class StreamSource(Source):
             raise
 
     def _prepare(self, walk: Walk) -> Iterator[av.VideoFrame]:
-        """Decode the first frame: it alone tells the size, the orientation and the zero of time."""
+        """Decode the first frame, which determines size, orientation and the origin of time."""
         pictures = iter(walk)
         first = next(pictures, None)
         if first is None:
             raise PoseError(f"cannot read {self.name}: it has no frame that can be decoded")
         stream, container = walk.stream, walk.container
-        # AVI stores no times of showing, and what FFmpeg reports as such is the order of storing.
+        # AVI stores no presentation times; FFmpeg reports the storage order instead.
         self.has_clock = has_time_stamps(container)
         self._by_storing = "avi" in container.format.name.split(",")
         self._origin = self._stamp(first) or 0
@@ -179,7 +188,7 @@ class StreamSource(Source):
         return self.replay() if walk is None else self._first_pass(walk)
 
     def _taken(self) -> Walk | None:
-        """What was opened, for one caller only: who reads it closes it."""
+        """Return the open container to one caller only, which reads and closes it."""
         with self._taking:
             walk, self._opened = self._opened, None
         return walk
@@ -200,6 +209,7 @@ class StreamSource(Source):
             raise PoseError(f"cannot read {self.name}: it has no frame to return{where}")
 
     def replay(self) -> Iterator[Frame]:
+        """See `Source.replay`."""
         if self.closed:
             return iter(())
         if self._recording is not None:
@@ -208,6 +218,7 @@ class StreamSource(Source):
         return self._frames(walk, iter(walk), UprightRGB(self._layout), [])
 
     def replay_planes(self) -> Iterator[PlanarFrame]:
+        """See `Source.replay_planes`."""
         if self.closed:
             return iter(())
         if self._recording is not None:
@@ -230,7 +241,7 @@ class StreamSource(Source):
     def _shown(
         self, walk: Walk, pictures: Iterator[av.VideoFrame], upright: Upright[Picture], problems: list[str]
     ) -> Iterator[tuple[Picture, float]]:
-        """What lies inside the span, with its time; appends to `problems` when it has ended."""
+        """Yield images inside the span with their times; append to `problems` at the end."""
         try:
             if self._span.start > 0 and not self.info.is_live:
                 walk, pictures = self._sought(walk)
@@ -239,7 +250,7 @@ class StreamSource(Source):
             walk.container.close()
 
     def _sought(self, walk: Walk) -> tuple[Walk, Iterator[av.VideoFrame]]:
-        """A walk that begins at the last key frame before `start`; from the first frame where seeking fails."""
+        """Start at the last key frame before `start`; at the first frame if seeking fails."""
         walk = Walk(walk.container, walk.stream, walk.tick)
         with suppress(av.FFmpegError):
             walk.container.seek(self._origin + int(self._span.start / self._time_base), stream=walk.stream)
@@ -248,7 +259,7 @@ class StreamSource(Source):
             time = None if first is None else self._seconds(first)
             if first is not None and time is not None and time <= self._span.start + TIME_TOLERANCE:
                 return walk, chain([first], pictures)
-        walk.container.close()  # no index, or a wrong one: look at everything rather than miss frames
+        walk.container.close()  # no index, or a wrong one: decode everything rather than lose frames
         walk = self._open()
         return walk, iter(walk)
 
@@ -298,17 +309,17 @@ class StreamSource(Source):
             problems.append(f"{self.name}: {upright.resized} frames of different size were scaled to that of the first")
 
     def _timeline(self) -> Timeline | LiveTimeline:
-        """Whoever watches must not be led astray by a camera's clock; whoever keeps a stream wants its own times."""
+        """Watched sources use arrival times to correct the camera's clock; stored ones keep their time stamps."""
         if self.info.is_live and (self._watch or not self.has_clock):
             return LiveTimeline(1 / self.info.fps)
         return Timeline(1 / self.info.fps)
 
     def _lasts(self, picture: av.VideoFrame) -> float:
-        """Seconds until the next picture, as far as this one knows."""
+        """Estimated seconds until the next frame."""
         return max(1 / self.info.fps, float((picture.duration or 0) * self._time_base))
 
     def _missing_end(self, walk: Walk, end: float) -> str | None:
-        """Says so if the video stopped at `end`, before the end that it announces."""
+        """A message if the video stopped at `end`, before its declared end; else None."""
         half = 0.5 / self.info.fps
         stopped = f"{self.name}: stopped after {end:.2f} s"
         if walk.broken is not None:
@@ -324,6 +335,7 @@ class StreamSource(Source):
         return self._announced is not None and end + slack < self._announced
 
     def content(self) -> str | None:
+        """See `Source.content`."""
         if self._target.is_network or self._target.is_live or self._copy is not None:
             return None
         with open(self._target.shown, "rb") as file:
@@ -332,6 +344,7 @@ class StreamSource(Source):
         return digest.hexdigest()
 
     def close(self) -> None:
+        """See `Source.close`."""
         super().close()
         self._release()
 
@@ -345,6 +358,6 @@ class StreamSource(Source):
 
 
 def _rate(stream: "VideoStream") -> float:
-    """Frames a second, as announced. Beyond a frame a minute and 1000 a second, the header is broken."""
+    """Declared frames per second. Rates below one per minute or above 1000 per second mean a broken header."""
     rates = (float(rate) for rate in (stream.average_rate, stream.guessed_rate) if rate)
     return next((rate for rate in rates if 1 / 60 <= rate <= 1000), FALLBACK_FPS)

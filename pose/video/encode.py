@@ -1,4 +1,4 @@
-"""Writing H.264 video that a browser plays."""
+"""Writing H.264 video for browsers."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -22,14 +22,12 @@ if TYPE_CHECKING:
 
 
 class VideoWriter:
-    """An MP4 file (H.264, yuv420p, index in front) made of pictures with time stamps.
+    """An MP4 file (H.264, yuv420p, index at the front) of images with time stamps.
 
-    The file appears under its name only at `close()`; after `abort()`, or an error inside `with`, nothing is left.
+    The file gets its name at `close()`; after `abort()`, or an error inside `with`, nothing is left.
 
-    path: of the file; an existing one is replaced. size: (width, height) px of the pictures. fps: average, a hint for
-    players. time_base: s, the source's tick: with it the time stamps of the source are kept exactly. colours: of
-    the planes in it. sound: copied along, shifted so that it fits. problems: one line for each thing that could not be
-    done as asked.
+    Attributes:
+        problems: One line for each request that could not be satisfied.
     """
 
     def __init__(
@@ -66,17 +64,17 @@ class VideoWriter:
             self.problems.append(f"{self.path}: audio of {sound.target.shown} not copied: {error}")
 
     def write(self, image: U8, time: float) -> None:
-        """Append a picture, (H, W, 3) uint8 RGB, shown from `time` on, in seconds of the source; times must increase.
+        """Append an image, (H, W, 3) uint8 RGB, shown from `time` s of the source on; times must increase.
 
-        The first picture becomes second 0 of the file.
+        The first image becomes second 0 of the file.
         """
         check_size(image, self._size)
         self._append(image, time)
 
     def write_planes(self, planes: Planes, time: float) -> None:
-        """Append a packed picture of the even size, in the colours of the file, as `write` does.
+        """Append a packed image of even size in the colour code of the file, like `write`.
 
-        Nobody looks at it later: it may be drawn on again.
+        Its memory may be reused afterwards.
         """
         self._append(planes, time)
 
@@ -90,7 +88,7 @@ class VideoWriter:
                 self._sound.feed(since)
 
     def close(self) -> None:
-        """Finish the file and give it its name. Without any picture there is no file."""
+        """Complete the file and rename it. Without any image there is no file."""
         if self._container is None:
             return
         if not self._pictures.started:
@@ -106,7 +104,7 @@ class VideoWriter:
             self._whole.commit()
 
     def abort(self) -> None:
-        """Leave nothing behind. Does nothing after `close()`."""
+        """Delete the file. No effect after `close()`."""
         if self._sound is not None:
             self._sound.close()
         if self._container is not None:
@@ -117,7 +115,7 @@ class VideoWriter:
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        """Removes the unfinished file on any error, and says a failure to write in one line."""
+        """Delete the incomplete file on any error; convert write errors to one line."""
         try:
             yield
         except (av.FFmpegError, OSError) as error:

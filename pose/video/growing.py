@@ -1,6 +1,6 @@
-"""Video that can be watched however its writing ends: an MP4 file of fragments, each whole in itself.
+"""Crash-safe video: an MP4 file of self-contained fragments.
 
-What kills the program, or fills the disk, costs the last fragment, at most FRAGMENT_SECONDS.
+A killed program or a full disk costs at most the last fragment of FRAGMENT_SECONDS.
 """
 
 import struct
@@ -27,10 +27,18 @@ OPTIONS = {
 
 
 class GrowingVideo:
-    """Writes `path` under another name, `part`, which is a video at any time. Errors of the disk leave it one."""
+    """Writes `path` under another name, `part`, which is a valid video at any time, also after disk errors."""
 
     def __init__(self, path: Path, part: Path, size: tuple[int, int], *, fps: float) -> None:
-        """size: (width, height) px of the pictures. fps: average. Raises PoseError when the file cannot be made."""
+        """
+        Args:
+            path: Final path.
+            part: Path of the incomplete file.
+            size: (width, height) px of the images.
+            fps: Average frames per second.
+
+        Raises PoseError if the file cannot be made.
+        """
         self.path, self._part, self._size = path, part, size
         self._container: OutputContainer | None = None
         self._failed = False
@@ -43,9 +51,9 @@ class GrowingVideo:
             raise self._error(error) from error
 
     def write(self, image: U8, time: float) -> None:
-        """Append a picture, (H, W, 3) uint8 RGB, shown from `time` on, in s; times must increase.
+        """Append an image, (H, W, 3) uint8 RGB, shown from `time` s on; times must increase.
 
-        Raises PoseError when the disk cannot take it; what is there by then is kept at `close`.
+        Raises PoseError if the disk is full; `close` keeps the earlier images.
         """
         check_size(image, self._size)
         try:
@@ -55,9 +63,9 @@ class GrowingVideo:
             raise self._error(error) from error
 
     def close(self) -> None:
-        """Give it its name, with an index in front where there is room for that. Without any picture there is no file.
+        """Rename the file, with an index at the front if there is space for it. Without any image there is no file.
 
-        Raises PoseError when the last pictures could not be written; the others are there nevertheless.
+        Raises PoseError if the last images could not be written; the others are kept.
         """
         if self._container is None:
             return
@@ -74,7 +82,7 @@ class GrowingVideo:
             raise self._error(error) from error
 
     def abort(self) -> None:
-        """Leave nothing behind. Does nothing after `close`."""
+        """Delete the file. No effect after `close`."""
         if self._container is None:
             return
         with suppress(av.FFmpegError, OSError):
@@ -87,7 +95,7 @@ class GrowingVideo:
 
 
 def finish_video(part: Path, path: Path) -> None:
-    """Make a `path` of all that is whole in `part`, which is gone then. Where nothing is, there is no file."""
+    """Convert the complete fragments of `part` to `path` and delete `part`. Without any there is no file."""
     try:
         end = _whole_fragments(part)
         if end == 0:
@@ -95,7 +103,7 @@ def finish_video(part: Path, path: Path) -> None:
             return
         with part.open("r+b") as file:
             file.truncate(end)
-        with suppress(PoseError, av.FFmpegError):  # no room for a second copy: fragments can be watched, too
+        with suppress(PoseError, av.FFmpegError):  # no space for a second copy: fragments can be played as well
             with whole_file(path) as hidden:
                 _remux(part, hidden)
             part.unlink()
@@ -106,7 +114,7 @@ def finish_video(part: Path, path: Path) -> None:
 
 
 def _whole_fragments(path: Path) -> int:
-    """Bytes up to the end of the last whole fragment; 0 when there is none (boxes: ISO/IEC 14496-12, 4.2 and 8.8)."""
+    """End of the last complete fragment in bytes; 0 without any (boxes: ISO/IEC 14496-12, 4.2 and 8.8)."""
     size, place, end = path.stat().st_size, 0, 0
     with path.open("rb") as file:
         while place + 8 <= size:
@@ -122,7 +130,7 @@ def _whole_fragments(path: Path) -> int:
 
 
 def _remux(source: Path, target: Path) -> None:
-    """The same pictures with one index, in front, as players that look for an index want it."""
+    """Write the same video with one index at the front, as many players require."""
     with (
         av.open(str(source)) as container,
         av.open(str(target), "w", format="mp4", options={"movflags": "faststart"}) as output,

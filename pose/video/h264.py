@@ -1,4 +1,4 @@
-"""Pictures with times -> a stream of H.264 in a container that is being written."""
+"""H.264 encoding of timed images into an open container."""
 
 from fractions import Fraction
 from math import ceil
@@ -15,19 +15,20 @@ if TYPE_CHECKING:
     from av.container import OutputContainer
 
 CLOCK = Fraction(1, 90000)
-MIN_TICKS, MAX_TICKS = 10_000, 1_000_000  # a second: repaired stamps keep their order; long frames fit in MP4's 32 bits
-KEY_SECONDS = 2  # between key frames at most: seeking in a player stays quick
-# Half the time of the preset `superfast` at the same likeness to what was drawn: of what `ultrafast` leaves out, the
-# cheap part is given back: frames between frames, smoothed edges of blocks, and their finer division.
+MIN_TICKS, MAX_TICKS = 10_000, 1_000_000  # per second: keeps repaired stamps in order, and long frames in 32 bits
+KEY_SECONDS = 2  # maximum between key frames, for fast seeking
+# Half the time of the preset `superfast` at the same fidelity: of the features that `ultrafast` disables, the cheap
+# ones are enabled: B-frames, deblocking, and finer partitions.
 FINER = "no-deblock=0:8x8dct=1:partitions=i8x8,i4x4"
 OPTIONS = {"preset": "ultrafast", "crf": "23", "x264-params": f"bframes=3:b-adapt=0:{FINER}"}
-AT_ONCE = {"tune": "zerolatency", "x264-params": FINER}  # the encoder holds no picture back
+AT_ONCE = {"tune": "zerolatency", "x264-params": FINER}  # the encoder delays no image
 
 
 class PictureStream:
-    """Takes pictures of one size. Odd sides are padded by repeating the last column or row: 4:2:0 needs even ones.
+    """Encodes images of one size. Odd sides are padded by the last column or row, since 4:2:0 needs even ones.
 
-    started: whether there was any picture. is_h264: False where PyAV has no libx264, and MPEG-4 Part 2 is written.
+    Attributes:
+        is_h264: False if PyAV has no libx264, and MPEG-4 Part 2 is written.
     """
 
     def __init__(
@@ -40,7 +41,15 @@ class PictureStream:
         *,
         at_once: bool = False,
     ) -> None:
-        """colours: of the planes in the file. at_once: every picture is written when it comes; the file gets larger."""
+        """
+        Args:
+            output: Container.
+            size: (width, height) px of the images.
+            fps: Average frames per second.
+            time_base: Time base in s.
+            colours: Colour code of the planes in the file.
+            at_once: Write every image immediately, which makes the file larger.
+        """
         self.is_h264 = "libx264" in av.codecs_available
         self._output = output
         self._size, self._fps = size, fps
@@ -67,20 +76,23 @@ class PictureStream:
 
     @property
     def started(self) -> bool:
-        """Whether a frame was written."""
+        """Whether an image was written."""
         return self._first is not None
 
     @property
     def end(self) -> float:
-        """s from the first picture to the end of the last one."""
+        """Seconds from the first image to the end of the last one."""
         return self._last * float(self._tick) + 1 / self._fps
 
     def write(self, image: U8 | Planes, time: float) -> float:
-        """Append a picture, (H, W, 3) uint8 RGB, shown from `time` on, in s; s since the first one.
+        """Append an image shown from `time` s on; return the seconds since the first one.
 
-        Or its planes: packed, of the even size, and in the colours of the file. Raises ValueError for others.
+        image: (H, W, 3) uint8 RGB, or packed planes of even size in the colour code of the file. Raises ValueError for
+        others.
         """
-        frame = _frame(self._planes(image), shared=self.is_h264)  # x264 copies pictures, the other encoder keeps them
+        frame = _frame(
+            self._planes(image), shared=self.is_h264
+        )  # x264 copies images, the other encoder keeps references
         if self._first is None:
             self._first = time
         self._last = max(round((time - self._first) / self._tick), self._last + 1)
@@ -91,7 +103,7 @@ class PictureStream:
         return time - self._first
 
     def finish(self) -> None:
-        """Write what the encoder holds."""
+        """Flush the encoder."""
         self._output.mux(self._stream.encode(None))
 
     def _planes(self, image: U8 | Planes) -> Planes:
@@ -104,12 +116,12 @@ class PictureStream:
 
 
 def _frame(planes: Planes, *, shared: bool) -> av.VideoFrame:
-    """The frame of packed planes. shared: in their memory where PyAV can, else always a copy.
+    """Make a frame of packed planes. shared: use their memory if PyAV supports it, else copy.
 
-    PyAV's `from_numpy_buffer` takes an array of H rows for a picture of H // 6 * 4 rows, so it misplaces the planes of
-    every height that is no multiple of 4.
+    PyAV's `from_numpy_buffer` takes an array of H rows for an image of H // 6 * 4 rows, so it misplaces the planes if
+    the height is not a multiple of 4.
     """
-    assert planes.packed is not None, "an encoder takes packed pictures"
+    assert planes.packed is not None, "an encoder requires packed planes"
     width, height = planes.size
     if shared and height % 4 == 0:
         return av.VideoFrame.from_numpy_buffer(planes.packed, format="yuv420p")
@@ -121,7 +133,7 @@ def _frame(planes: Planes, *, shared: bool) -> av.VideoFrame:
 
 
 def check_size(image: U8, size: tuple[int, int]) -> None:
-    """Raises ValueError for a picture of another (width, height)."""
+    """Raise ValueError if the image is not of this (width, height)."""
     if (image.shape[1], image.shape[0]) != size:
         raise ValueError(f"expected an image of {size}, got {image.shape[1], image.shape[0]}")
 

@@ -1,4 +1,4 @@
-"""A folder or glob of pictures as a source."""
+"""A folder or glob of images as a source."""
 
 import glob
 import hashlib
@@ -14,27 +14,27 @@ from pose.types import U8, Frame
 from pose.video.lens import focal_35mm
 from pose.video.source import Source, Span, VideoInfo
 
-HEIC = frozenset({".heic", ".heif", ".hif"})  # of iPhones and other cameras; read with pillow-heif
+HEIC = frozenset({".heic", ".heif", ".hif"})  # of iPhones and other cameras; requires pillow-heif
 SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"}) | HEIC
 WILDCARDS = re.compile(r"[*?\[]")
-MOST_PIXELS = os.environ["OPENCV_IO_MAX_IMAGE_PIXELS"]  # of a picture; OpenCV's own limit, which `pose` sets
-MOST_BYTES = 800 << 20  # of a file: 100 million pixels of four channels of 16 bits, not compressed
+MOST_PIXELS = os.environ["OPENCV_IO_MAX_IMAGE_PIXELS"]  # per image; OpenCV's own limit, set in `pose`
+MOST_BYTES = 800 << 20  # of a file: 100 million pixels of four 16-bit channels, uncompressed
 
 
 class SizesDifferError(PoseError):
-    """Pictures of different sizes are no video."""
+    """Images of different sizes are not a video."""
 
 
 def natural_key(path: Path) -> list[tuple[int, int, str]]:
-    """Sorts "img2" before "img10"."""
+    """Sort key that puts "img2" before "img10"."""
     parts = re.split(r"(\d+)", path.name)
     return [(0, int(part), part) if part.isdigit() else (1, 0, part.lower()) for part in parts]
 
 
 def find_images(spec: str) -> list[Path]:
-    """The pictures that a folder, a glob or a file name means, in natural order.
+    """Images of a folder, glob or file name in natural order.
 
-    Only regular files that lie in the named folder count: a link that leads out of it is left out.
+    Only regular files in the named folder count; links that lead out of it are ignored.
     """
     named = Path(spec)
     if named.is_file():
@@ -56,17 +56,17 @@ def find_images(spec: str) -> list[Path]:
 
 
 def _fixed_part(pattern: str) -> Path:
-    """The folder in front of the first wildcard."""
+    """The folder before the first wildcard."""
     parts = Path(pattern).parts
     fixed = next((n for n, part in enumerate(parts) if WILDCARDS.search(part)), len(parts) - 1)
     return Path(*parts[:fixed])
 
 
 class ImageSource(Source):
-    """Pictures as frames, `fps` of them a second, turned as their EXIF orientation says.
+    """Images as frames with rate `fps`, rotated by their EXIF orientation.
 
-    A picture that cannot be read is left out and keeps its place in time. All must have the first one's size: people's
-    keypoints in pixels would mean nothing across a change, so the first picture that differs is an error that names it.
+    An unreadable image is skipped and keeps its place in time. All images must have the size of the first one, since
+    pixel coordinates of people depend on it; the first one that differs is an error that names it.
     """
 
     def __init__(self, spec: str, span: Span, *, fps: float) -> None:
@@ -118,10 +118,11 @@ class ImageSource(Source):
             index += 1
 
     def replay(self) -> Iterator[Frame]:
+        """See `Source.replay`."""
         return iter(self)
 
     def pictures(self) -> Iterator[tuple[Path, U8]]:
-        """Every picture that can be read, in order, each of its own size: (H, W, 3) uint8 RGB."""
+        """Yield every readable image in order, (H, W, 3) uint8 RGB, with its own size."""
         self.problems.clear()
         for _, path in self._wanted():
             image = read_image(path)
@@ -132,10 +133,11 @@ class ImageSource(Source):
 
     @property
     def paths(self) -> list[Path]:
-        """The files, whether they can be read or not."""
+        """The files, readable or not."""
         return list(self._paths)
 
     def content(self) -> str | None:
+        """See `Source.content`."""
         digest = hashlib.sha256(repr((self._span, self._fps)).encode())
         for path in self._paths:
             if os.access(path, os.R_OK):
@@ -146,9 +148,9 @@ class ImageSource(Source):
 
 
 def read_image(path: Path) -> U8 | None:
-    """(H, W, 3) uint8 RGB, upright, 16 bits reduced to 8 and transparency dropped; None if it cannot be read.
+    """Read (H, W, 3) uint8 RGB, upright, 16 bits reduced to 8, without alpha; None if it is not readable.
 
-    Raises PoseError for a picture of more than `MOST_PIXELS` or `MOST_BYTES`.
+    Raises PoseError for an image of more than `MOST_PIXELS` or `MOST_BYTES`.
     """
     import cv2
     import numpy as np
@@ -159,7 +161,7 @@ def read_image(path: Path) -> U8 | None:
         raise PoseError(f"{path} has {path.stat().st_size >> 20} MiB; images have at most {MOST_BYTES >> 20}")
     if path.suffix.lower() in HEIC:
         return _read_heic(path)
-    data = np.fromfile(path, np.uint8)  # OpenCV itself cannot open every path on Windows
+    data = np.fromfile(path, np.uint8)  # OpenCV cannot open every path on Windows
     if data.size == 0:
         return None
     try:
@@ -172,14 +174,14 @@ def read_image(path: Path) -> U8 | None:
 
 
 def check_heic(paths: Iterable[Path]) -> None:
-    """Raises PoseError where one of the images is HEIC and what reads them is not installed."""
+    """Raise PoseError if one of the images is HEIC and pillow-heif is not installed."""
     heic = next((path for path in paths if path.suffix.lower() in HEIC), None)
     if heic is not None and find_spec("pillow_heif") is None:
         raise PoseError(f'{heic}: HEIC images need pillow-heif: pip install "pose-run[heic]"')
 
 
 def _read_heic(path: Path) -> U8 | None:
-    """As `read_image`. The file's own rotation is applied by the decoder."""
+    """Like `read_image`. The decoder applies the rotation of the file."""
     import numpy as np
     import pillow_heif
 

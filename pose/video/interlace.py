@@ -1,7 +1,7 @@
-"""Interlaced video -> one whole picture a frame.
+"""Deinterlacing of frames.
 
-The two fields of an interlaced frame are moments apart, so limbs that move fast look like combs. FFmpeg's `bwdif`
-rebuilds the rows of the second field; progressive frames pass untouched.
+The two fields of an interlaced frame have different times, so fast limbs look like combs. FFmpeg's `bwdif` interpolates
+the rows of the second field; progressive frames are unchanged.
 """
 
 from collections.abc import Iterator
@@ -9,11 +9,11 @@ from fractions import Fraction
 
 import av
 
-FILTER = "mode=send_frame:deint=interlaced"  # as many frames as came in, and only flagged ones are changed
+FILTER = "mode=send_frame:deint=interlaced"  # same number of frames; only flagged ones are changed
 
 
 def deinterlaced(frames: Iterator[av.VideoFrame], time_base: Fraction) -> Iterator[av.VideoFrame]:
-    """The frames, from the first interlaced one on through a filter, with the time stamps that they had."""
+    """Filter the frames from the first interlaced one on; time stamps are kept."""
     graph: av.filter.Graph | None = None
     shape: tuple[object, ...] = ()
     for frame in frames:
@@ -39,7 +39,7 @@ def _graph(frame: av.VideoFrame, time_base: Fraction) -> av.filter.Graph:
 
 
 def _filtered(graph: av.filter.Graph, frame: av.VideoFrame | None, time_base: Fraction) -> Iterator[av.VideoFrame]:
-    """What the filter has ready after one more frame, or after the end (None)."""
+    """Frames available from the filter after one more frame, or after the end (None)."""
     graph.vpush(frame)
     while True:
         try:

@@ -1,8 +1,8 @@
-"""The lens that a file says it was taken with: its focal length as on 35 mm film.
+"""Focal length (35 mm equivalent) from the metadata of images and videos.
 
-Pictures say it in EXIF (CIPA DC-008: FocalLengthIn35mmFilm), which JPEG, PNG, WebP and TIFF carry. Videos of Apple's
-cameras say it in the metadata of the file or, usually, of the track (QuickTime File Format: `meta`, `keys`, `ilst`),
-where FFmpeg does not look. Files are read in small pieces, and damaged ones say nothing.
+Images store it in EXIF (CIPA DC-008: FocalLengthIn35mmFilm), in JPEG, PNG, WebP and TIFF. Videos of Apple's cameras
+store it in the metadata of the file or, usually, of the track (QuickTime File Format: `meta`, `keys`, `ilst`), which
+FFmpeg does not read. Files are read in small parts; damaged metadata is ignored.
 """
 
 import re
@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import IO
 
 _FOCAL, _EXIF = 0xA405, 0x8769
-_WIDTH, _HEIGHT = 0xA002, 0xA003  # px of the whole picture when it was taken
+_WIDTH, _HEIGHT = 0xA002, 0xA003  # px of the original image
 _APPLE = b"com.apple.quicktime.camera.focal_length.35mm_equivalent"
-_HEIC = {b"heic", b"heix", b"heim", b"heis", b"mif1", b"msf1"}  # brands of images among files that begin like movies
-_ANY = range(5, 2001)  # mm that a lens may have
-_MOST = 1 << 20  # bytes of metadata that are looked at
-_SAME = 0.02  # by which the sides' ratio may be off after scaling
+_HEIC = {b"heic", b"heix", b"heim", b"heis", b"mif1", b"msf1"}  # brands of image files that begin like movies
+_ANY = range(5, 2001)  # mm, accepted focal lengths
+_MAX_METADATA_BYTES = 1 << 20
+_MAX_RATIO_ERROR = 0.02  # of the aspect ratio after scaling
 
 
 def focal_35mm(path: Path, size: tuple[int, int]) -> float | None:
-    """mm on 35 mm film of the lens of a picture or video, of (width, height) px; None where the file does not say.
+    """35 mm equivalent focal length of an image or video of (width, height) px; None if unknown.
 
-    A picture that was cropped since (its sides have another ratio than the camera wrote down) says nothing.
+    Metadata of a cropped image (with another aspect ratio than recorded) is ignored.
     """
     try:
         with path.open("rb") as file:
@@ -42,7 +42,7 @@ def focal_35mm(path: Path, size: tuple[int, int]) -> float | None:
 
 
 def _exif(file: IO[bytes], head: bytes) -> bytes:
-    """The TIFF structure of a picture's EXIF; empty where there is none."""
+    """The TIFF structure of an image's EXIF; empty without one."""
     if head[:2] == b"\xff\xd8":
         return _of_jpeg(file)
     if head[:8] == b"\x89PNG\r\n\x1a\n":
@@ -52,26 +52,26 @@ def _exif(file: IO[bytes], head: bytes) -> bytes:
         return found.removeprefix(b"Exif\0\0")
     if head[:4] in (b"II*\0", b"MM\0*"):
         file.seek(0)
-        return file.read(_MOST)
+        return file.read(_MAX_METADATA_BYTES)
     return b""
 
 
 def _of_heic(path: Path) -> bytes:
-    """The same of an image that `pose.video.images` reads with pillow-heif."""
+    """The same for an image that `pose.video.images` reads with pillow-heif."""
     import pillow_heif
 
     try:
         exif = pillow_heif.open_heif(path).info.get("exif") or b""
     except (OSError, ValueError, RuntimeError, EOFError, SyntaxError):
         return b""
-    return bytes(exif[:_MOST]).removeprefix(b"Exif\0\0")
+    return bytes(exif[:_MAX_METADATA_BYTES]).removeprefix(b"Exif\0\0")
 
 
 def _of_jpeg(file: IO[bytes]) -> bytes:
     file.seek(2)
     while True:
         mark, kind, size = struct.unpack(">BBH", file.read(4))
-        if mark != 0xFF or kind in (0xDA, 0xD9):  # the picture itself
+        if mark != 0xFF or kind in (0xDA, 0xD9):  # the image data
             return b""
         body = file.read(size - 2)
         if kind == 0xE1 and body.startswith(b"Exif\0\0"):
@@ -79,7 +79,7 @@ def _of_jpeg(file: IO[bytes]) -> bytes:
 
 
 def _chunks(file: IO[bytes], place: int, form: str, after: int) -> Iterator[tuple[bytes, int]]:
-    """The kind and size of each chunk; the file stands at its content. after: bytes behind it."""
+    """Kind and size of each chunk, with the file at its content. after: bytes that follow it."""
     while True:
         file.seek(place)
         one, other = struct.unpack(form, file.read(8))
@@ -89,7 +89,7 @@ def _chunks(file: IO[bytes], place: int, form: str, after: int) -> Iterator[tupl
 
 
 def _piece(file: IO[bytes], size: int) -> bytes:
-    return file.read(min(size, _MOST))
+    return file.read(min(size, _MAX_METADATA_BYTES))
 
 
 def _of_tiff(tiff: bytes, size: tuple[int, int]) -> float | None:
@@ -101,15 +101,15 @@ def _of_tiff(tiff: bytes, size: tuple[int, int]) -> float | None:
     tags = _entries(tiff, order, main[_EXIF])
     width, height = tags.get(_WIDTH), tags.get(_HEIGHT)
     if width and height:
-        ratio = max(width, height) / min(width, height) * min(size) / max(size)  # upright or not
-        if abs(ratio - 1) > _SAME:
+        ratio = max(width, height) / min(width, height) * min(size) / max(size)  # portrait or landscape
+        if abs(ratio - 1) > _MAX_RATIO_ERROR:
             return None
     focal = tags.get(_FOCAL)
     return float(focal) if focal else None
 
 
 def _entries(tiff: bytes, order: str, place: int) -> dict[int, int]:
-    """The single whole numbers of a directory, by tag."""
+    """Single integers of a directory by tag."""
     (count,) = struct.unpack_from(f"{order}H", tiff, place)
     found = {}
     for number in range(count):
@@ -121,7 +121,7 @@ def _entries(tiff: bytes, order: str, place: int) -> dict[int, int]:
 
 
 def _of_movie(file: IO[bytes], size: int) -> float | None:
-    """Of the file, else of a track."""
+    """Value of the file, else of a track."""
     for kind, first, end in _boxes(file, 0, size):
         if kind == b"moov":
             inner = [(a, b) for name, a, b in _boxes(file, first, end) if name in (b"udta", b"trak")]
@@ -135,12 +135,12 @@ def _of_movie(file: IO[bytes], size: int) -> float | None:
 
 def _of_meta(file: IO[bytes], first: int, end: int) -> float | None:
     file.seek(first)
-    if file.read(8)[4:] not in (b"hdlr", b"keys", b"ilst"):  # ISO's has a version in front
+    if file.read(8)[4:] not in (b"hdlr", b"keys", b"ilst"):  # ISO's has a version before it
         first += 4
     keys, values = list[bytes](), dict[int, bytes]()
     for kind, a, b in _boxes(file, first, end):
         file.seek(a)
-        body = file.read(min(b - a, _MOST))
+        body = file.read(min(b - a, _MAX_METADATA_BYTES))
         if kind == b"keys":
             place = 8
             while place + 8 <= len(body):
@@ -165,7 +165,7 @@ def _of_meta(file: IO[bytes], first: int, end: int) -> float | None:
 
 
 def _boxes(file: IO[bytes], place: int, end: int) -> Iterator[tuple[bytes, int, int]]:
-    """The kind, first and last byte of the content of each box."""
+    """Kind, first and last byte of the content of each box."""
     while place + 8 <= end:
         file.seek(place)
         size, kind = struct.unpack(">I4s", file.read(8))

@@ -1,4 +1,4 @@
-"""One name for everything that can be looked at: `open_source`."""
+"""`open_source` for all kinds of sources."""
 
 import math
 import os
@@ -22,14 +22,19 @@ def open_source(
     keep: bool = False,
     watch: bool = False,
 ) -> Source:
-    """Opens a video file, a folder or glob of pictures, an http(s), RTSP, RTP or UDP address, or a camera number.
+    """Open a video file, a folder or glob of images, an http(s), RTSP, RTP or UDP address, or a camera number.
 
-    start, end: s from the first frame of the source; frames with start <= time < end are delivered, and keep their
-    times. image_fps: the rate at which pictures are taken to have been made. keep: make `replay()` possible for live
-    sources too. watch: for who wants to see what is there now: pictures that change their size come as they are, rather
-    than scaled to the first's, and of a live source those that waited to be read are left out.
+    Args:
+        spec: What to open.
+        start: First time in s from the first frame of the source; frames with start <= time < end are returned and keep
+            their times.
+        end: End in s.
+        image_fps: Frame rate of images.
+        keep: Enable `replay()` for live sources.
+        watch: Show the current state: images that change their size are not scaled to the first one's, and buffered
+            images of a live source are dropped.
 
-    Raises PoseError (UsageError where the call was wrong) with one line that names the source and the reason.
+    Raises PoseError (UsageError for invalid arguments) with one line that names the source and the reason.
     """
     span = _span(start, end)
     if not 0 < image_fps <= 1000:
@@ -41,14 +46,14 @@ def open_source(
         return StreamSource(url_target(spec), span, keep=keep, watch=watch)
     try:
         return _local_source(spec, span, image_fps, keep, watch)
-    except OSError as error:  # such as a folder that may not be listed, or a name that is too long
+    except OSError as error:  # for example a folder without permission, or a name that is too long
         raise PoseError(f"cannot read {spec}: {(error.strerror or str(error)).lower()}") from error
 
 
 def check_source(spec: str) -> None:
-    """Say what `open_source` would, without connecting to anything: an address must be one, a camera there.
+    """Check a source without connecting: an address must be valid, a camera present.
 
-    Raises PoseError (UsageError where the call was wrong).
+    Raises PoseError (UsageError for invalid arguments).
     """
     scheme, separator, _ = spec.partition("://")
     if separator and scheme.lower() in NETWORK_SCHEMES:
@@ -65,9 +70,9 @@ def is_camera(spec: str) -> bool:
 
 
 def _local_source(spec: str, span: Span, image_fps: float, keep: bool, watch: bool) -> Source:
-    """Something that exists on disk goes before every other meaning of its name."""
+    """Open a path; existing files have priority over other meanings of a name."""
     path = Path(spec)
-    if spec.startswith("~") and not path.exists():  # which a shell leaves as it is after a `=`, and YAML always
+    if spec.startswith("~") and not path.exists():  # shells do not expand it after `=`, and YAML never does
         spec = os.path.expanduser(spec)
         path = Path(spec)
     if path.is_dir() or (path.is_file() and path.suffix.lower() in SUFFIXES):

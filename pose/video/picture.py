@@ -1,4 +1,4 @@
-"""Decoded pictures of any format -> upright RGB arrays of one size."""
+"""Conversion of decoded frames of any format to upright RGB arrays of one size."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     import av
     from av.video.plane import VideoPlane
 
-# Colour matrices that swscale can undo, as numbered in ITU-T H.273; others (YCgCo, ICtCp, ...) are rare or reserved.
+# Colour matrices supported by swscale, numbered as in ITU-T H.273; others (YCgCo, ICtCp, ...) are rare or reserved.
 KNOWN_MATRICES = frozenset({0, 1, 2, 4, 5, 6, 7, 9})
-FULL_RANGE = 2  # FFmpeg's number for samples that fill 0 to 255
-DIRECT = frozenset({"yuv420p", "yuvj420p"})  # formats whose planes are taken as they are
+FULL_RANGE = 2  # FFmpeg's number for samples in 0 to 255
+DIRECT = frozenset({"yuv420p", "yuvj420p"})  # formats whose planes are used directly
 
 Turn = tuple[bool, bool, bool]  # transpose, then mirror left-right, then mirror top-bottom
 
 
 def turn_of(matrix: bytes | None) -> Turn:
-    """What a display matrix asks for, to the nearest of the eight ways a picture can lie.
+    """Rotation and flip of a display matrix, rounded to the nearest of the eight orientations.
 
-    matrix: nine int32 [a b u; c d v; x y w], which show pixel (p, q) at (a p + c q, b p + d q), y down
-    (ISO/IEC 14496-12, track header).
+    matrix: nine int32 [a b u; c d v; x y w], which map pixel (p, q) to (a p + c q, b p + d q), y down (ISO/IEC
+    14496-12, track header).
     """
     if matrix is None:
         return False, False, False
@@ -37,10 +37,10 @@ def turn_of(matrix: bytes | None) -> Turn:
 
 
 def turned(image: U8, turn: Turn) -> U8:
-    """The picture as it should be seen, as a contiguous array."""
+    """The upright image as a contiguous array."""
     if turn == (False, False, False):
         return np.ascontiguousarray(image)
-    import cv2  # several times faster than NumPy at transposing pixels
+    import cv2  # several times faster than NumPy for transposing
 
     transpose, mirror_x, mirror_y = turn
     picture = image
@@ -54,10 +54,12 @@ def turned(image: U8, turn: Turn) -> U8:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How the pictures of a stream lie in memory and on the screen; its first frame decides.
+    """Memory and display layout of a stream, from its first frame.
 
-    coded: (width, height) as decoded. square: the same after pixels were made square; they are stretched, never shrunk.
-    turn: how to turn the result upright.
+    Attributes:
+        coded: (width, height) as decoded.
+        square: The same with square pixels; pixels are stretched, never shrunk.
+        turn: Rotation to upright.
     """
 
     coded: tuple[int, int]
@@ -75,7 +77,7 @@ class Layout:
 
     @property
     def size(self) -> tuple[int, int]:
-        """(width, height) in pixels as shown."""
+        """(width, height) in px as displayed."""
         width, height = self.square
         return (height, width) if self.turn[0] else (width, height)
 
@@ -84,9 +86,9 @@ Picture = TypeVar("Picture", U8, Planes)
 
 
 class Upright(ABC, Generic[Picture]):
-    """Converts the frames of one pass through a stream, with the colour matrix and range that each frame names.
+    """Converts the frames of one pass through a stream with the colour matrix and range of each frame.
 
-    A frame of another size (a stream that adapts to its network) is scaled to the first one's and counted in `resized`.
+    Frames of another size (adaptive streams) are scaled to the first one's and counted in `resized`.
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -94,25 +96,25 @@ class Upright(ABC, Generic[Picture]):
 
         self.resized = 0
         self._layout = layout
-        self._reformatter = VideoReformatter()  # one for all frames: it keeps its tables
+        self._reformatter = VideoReformatter()  # shared by all frames, since it caches tables
 
     def fits(self, frame: "av.VideoFrame") -> bool:
-        """Whether it has the size of the first one."""
+        """Whether a frame has the size of the first one."""
         return (frame.width, frame.height) == self._layout.coded
 
     @abstractmethod
     def __call__(self, frame: "av.VideoFrame") -> Picture:
-        """The picture of a frame, upright; it stays as it is when the next one is decoded."""
+        """The upright image of a frame; decoding further frames does not change it."""
 
 
 class UprightRGB(Upright[U8]):
-    """Makes (H, W, 3) uint8 RGB, contiguous."""
+    """Makes contiguous (H, W, 3) uint8 RGB images."""
 
     def __call__(self, frame: "av.VideoFrame") -> U8:
         self.resized += not self.fits(frame)
         width, height = self._layout.square
-        matrix = None if frame.colorspace in KNOWN_MATRICES else BT709  # wrong colours, but the right shapes
-        # One thread: below 4K the slices cost more than they save, and the decoder uses the other cores.
+        matrix = None if frame.colorspace in KNOWN_MATRICES else BT709  # wrong colours, but correct shapes
+        # One thread: below 4K slices cost more than they save, and the decoder uses the other cores.
         rgb = self._reformatter.reformat(
             frame, width, height, "rgb24", src_colorspace=matrix, dst_colorspace=matrix, threads=1
         )
@@ -120,10 +122,9 @@ class UprightRGB(Upright[U8]):
 
 
 class UprightPlanes(Upright[Planes]):
-    """Takes the planes of the frames, all in the colours of the first one.
+    """Returns the planes of the frames, all in the colour code of the first one.
 
-    Frames of 8 bit 4:2:0 in the matrix of BT.601 or BT.709, which is what most files hold, are not converted at all.
-    Others become BT.709.
+    8-bit 4:2:0 frames in the matrix of BT.601 or BT.709, as in most files, are not converted. Others become BT.709.
     """
 
     _colours: Colours | None = None
@@ -152,22 +153,22 @@ class UprightPlanes(Upright[Planes]):
 
 
 def _samples(plane: "VideoPlane", turn: Turn) -> U8:
-    """One plane as an array, which keeps the frame's memory alive, turned upright."""
+    """One plane as an upright array, which keeps the memory of the frame alive."""
     rows = np.frombuffer(memoryview(plane), np.uint8).reshape(-1, plane.line_size)
     samples = rows[: plane.height, : plane.width]
     return turned(samples, turn) if any(turn) else samples
 
 
 def _colours_of(frame: "av.VideoFrame") -> Colours | None:
-    """What the planes of a frame mean; None where they cannot be taken as they are."""
-    matrix = SMPTE170M if frame.colorspace == UNSPECIFIED else int(frame.colorspace)  # swscale takes it for that, too
+    """Colour code of the planes of a frame; None if they cannot be used directly."""
+    matrix = SMPTE170M if frame.colorspace == UNSPECIFIED else int(frame.colorspace)  # as swscale assumes
     if frame.format.name not in DIRECT or matrix not in (BT709, BT470BG, SMPTE170M):
         return None
     return Colours(matrix, frame.format.name == "yuvj420p" or frame.color_range == FULL_RANGE)
 
 
 def _square_pixels(width: int, height: int, aspect: Fraction | None) -> tuple[int, int]:
-    if not aspect or not Fraction(1, 4) <= aspect <= 4:  # 0: unknown; further out: a broken header
+    if not aspect or not Fraction(1, 4) <= aspect <= 4:  # 0: unknown; other values: broken header
         return width, height
     if aspect > 1:
         return round(width * aspect), height

@@ -1,7 +1,7 @@
-"""Pictures as video stores them: brightness Y in full, the colour differences U and V at half the resolution (4:2:0).
+"""Images in YUV 4:2:0: luma Y in full, chroma U and V at half the resolution.
 
-What is drawn on such a picture needs RGB only where it is drawn: everything else goes from the decoder to the encoder
-as it is, which costs a copy and loses nothing.
+Drawing needs full resolution only where something is drawn. Everything else passes from the decoder to the encoder
+unchanged, which costs one copy and loses nothing.
 """
 
 from collections.abc import Iterable
@@ -14,13 +14,13 @@ import numpy as np
 
 from pose.types import F32, U8
 
-BT709, BT470BG, SMPTE170M = 1, 5, 6  # as numbered in ITU-T H.273; the last two are the matrix of BT.601
+BT709, BT470BG, SMPTE170M = 1, 5, 6  # numbers of ITU-T H.273; the last two are the matrix of BT.601
 UNSPECIFIED = 2
-_LUMA = {BT709: (0.2126, 0.0722), BT470BG: (0.299, 0.114), SMPTE170M: (0.299, 0.114)}  # of red and of blue
+_LUMA = {BT709: (0.2126, 0.0722), BT470BG: (0.299, 0.114), SMPTE170M: (0.299, 0.114)}  # weights of red and blue
 
 
 class Area(NamedTuple):
-    """A rectangle of pixels: columns x0 to x1, rows y0 to y1, the ends excluded."""
+    """A rectangle of pixels: columns x0 to x1, rows y0 to y1, ends excluded."""
 
     x0: int
     y0: int
@@ -28,7 +28,7 @@ class Area(NamedTuple):
     y1: int
 
     def even(self) -> "Area":
-        """The smallest one around it that covers whole samples of U and V."""
+        """The smallest enclosing area with whole chroma samples."""
         return Area(self.x0 & ~1, self.y0 & ~1, self.x1 + (self.x1 & 1), self.y1 + (self.y1 & 1))
 
     @property
@@ -37,19 +37,23 @@ class Area(NamedTuple):
         return max(self.x1 - self.x0, 0) * max(self.y1 - self.y0, 0)
 
     def around(self, other: "Area") -> "Area":
-        """The smallest one that holds both."""
+        """The bounding area of both."""
         return Area(min(self.x0, other.x0), min(self.y0, other.y0), max(self.x1, other.x1), max(self.y1, other.y1))
 
     def of(self, image: U8) -> U8:
-        """That part of a picture (H, W, ...), not copied."""
+        """View of this part of an image (H, W, ...)."""
         return image[self.y0 : self.y1, self.x0 : self.x1]
 
 
 @dataclass(frozen=True)
 class Colours:
-    """What Y, U and V stand for. matrix: BT709, BT470BG or SMPTE170M. full: they fill 0 to 255, not 16 to 235 and 240.
+    """Colour code of Y, U and V.
 
     Formulas: ITU-R BT.601-7 and BT.709-6, section 3.
+
+    Attributes:
+        matrix: BT709, BT470BG or SMPTE170M.
+        full: Whether the values use 0 to 255, not 16 to 235 and 240.
     """
 
     matrix: int = BT709
@@ -57,7 +61,7 @@ class Colours:
 
     @cached_property
     def from_rgb(self) -> F32:
-        """(3, 4): Y, U, V of (R, G, B, 1), all 0 to 255."""
+        """(3, 4) matrix from (R, G, B, 1) to Y, U, V, all 0 to 255."""
         red, blue = _LUMA[self.matrix]
         luma = np.array([red, 1 - red - blue, blue])
         rows = np.stack([luma, (np.eye(3)[2] - luma) / (2 - 2 * blue), (np.eye(3)[0] - luma) / (2 - 2 * red)])
@@ -66,15 +70,15 @@ class Colours:
         return np.column_stack([rows, [0 if self.full else 16, 128, 128]]).astype(np.float32)
 
     def coded(self, image: U8) -> U8:
-        """(H, W, 3) uint8 RGB -> Y, U, V."""
+        """Convert (H, W, 3) uint8 RGB to Y, U, V."""
         return np.asarray(cv2.transform(image, self.from_rgb), np.uint8)
 
     def code(self, colour: tuple[int, int, int]) -> tuple[int, int, int]:
-        """Y, U, V of R, G, B."""
+        """Convert one colour to Y, U, V."""
         return _code(self, colour)
 
 
-@lru_cache(maxsize=4096)  # a picture asks for the same few hundred again and again
+@lru_cache(maxsize=4096)  # a frame asks for the same few hundred colours again and again
 def _code(colours: Colours, colour: tuple[int, int, int]) -> tuple[int, int, int]:
     y, u, v = np.clip(np.rint(colours.from_rgb @ [*colour, 1]), 0, 255).astype(int).tolist()
     return y, u, v
@@ -82,8 +86,14 @@ def _code(colours: Colours, colour: tuple[int, int, int]) -> tuple[int, int, int
 
 @dataclass(frozen=True, slots=True)
 class Planes:
-    """One picture. y: (H, W) uint8. u, v: half as high and wide, rounded up. packed: the (1.5 H, W) array that holds
-    the three one after the other, where one does.
+    """One image.
+
+    Attributes:
+        y: (H, W) uint8.
+        u: Half as high and wide, rounded up.
+        v: Same as u.
+        colours: Colour code.
+        packed: (1.5 H, W) array that contains the three, if there is one.
     """
 
     y: U8
@@ -94,22 +104,22 @@ class Planes:
 
     @classmethod
     def empty(cls, size: tuple[int, int], colours: Colours) -> Self:
-        """A packed picture of any content. size: (width, height) px, both even."""
+        """An uninitialised packed image. size: (width, height) px, both even."""
         width, height = size
-        assert width % 2 == height % 2 == 0, "4:2:0 packs even sizes only"
+        assert width % 2 == height % 2 == 0, "packed 4:2:0 requires even sizes"
         packed = np.empty((height + height // 2, width), np.uint8)
         u, v = packed[height:].reshape(2, height // 2, width // 2)
         return cls(packed[:height], u, v, colours, packed)
 
     @classmethod
     def of_rgb(cls, image: U8, colours: Colours | None = None) -> Self:
-        """Of a picture (H, W, 3) uint8 RGB. An odd size is made even: the last column or row is repeated."""
+        """Convert (H, W, 3) uint8 RGB. Odd sizes are made even by repeating the last column or row."""
         colours = colours or Colours()
         return cls.of_coded(colours.coded(image), colours)
 
     @classmethod
     def of_coded(cls, image: U8, colours: Colours) -> Self:
-        """Of a picture (H, W, 3) uint8 of Y, U, V, made even as in `of_rgb`."""
+        """Convert (H, W, 3) uint8 of Y, U, V, made even as in `of_rgb`."""
         height, width = image.shape[:2]
         if height % 2 or width % 2:
             image = np.pad(image, ((0, height % 2), (0, width % 2), (0, 0)), mode="edge")
@@ -120,11 +130,11 @@ class Planes:
 
     @property
     def size(self) -> tuple[int, int]:
-        """(width, height) in pixels."""
+        """(width, height) in px."""
         return self.y.shape[1], self.y.shape[0]
 
     def paste(self, other: "Planes", x: int = 0) -> None:
-        """Put another picture into the upper edge, from the even column `x` on."""
+        """Copy another image to the upper edge, from the even column `x` on."""
         width, height = other.size
         self.y[:height, x : x + width] = other.y
         columns = slice(x // 2, x // 2 + (width + 1) // 2)
@@ -133,28 +143,28 @@ class Planes:
 
 
 class FullResolution:
-    """Y, U, V of a picture beside each other, all in full: what can be drawn on. pixels: (H, W, 3) uint8.
+    """Y, U, V of an image at full resolution, for drawing. pixels: (H, W, 3) uint8.
 
-    Areas are even, of an even picture. What is loaded and stored again is exactly as before.
+    Areas are even, of an even image. Loading and storing an area changes nothing.
     """
 
     def __init__(self, size: tuple[int, int], pixels: U8 | None = None) -> None:
-        """size: (width, height) px. pixels: made here by default, of any content."""
+        """size: (width, height) px. pixels: an existing array; by default a new, uninitialised one."""
         width, height = size
         self.pixels = np.zeros((height, width, 3), np.uint8) if pixels is None else pixels
-        self._planes = np.empty((2, width * height), np.uint8)  # memory that is used again costs less than new
+        self._planes = np.empty((2, width * height), np.uint8)  # reusing memory is cheaper than allocating
 
     def load(self, planes: Planes, area: Area) -> None:
-        """Take an area from planes: each sample of U and V for four pixels."""
+        """Copy an area from planes, upsampling chroma."""
         half, doubled = _half(area), self._scratch(area)
         for plane, wide in zip((planes.u, planes.v), doubled, strict=True):
-            # Two equal bytes are one 16-bit number, 257 times the byte; then each row twice.
+            # Two equal bytes are one 16-bit number, 257 times the byte; then each row is written twice.
             pairs = half.of(plane).astype(np.uint16) * np.uint16(257)
             wide.reshape(len(pairs), 2, -1).view(np.uint16)[:] = pairs[:, None]
         cv2.merge([area.of(planes.y), *doubled], area.of(self.pixels))
 
     def store(self, planes: Planes, area: Area) -> None:
-        """Put an area into planes. Each sample of U and V is the mean of four."""
+        """Copy an area to planes; each chroma sample is the mean of four."""
         full, half = self._scratch(area), _half(area)
         cv2.split(area.of(self.pixels), [area.of(planes.y), *full])
         for plane, wide in zip((planes.u, planes.v), full, strict=True):
@@ -168,7 +178,7 @@ class FullResolution:
 
 @dataclass(frozen=True, slots=True)
 class PlanarFrame:
-    """One picture of the source, as `pose.types.Frame` without the way through RGB."""
+    """A frame of the source as planes; see `pose.types.Frame`."""
 
     planes: Planes
     index: int
@@ -176,7 +186,7 @@ class PlanarFrame:
 
 
 def joined(areas: Iterable[Area]) -> list[Area]:
-    """The same areas, two in one wherever that does not make them larger."""
+    """Merge areas where that does not increase the total size."""
     apart: list[Area] = []
     for area in areas:
         whole, others = area, apart
@@ -190,5 +200,5 @@ def joined(areas: Iterable[Area]) -> list[Area]:
 
 
 def _half(area: Area) -> Area:
-    """The same area in samples of U and V."""
+    """The same area in chroma samples."""
     return Area(area.x0 // 2, area.y0 // 2, area.x1 // 2, area.y1 // 2)

@@ -1,7 +1,7 @@
-"""Copies of files on servers that cannot send a part of a file.
+"""Local copies of files on servers without range requests.
 
-FFmpeg must jump in many videos (an MP4's index often lies at its end), and needs HTTP ranges for that, which simple
-servers, such as Python's own, do not know.
+FFmpeg must seek in many videos (the index of an MP4 is often at its end), which requires HTTP ranges. Simple servers,
+such as Python's own, do not support them.
 """
 
 import http.client
@@ -19,7 +19,7 @@ BLOCK = 1 << 18  # bytes
 
 
 class ServerCopy:
-    """A temporary file with all that a server sends. target: opens it, under the name of the original."""
+    """A temporary copy of a file on a server. target: opens it under the name of the original."""
 
     def __init__(self, target: Target, save: Callable[[Path], None]) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="pose-copy-"))
@@ -36,9 +36,9 @@ class ServerCopy:
 
     @classmethod
     def where_needed(cls, target: Target) -> Self | None:
-        """The copy of a file that its server sends as a whole or not at all; None for everything else.
+        """Copy a file whose server does not support ranges; None for everything else.
 
-        Raises PoseError when the copy does not come through.
+        Raises PoseError if the download fails.
         """
         if not target.url.lower().startswith(("http://", "https://")):
             return None

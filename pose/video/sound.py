@@ -1,4 +1,4 @@
-"""The original's sound for a written video: copied where MP4 can hold it, else encoded as AAC."""
+"""Sound of the source for a written video: copied if MP4 supports the codec, else encoded as AAC."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -15,16 +15,19 @@ if TYPE_CHECKING:
     from av.audio.stream import AudioStream
     from av.container import OutputContainer
 
-    Piece = Packet[AudioStream] | AudioFrame  # what is copied, or what is encoded
+    Piece = Packet[AudioStream] | AudioFrame  # copied or encoded
 
-COPIED = frozenset({"aac", "mp3"})  # what every browser plays in MP4
+COPIED = frozenset({"aac", "mp3"})  # supported by all browsers in MP4
 RATES = (48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000)
 
 
 class SoundTrack:
-    """Feeds the sound of a source to an output container in step with the pictures.
+    """Writes the sound of a source to an output container, interleaved with the video.
 
-    Times here are seconds from the first written picture. problem: why the sound is incomplete, None while all is well.
+    Times are seconds from the first written image.
+
+    Attributes:
+        problem: Why the sound is incomplete, or None.
     """
 
     def __init__(self, sound: Sound, output: "OutputContainer") -> None:
@@ -47,7 +50,7 @@ class SoundTrack:
         return stream
 
     def begin(self, first: float) -> None:
-        """The first picture, which becomes the file's second 0, has time `first` in the source."""
+        """Set the source time of the first image, which becomes second 0 of the file."""
         self._pieces = self._shifted(first)
         self._advance()
 
@@ -78,7 +81,7 @@ class SoundTrack:
             self.problem = f"{self._sound.target.shown}: the audio ends early: {reason(error)}"
 
     def _shifted(self, first: float) -> "Iterator[tuple[float, Piece]]":
-        """(second, packet or frame) from the first picture on."""
+        """Yield (second, packet or frame) from the first image on."""
         if first > 0:
             self._input.seek(int((self._sound.origin + first) * av.time_base))
         zero = self._sound.origin + first

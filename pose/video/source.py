@@ -1,4 +1,4 @@
-"""What every source of pictures has in common, whether it reads a file, a folder, a network stream or a camera."""
+"""Common interface of all sources: files, folders, network streams and cameras."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -11,20 +11,25 @@ from pose.types import Frame
 from pose.video.container import Target
 from pose.video.planes import PlanarFrame, Planes
 
-TIME_TOLERANCE = 1e-6  # s; a clip's borders are typed as decimals and compared with binary fractions
-STEP = 1e-3  # s, by which a time stamp that does not increase is moved behind its predecessor
-JUMP = 1.0  # s; a step back further than this is a clock that was reset, not one bad stamp
+TIME_TOLERANCE = 1e-6  # s; borders of a clip are typed as decimals and compared with binary fractions
+STEP = 1e-3  # s by which a time stamp that does not increase is moved after its predecessor
+JUMP = 1.0  # s; a larger step back is a clock reset, not a single wrong stamp
 
 
 @dataclass(frozen=True, slots=True)
 class VideoInfo:
-    """What is known of a source before it is read.
+    """Properties of a source, known before it is read.
 
-    width, height: px of the pictures as they are delivered (upright, square pixels). fps: average frames a second, as
-    announced; trust `Frame.time`. time_base: s, the tick of the source's clock. duration: s between `start` and `end`,
-    and frame_count, its number of frames: estimates, None when unknown. has_audio: the source has sound. is_live:
-    frames come when they come and cannot be read twice. focal_35mm: mm on 35 mm film of the lens, where the file says
-    it.
+    Attributes:
+        width: px of the returned images (upright, square pixels).
+        height: px.
+        fps: Declared average frames per second; `Frame.time` is authoritative.
+        time_base: Time base of the source in s.
+        duration: Seconds between `start` and `end`, an estimate; None if unknown.
+        frame_count: Number of these frames, an estimate; None if unknown.
+        has_audio: Whether the source has sound.
+        is_live: Whether frames arrive in real time and cannot be read twice.
+        focal_35mm: 35 mm equivalent focal length in mm, if the file contains it.
     """
 
     width: int
@@ -39,13 +44,13 @@ class VideoInfo:
 
     @property
     def size(self) -> tuple[int, int]:
-        """(width, height) in pixels."""
+        """(width, height) in px."""
         return self.width, self.height
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The part of a source that is wanted, in seconds from its first frame: start <= time < end."""
+    """A part of a source in seconds from its first frame: start <= time < end."""
 
     start: float = 0.0
     end: float = float("inf")
@@ -59,7 +64,7 @@ class Span:
         return time >= self.end - TIME_TOLERANCE
 
     def cut(self, duration: float | None, fps: float) -> tuple[float | None, int | None]:
-        """How much of a source of that duration lies inside: seconds and frames."""
+        """Seconds and frames inside the span, for a source of this duration."""
         if duration is None:
             return None, None
         inside = max(min(self.end, duration) - self.start, 0.0)
@@ -68,10 +73,12 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Sound:
-    """Where the sound that belongs to the delivered frames lies.
+    """Location of the sound of the returned frames.
 
-    target: the container. origin: s on the container's clock at which the source's first frame is shown. span: the part
-    that the frames cover.
+    Attributes:
+        target: The container.
+        origin: Time of the source's first frame in s on the container's clock.
+        span: Part that the frames cover.
     """
 
     target: Target
@@ -82,13 +89,17 @@ class Sound:
 class Source(ABC):
     """A sequence of frames. Iterate to read it, `replay()` to read the same frames again, `with` to close it.
 
-    A closed one delivers nothing more, also to who is reading it.
+    A closed source returns no more frames, also to a concurrent reader.
 
-    name: for people. problems: one line for each thing that was lost or repaired, complete when the iteration has
-    ended. cut_short: the one of them that says that the end is missing. sound: where the sound lies, None when there is
-    none that can be copied. has_clock: its pictures have times of their own; without, the moment of arrival is theirs.
-    arrived: s on the clock of `time.monotonic`, when the last delivered frame came; None for what is no live source.
-    left_out: pictures of a live source that waited too long to be read.
+    Attributes:
+        name: Name for messages.
+        info: Properties of the source.
+        problems: One line for each loss or repair, complete when the iteration has ended.
+        cut_short: The problem that the end is missing, or None.
+        sound: Location of the sound; None if there is none that can be copied.
+        has_clock: Whether frames have their own times; otherwise these are arrival times.
+        arrived: Arrival of the last returned frame in s on the clock of `time.monotonic`; None if not live.
+        left_out: Number of frames of a live source that were dropped because they waited too long.
     """
 
     name: str
@@ -103,26 +114,26 @@ class Source(ABC):
 
     @abstractmethod
     def __iter__(self) -> Iterator[Frame]:
-        """The frames, once, in order, with strictly increasing times."""
+        """Yield the frames once, in order, with strictly increasing times."""
 
     @abstractmethod
     def replay(self) -> Iterator[Frame]:
-        """The same frames again. A live source must have been opened with `keep=True`."""
+        """Yield the same frames again. A live source requires `keep=True`."""
 
     def content(self) -> str | None:
-        """What decides the frames, as a SHA-256 (hex): every byte that is read, and the part that is wanted.
+        """SHA-256 (hex) of everything that determines the frames: all bytes that are read, and the span.
 
-        None for what cannot be read twice or may change meanwhile: cameras and network addresses.
+        None for sources that cannot be read twice or may change: cameras and network addresses.
         """
         return None
 
     def replay_planes(self) -> Iterator[PlanarFrame]:
-        """The same frames as `replay()`, as video stores them; all with the colours of the first one."""
+        """Yield the same frames as `replay()` as planes, all in the colour code of the first one."""
         for frame in self.replay():
             yield PlanarFrame(Planes.of_rgb(frame.image), frame.index, frame.time)
 
     def close(self) -> None:
-        """Let go of files, devices and connections. May be called twice, and while another thread reads."""
+        """Release files, devices and connections. May be called twice, and while another thread reads."""
         self.closed = True
 
     def __enter__(self) -> Self:
@@ -135,10 +146,10 @@ class Source(ABC):
 
 
 class Timeline:
-    """Makes time stamps strictly increasing, and changes no more of them than it must.
+    """Makes time stamps strictly increasing with minimal changes.
 
-    A missing stamp continues at `interval`; a stamp that does not increase is put STEP behind its predecessor; after a
-    jump back (a recorder's clock was reset) everything that follows is shifted to continue at `interval`.
+    A missing stamp continues at `interval`. A stamp that does not increase is moved STEP after its predecessor. After a
+    jump back (a recorder's clock was reset) all following stamps are shifted to continue at `interval`.
     """
 
     def __init__(self, interval: float) -> None:
@@ -148,7 +159,7 @@ class Timeline:
         self._shift = 0.0
 
     def add(self, stamp: float | None, _arrived: float = 0.0) -> float:
-        """The time of the next frame, in seconds, for the container's stamp. When it arrived is no matter."""
+        """Return the time of the next frame in s for the container's stamp. The arrival time is ignored."""
         if self._last is None:
             self._last = stamp if stamp is not None else 0.0
             return self._last

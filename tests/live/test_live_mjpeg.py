@@ -104,8 +104,8 @@ def endless(_connection, wait=0.04):
 def test_what_waited_before_anybody_read_is_left_out(stale, connections, monkeypatch):
     """Buffered images are discarded: below MAX_UNREAD_S alone, above it with the whole connection."""
     monkeypatch.setattr(module, "MAX_UNREAD_S", stale)
-    monkeypatch.setattr(arrival, "LONGEST_DROP", 60.0)  # on a busy machine it takes longer to read what waited,
-    monkeypatch.setattr(arrival, "FRESH_SECONDS", 0.1)  # and a thread may not get its turn for a while
+    monkeypatch.setattr(arrival, "MAX_DROP_S", 60.0)  # on a busy machine it takes longer to read what waited,
+    monkeypatch.setattr(arrival, "MIN_FRESH_S", 0.1)  # and a thread may not get its turn for a while
     with mjpeg_camera(partial(endless, wait=0.2)) as camera:
         source = open_live(camera.address)
         time.sleep(1.5)
