@@ -17,6 +17,7 @@ from pose.camera_motion.watch import CameraWatch
 from pose.config import AUTO_CAMERA, FIXED_CAMERA, LiveConfig
 from pose.live.ahead import PosePredictor, usual_forecaster
 from pose.live.camera import WatchedWorld
+from pose.live.counter import RepetitionCounter
 from pose.live.horizon import Horizon
 from pose.live.mailbox import Mailbox
 from pose.live.meter import Meter
@@ -104,6 +105,7 @@ class LiveLoop:
         self._order = threading.RLock()
         self._lock = threading.Lock()  # guards everything below
         self._subscribers: list[_Subscription] = []
+        self._counter = RepetitionCounter()
         self._refined: RefinedFrames | None = None  # of the current stream, if its lifter refines
         self._published = 0  # frames whose newest estimate was published
         self._error: BaseException | None = None
@@ -303,7 +305,8 @@ class LiveLoop:
                 words, motion = stream.world.words(info), stream.world.motion
             result = self._where_shown(result, captured.at)
             image, done, final = captured.frame.image, monotonic(), self._refined is None
-            live = LiveResult(image, result, skeleton, captured.at, done, stream, info, motion, final)
+            counts = self._counter.add(result)
+            live = LiveResult(image, result, skeleton, captured.at, done, stream, info, motion, final, counts)
             with self._order, self._lock:
                 self._people, self._words = here, words
                 number, self._published = self._published, self._published + 1

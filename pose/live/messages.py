@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from pose.files import WorldInfo
 from pose.files.json import PeopleJson
+from pose.live.counter import Count
 from pose.live.result import LiveResult
 
 FORMAT = "pose-live"
@@ -32,14 +33,22 @@ def messages(live: LiveResult) -> list[str]:
     )
     if live.motion:
         head += f',"camera_motion":"{live.motion}"'
+    numbers = live.result.people.ids.tolist()
+    people = [text[:-1] + _repetitions(live.counts.get(number)) for text, number in zip(people, numbers, strict=True)]
     if live.world is not None:
         head += f',"gravity":{_gravity(live.world)}'
-        ids = live.result.people.ids.tolist()
-        people = [text[:-1] + _height(live.world, number) for text, number in zip(people, ids, strict=True)]
+        people = [text[:-1] + _height(live.world, number) for text, number in zip(people, numbers, strict=True)]
     if not people:
         return [f'{{"type":"nobody",{head}}}']
     skeletons = f'"keypoints_skeleton":"{live.skeleton.name}","joints3d_skeleton":"h36m17"'
     return [f'{{"type":"pose",{head},{skeletons},{person[1:]}' for person in people]
+
+
+def _repetitions(count: Count | None) -> str:
+    """What ends the message of somebody who repeats a movement."""
+    if count is None:
+        return "}"
+    return f',"repetitions":{{"movement":{json.dumps(count.movement)},"count":{count.count}}}}}'
 
 
 def _gravity(info: WorldInfo) -> str:

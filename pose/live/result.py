@@ -1,13 +1,15 @@
 """Results and status of a live loop."""
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pose.files import WorldInfo
 from pose.live.camera import WatchedWorld
+from pose.live.counter import Count
 from pose.skeletons import Skeleton
 from pose.types import U8, FrameResult
 
@@ -50,6 +52,7 @@ class LiveResult:
             example while the camera moves.
         motion: Camera motion: `static`, `rotating`, `translating` or `unknown`; empty if not measured.
         final: False if the same frame follows again, refined (`LiveLoop.subscribe`).
+    counts: by id, the repetitions of those who repeat a movement.
     """
 
     image: U8
@@ -61,6 +64,7 @@ class LiveResult:
     world: WorldInfo | None = None
     motion: str = ""
     final: bool = True
+    counts: Mapping[int, Count] = field(default_factory=dict)
 
     @property
     def latency(self) -> float:

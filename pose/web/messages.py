@@ -108,10 +108,17 @@ def result(live: LiveResult, upright: Upright, scale: float = 1.0) -> str:
                 "stage": stages.get(row),
                 "sigma": sigmas.get(row),
                 "ahead": round(ahead, 4),
+                **_repetitions(live, person),
             }
             for row, (person, ahead) in enumerate(zip(people.ids.tolist(), poses.ahead.tolist(), strict=True))
         ],
     )
+
+
+def _repetitions(live: LiveResult, person: int) -> dict[str, Json]:
+    """The count of somebody who repeats a movement."""
+    count = live.counts.get(person)
+    return {} if count is None else {"repetitions": {"movement": count.movement, "count": count.count}}
 
 
 def _scaled(pixels: NDArray[np.float32], scale: float) -> NDArray[np.float32]:

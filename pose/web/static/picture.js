@@ -79,7 +79,9 @@ export class Picture {
     const { place, away } = crown(person, hello.joints);
     const [x, y] = place.map((value, axis) => value + 0.8 * size * away[axis]);
     const inside = (value, length) => Math.min(Math.max(value, size), length - size);
-    pill(this.context, String(person.id), inside(this.mirrored ? width - x : x, width), inside(y, height), size,
+    const { repetitions } = person;
+    const name = repetitions ? `${person.id}  ${repetitions.movement} ${repetitions.count}` : String(person.id);
+    pill(this.context, name, inside(this.mirrored ? width - x : x, width), inside(y, height), size,
       personColour(hello.colours, person.id));
   }
 }

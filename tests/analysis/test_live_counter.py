@@ -1,0 +1,56 @@
+"""Repetitions counted while they happen, and in the messages of the live loop."""
+
+import json
+
+import numpy as np
+import pytest
+from stick_figures import motion, squats, standing, walk
+
+from pose.live import LiveResult
+from pose.live.counter import Count, RepetitionCounter
+from pose.live.messages import messages
+from pose.skeletons import H36M17
+from pose.types import FrameResult, People, Poses3D
+from pose.web import messages as web
+from pose.world.upright import Upright
+
+
+def frames(mover, person=7):
+    """A person as the live loop sees them, in the frame of a level camera 4 m away."""
+    places = (mover.joints * np.array([1.0, -1.0, -1.0]) + np.array([0.0, 1.0, 4.0])).astype(np.float32)
+    for index, (time, joints) in enumerate(zip(mover.times, places, strict=True)):
+        people = People(
+            index, float(time), np.array([person]), np.zeros((1, 4), np.float32), np.ones(1, np.float32),
+            np.full((1, 17, 2), 50, np.float32), np.ones((1, 17), np.float32),
+        )  # fmt: skip
+        poses = Poses3D(joints[None] - joints[None, :1], joints[None, 0], np.full((1, 17), 30.0, np.float32))
+        yield FrameResult(people, poses)
+
+
+def counted(mover):
+    counter = RepetitionCounter()
+    return [dict(counter.add(frame)) for frame in frames(mover)]
+
+
+@pytest.mark.parametrize("count", [3, 6])
+def test_squats_are_counted_while_they_happen(count):
+    counts = [seen[7].count for seen in counted(squats(count)[0]) if seen]
+    assert counts == sorted(counts), "a count never falls"
+    assert set(counts) == set(range(2, count + 1)), "the first counts with the second"
+
+
+def test_standing_and_walking_count_nothing():
+    times = np.arange(0, 8, 1 / 30)
+    assert not any(counted(motion(times, standing(times))))
+    assert not any(counted(walk(seconds=8)[0]))
+
+
+def test_messages_and_page_have_the_count():
+    frame = next(frames(squats(2)[0]))
+    image = np.zeros((480, 640, 3), np.uint8)
+    live = LiveResult(image, frame, H36M17, 0.0, 0.1, counts={7: Count("squat", 4)})
+    said = {"movement": "squat", "count": 4}
+    assert json.loads(messages(live)[0])["repetitions"] == said
+    assert json.loads(web.result(live, Upright()))["people"][0]["repetitions"] == said
+    nothing = LiveResult(image, frame, H36M17, 0.0, 0.1)
+    assert "repetitions" not in json.loads(messages(nothing)[0])
