@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pose.errors import UsageError
 from pose.options import REQUIRED, Options, argument, option
-from pose_apps.support.analysis import analysis_lines, check_analysis, write_analysis
+from pose_apps.support.analysis import OTHERS, analysis_lines, check_analysis, write_analysis
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import command_parser, config_of
 
@@ -20,7 +20,9 @@ class AnalyseOptions(Options):
     only: str = option(
         "all", "groups of figures, separated by commas: gait, repetitions, jumps, sit-to-stand, angles, ergonomics"
     )
-    formats: str = option("csv,json,html", "separated by commas: csv, json and parquet (tables), html (report)")
+    formats: str = option(
+        "csv,json,html", "separated by commas: csv, json, parquet (tables), html (report), c3d (events)"
+    )
     video: str | None = option(
         None, "source video, for the images of the report; default: the file that the result names", metavar="FILE"
     )
@@ -41,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from pose.analysis import GROUPS, Inputs
     from pose.analysis.tables import FORMATS
 
-    formats = _words(options.formats, (*FORMATS, "html"), "formats")
+    formats = _words(options.formats, (*FORMATS, *OTHERS), "formats")
     groups = GROUPS if options.only == "all" else _words(options.only, GROUPS, "only")
     source = Path(options.poses).expanduser()
     path = source / "poses.npz" if source.is_dir() else source

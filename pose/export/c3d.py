@@ -29,9 +29,11 @@ _AT_ONCE = 255  # entries of one parameter
 _Value = str | list[str] | int | float | tuple[int, ...] | NDArray[np.float32]
 
 
-def write(track: Track, target: Path) -> Notes:
+def write(track: Track, target: Path, events: list[Event] | None = None) -> Notes:
+    """Write one person. events: of the group EVENT; foot contacts by default."""
     assert track.rate is not None, "C3D has one rate"
-    first, events = _first(track), contact_events(track)
+    first, contacts = _first(track), events is None
+    events = contact_events(track) if events is None else events
     offset = (first - 1) / track.rate - float(track.times[0])  # s, of the file's time
     with whole_file(target) as hidden, hidden.open("wb") as file:
         file.write(_head(len(track), track.rate, first, _events(events, offset, f"person{track.person}")))
@@ -44,8 +46,9 @@ def write(track: Track, target: Path) -> Notes:
             file.write(bytes(-file.tell() % BLOCK))
     long = [f"more than {MOST_FRAMES} frames: some programs read only that many"] if len(track) > MOST_FRAMES else []
     if len(events) > MOST_EVENTS:
-        long.append(f"more than {MOST_EVENTS} foot contacts: the first are in the file")
-    said = [f"{min(len(events), MOST_EVENTS)} events of foot contacts (of the ankles)"] if events else []
+        long.append(f"more than {MOST_EVENTS} events: the first are in the file")
+    of = " of foot contacts (of the ankles)" if contacts else ""
+    said = [f"{min(len(events), MOST_EVENTS)} events{of}"] if events else []
     return [f"{timing(track)}; millimetres", *said, *missing(track), *long]
 
 

@@ -11,12 +11,13 @@ from pose.world.rules import RULES
 
 STRIKE, OFF = "Foot Strike", "Foot Off"  # the labels that programs of gait analysis know
 SIDES = ("Left", "Right")
+GENERAL = "General"  # the side of moments without one
 STANDS = 0.5  # probability of a contact
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """time: s of the video. label: `STRIKE` or `OFF`. side: of the foot, one of `SIDES`."""
+    """time: s of the video. label: `STRIKE`, `OFF` or another moment. side: one of `SIDES`, or `GENERAL`."""
 
     time: float
     label: str

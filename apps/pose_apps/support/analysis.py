@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     from pose.analysis import Analysis, Inputs
 
 FORMATS = ("csv", "json", "html")  # by default
+C3D = "analysis-person{}.c3d"
+OTHERS = ("html", "c3d")  # than tables
 
 
 def check_analysis(folder: Path, formats: Sequence[str] = FORMATS, *, overwrite: bool) -> None:
     """Raises UsageError where a file that `write_analysis` would write exists."""
-    for target in _targets(folder, formats):
+    for target in [*_targets(folder, formats), *(sorted(folder.glob(C3D.format("*"))) if "c3d" in formats else [])]:
         if os.path.lexists(target) and not overwrite:
             raise UsageError(f"{target} exists already; add --overwrite to replace it")
 
@@ -26,7 +28,7 @@ def _targets(folder: Path, formats: Sequence[str]) -> list[Path]:
     from pose.analysis.tables import targets
 
     return [
-        *targets(folder, [one for one in formats if one != "html"]),
+        *targets(folder, [one for one in formats if one not in OTHERS]),
         *([folder / NAME] if "html" in formats else []),
     ]
 
@@ -45,7 +47,7 @@ def write_analysis(
     Args:
         poses: a poses.npz with a world.
         folder: for the tables; it is made where it does not exist.
-        formats: csv, json, parquet: tables; html: the report.
+        formats: csv, json, parquet: tables; html: the report; c3d: joints and events, one file a person.
         groups: of figures; all by default.
         inputs: what RULA and REBA need and no camera observes.
         video: for the images of the report; by default the source that the result names, where it exists.
@@ -68,7 +70,9 @@ def write_analysis(
     record = WrittenFiles(folder, warn)
     for target in _targets(folder, formats):
         record.make_way(target)
-    written = write(analysis, folder, [one for one in formats if one != "html"])
+    written = write(analysis, folder, [one for one in formats if one not in OTHERS])
+    if "c3d" in formats:
+        written += _write_c3d(analysis, poses, folder, record)
     if "html" in formats:
         source = str(poses.parent) if table.run is None else table.run.source
         filmed = Path(source) if video is None else video
@@ -78,6 +82,24 @@ def write_analysis(
         record.add(path)
     record.save()
     return analysis, written
+
+
+def _write_c3d(analysis: "Analysis", poses: Path, folder: Path, record: WrittenFiles) -> list[Path]:
+    """Joints and events of everybody who has events; returns the files."""
+    from pose.export import open_recording
+    from pose.export.c3d import write
+    from pose.export.events import GENERAL, Event
+
+    recording, written = open_recording(poses), []
+    for person in sorted({event.person for event in analysis.events}):
+        own = [event for event in analysis.events if event.person == person]
+        track = recording.track(person, recording.uniform)
+        if track is not None:
+            events = [Event(one.time, one.name, one.side.capitalize() or GENERAL) for one in own]
+            record.make_way(target := folder / C3D.format(person))
+            write(track, target, sorted(events, key=lambda event: event.time))
+            written.append(target)
+    return written
 
 
 def analysis_lines(analysis: "Analysis") -> list[str]:

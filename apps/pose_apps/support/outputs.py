@@ -19,7 +19,7 @@ STEM = "poses"  # of every file that is made of poses.npz
 FILLED = ".filled.csv"  # the list of filled frames, beside a file that cannot say which they are
 UNFINISHED = "unfinished"  # the folder for what an interrupted run leaves beside an older result
 GALLERIES = r"gallery-\d+\.jpg"  # of single pictures
-ANALYSES = r"analysis(-\w+)?\.(csv|json|parquet|html)"  # of --analyse
+ANALYSES = r"analysis(-\w+)?\.(csv|json|parquet|html|c3d)"  # of --analyse
 GLOB_CHARACTERS = frozenset("*?[")
 
 
