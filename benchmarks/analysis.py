@@ -5,7 +5,8 @@
 Gait: six people with force plates, straight walks and turns, 100 Hz, resampled to 30 frames/s. Repetitions: UI-PRMD,
 the correct episodes of an exercise and person joined to one recording, 0.3 s between two of them. `exact`: the measured
 joints. `lifted`: seen by one virtual camera on a tripod through a detector's skeleton with its errors
-(`pose_datasets.fixed_views`), lifted by `offline` and put into the world. An event is found within 0.2 s. `--every`:
+(`pose_datasets.fixed_views`), lifted by `offline` and put into the world. `lifted_height`: with the body height known.
+An event is found within 0.2 s. `--every`:
 only each so-many-th recording of UI-PRMD.
 """
 
@@ -29,7 +30,9 @@ from pose.analysis.motion import Motion
 from pose.analysis.repetitions import find_repetitions
 from pose.lifter.load import load_lifter
 from pose.lifting import lift_sequences
+from pose.refine import lengths_of
 from pose.world.clean import Steps, clean
+from pose.world.height import stature
 from pose.world.person import person_of
 
 F64 = NDArray[np.float64]
@@ -44,6 +47,7 @@ MARKERS = {
     "left_shoulder": ("LCLO",), "left_elbow": ("LHUO",), "left_wrist": ("LRAO",), "right_shoulder": ("RCLO",),
     "right_elbow": ("RHUO",), "right_wrist": ("RRAO",),
 }  # fmt: skip
+HEAD = (("LFHD", "RFHD"), ("LBHD", "RBHD"))  # markers of a band at the height of the forehead: front, back
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,22 +79,17 @@ def _trial(file: "object", subject: str, name: str) -> Trial | None:
     parameters, points = file["parameters"], file["data"]["points"][:3].transpose(2, 1, 0) / 1000  # type: ignore[index]
     labels, rate = parameters["POINT"]["LABELS"]["value"], float(parameters["POINT"]["RATE"]["value"][0])
     events = parameters["EVENT"]
-    if "TIMES" not in events or any(label not in labels for row in MARKERS.values() for label in row):
+    if "TIMES" not in events or any(label not in labels for row in (*MARKERS.values(), *HEAD) for label in row):
         return None
     joints = {joint: points[:, [labels.index(one) for one in row]].mean(axis=1) for joint, row in MARKERS.items()}
     joints["spine"] = (joints["pelvis"] + joints["thorax"]) / 2
+    front, back = (points[:, [labels.index(one) for one in pair]].mean(axis=1) for pair in HEAD)
+    band, ahead = (front + back) / 2, front - back
+    ahead /= np.linalg.norm(ahead, axis=1, keepdims=True)
     up = joints["thorax"] - joints["pelvis"]
     up /= np.linalg.norm(up, axis=1, keepdims=True)
-    across = joints["left_shoulder"] - joints["right_shoulder"]
-    ahead = np.cross(across, up)
-    ahead /= np.linalg.norm(ahead, axis=1, keepdims=True)
-    for point, (rise, reach) in {
-        "neck": (0.12, 0.05),
-        "head": (0.25, 0.02),
-        "nose": (0.15, 0.12),
-        "ears": (0.16, 0.03),
-    }.items():
-        joints[point] = joints["thorax"] + rise * up + reach * ahead
+    joints |= {"head": band + 0.1 * up, "nose": front - 0.08 * up + 0.01 * ahead, "ears": band - 0.05 * up}
+    joints["neck"] = (joints["thorax"] + band) / 2
     stacked = np.stack([joints[point] for point in POINTS], axis=1)[..., [1, 2, 0]]  # y up
     times = np.arange(len(stacked)) / rate
     stacked = _filled(stacked, times)
@@ -149,13 +148,21 @@ def exact(clip: Clip) -> list[Motion]:
     return [Motion(times, points[:, :17], np.full((len(times), 17), 10.0))]
 
 
-def lifted(clip: Clip) -> list[Motion]:
+def lifted_height(clip: Clip) -> list[Motion]:
+    """As `lifted`, with the body height known."""
+    points, _ = _even(clip)
+    joints = points[:, :17].astype(np.float32)
+    height = stature(lengths_of(joints, np.full(joints.shape[:2], 10.0, np.float32)))
+    return lifted(clip, Steps(heights={1: height}))
+
+
+def lifted(clip: Clip, steps: Steps | None = None) -> list[Motion]:
     """What one camera, a detector, the lifter and the world make of them; none for recordings below 1 s."""
     network, found, offset = load_lifter("offline"), [], 0.0
     for view in fixed_views([clip], detector=True, least_seconds=1.0):
         seen, answers = lift_sequences(network, [view.seen], repair=True, constant_bones=True)
         person = person_of(answers[0], seen[0])
-        _, cleaned = clean({1: person}, person.times, Steps())
+        _, cleaned = clean({1: person}, person.times, steps or Steps())
         one = cleaned[1]
         found.append(Motion(person.times + offset, one.placed.astype(float), np.full(one.placed.shape[:2], 50.0)))
         offset += person.times[-1] + 1 / FPS
@@ -223,7 +230,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.gait:
         trials = gait_trials(options.gait)
-        for how in (exact, lifted):
+        for how in (exact, lifted, lifted_height):
             print(f"\ngait events, {how.__name__}: found, invented, bias ms, 95 % ms")
             gait_table(trials, how)
     if options.ui_prmd:

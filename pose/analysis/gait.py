@@ -19,10 +19,11 @@ F64 = NDArray[np.float64]
 
 STRIKE_SHIFT_S = 0.031
 OFF_SHIFT_S = 0.018
-MIN_SWING_LEGS = 0.35  # of the leg length: smaller swings of an ankle against the pelvis are no steps
+MIN_SWING_LEGS = 0.25  # of the leg length: smaller swings of an ankle against the pelvis are no steps
 MIN_END_SWING_LEGS = 0.03  # the same, before the first and after the last step
 STRIDE_S = (0.4, 2.5)  # seconds that a stride may take
-MIN_SPEED_MPS = 0.3  # below it, the person faces the direction of walking (treadmill)
+MIN_SPEED_MPS = 0.3  # of a person who walks, or of the belt of a treadmill
+BACKWARDS = -0.7  # cosine between path and facing
 MAX_TURN_DEGREES = 20.0  # of heading within a stride; beyond it the stride belongs to a turn
 MIN_STRIDES = 2  # fewer are no walk
 
@@ -111,12 +112,15 @@ def analyse_gait(motion: Motion) -> Gait:
 
 
 def _direction(motion: Motion) -> F64:
-    """(T, 3) horizontal unit vectors of walking: of the pelvis' path, or where it hardly moves, of the body."""
+    """(T, 3) horizontal unit vectors of walking: where the body faces; of the pelvis' path in walking backwards.
+
+    The heading is more accurate than the path: one camera observes turns of the body well, and depth badly.
+    """
     speed = np.linalg.norm(motion.velocity, axis=1)
-    weight = np.clip(speed / MIN_SPEED_MPS - 1, 0, 1)[:, None]
     along = motion.velocity / np.maximum(speed, 1e-9)[:, None]
-    mixed = weight * along + (1 - weight) * motion.facing
-    return np.asarray(mixed / np.maximum(np.linalg.norm(mixed, axis=1, keepdims=True), 1e-9))
+    backwards = (speed > MIN_SPEED_MPS) & ((along * motion.facing).sum(axis=1) < BACKWARDS)
+    mostly = backwards.mean() > 0.5  # of the recording: a direction that changes back and forth has no strides
+    return along if mostly else motion.facing
 
 
 def _stride(
