@@ -18,6 +18,7 @@ from pose.analysis.exercise import ergonomic_figures, jump_figures, repetition_f
 from pose.analysis.figures import Curve, Event, Figure, Series
 from pose.analysis.motion import Motion, motions
 from pose.analysis.quality import VISIBLE_SCORE
+from pose.analysis.unsupported import child, exchanges, seated_traveller
 from pose.analysis.walking import gait_figures
 from pose.errors import UsageError
 from pose.files import PoseTable
@@ -27,11 +28,15 @@ from pose.types import F64
 __all__ = ["GROUPS", "NEUTRAL", "Analysis", "Curve", "Event", "Figure", "Inputs", "Omission", "Series", "analyse"]
 
 GROUPS = ("gait", "repetitions", "jumps", "sit-to-stand", "angles", "ergonomics")
+ALL = "all"  # of the groups, in an omission
+
+
+NOT_SEEN = "the person is fully visible for less than half a second"
 
 
 @dataclass(frozen=True, slots=True)
 class Omission:
-    """Why a person has no figures of a group."""
+    """Why a person has no figures of a group; of any group where it is 'all'."""
 
     person: int
     group: str
@@ -70,11 +75,15 @@ def analyse(table: PoseTable, groups: Sequence[str] = GROUPS, inputs: Inputs = N
     analysis = Analysis()
     _, scores = to_h36m17(table.keypoints, table.scores, table.skeleton)
     visible = (scores >= VISIBLE_SCORE) & ~table.placed.filled[:, None]
-    camera = _camera(table)
+    camera, exchanged = _camera(table), exchanges(table)
     for person in np.unique(table.id).tolist():
-        own = table.id == person
+        own = (table.id == person) & ~table.placed.partial
         parts = motions(table.time[own], table.placed.joints[own], table.sigma[own], visible[own], camera)
-        _add_person(analysis, int(person), parts, groups, inputs)
+        reason = exchanged.get(person, "") or child(table, person) or seated_traveller(parts)
+        if reason:
+            analysis.omissions.append(Omission(person, ALL, reason))
+        else:
+            _add_person(analysis, int(person), parts, groups, inputs)
     return analysis
 
 
@@ -88,9 +97,12 @@ def _camera(table: PoseTable) -> F64 | None:
 def _add_person(
     analysis: Analysis, person: int, parts: list[Motion], groups: Sequence[str], inputs: Inputs
 ) -> None:  # fmt: skip
+    if not parts:
+        analysis.omissions.append(Omission(person, ALL, NOT_SEEN))
+        return
     for group in groups:
         figures: list[Figure] = []
-        reason = "the person is seen for less than half a second"
+        reason = ""
         for motion in parts:
             found, reason = _group(analysis, person, motion, group, inputs)
             figures += found

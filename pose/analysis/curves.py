@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.analysis.body_angles import ERRORS, NOT_OBSERVED, body_angles
+from pose.analysis.body_angles import ERRORS, NOT_OBSERVED, RANGE_ERRORS, body_angles, has_meaning
 from pose.analysis.figures import Curve, Figure, mean_interval
 from pose.analysis.gait import analyse_gait
 from pose.analysis.motion import SIDES, Motion
@@ -41,7 +41,7 @@ def angle_curves(person: int, motion: Motion) -> tuple[list[Figure], list[Curve]
         angles = body_angles(motion) if angles is None else angles
         for (angle, side), degrees in angles.items():
             spans = cycles.spans.get(side, [])
-            if len(spans) < MIN_CYCLES:
+            if len(spans) < MIN_CYCLES or not _has_meaning(angles, angle, side, motion.times, spans):
                 continue
             rows = np.stack([_normalised(degrees, motion.times, *span) for span in spans])
             figure = _range(person, motion, cycles.movement, angle, side, rows, spans)
@@ -71,6 +71,14 @@ def _all_cycles(motion: Motion) -> list[_Cycles]:
     return found
 
 
+def _has_meaning(
+    angles: dict[tuple[str, str], F64], angle: str, side: str, times: F64, spans: list[tuple[float, float]]
+) -> bool:
+    """Whether an angle has a meaning in all of the cycles."""
+    known = has_meaning(angles, angle, side)
+    return all(bool(_normalised(known, times, *span).all()) for span in spans)
+
+
 def _normalised(degrees: F64, times: F64, start: float, end: float) -> F64:
     """(101,) of one cycle."""
     return np.asarray(np.interp(np.linspace(start, end, POINTS), times, degrees))
@@ -81,7 +89,7 @@ def _range(
 ) -> Figure:
     """The range of motion: largest less smallest angle of each cycle."""
     ranges = np.ptp(rows, axis=1).tolist()
-    mean, low, high = mean_interval(ranges, ERRORS[angle])
+    mean, low, high = mean_interval(ranges, RANGE_ERRORS[angle])
     start, end, count = min(a for a, _ in spans), max(b for _, b in spans), len(spans)
     few = f"{count} cycles" if count < FEW_CYCLES and movement in ("walking", "running") else ""
     leg = angle.startswith(("hip", "knee"))

@@ -14,7 +14,9 @@ from pose.analysis.sit_to_stand import find_transfers
 Part = tuple[list[Figure], list[Event]]
 
 # Standard deviations of errors that all observations of a person share, from docs/studies/analysis.md.
-TIME_ERROR_S, DEPTH_ERROR, JUMP_ERROR_M, ANGLE_ERROR_DEGREES = 0.07, 0.1, 0.03, 10.0
+TIME_ERROR_S, TRANSFER_ERROR_S, DEPTH_ERROR = 0.07, 0.17, 0.1
+FLIGHT_ERROR_M, PELVIS_ERROR_M, DIP_ERROR_M = 0.137, 0.054, 0.058
+FLEXION_ERROR_DEGREES, VALGUS_ERROR_DEGREES = 15.6, 11.4
 
 
 def repetition_figures(person: int, motion: Motion) -> Part:
@@ -85,11 +87,11 @@ def _jump(person: int, number: int, jump: Jump, motion: Motion) -> list[Figure]:
     flight = jump.landing - jump.takeoff
     timing = 9.81 * flight / 4 / motion.rate / np.sqrt(6)  # of two moments known to a frame
     rows = (
-        ("height from flight time", jump.flight_height, float(np.hypot(timing, JUMP_ERROR_M / 2)), "m"),
-        ("height from pelvis", jump.pelvis_height, JUMP_ERROR_M, "m"),
-        ("countermovement depth", jump.countermovement, JUMP_ERROR_M, "m"),
-        ("knee flexion after landing", jump.landing_flexion, ANGLE_ERROR_DEGREES, "degrees"),
-        ("knee valgus after landing", jump.landing_valgus, ANGLE_ERROR_DEGREES, "degrees"),
+        ("height from flight time", jump.flight_height, float(np.hypot(timing, FLIGHT_ERROR_M)), "m"),
+        ("height from pelvis", jump.pelvis_height, PELVIS_ERROR_M, "m"),
+        ("countermovement depth", jump.countermovement, DIP_ERROR_M, "m"),
+        ("knee flexion after landing", jump.landing_flexion, FLEXION_ERROR_DEGREES, "degrees"),
+        ("knee valgus after landing", jump.landing_valgus, VALGUS_ERROR_DEGREES, "degrees"),
     )
     figures = []
     for name, value, error, unit in rows:
@@ -111,7 +113,7 @@ def transfer_figures(person: int, motion: Motion) -> Part:
     for rising, name in ((True, "sit to stand"), (False, "stand to sit")):
         own = [one for one in transfers if one.rising == rising]
         if own:
-            mean, low, high = mean_interval([one.duration for one in own], TIME_ERROR_S)
+            mean, low, high = mean_interval([one.duration for one in own], TRANSFER_ERROR_S)
             flag, doubt = quality(motion, own[0].start, own[-1].end, rates=(15.0, 10.0))
             figures.append(
                 Figure(

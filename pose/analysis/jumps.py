@@ -12,6 +12,7 @@ F64 = NDArray[np.float64]
 GRAVITY = 9.81  # m/s^2
 MIN_FLIGHT_S, MAX_FLIGHT_S = 0.15, 1.0
 MIN_CLEARANCE_M = 0.04  # of both ankles above their standing height
+MAX_STEP_LEGS = 0.4  # between the ankles at takeoff and landing, along the direction of facing; a run has more
 MIN_AGREEMENT = 0.4  # ratio of the two heights below which it is no jump
 COUNTERMOVEMENT_S = 1.0
 LANDING_S = 0.4
@@ -71,7 +72,10 @@ def _jump(motion: Motion, takeoff: float, landing: float) -> Jump | None:
     middle = (takeoff + landing) / 2
     takeoff, landing = float(middle - half), float(middle + half)
     flight = landing - takeoff
-    if not MIN_FLIGHT_S <= flight <= MAX_FLIGHT_S:
+    if (
+        not MIN_FLIGHT_S <= flight <= MAX_FLIGHT_S
+        or min(_step(motion, takeoff), _step(motion, landing)) > MAX_STEP_LEGS
+    ):
         return None
     flight_height = GRAVITY * flight**2 / 8
     peak = float(height[(times >= takeoff) & (times <= landing)].max())
@@ -88,6 +92,12 @@ def _jump(motion: Motion, takeoff: float, landing: float) -> Jump | None:
         takeoff, landing, float(flight_height), pelvis_height, standing - float(height[before].min()),
         float(_flexion(motion)[bent].mean()), float(_valgus(motion)[bent].mean()),
     )  # fmt: skip
+
+
+def _step(motion: Motion, time: float) -> float:
+    """Distance between the ankles along the direction of facing, over the leg length."""
+    apart = ((motion.joint("left_ankle") - motion.joint("right_ankle")) * motion.facing).sum(axis=1)
+    return abs(float(np.interp(time, motion.times, apart))) / motion.leg_length
 
 
 def _flexion(motion: Motion) -> F64:

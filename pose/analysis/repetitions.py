@@ -105,8 +105,8 @@ def _main_signal(flat: F64, motion: Motion) -> tuple[F64, float]:
     """(T,) projection on the first principal component, low-passed, and metres RMS per joint of one unit of it."""
     smooth = zero_phase(flat, motion.times, SMOOTH_HZ)
     centred = smooth - smooth.mean(axis=0)
-    _, _, directions = np.linalg.svd(centred, full_matrices=False)
-    return centred @ directions[0], 1 / np.sqrt(17)
+    _, directions = np.linalg.eigh(centred.T @ centred)
+    return centred @ directions[:, -1], 1 / np.sqrt(17)
 
 
 def _rest(signal: F64) -> float:

@@ -103,7 +103,7 @@ def _person(analysis: Analysis, table: PoseTable, person: int, shown: list[Momen
     omitted = [row for row in analysis.omissions if row.person == person]
     if omitted:
         yield '<h3>Not measured</h3>\n<ul class="quiet">'
-        yield from (f"<li>{TITLES[row.group]}: {shown_in_html(row.reason)}</li>" for row in omitted)
+        yield from (f"<li>{TITLES.get(row.group, 'No figures')}: {shown_in_html(row.reason)}</li>" for row in omitted)
         yield "</ul>\n"
     yield "</section>\n"
 

@@ -12,10 +12,10 @@ from pose.world.smooth import zero_phase
 
 F64 = NDArray[np.float64]
 
-SEATED_LEGS, STANDING_LEGS = 0.72, 0.85  # pelvis height over leg length: below, above
+SEATED_LEGS, STANDING_LEGS = 0.66, 0.85  # pelvis above the ankles over leg length: below, above
 MIN_SEATED_S = 0.4  # at rest on the seat
 MIN_BEHIND_M = 0.1  # trunk behind the ankles: only a seat holds it there, in a squat it is above the feet
-REST_SPEED_MPS = 0.12
+REST_SPEED_MPS = 0.2
 DURATION_S = (0.4, 6.0)
 MIN_RATE = 10.0  # frames/s; below it, a rest on a seat cannot be told from the turn of a squat
 SMOOTH_HZ = 3.0
@@ -39,7 +39,9 @@ def find_transfers(motion: Motion) -> list[Transfer]:
     """Sit-to-stand and stand-to-sit movements, in the order of time."""
     if motion.rate < MIN_RATE:
         return []
-    height = zero_phase(motion.joint("pelvis")[:, 1], motion.times, SMOOTH_HZ) / motion.leg_length
+    ankles = (motion.joint("left_ankle") + motion.joint("right_ankle")) / 2
+    above = (motion.joint("pelvis") - ankles)[:, 1]
+    height = zero_phase(above, motion.times, SMOOTH_HZ) / motion.leg_length
     speed = np.abs(np.gradient(height * motion.leg_length, motion.times))
     seated = (height < SEATED_LEGS) & (speed < REST_SPEED_MPS) & (_behind(motion) > MIN_BEHIND_M)
     points = turning_points(height, STANDING_LEGS - SEATED_LEGS, 0.02)

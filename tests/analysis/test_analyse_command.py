@@ -20,10 +20,12 @@ from pose.world.frame import World
 WORLD = World(np.diag([1.0, -1.0, -1.0]), 0.0, "feet", 2.0)
 
 
-def write(path, motions, *, world=True):
-    """The poses.npz of people who are all seen at the times of the first. motions: by id."""
+def write(path, motions, *, world=True, heights=None, partial=()):
+    """The poses.npz of people who are all seen at the times of the first. motions: by id. partial: frames in which
+    nobody is fully visible.
+    """
     times = next(iter(motions.values())).times
-    info = replace(run_info(H36M17), world=WorldInfo(WORLD) if world else None)
+    info = replace(run_info(H36M17), world=WorldInfo(WORLD, heights or {}) if world else None)
     with NpzWriter(path, info) as writer:
         for frame, time in enumerate(times):
             n = len(motions)
@@ -35,7 +37,14 @@ def write(path, motions, *, world=True):
             )  # fmt: skip
             unknown = np.full(n, np.nan, np.float32)
             placed = Placed(
-                joints.astype(np.float32), unknown, np.zeros((n, 2), np.float32), np.zeros(n, bool), unknown
+                joints.astype(np.float32),
+                unknown,
+                np.zeros((n, 2), np.float32),
+                np.zeros(n, bool),
+                unknown,
+                np.zeros(n, bool),
+                np.full(n, frame in partial),
+                np.zeros((n, 4), bool),
             )
             poses = Poses3D(camera - camera[:, :1], camera[:, 0], np.full((n, 17), 30.0, np.float32))
             writer.write(FrameResult(seen, poses, placed if world else None))
@@ -70,6 +79,19 @@ def test_tables_hold_the_same_figures(result, tmp_path, capsys):
     said = capsys.readouterr().out
     assert "person 1, squat: count: 3 repetitions" in said
     assert "person 1, gait: none (no walk of two strides or more)" in said
+
+
+def test_events_lie_in_c3d(result, tmp_path):
+    import ezc3d
+
+    assert main([str(result), "--out", str(tmp_path / "out"), "--formats", "csv,c3d", "--quiet"]) == 0
+    events = ezc3d.c3d(str(tmp_path / "out" / "analysis-person4.c3d"))["parameters"]["EVENT"]
+    with (tmp_path / "out" / "analysis-events.csv").open() as file:
+        rows = sorted((row for row in csv.DictReader(file) if row["person"] == "4"), key=lambda row: float(row["time"]))
+    assert events["LABELS"]["value"] == [row["name"] for row in rows]
+    assert set(events["CONTEXTS"]["value"]) == {"Left", "Right", "General"}
+    assert events["TIMES"]["value"][1] == pytest.approx([float(row["time"]) for row in rows], abs=1e-3)
+    assert main([str(result), "--out", str(tmp_path / "out"), "--formats", "c3d", "--quiet"]) == 2
 
 
 def test_existing_tables_are_kept(result, tmp_path, capsys):

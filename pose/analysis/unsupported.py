@@ -1,0 +1,93 @@
+"""People and tracks that the definitions do not cover: they get one line instead of figures."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.analysis.gait import analyse_gait
+from pose.analysis.motion import SIDES, Motion
+from pose.files import PoseTable
+
+F64 = NDArray[np.float64]
+
+CHILD_HEIGHT_M = 1.3  # with its sigma; errors and scores are those of adults and older children
+SEATED_LEGS = 0.72  # pelvis above the ankles over leg length
+SEATED_SHARE = 0.8  # of the frames
+TRAVELLED_M = 2.0
+SWAP_S = 0.3  # before and after a frame, in which the motion of two people is compared
+SWAP_GAIN_M = 0.8  # by which exchanged tracks are smoother
+SWAP_SHARE = 0.35  # of the deviation that remains when they are exchanged
+
+
+def child(table: PoseTable, person: int) -> str:
+    """Why a person is too small; empty where the height is not known or large enough."""
+    heights = {} if table.world_info is None else table.world_info.heights
+    height, sigma = heights.get(person, (np.inf, 0.0))
+    if height + sigma >= CHILD_HEIGHT_M:
+        return ""
+    return f"body height {height:.2f} m: the errors of small children are not known"
+
+
+def seated_traveller(parts: list[Motion]) -> str:
+    """Why somebody who moves without steps has no figures: a wheelchair or a vehicle. Empty for anybody else."""
+    for motion in parts:
+        ankles = np.mean([motion.joint(f"{side}_ankle") for side in SIDES], axis=0)
+        height = (motion.joint("pelvis") - ankles)[:, 1] / motion.leg_length
+        way = np.linalg.norm(motion.velocity, axis=1) * np.gradient(motion.times)
+        if (
+            (height < SEATED_LEGS).mean() > SEATED_SHARE
+            and way.sum() > TRAVELLED_M
+            and not analyse_gait(motion).strides
+        ):
+            return "moves without steps, seated (wheelchair or vehicle): figures are defined for people on their legs"
+    return ""
+
+
+def exchanges(table: PoseTable) -> dict[int, str]:
+    """By id, why the tracks of two people who come close are probably exchanged.
+
+    Before and after a frame, everybody moves at a constant velocity over `SWAP_S`. Two tracks are exchanged where each
+    continues the other far better than itself.
+    """
+    assert table.placed is not None
+    found: dict[int, str] = {}
+    people = np.unique(table.id).tolist()
+    pelvises = {person: _pelvis(table, person) for person in people}
+    for at, first in enumerate(people):
+        for second in people[at + 1 :]:
+            time = _exchange(pelvises[first], pelvises[second])
+            if time is not None:
+                text = f"the tracks of persons {first} and {second} are probably exchanged at {time:.1f} s"
+                found.setdefault(first, text)
+                found.setdefault(second, text)
+    return found
+
+
+def _pelvis(table: PoseTable, person: int) -> tuple[F64, F64]:
+    """Times (T,) s and horizontal places (T, 2) m."""
+    assert table.placed is not None
+    rows = np.flatnonzero((table.id == person) & np.isfinite(table.placed.joints[:, 0, 0]))
+    return table.time[rows], table.placed.joints[rows, 0][:, [0, 2]].astype(np.float64)
+
+
+def _exchange(a: tuple[F64, F64], b: tuple[F64, F64]) -> float | None:
+    """The moment at which two tracks are exchanged, s."""
+    times = np.intersect1d(a[0], b[0])
+    inner = times[(times - 2 * SWAP_S >= times[:1]) & (times + 2 * SWAP_S <= times[-1:])] if len(times) else times
+    if not len(inner):
+        return None
+
+    def place(track: tuple[F64, F64], shift: float) -> F64:
+        return np.stack([np.interp(inner + shift, track[0], track[1][:, axis]) for axis in range(2)], axis=1)
+
+    before = [(place(track, -SWAP_S), place(track, -SWAP_S) - place(track, -2 * SWAP_S)) for track in (a, b)]
+    after = [(place(track, SWAP_S), place(track, 2 * SWAP_S) - place(track, SWAP_S)) for track in (a, b)]
+
+    def deviation(one: tuple[F64, F64], other: tuple[F64, F64]) -> F64:
+        """m, how far `other` is from the way on of `one`, in place and in velocity."""
+        ahead = np.linalg.norm(one[0] + 2 * one[1] - other[0], axis=1)
+        return np.asarray(ahead + np.linalg.norm(one[1] - other[1], axis=1))
+
+    kept = deviation(before[0], after[0]) + deviation(before[1], after[1])
+    swapped = deviation(before[0], after[1]) + deviation(before[1], after[0])
+    clear = (kept - swapped > SWAP_GAIN_M) & (swapped < SWAP_SHARE * kept)
+    return float(inner[np.argmax(np.where(clear, kept - swapped, -np.inf))]) if clear.any() else None

@@ -1,0 +1,85 @@
+"""People and recordings without figures: one line says why."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from stick_figures import UPPER, bend_knees, motion, move, standing, walk
+from test_analyse_command import write
+
+from pose.analysis import GROUPS, analyse
+from pose.files import load_poses
+
+TIMES = np.arange(0, 8, 1 / 30)
+
+
+def analysed(tmp_path, motions, groups=GROUPS, **facts):
+    return analyse(load_poses(write(tmp_path / "poses.npz", motions, **facts)), groups)
+
+
+def reasons(analysis):
+    return [(row.person, row.group, row.reason) for row in analysis.omissions]
+
+
+def test_nobody_walks(tmp_path):
+    analysis = analysed(tmp_path, {1: motion(TIMES, standing(TIMES))}, ["gait"])
+    assert (analysis.figures, reasons(analysis)) == ([], [(1, "gait", "no walk of two strides or more")])
+
+
+@pytest.mark.parametrize(("heights", "small"), [({1: (1.1, 0.0)}, True), ({1: (1.25, 0.15)}, False), ({}, False)])
+def test_a_child(tmp_path, heights, small):
+    analysis = analysed(tmp_path, {1: walk()[0]}, heights=heights)
+    line = [(1, "all", "body height 1.10 m: the errors of small children are not known")]
+    assert (reasons(analysis) == line) == small
+    assert bool(analysis.figures) != small
+
+
+def test_a_wheelchair(tmp_path):
+    joints = standing(TIMES)
+    zero = np.zeros_like(TIMES)
+    move(joints, UPPER, np.stack([zero, zero - 0.4, zero - 0.4], axis=1))
+    bend_knees(joints)
+    push = 0.2 * np.sin(2 * np.pi * TIMES)
+    move(joints, ["left_wrist", "right_wrist"], np.stack([zero, zero, push], axis=1))
+    joints[..., 2] += TIMES[:, None]
+    analysis = analysed(tmp_path, {1: motion(TIMES, joints)})
+    assert analysis.figures == []
+    ((person, group, reason),) = reasons(analysis)
+    assert (person, group) == (1, "all")
+    assert reason.startswith("moves without steps, seated (wheelchair or vehicle)")
+
+
+def test_a_person_who_leaves_the_image(tmp_path):
+    analysis = analysed(tmp_path, {1: walk(seconds=3)[0]}, partial=range(12, 90))
+    assert analysis.figures == []
+    assert reasons(analysis) == [(1, "all", "the person is fully visible for less than half a second")]
+
+
+@pytest.mark.parametrize("swapped", [True, False])
+def test_two_people_who_swap_places(tmp_path, swapped):
+    """They walk towards each other, and pass at half a metre."""
+    one = walk(seconds=6)[0]
+    joints = one.joints.copy()
+    joints[..., 2] = joints[0, 0, 2] + joints[-1, 0, 2] - joints[..., 2]
+    joints[..., 0] = 0.5 - joints[..., 0]
+    first, second = one.joints.copy(), joints
+    if swapped:
+        half = len(first) // 2
+        first[half:], second[half:] = second[half:].copy(), first[half:].copy()
+    analysis = analysed(tmp_path, {1: replace(one, joints=first), 2: replace(one, joints=second)})
+    if not swapped:
+        assert {row.person for row in analysis.figures if row.group == "gait"} == {1, 2}
+        return
+    assert analysis.figures == []
+    assert [row[:2] for row in reasons(analysis)] == [(1, "all"), (2, "all")]
+    for row in reasons(analysis):
+        words, _, time = row[2].removesuffix(" s").rpartition(" ")
+        assert words == "the tracks of persons 1 and 2 are probably exchanged at"
+        assert float(time) == pytest.approx(3.0, abs=0.3)
+
+
+def test_people_side_by_side_are_not_exchanged(tmp_path):
+    one = walk(seconds=6)[0]
+    beside = one.joints + np.array([0.4, 0, 0])
+    analysis = analysed(tmp_path, {1: one, 2: replace(one, joints=beside)}, ["gait"])
+    assert {row.person for row in analysis.figures} == {1, 2}
