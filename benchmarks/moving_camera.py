@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from benchmarks.rendered_rooms import shake as hand
 from pose.camera import Camera
+from pose.camera_motion.decision import Decision
 from pose.camera_motion.log import MotionLog
 from pose.camera_motion.measure import BackgroundMotion
 from pose.camera_motion.path import CameraPath
@@ -29,6 +30,7 @@ from pose.files import PoseTable, load_poses
 from pose.types import U8, FrameResult, Poses3D
 from pose.video import open_source
 from pose.world.clean import Steps
+from pose.world.footing import settle
 from pose.world.frame import World
 from pose.world.run import PlacedRun
 
@@ -115,8 +117,10 @@ def turned(table: PoseTable, vectors: F64, zooms: F64) -> list[FrameResult]:
     return results
 
 
-def world_of(results: list[FrameResult], table: PoseTable, lens: F64, path: CameraPath | None) -> tuple[Placed, World]:
-    """By frame and id, the joints in the world (17, 3) m and the contacts (2,); and the world."""
+def world_of(
+    results: list[FrameResult], table: PoseTable, lens: F64, path: CameraPath | None
+) -> tuple[Placed, World, list[F64]]:
+    """By frame and id, the joints in the world (17, 3) m and the contacts (2,); the world; and how feet move in it."""
     assert table.camera is not None
     with PlacedRun(results, table.skeleton, Camera(lens, True, table.camera.size), Steps(path=path), join=False) as run:
         placed = {
@@ -125,7 +129,7 @@ def world_of(results: list[FrameResult], table: PoseTable, lens: F64, path: Came
             for row, number in enumerate(result.people.ids.tolist())
             if result.placed is not None
         }
-        return placed, run.world
+        return placed, run.world, run.footing
 
 
 def world_row(placed: Placed, world: World, begin: F64, truth: Placed, true_world: World, times: F64) -> list[float]:
@@ -180,7 +184,7 @@ def main() -> None:
     assert table.camera is not None
     truth = None if options.drift else world_of(
         turned(table, *still(times)), table, matrices(table.camera, np.ones(1))[0], None
-    )  # fmt: skip
+    )[:2]  # fmt: skip
     print("| motion | found | known % | off °, median | off °, most | after 10 s ° | after 2 min ° | zoom off % | ms |")
     print("|---|---|---|---|---|---|---|---|---|")
     lines = []
@@ -204,7 +208,10 @@ def main() -> None:
             if said == "auto" and motion.kind in (TRANSLATING, UNKNOWN):
                 lines.append((f"{name}, auto: no world", [np.nan] * 8))
                 continue
-            placed, world = world_of(results, table, lens, used)
+            placed, world, feet = world_of(results, table, lens, used)
+            if settle(Decision(motion, used, check_feet=True), feet).problem:
+                lines.append((f"{name}, {said}: no world, feet slide", [np.nan] * 8))
+                continue
             begin = np.eye(3) if used is None else true[0]
             lines.append((f"{name}, {said}", world_row(placed, world, begin, *truth, times)))
     if lines:

@@ -27,6 +27,7 @@ from pose.spaces import CAMERA, SPACES, WORLD
 from pose.types import F64, I64, FrameResult
 from pose.world.clean import Steps
 from pose.world.foot_points import foot_joints, lift_feet
+from pose.world.footing import settle
 from pose.world.gravity import ANKLES
 from pose.world.run import PlacedRun
 
@@ -91,13 +92,15 @@ class Result:
                     spool.write(result)
                     log.add(result.people)
                 camera = decide(log, str(info.settings.get("camera", AUTO)))
-                info = replace(info, motion=MotionInfo(camera.motion, camera.path is not None))
-                results = spool
+                info, results = replace(info, motion=MotionInfo(camera.motion, camera.path is not None)), spool
                 if not camera.problem:
                     steps = replace(steps, path=camera.path)
                     run = PlacedRun(spool, info.skeleton, info.camera, steps, join=join, folder=folder)
-                    results = stack.enter_context(run)
-                    info = replace(info, world=WorldInfo.of(run))
+                    stack.callback(run.close)
+                    camera = settle(camera, run.footing)
+                    info = replace(info, motion=MotionInfo(camera.motion, camera.path is not None))
+                    if not camera.problem:
+                        results, info = run, replace(info, world=WorldInfo.of(run))
             _write(folder / "poses.npz", results, info, complete=True)
             return cls(load_poses(folder / "poses.npz"), info.source)
 

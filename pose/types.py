@@ -177,7 +177,8 @@ class Background:
         shift: Median displacement of the points since the key frame in px of the original image.
         parallax: Residual of the points in rad that a translation of the camera explains; NaN if not tested
             (`pose.camera_motion.parallax`).
-        lens: Focal length that a pure rotation would require over the expected one; NaN if not tested.
+        lens: Focal length that a pure rotation would require over the expected one, without zoom; NaN if not tested.
+        lens_sigma: Standard deviation of the logarithm of `lens`; NaN if not tested.
     """
 
     links: F64
@@ -186,6 +187,7 @@ class Background:
     shift: float
     parallax: float = float("nan")
     lens: float = float("nan")
+    lens_sigma: float = float("nan")
 
     def __post_init__(self) -> None:
         check_shape(self, "links", (2, 6))

@@ -46,12 +46,11 @@ from pose_apps.support.world import (
 
 if TYPE_CHECKING:
     from pose.cache import Cache, Found
-    from pose.camera_motion.path import CameraPath
+    from pose.camera_motion.log import MotionLog
     from pose.files import ResultSpool, ResultWriter, RunInfo
     from pose.pipeline import Pipeline
     from pose.types import FrameResult
     from pose.video import Source
-    from pose.world.run import PlacedRun
 
 
 VIDEO = "a video file, a folder or glob of images, an http(s) or RTSP URL, or a camera number"
@@ -324,9 +323,8 @@ def _process(
     """Write the results as they come, then the overlay. Returns whether all was done (not where Ctrl-C ended it early),
     and what the cache knew.
     """
-    from pose.camera_motion.decision import decide
     from pose.camera_motion.log import MotionLog
-    from pose.files import MotionInfo, ResultSpool
+    from pose.files import ResultSpool
 
     motion = MotionLog()
     info = _run_info(source, pipeline, config)
@@ -347,17 +345,9 @@ def _process(
         finally:  # whatever ended it, what was finished is kept
             if tally.frames:
                 with pipeline.times.measure("world"):
-                    camera = decide(motion, pipeline.config.camera)
-                    placing = config.world and not (camera.problem and tally.ids)
-                    compensated = placing and camera.path is not None
-                    info = replace(info, motion=MotionInfo(camera.motion, compensated))
-                    tally.motion = camera.motion.kind
-                    tally.world = [motion_line(camera)] if tally.ids else []
-                    if placing:
-                        placed, info = _into_world(spool, info, config, pipeline, tally, outputs.folder, camera.path)
-                        stack.callback(placed.close)
-                    elif config.world:
-                        host.warn([camera.problem])
+                    placed, info = _into_world(
+                        spool, info, config, pipeline, tally, outputs.folder, motion, host, stack
+                    )
                 with pipeline.times.measure("write"):
                     _write(placed, info, outputs, tally)
         host.warn(problem for problem in source.problems if problem != source.cut_short)
@@ -376,14 +366,30 @@ def _into_world(
     pipeline: "Pipeline",
     tally: Tally,
     folder: Path,
-    path: "CameraPath | None",
-) -> tuple["PlacedRun", "RunInfo"]:
-    """The results in their world, and the head of their files, which says what world that is."""
-    from pose.files import WorldInfo
+    log: "MotionLog",
+    host: Host,
+    stack: ExitStack,
+) -> tuple["Iterable[FrameResult]", "RunInfo"]:
+    """The results in their world, if there is one, and the head of their files, which says what world that is."""
+    from pose.camera_motion.decision import decide
+    from pose.files import MotionInfo, WorldInfo
+    from pose.world.footing import settle
     from pose.world.run import PlacedRun
 
-    steps = replace(steps_of(config, pipeline.config.constant_bones, info.camera.known), path=path)
-    run = PlacedRun(spool, pipeline.skeleton, info.camera, steps, join=config.join_tracks, folder=folder)
+    camera, run = decide(log, pipeline.config.camera), None
+    if config.world and not (camera.problem and tally.ids):
+        steps = replace(steps_of(config, pipeline.config.constant_bones, info.camera.known), path=camera.path)
+        run = PlacedRun(spool, pipeline.skeleton, info.camera, steps, join=config.join_tracks, folder=folder)
+        stack.callback(run.close)
+        settled = settle(camera, run.footing)
+        run, camera = (run if settled is camera else None), settled
+    info = replace(info, motion=MotionInfo(camera.motion, run is not None and camera.path is not None))
+    tally.motion = camera.motion.kind
+    tally.world = [motion_line(camera)] if tally.ids else []
+    if run is None:
+        if config.world:
+            host.warn([camera.problem])
+        return spool, info
     world = WorldInfo.of(run)
     if run.heights:
         tally.world += [

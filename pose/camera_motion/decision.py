@@ -12,12 +12,13 @@ AUTO = "auto"  # what `PipelineConfig.camera` says where nobody knows
 @dataclass(frozen=True, slots=True)
 class Decision:
     """motion: what the camera did. path: to compensate; None where there is nothing to. problem: why people cannot be
-    put into a world; empty where they can.
+    put into a world; empty where they can. check_feet: whether standing feet must agree (`pose.world.footing`).
     """
 
     motion: CameraMotion
     path: CameraPath | None = None
     problem: str = ""
+    check_feet: bool = False
 
 
 def decide(log: MotionLog, camera: str = AUTO) -> Decision:
@@ -34,4 +35,4 @@ def decide(log: MotionLog, camera: str = AUTO) -> Decision:
         return Decision(
             motion, problem="the camera moved from its place: no world is written (--camera rotating ignores that)"
         )
-    return Decision(motion, path if motion.moves else None)
+    return Decision(motion, path if motion.moves else None, check_feet=camera == AUTO)

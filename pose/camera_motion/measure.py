@@ -5,6 +5,8 @@ that is left in view, another takes its place: an earlier one that looked there,
 `pose.camera_motion.graph` puts the comparisons together.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -162,7 +164,7 @@ class BackgroundMotion:
         numbers = (len(match.seen), match.share, match.shift / image.scale)
         if found is None:
             return Background(_links(*links), *numbers)
-        return Background(_links(*links), *numbers, found.parallax, found.lens)
+        return Background(_links(*links), *numbers, found.parallax, found.lens, found.lens_sigma)
 
     def _tested(self, match: Match, image: Reduced) -> Parallax | None:
         """Whether the camera moved from its place; None where it is too early to tell."""
@@ -175,7 +177,7 @@ class BackgroundMotion:
         witness = self._witness
         if witness is not None and witness.key is not self._key:
             other = witness.step(image, self._view.of(self._key.place).of(witness.key.place.inverse))
-            found = max((one for one in (found, other) if one is not None), key=_parallax, default=None)
+            found = _both(found, other)
             self._witness = None if witness.over else witness
         if last and self._witness is None and not _out_of_reach(match, image):
             self._witness = Witness(key, image.time)
@@ -232,8 +234,12 @@ class BackgroundMotion:
                 key.place, key.stretch = key.place.of(shift), other
 
 
-def _parallax(found: Parallax) -> float:
-    return found.parallax
+def _both(one: Parallax | None, other: Parallax | None) -> Parallax | None:
+    """The larger parallax, and the focal length of the test that determines it better."""
+    if one is None or other is None:
+        return one or other
+    lens = one if one.lens_sigma < other.lens_sigma else other
+    return replace(lens, parallax=max(one.parallax, other.parallax))
 
 
 def _out_of_reach(match: Match, image: Reduced) -> bool:

@@ -23,6 +23,7 @@ LONGEST_LENS = 4.0  # times the assumed focal length, which a test may find
 _LENS, _KNOWN_LENS = 1.5, 1.1  # either way, that a camera of assumed and of known focal length may have
 _EXPECTED = 1.0  # px^2, how much the expected focal length counts
 _WIDTH = 1.5  # px, of the weights of both models
+_LEAST_OFF = 0.05  # px, of a point: what residuals do not show
 _ON_LINE = 1.2  # px; a point this near its line agrees with a translation
 _MANY, _SOME, _SOME_SHARE = 91, 95, 1 / 3  # per cent of these points: the rest are far off; fewer must be further off
 _ROUNDS = 6
@@ -33,12 +34,13 @@ _REFINED, _STEPS = 6, 4
 @dataclass(frozen=True, slots=True)
 class Parallax:
     """parallax: rad by which a tenth of the points are off the best rotation and zoom, where a translation explains it,
-    or a third of what a twentieth are. lens: the
-    focal length over the expected one under which a rotation fits best, of at most `LONGEST_LENS`.
+    or a third of what a twentieth are. lens: the focal length over the expected one under which a rotation fits best,
+    of at most `LONGEST_LENS`. lens_sigma: of its logarithm, as far as the residuals tell.
     """
 
     parallax: float
     lens: float
+    lens_sigma: float
 
 
 def parallax(rays: F64, seen: F64, axes: F64, view: View, focal: float, known: bool = False) -> Parallax:
@@ -47,13 +49,23 @@ def parallax(rays: F64, seen: F64, axes: F64, view: View, focal: float, known: b
     rays: (N, 3) in the key frame, z = 1. seen: (N, 2) px from the centre, later. axes: (N, 2, 2), as in `Features`.
     view: the later camera's, roughly. focal: px, of the key frame. known: whether it is calibrated.
     """
-    lens = float(np.exp(_turned(rays, seen, axes, view, focal, LONGEST_LENS)[0][4]))
+    best, off, slopes = _turned(rays, seen, axes, view, focal, LONGEST_LENS)
+    lens, sigma = float(np.exp(best[4])), _lens_sigma(off, slopes)
     _, off, slopes = _turned(rays, seen, axes, view, focal, _KNOWN_LENS if known else _LENS)
     agree = _across_lines(off, slopes, seen / (focal * view.zoom), axes) < _ON_LINE
     if not agree.any():
-        return Parallax(0.0, lens)
+        return Parallax(0.0, lens, sigma)
     many, some = np.percentile(np.linalg.norm(off[agree], axis=1), [_MANY, _SOME])
-    return Parallax(float(max(many, _SOME_SHARE * some)) / (focal * view.zoom), lens)
+    return Parallax(float(max(many, _SOME_SHARE * some)) / (focal * view.zoom), lens, sigma)
+
+
+def _lens_sigma(off: F64, slopes: F64) -> float:
+    """Standard deviation of the logarithm of the focal length, for points (N, 2) px off and their slopes (N, 2, 5)."""
+    square = (off * off).sum(axis=1)
+    weight = 1 / (1 + square / _WIDTH**2)
+    normal = (slopes * weight[:, None, None]).reshape(-1, 5).T @ slopes.reshape(-1, 5) + 1e-6 * np.eye(5)
+    variance = float((weight * square).sum() / (2 * weight.sum())) + _LEAST_OFF**2
+    return float(np.sqrt(variance * np.linalg.inv(normal)[4, 4]))
 
 
 def _turned(rays: F64, seen: F64, axes: F64, view: View, focal: float, most: float) -> tuple[F64, F64, F64]:

@@ -28,6 +28,9 @@ _ZOOM_PARALLAX = 0.0025  # rad, of a camera that zooms: one that moves forwards 
 _PARALLAX_SHARE = 60  # per cent of the tests that must stay below
 _WHILE, _WHILE_TESTS, _WHILE_PARALLAX = 4.0, 5, 0.025  # s, tests in them, and rad of their median, of a shorter walk
 _TESTS_SPAN = 5.0  # degrees of turn that are not believed without any test
+_LENS_SIGMA, _LENS_FLOOR = 0.1, 0.03  # of a test's focal length, relative: at most, and what residuals do not show
+_LENS_OFF = 0.12  # log of the focal length of a rotation over the expected one
+_LENS_SPREAD = 0.1  # log; 75 % of the tests must agree within
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,9 @@ class CameraMotion:
     pan, tilt, roll: degrees that the views span about the camera's vertical, horizontal and viewing axis. shake:
     degrees rms, of what is faster than a second. zoom: longest over shortest focal length. parallax: degrees by which
     depth moves the background, in 60 % of the comparisons less; 0 without any. sigma_degrees: of a view, in the median.
-    NaN where nothing was measured.
+    focal_ratio: focal length under which the background's motion is a rotation, over that of the intrinsics, the
+    median; NaN where the camera turned too little to tell. focal_sigma: of its logarithm, from the spread of the
+    comparisons. NaN where nothing was measured.
     """
 
     kind: str
@@ -48,6 +53,21 @@ class CameraMotion:
     zoom: float = float("nan")
     parallax: float = float("nan")
     sigma_degrees: float = float("nan")
+    focal_ratio: float = float("nan")
+    focal_sigma: float = float("nan")
+
+    @property
+    def certain(self) -> bool:
+        """Whether the background tells that the camera kept its place.
+
+        Before a plane, translation looks like a rotation with another focal length that changes from comparison to
+        comparison, and translation towards the plane like a zoom (R. Hartley and A. Zisserman, Multiple View Geometry,
+        8.4 and 13). A small shake moves nobody far.
+        """
+        if self.kind in (STATIC, FIXED, SHAKING):
+            return True
+        agrees = abs(np.log(self.focal_ratio)) < _LENS_OFF and self.focal_sigma < _LENS_SPREAD
+        return self.kind == ROTATING and self.zoom < 1 + _ZOOMS and bool(agrees)
 
     @property
     def moves(self) -> bool:
@@ -77,11 +97,12 @@ def judge(path: CameraPath, measured: Sequence[tuple[int, Background]], peopled:
         spans = np.maximum(spans, np.ptp(np.percentile(views, [0.5, 99.5], axis=0), axis=0))
         zoom = max(zoom, float(path.zooms[rows].max() / path.zooms[rows].min()))
         slow_span = float(np.linalg.norm(np.ptp(slow, axis=0)))
-    tests = np.array([(path.times[at], one.parallax, one.lens) for at, one in measured if not np.isnan(one.parallax)])
-    tests = tests.reshape(-1, 3)
+    tests = np.array(
+        [(path.times[at], one.parallax, one.lens, one.lens_sigma) for at, one in measured if not np.isnan(one.parallax)]
+    ).reshape(-1, 4)
     apparent = float(np.degrees(np.percentile(tests[:, 1], _PARALLAX_SHARE))) if len(tests) else 0.0
     sigma = float(np.degrees(np.median(path.sigmas[seen])))
-    numbers = (known, spans[1], spans[0], spans[2], shake, zoom, apparent, sigma)
+    numbers = (known, spans[1], spans[0], spans[2], shake, zoom, apparent, sigma, *_focal(tests))
     kind = _kind(numbers, missing * step, slow_span)
     if kind not in (STATIC, TRANSLATING, UNKNOWN):
         kind = _supported(kind, tests, float(spans.max()))
@@ -89,7 +110,7 @@ def judge(path: CameraPath, measured: Sequence[tuple[int, Background]], peopled:
 
 
 def _kind(numbers: tuple[float, ...], missing: float, slow_span: float) -> str:
-    known, pan, tilt, roll, _, zoom, apparent, _ = numbers
+    known, pan, tilt, roll, _, zoom, apparent = numbers[:7]
     if known < 1 - _UNKNOWN_SHARE and missing > _UNKNOWN_SECONDS:
         return UNKNOWN
     if max(pan, tilt, roll / 2) < 2 * _STILL and zoom < 1 + 2 * _STILL_ZOOM:
@@ -102,7 +123,9 @@ def _kind(numbers: tuple[float, ...], missing: float, slow_span: float) -> str:
 
 
 def _supported(kind: str, tests: F64, span: float) -> str:
-    """The kind, if a camera that keeps its place is plausible. tests: (N, 3) s, parallax and lens. span: degrees."""
+    """The kind, if a camera that keeps its place is plausible. tests: (N, 4) s, parallax, lens and its
+    sigma. span: degrees.
+    """
     for time in tests[:, 0]:
         part = tests[(tests[:, 0] <= time) & (tests[:, 0] > time - _WHILE), 1]
         if len(part) >= _WHILE_TESTS and np.median(part) > _WHILE_PARALLAX:
@@ -110,6 +133,18 @@ def _supported(kind: str, tests: F64, span: float) -> str:
     if len(tests):
         return UNKNOWN if np.median(tests[:, 2]) > LONG_LENS else kind
     return UNKNOWN if span > _TESTS_SPAN else kind
+
+
+def _focal(tests: F64) -> tuple[float, float]:
+    """The focal length of a rotation over that of the intrinsics, and its spread (log); NaN where no test tells."""
+    tests = tests[tests[:, 3] < _LENS_SIGMA]
+    if not len(tests):
+        return float("nan"), float("nan")
+    lens = np.log(tests[:, 2])
+    order = np.argsort(lens)
+    weight = np.cumsum(1 / (tests[order, 3] ** 2 + _LENS_FLOOR**2))
+    middle = float(lens[order][np.searchsorted(weight, weight[-1] / 2)])
+    return float(np.exp(middle)), float(np.percentile(np.abs(lens - middle), 75))
 
 
 def _slow(times: F64, views: F64) -> F64:

@@ -3,6 +3,8 @@
 A key frame is replaced early when its points disagree with a rotation, which is just when a longer look tells why.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from pose.camera_motion.fit import View
@@ -46,7 +48,8 @@ def tested(key: KeyFrame, points: Points, view: View, image: Reduced) -> Paralla
     shift = np.linalg.norm(seen - focal * rays[:, :2], axis=1)
     if np.percentile(shift, _FAR) < _LEAST_SHIFT:
         return None
-    return parallax(rays, seen, key.features.axes[rows], view, focal, image.known)
+    found = parallax(rays, seen, key.features.axes[rows], view, focal, image.known)
+    return replace(found, lens=found.lens / key.place.zoom)
 
 
 def follow(key: KeyFrame, image: Reduced, view: View) -> Points | None:

@@ -1,6 +1,7 @@
 """Camera motion in result files."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Self
 
@@ -8,6 +9,7 @@ from pose.camera_motion.verdict import KINDS, CameraMotion
 from pose.system.json_values import Json, member, number, text
 
 _DIGITS = 4
+_OPTIONAL = ("focal_ratio", "focal_sigma")  # results written before they were measured lack them
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +36,12 @@ class MotionInfo:
     @classmethod
     def from_json(cls, said: Json) -> Self:
         """Inverse of `to_dict`. Raises KeyError, TypeError or ValueError for other values."""
-        kind = text(member(said, "kind"))
+        kind, found = text(member(said, "kind")), said if isinstance(said, Mapping) else {}
         if kind not in KINDS:
             raise ValueError(f"camera_motion: expected one of {', '.join(KINDS)}, got {kind!r}")
         numbers = {
             entry.name: math.nan if (value := member(said, entry.name)) is None else number(value)
             for entry in fields(CameraMotion)
-            if entry.name != "kind"
+            if entry.name != "kind" and not (entry.name in _OPTIONAL and entry.name not in found)
         }
         return cls(CameraMotion(kind, **numbers), member(said, "compensated") is True)

@@ -25,6 +25,7 @@ from pose.world import depth as depths
 from pose.world.consistency import check_limbs
 from pose.world.contacts import find_contacts, ground_below
 from pose.world.feet import hold_feet, path_correction, standing
+from pose.world.footing import lower_feet
 from pose.world.frame import World
 from pose.world.gaps import fill_gaps, stretches
 from pose.world.gravity import ANKLES
@@ -72,7 +73,8 @@ class Cleaned:
     moved: (T,) mm, by how much the joints were moved in the mean, the pelvis with them; NaN in filled frames. height:
     m, and height_sigma: m, 0 where it was given. floor: m, how far the person was raised to the common floor.
     partial: (T,), not fully visible or below the floor (`pose.world.trim`). inconsistent: (T, 4), limbs whose 2D
-    contradicts the person's bones (`pose.world.consistency`).
+    contradicts the person's bones (`pose.world.consistency`). footing: (N, 4), how feet move before a compensated
+    camera (`pose.world.footing`); else (0, 4).
     """
 
     times: F64
@@ -90,6 +92,7 @@ class Cleaned:
     raised: float
     partial: Mask
     inconsistent: Mask
+    footing: F64
 
 
 def clean(
@@ -164,6 +167,7 @@ def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: R
         raised = world.floor - own
         placed[..., 1] += raised
     stands, contacts = np.zeros((len(placed), 2), bool), np.zeros((len(placed), 2))
+    footing = np.zeros((0, 4)) if steps.path is None else lower_feet(placed, work.times, rules.footing)
     for part in stretches(work.times, rules.gaps):
         times = work.times[part]
         ankles = placed[part][:, ANKLES] - ground_below(placed[part], times, rules.contacts)[:, None, None] * _UP
@@ -182,5 +186,5 @@ def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: R
     return Cleaned(
         work.times, joints, root, placed, work.sigma, work.root_sigma, contacts, stands, work.filled, moved_by,
         work.height, work.height_sigma, raised,
-        partial_frames(placed, work.visible, stretches(work.times, rules.gaps)), work.inconsistent,
+        partial_frames(placed, work.visible, stretches(work.times, rules.gaps)), work.inconsistent, footing,
     )  # fmt: skip

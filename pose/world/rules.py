@@ -265,6 +265,25 @@ class ConsistencyRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FootingRules:
+    """Whether feet stand once a moving camera is compensated (`pose.world.footing`). width_mps: of the kernel of the
+    density of velocities. along_share: factor on velocities along the line of sight, which err more. vertical_mps: a
+    foot that rises or falls faster does not stand. window_s: duration of a window. least_s: of samples in it.
+    least_standing: density at rest over the highest density below which feet slide; least_standing_uncertain: the same
+    where the background does not tell rotation from translation. most_sliding: share of the windows that may slide.
+    """
+
+    width_mps: float = 0.1
+    along_share: float = 0.5
+    vertical_mps: float = 0.3
+    window_s: float = 8.0
+    least_s: float = 0.5
+    least_standing: float = 0.5
+    least_standing_uncertain: float = 0.65
+    most_sliding: float = 1 / 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """All of them."""
 
@@ -280,6 +299,7 @@ class Rules:
     joins: JoinRules = field(default_factory=JoinRules)
     trim: TrimRules = field(default_factory=TrimRules)
     consistency: ConsistencyRules = field(default_factory=ConsistencyRules)
+    footing: FootingRules = field(default_factory=FootingRules)
     live: LiveRules = field(default_factory=LiveRules)
 
 

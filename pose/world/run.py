@@ -43,7 +43,7 @@ class PlacedRun:
     out. doubtful: ids of tracks that may show nobody. world: where the floor is. heights: of everybody, by id, m, with
     its sigma. sizes: of everybody, by id. filled: number of filled frames of people. left_out: number of their frames
     that show nobody. inconsistent: by id, s for which each limb contradicts the person's bones
-    (`pose.world.consistency`).
+    (`pose.world.consistency`). footing: of everybody, how feet move before a compensated camera (`pose.world.footing`).
     """
 
     def __init__(
@@ -66,6 +66,7 @@ class PlacedRun:
         self.sizes: Mapping[int, Size] = {}
         self.filled = 0
         self.inconsistent: dict[int, dict[str, float]] = {}
+        self.footing: list[F64] = []
         self._begins: list[tuple[float, int]] = []  # s and id of everybody
         self._rows = RowFile(_PLACED, folder)
         try:
@@ -109,6 +110,7 @@ class PlacedRun:
                 self._begins.append((float(one.times[0]), number))
                 self.heights[number] = one.height, one.height_sigma
                 self.filled += int(one.filled.sum())
+                self.footing.append(one.footing)
                 if one.inconsistent.any():
                     self.inconsistent[number] = _durations(one.inconsistent, one.times, people.frames)
 

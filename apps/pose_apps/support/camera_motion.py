@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pose.camera_motion.decision import Decision
 
+_FOCAL_SIGMA = 0.06  # relative
+
 
 def motion_line(decision: "Decision") -> str:
     """What the camera did, with numbers; empty where it was not measured."""
@@ -23,4 +25,8 @@ def motion_line(decision: "Decision") -> str:
     if decision.path is not None:
         text += f"; rotation and zoom compensated (+- {max(motion.sigma_degrees, 0.1):.1f} degrees)"
         text += "; translation not compensated" if motion.kind == TRANSLATING else ""
+        if motion.focal_sigma < _FOCAL_SIGMA and abs(motion.focal_ratio - 1) > _FOCAL_SIGMA:
+            text += (
+                f"; its rotation fits a focal length of {motion.focal_ratio:.2f} x the one used (--intrinsics sets it)"
+            )
     return text

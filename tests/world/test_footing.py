@@ -1,0 +1,88 @@
+"""Feet that stand support a compensated camera; feet that slide contradict it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from walker import filmed, standing, walking
+
+from pose.camera import Camera, project
+from pose.camera_motion.decision import Decision
+from pose.camera_motion.path import CameraPath
+from pose.camera_motion.verdict import ROTATING, UNKNOWN, ZOOMING, CameraMotion
+from pose.skeletons import H36M17
+from pose.types import FrameResult, People, Poses3D
+from pose.world.clean import Steps
+from pose.world.footing import lower_feet, settle, standing_shares
+from pose.world.run import PlacedRun
+
+CERTAIN = CameraMotion(ROTATING, 1.0, zoom=1.0, focal_ratio=1.0, focal_sigma=0.01)
+UNCERTAIN = CameraMotion(ZOOMING, 1.0, zoom=1.2)
+
+
+def path_of(times):
+    count = len(times)
+    return CameraPath(
+        times, np.tile(np.eye(3), (count, 1, 1)), np.ones(count), np.full(count, 0.001), np.zeros(count, np.int64)
+    )
+
+
+def run_of(world, drift=(0.0, 0.0, 0.0)):
+    """The footing of a person whom a rotation does not explain: everything moves by `drift` m/s."""
+    lifted, seen, _ = filmed(world, pitch=-6, turn=60, distance=6)
+    times, results = lifted.times, []
+    for t, time in enumerate(times.tolist()):
+        root = (lifted.root[t] + time * np.array(drift)).astype(np.float32)
+        pixels = project(lifted.joints[t] + root, seen.camera.matrix)[None].astype(np.float32)
+        ones = np.ones((1, 17), np.float32)
+        box = np.concatenate([pixels.min(axis=1), pixels.max(axis=1)], axis=1)
+        people = People(t, time, np.array([1]), box, ones[:, 0], pixels, ones)
+        results.append(FrameResult(people, Poses3D(lifted.joints[t][None], root[None], 30 * ones)))
+    with PlacedRun(results, H36M17, Camera.of(seen.camera.size, seen.camera.matrix), Steps(path=path_of(times))) as run:
+        return run.footing
+
+
+def decided(motion, footing):
+    return settle(Decision(motion, path_of(np.arange(3.0)), check_feet=True), footing)
+
+
+@pytest.mark.parametrize("world", [standing(), walking(4.0)], ids=["standing", "walking"])
+def test_feet_that_stand_support_the_camera(world):
+    footing = run_of(world)
+    assert standing_shares(footing).min() > 0.8
+    for motion in (CERTAIN, UNCERTAIN):
+        assert decided(motion, footing).motion == motion
+
+
+@pytest.mark.parametrize("drift", [(0.4, 0, 0), (0, 0, 0.8)])
+@pytest.mark.parametrize("world", [standing(), walking(4.0)], ids=["standing", "walking"])
+def test_feet_that_slide_end_the_world(world, drift):
+    found = decided(CERTAIN, run_of(world, drift))
+    assert (found.motion.kind, found.path) == (UNKNOWN, None)
+    assert "standing feet slide" in found.problem
+
+
+def test_without_feet_the_background_must_be_certain():
+    assert decided(CERTAIN, []).path is not None
+    found = decided(UNCERTAIN, [np.zeros((0, 4))])
+    assert found.motion.kind == UNKNOWN
+    assert "no feet stand" in found.problem
+
+
+def test_who_says_that_the_camera_rotates_is_believed():
+    said = Decision(UNCERTAIN, path_of(np.arange(3.0)))
+    assert settle(said, []) is said
+
+
+@pytest.mark.parametrize(
+    ("change", "certain"),
+    [({}, True), ({"focal_ratio": 0.8}, False), ({"focal_sigma": 0.3}, False), ({"zoom": 1.1}, False),
+     ({"focal_ratio": float("nan")}, False), ({"kind": "shaking", "focal_ratio": float("nan")}, True)],
+)  # fmt: skip
+def test_what_a_background_tells_with_certainty(change, certain):
+    assert replace(CERTAIN, **change).certain is certain
+
+
+def test_few_frames_say_nothing():
+    assert lower_feet(np.zeros((2, 17, 3)), np.array([0.0, 0.1])).shape == (0, 4)
+    assert len(standing_shares([])) == 0
