@@ -16,10 +16,23 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("pose", "apps/pose_apps", "datasets/pose_datasets", "detectors/pose_detectors")
 FINISHED = (
+    "detectors/pose_detectors",
     "pose",
     *(
         f"pose/{name}"
-        for name in ("cache", "estimators", "files", "live", "repair", "system", "video", "view", "weights", "web")
+        for name in (
+            "cache",
+            "estimators",
+            "files",
+            "live",
+            "networks",
+            "repair",
+            "system",
+            "video",
+            "view",
+            "weights",
+            "web",
+        )
     ),
 )
 TERMS = {  # what not to write -> what to write

@@ -1,1 +1,1 @@
-"""Person detectors: a frame in, people out. One file a model family."""
+"""Person detectors, one file per model family."""

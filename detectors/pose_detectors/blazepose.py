@@ -1,8 +1,8 @@
-"""BlazePose's person detector on LiteRT, as MediaPipe's published graph `pose_detection_cpu` runs it.
+"""BlazePose's person detector on LiteRT, as in MediaPipe's published graph `pose_detection_cpu`.
 
-Each detection carries the mid-hip point and a point on the circle around the whole body, so it knows the person's size
-and rotation. Source: Bazarevsky et al., BlazePose: On-device Real-time Body Pose tracking, 2020, arXiv:2006.10204; the
-graph's constants are those of google-ai-edge/mediapipe 0.10.21.
+Each detection includes the mid-hip point and a point on the circle around the whole body, and so the size and rotation
+of the person. Source: Bazarevsky et al., BlazePose: On-device Real-time Body Pose tracking, 2020, arXiv:2006.10204; the
+constants of the graph are those of google-ai-edge/mediapipe 0.10.21.
 """
 
 from collections.abc import Sequence
@@ -21,15 +21,15 @@ SIDE = 224
 REGION_SCALE = 1.25
 STRIDES = (8, 16, 32, 32, 32)
 ANCHORS_PER_STRIDE = 2
-# MediaPipe's default is 0.5, at which furniture is found too: on `walk-by.mp4` the foot of a table, up to 0.59.
+# MediaPipe's default 0.5 also detects furniture: on `walk-by.mp4` the foot of a table, with scores up to 0.59.
 SCORE_THRESHOLD = 0.6
-# Half width and half height of a person's box, in radii of the circle around the body.
+# Half width and half height of a person's box relative to the radius of the circle around the body.
 BODY_EXTENT = (0.5, 1.0)
-MOST_CANDIDATES = 300  # the surest; at a threshold near 0 there are thousands, of which each merges for itself
+MAX_CANDIDATES = 300  # with the highest scores; at a threshold near 0 there are thousands
 
 
 class BlazePoseDetector:
-    """Finds people and the regions in which BlazePose's landmark network wants to see them."""
+    """Detects people and the regions for BlazePose's landmark network."""
 
     name = "blazepose"
 
@@ -40,7 +40,14 @@ class BlazePoseDetector:
         options: StageOptions = USUAL,
         overlap_threshold: float = 0.3,
     ) -> None:
-        """model: the LiteRT file; None takes it from the weight cache. Raises PoseError when it cannot be loaded."""
+        """
+        Args:
+            model: LiteRT file; None uses the weight cache.
+            options: Options of the stage.
+            overlap_threshold: IoU above which detections are merged.
+
+        Raises PoseError if the file cannot be loaded.
+        """
         model = model or locate("blazepose-detector")
         self._network = LiteRTModel(model, options.threads)
         self._anchors = anchors()
@@ -48,7 +55,7 @@ class BlazePoseDetector:
         self._overlap_threshold = overlap_threshold
 
     def detect(self, images: Sequence[U8]) -> list[Boxes]:
-        """Person boxes and regions in each (H, W, 3) uint8 RGB image, best first."""
+        """Return person boxes and regions of each (H, W, 3) uint8 RGB image, sorted by descending score."""
         return [self._detect(image) for image in images]
 
     def _detect(self, image: U8) -> Boxes:
@@ -62,7 +69,7 @@ class BlazePoseDetector:
         scores = sigmoid(logits[0, :, 0])
         keep = scores >= self._score_threshold
         found, scores = crops.weighted_nms(
-            decode(rows[0][keep], self._anchors[keep]), scores[keep], self._overlap_threshold, MOST_CANDIDATES
+            decode(rows[0][keep], self._anchors[keep]), scores[keep], self._overlap_threshold, MAX_CANDIDATES
         )
         if not len(found):
             return Boxes.empty()
@@ -71,7 +78,7 @@ class BlazePoseDetector:
 
 
 def _boxes(points: F32, scores: F32) -> Boxes:
-    """Boxes of (P, 6, 2) decoded rows in picture px: two corners, mid-hip, the point on the body's circle, two more."""
+    """Boxes of (P, 6, 2) decoded rows in image px: two corners, mid-hip, the point on the body's circle, two more."""
     hips, rims = points[:, 2], points[:, 3]
     up = rims - hips
     side = np.stack([-up[:, 1], up[:, 0]], axis=1)
@@ -92,7 +99,7 @@ def anchors() -> F32:
 
 
 def decode(rows: F32, centres: F32) -> F32:
-    """Network rows (N, 12) at their anchors (N, 2) to (N, 12): box corners x0 y0 x1 y1 and four points, in [0, 1]."""
+    """Decode network rows (N, 12) at anchors (N, 2) to (N, 12): box corners x0 y0 x1 y1 and four points, in [0, 1]."""
     scaled = rows / np.float32(SIDE)
     points = scaled[:, 4:].reshape(-1, 4, 2) + centres[:, None]
     middle, half = scaled[:, :2] + centres, scaled[:, 2:4] / 2

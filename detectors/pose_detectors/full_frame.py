@@ -1,4 +1,4 @@
-"""One person who fills the picture: for clips of one person, where looking for people would be wasted."""
+"""A detector for clips in which one person fills the image."""
 
 from collections.abc import Sequence
 
@@ -8,12 +8,12 @@ from pose.types import U8, Boxes
 
 
 class FullFrameDetector:
-    """Says of every picture that it shows one person, from edge to edge."""
+    """Returns the whole image as the box of one person."""
 
     name = "full-frame"
 
     def detect(self, images: Sequence[U8]) -> list[Boxes]:
-        """One box with score 1 around each (H, W, 3) image."""
+        """Return one box with score 1 around each (H, W, 3) image."""
         return [
             Boxes(np.array([[0, 0, image.shape[1], image.shape[0]]], np.float32), np.ones(1, np.float32))
             for image in images

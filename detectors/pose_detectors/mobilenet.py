@@ -26,7 +26,7 @@ SCORE_THRESHOLD = 0.5
 
 
 class MobileNetDetector:
-    """SSD MobileNet v1, TensorFlow's quantised file: the ten best boxes of a picture, on the CPU."""
+    """SSD MobileNet v1, TensorFlow's quantised file: the ten best boxes of an image, on the CPU."""
 
     name = "mobilenet"
 
@@ -37,9 +37,13 @@ class MobileNetDetector:
         options: StageOptions = USUAL,
         classes: Sequence[int] = (0,),
     ) -> None:
-        """model: the LiteRT file, with its own non-maximum suppression; None takes it from the weight cache.
+        """
+        Args:
+            model: LiteRT file with non-maximum suppression; None uses the weight cache.
+            options: Options of the stage.
+            classes: Accepted classes.
 
-        Raises PoseError when it cannot be loaded.
+        Raises PoseError if the file cannot be loaded.
         """
         model = model or locate("ssd-mobilenet-v1-coco-300-int8")
         self._network = LiteRTModel(model, options.threads)
@@ -47,7 +51,7 @@ class MobileNetDetector:
         self._classes = list(classes)
 
     def detect(self, images: Sequence[U8]) -> list[Boxes]:
-        """Person boxes in each (H, W, 3) uint8 RGB image, best first. One at a time: the file takes no batch."""
+        """Return person boxes of each (H, W, 3) uint8 RGB image, one at a time: the file has no batch dimension."""
         return [self._detect(image) for image in images]
 
     def _detect(self, image: U8) -> Boxes:
@@ -72,9 +76,13 @@ class SSDLiteDetector:
         options: StageOptions = USUAL,
         classes: Sequence[int] = (1,),
     ) -> None:
-        """model: the `.pth` file of parameters; None takes torchvision's from the weight cache.
+        """
+        Args:
+            model: `.pth` file of parameters; None uses torchvision's from the weight cache.
+            options: Options of the stage.
+            classes: Accepted classes.
 
-        Raises PoseError when torchvision is not installed, or the network cannot be loaded as asked.
+        Raises PoseError if torchvision is not installed, or the network cannot be loaded with these options.
         """
         model = model or locate("ssdlite320-mobilenet-v3")
         if options.precision == "float16":
@@ -86,7 +94,7 @@ class SSDLiteDetector:
         self._classes = list(classes)
 
     def detect(self, images: Sequence[U8]) -> list[Boxes]:
-        """Person boxes in each (H, W, 3) uint8 RGB image, best first; all go through the network as one batch."""
+        """Return person boxes of each (H, W, 3) uint8 RGB image, best first; all images are one batch."""
         import torch
 
         if not len(images):
@@ -102,7 +110,7 @@ class SSDLiteDetector:
 
 
 def _ssdlite(path: Path) -> "SSD":
-    """The network with the parameters of a file, read without unpickling code."""
+    """Load the network with the parameters of a file, read without unpickling code."""
     import pickle
 
     try:

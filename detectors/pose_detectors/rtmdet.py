@@ -1,4 +1,4 @@
-"""RTMDet on ONNX Runtime, as MMDeploy exports it: non-maximum suppression is part of the network.
+"""RTMDet on ONNX Runtime, exported by MMDeploy with non-maximum suppression.
 
 Source: Lyu et al., RTMDet: An Empirical Study of Designing Real-Time Object Detectors, 2022, arXiv:2212.07784; the
 constants are those of MMDetection's RTMDet configs.
@@ -15,14 +15,14 @@ from pose.types import U8, Boxes
 from pose.weights import locate
 
 SCORE_THRESHOLD = 0.3
-SIDE = 320  # the published person model's; files with a fixed size use their own
+SIDE = 320  # of the published person model; files with a fixed size use their own
 MEAN_BGR = (103.53, 116.28, 123.675)
 STD_BGR = (57.375, 57.12, 58.395)
 STRIDE = 32
 
 
 class RTMDetDetector:
-    """Person boxes from any RTMDet exported with its post-processing."""
+    """Person boxes of any RTMDet exported with its post-processing."""
 
     name = "rtmdet"
 
@@ -33,10 +33,13 @@ class RTMDetDetector:
         options: StageOptions = USUAL,
         classes: Sequence[int] = (0,),
     ) -> None:
-        """model: the ONNX file; None takes RTMDet-nano for people from the weight cache. options.size is for
-        files that leave it free.
+        """
+        Args:
+            model: ONNX file; None uses RTMDet-nano for people from the weight cache.
+            options: Options of the stage; `size` is for files with a free input size.
+            classes: Accepted classes.
 
-        Raises PoseError when it cannot be loaded as asked.
+        Raises PoseError if it cannot be loaded with these options.
         """
         model = model or locate("rtmdet-nano-person-320")
         self._network = OnnxNetwork(model, options)
@@ -47,9 +50,10 @@ class RTMDetDetector:
         self._classes = list(classes)
 
     def detect(self, images: Sequence[U8]) -> list[Boxes]:
-        """Person boxes in each (H, W, 3) uint8 RGB image, best first.
+        """Return person boxes of each (H, W, 3) uint8 RGB image, sorted by descending score.
 
-        One picture at a time: the suppression inside the published files fails on a batch, though they declare one.
+        One image at a time: the suppression in the published files fails on batches, although they declare a batch
+        dimension.
         """
         return [self._detect(image) for image in images]
 

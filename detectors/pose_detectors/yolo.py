@@ -1,6 +1,6 @@
-"""YOLO person detector: v8, 11 and 26, every size; `.onnx` on ONNX Runtime, `.pt` through `ultralytics`.
+"""YOLO person detector: v8, 11 and 26, every size; `.onnx` with ONNX Runtime, `.pt` with `ultralytics`.
 
-The official weights and the `ultralytics` package are AGPL-3.0; nothing else of the project needs them.
+The official weights and the `ultralytics` package are AGPL-3.0; nothing else in the project needs them.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ OFFICIAL = "yolo26n"
 
 
 class YoloDetector:
-    """Person boxes from a detection or a pose network."""
+    """Person boxes of a detection or pose network."""
 
     def __init__(
         self,
@@ -27,9 +27,15 @@ class YoloDetector:
         overlap_threshold: float = OVERLAP_THRESHOLD,
         classes: tuple[int, ...] = (0,),
     ) -> None:
-        """model: the file; None takes the official YOLO26n (or YOLO26n-pose) from the weight cache.
+        """
+        Args:
+            model: The file; None uses the official YOLO26n (or YOLO26n-pose) from the weight cache.
+            task: 'detect' or 'pose'.
+            options: Options of the stage.
+            overlap_threshold: IoU above which the weaker of two boxes is removed.
+            classes: Accepted classes.
 
-        Raises PoseError when it cannot be loaded as asked.
+        Raises PoseError if it cannot be loaded with these options.
         """
         self.name = "yolo" if task == "detect" else "yolo-pose"
         model = model or locate(OFFICIAL if task == "detect" else f"{OFFICIAL}-pose")
@@ -37,5 +43,5 @@ class YoloDetector:
         self.device = self._network.device
 
     def detect(self, images: Sequence[U8]) -> list[Boxes]:
-        """Person boxes in each (H, W, 3) uint8 RGB image, best first; as many in one batch as the file takes."""
+        """Return person boxes of each (H, W, 3) uint8 RGB image, in batches as large as the file allows."""
         return [Boxes(found.xyxy, found.scores) for found in self._network(images)]

@@ -57,7 +57,7 @@ class YoloXDetector:
         return [self._boxes(row, fit) for row, fit in zip(rows, fits, strict=True)]
 
     def _boxes(self, rows: F32, fit: Fit) -> Boxes:
-        """rows: (N, 5 + classes), the network's output for one picture."""
+        """rows: (N, 5 + classes), the network's output for one image."""
         kinds = rows[:, 5:].argmax(axis=1)
         scores = rows[:, 4] * rows[np.arange(len(rows)), 5 + kinds]
         keep = (scores >= self._score_threshold) & np.isin(kinds, self._classes)

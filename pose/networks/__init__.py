@@ -1,1 +1,1 @@
-"""Running networks: sessions, inputs, crops, model families that several stages share."""
+"""Network inference: sessions, inputs, crops, and model families shared by several stages."""

@@ -1,4 +1,4 @@
-"""Weights at rest: one safetensors file (no pickle) that also holds what the network is made of."""
+"""Checkpoints: one safetensors file (no pickle) with the weights and the configuration of the network."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ Network = TypeVar("Network", bound=nn.Module)
 
 
 class Configured(Protocol):
-    """What describes a network."""
+    """A configuration of a network."""
 
     def to_dict(self) -> Mapping[str, Any]:
         """Plain values (JSON)."""
@@ -28,9 +28,13 @@ class Configured(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[Config, Network]):
-    """A kind of network that has files. noun: for people. format: the mark of its files. configured: the configuration
-    from JSON; raises ValueError or TypeError for what is none. build: its network; raises ValueError or TypeError for
-    parts that do not go together.
+    """A kind of network with checkpoints.
+
+    Attributes:
+        noun: Name in messages.
+        format: Format name in the files.
+        configured: Makes the configuration from JSON; raises ValueError or TypeError for an invalid one.
+        build: Makes the network; raises ValueError or TypeError for an inconsistent configuration.
     """
 
     noun: str
@@ -39,7 +43,7 @@ class Kind(Generic[Config, Network]):
     build: Callable[[Config], Network]
 
     def load(self, path: Path) -> Network:
-        """The network in evaluation mode. Raises PoseError for a file that is not a whole one of this kind."""
+        """Load the network in evaluation mode. Raises PoseError for an invalid or incomplete file."""
         try:
             with safe_open(path, framework="pt", device="cpu") as file:
                 config = self._config(file.metadata() or {}, path)
@@ -55,8 +59,8 @@ class Kind(Generic[Config, Network]):
         return network.eval()
 
     def save(self, network: Network, config: Configured, path: Path) -> None:
-        """Write weights and config; the file appears under its name only when it is whole."""
-        # Cloned, since the format knows no shared tensors, which some mechanisms have.
+        """Write weights and configuration atomically."""
+        # cloned, because the format does not support shared tensors, which some mechanisms have
         state = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in network.state_dict().items()}
         metadata = {"format": self.format, "config": json.dumps(config.to_dict())}
         with whole_file(path) as hidden:
@@ -71,7 +75,7 @@ class Kind(Generic[Config, Network]):
             raise PoseError(f"{path}: missing or damaged {self.noun} configuration ({in_brief(error)})") from error
 
     def _check_form(self, config: Config, shapes: dict[str, tuple[int, ...]], path: Path) -> None:
-        """Hold the file to its own configuration before anything of that size takes memory. Raises PoseError."""
+        """Check the shapes against the configuration before memory is allocated. Raises PoseError."""
         try:
             with torch.device("meta"):
                 expected = {name: tuple(tensor.shape) for name, tensor in self.build(config).state_dict().items()}

@@ -1,7 +1,7 @@
-"""Pictures for networks: rotated crops, letterboxes, and the way back to the whole picture.
+"""Rotated crops of images, and the mapping back to the whole image.
 
-A crop of (width, height) = s px shows one region. Crop px u lies at centre + R(angle) (u - s / 2) * size / s in the
-picture, in OpenCV's coordinates, where (0, 0) is a pixel's centre: the rule of MediaPipe's and MMPose's crops.
+A crop of (width, height) = s px shows one region. Crop px u is at centre + R(angle) (u - s / 2) * size / s in the
+image, in OpenCV's coordinates with (0, 0) at a pixel centre: the convention of MediaPipe's and MMPose's crops.
 """
 
 from typing import TypeVar
@@ -16,7 +16,7 @@ Floats = TypeVar("Floats", F32, F64)
 
 
 def crop_matrices(regions: Regions, size: tuple[int, int]) -> F32:
-    """(P, 2, 3) affine maps from crop px to picture px. size: (width, height) of the crop, px."""
+    """(P, 2, 3) affine maps from crop px to image px. size: (width, height) of the crop in px."""
     cos, sin = np.cos(regions.angles), np.sin(regions.angles)
     scale = regions.sizes / np.array(size, np.float32)
     matrices = np.empty((len(regions), 2, 3), np.float32)
@@ -35,13 +35,13 @@ def apply_affine(matrices: F32, points: NDArray[np.floating]) -> F32:
 
 
 def crop(image: U8, matrix: F32, size: tuple[int, int], border: int = cv2.BORDER_REPLICATE) -> U8:
-    """The (height, width, 3) crop that `matrix` (2, 3), crop px to picture px, describes. Bilinear."""
+    """The (height, width, 3) crop described by `matrix` (2, 3), crop px to image px. Bilinear."""
     flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
     return np.asarray(cv2.warpAffine(image, matrix, size, flags=flags, borderMode=border), np.uint8)
 
 
 def letterbox_region(image: U8, size: tuple[int, int]) -> Regions:
-    """The one region that holds the whole picture, centred, in the proportions of a crop of `size` (width, height)."""
+    """The region of the whole image, centred, with the aspect ratio of a crop of `size` (width, height)."""
     height, width = image.shape[:2]
     scale = max(width / size[0], height / size[1])
     return Regions(
@@ -52,7 +52,7 @@ def letterbox_region(image: U8, size: tuple[int, int]) -> Regions:
 
 
 def regions_from_vectors(starts: F32, ends: F32, scale: float) -> Regions:
-    """Square regions around `starts` (P, 2) in which `ends` (P, 2) lie straight up.
+    """Square regions around `starts` (P, 2) with `ends` (P, 2) above their centres.
 
     Half a side is the distance between the two points times `scale`: MediaPipe's alignment-point rule.
     """
@@ -64,21 +64,21 @@ def regions_from_vectors(starts: F32, ends: F32, scale: float) -> Regions:
 
 
 def square_regions(xyxy: F32, scale: float) -> Regions:
-    """Upright squares around boxes (P, 4), their sides `scale` times the box's longer one."""
+    """Upright squares around boxes (P, 4) with sides of `scale` times the longer side of the box."""
     low, high = xyxy[:, :2], xyxy[:, 2:]
     sides = (high - low).max(axis=1, keepdims=True) * np.float32(scale)
     return Regions((low + high) * np.float32(0.5), np.repeat(sides, 2, axis=1), np.zeros(len(xyxy), np.float32))
 
 
 def outside(points: NDArray[np.floating], image: U8) -> NDArray[np.bool_]:
-    """For points (..., 2) whether they lie outside the picture."""
+    """Whether points (..., 2) lie outside the image."""
     height, width = image.shape[:2]
     beyond = (points < -0.5) | (points > np.array([width, height], np.float32) - 0.5)
     return np.asarray(beyond.any(axis=-1))
 
 
 def bounds(points: F32, valid: NDArray[np.bool_]) -> F32:
-    """(P, 4) xyxy boxes around the valid ones of (P, J, 2) points; all points count where none is valid."""
+    """(P, 4) xyxy boxes around the valid ones of (P, J, 2) points; all points count if none is valid."""
     low = high = points
     if not valid.all():
         keep = (valid | ~valid.any(axis=1, keepdims=True))[..., None]
@@ -88,13 +88,13 @@ def bounds(points: F32, valid: NDArray[np.bool_]) -> F32:
 
 
 def region_boxes(regions: Regions) -> F32:
-    """(P, 4) xyxy boxes of the regions' extent as if they were not rotated."""
+    """(P, 4) xyxy boxes of the regions, ignoring their rotation."""
     half = regions.sizes / 2
     return np.concatenate([regions.centers - half, regions.centers + half], axis=1)
 
 
 def box_iou(a: Floats, b: Floats) -> Floats:
-    """(P, Q) intersection over union of xyxy boxes (P, 4) and (Q, 4); 0 where both are empty."""
+    """(P, Q) intersection over union of xyxy boxes (P, 4) and (Q, 4); 0 if both are empty."""
     low = np.maximum(a[:, None, :2], b[None, :, :2])
     high = np.minimum(a[:, None, 2:], b[None, :, 2:])
     shared = _areas(high - low)
@@ -104,7 +104,7 @@ def box_iou(a: Floats, b: Floats) -> Floats:
 
 
 def _areas(sides: Floats) -> Floats:
-    """(...) of sides (..., 2), 0 where one is negative."""
+    """(...) areas of sides (..., 2), 0 if one is negative."""
     sides = np.maximum(sides, 0)
     return sides[..., 0] * sides[..., 1]
 

@@ -1,7 +1,7 @@
-"""From pictures to what a network takes: letterboxed or cropped, normalised, and on its device.
+"""Network inputs from images: letterboxed or cropped, normalised, on the device of the network.
 
-For a network on the CPU, OpenCV and NumPy do it. For one on a GPU each picture is uploaded once, as it is, and torch
-does the same there, for the whole batch; the two ways differ by the rounding of OpenCV's fixed-point weights.
+On the CPU this uses OpenCV and NumPy. For a GPU each image is uploaded once, and torch processes the whole batch there.
+Both differ by the rounding of OpenCV's fixed-point weights.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,11 +24,7 @@ Samples: TypeAlias = "Array | Tensor"
 
 
 class NetworkInput:
-    """Makes the input (B, 3, H, W) of a network out of (H, W, 3) uint8 RGB pictures.
-
-    device: where they go. dtype: of the samples, by NumPy's name. mean, std: in 0..255, in the order of the network's
-    channels. bgr: that order, else RGB. by_torch: give tensors made by torch, else arrays; by default on a GPU.
-    """
+    """Makes the input (B, 3, H, W) of a network from (H, W, 3) uint8 RGB images."""
 
     def __init__(
         self,
@@ -49,16 +45,16 @@ class NetworkInput:
     def letterboxed(
         self, images: Sequence[U8], size: tuple[int, int], *, centred: bool = False
     ) -> tuple[Samples, list[Fit]]:
-        """Whole pictures in the network's size (width, height) px, as `pose.networks.letterbox` places them."""
+        """Whole images in the network's size (width, height) px, placed by `pose.networks.letterbox`."""
         if self._by_torch:
             return self._letterboxed_by_torch(images, size, centred)
         fitted = [letterbox(image, size, centred=centred) for image in images]
         return self._normalised([canvas for canvas, _ in fitted], size), [fit for _, fit in fitted]
 
     def cropped(self, images: Sequence[U8], matrices: Sequence[F32], size: tuple[int, int]) -> Samples:
-        """All crops of all pictures, in order. matrices: for each picture (P, 2, 3), of `crops.crop_matrices`.
+        """All crops of all images, in order, padded with black.
 
-        Black surrounds the pictures.
+        matrices: (P, 2, 3) for each image, from `crops.crop_matrices`.
         """
         if self._by_torch:
             return self._cropped_by_torch(images, matrices, size)
@@ -119,13 +115,13 @@ class NetworkInput:
         return ((pixels[:, self._order] - mean) / std).to(getattr(torch, self._dtype.name))
 
 
-# Within `shared_uploads`: the pictures uploaded so far, by id; a picture is kept so that its id stays its own.
+# Images uploaded within `shared_uploads`, by id; the reference keeps the id unique.
 _uploads: ContextVar[dict[tuple[int, str], tuple[U8, "Tensor"]] | None] = ContextVar("uploads", default=None)
 
 
 @contextmanager
 def shared_uploads() -> Iterator[None]:
-    """Within, a picture goes to a device once, whichever stages look at it; its array must not change meanwhile."""
+    """Context in which an image is uploaded once for all stages; its array must not change meanwhile."""
     token = _uploads.set({})
     try:
         yield
@@ -134,7 +130,7 @@ def shared_uploads() -> Iterator[None]:
 
 
 def upload(image: U8, device: str) -> "Tensor":
-    """The picture as it is, (3, H, W) uint8, on the device."""
+    """The unchanged image (3, H, W) uint8 on the device."""
     import torch
 
     shared, key = _uploads.get(), (id(image), device)

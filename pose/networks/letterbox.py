@@ -1,4 +1,4 @@
-"""Whole pictures for detectors: scaled into the network's input, the rest filled, and the way back."""
+"""Letterboxing: images scaled into the input of a network with padding, and the mapping back."""
 
 import math
 from dataclasses import dataclass
@@ -10,35 +10,35 @@ from numpy.typing import NDArray
 from pose.networks.crops import box_iou
 from pose.types import F32, U8
 
-GREY = 114  # what the networks saw around their training pictures
+GREY = 114  # padding used in the training of the networks
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Where a picture lies in a network's input: input px = picture px * scale + offset (x, y)."""
+    """Placement of an image in a network input: input px = image px * scale + offset (x, y)."""
 
     scale: tuple[float, float]
     offset: tuple[int, int]
 
     def to_picture(self, points: NDArray[np.floating]) -> F32:
-        """Input px (..., 2) to picture px."""
+        """Convert input px (..., 2) to image px."""
         moved = points - np.array(self.offset, np.float32)
         return (moved / np.array(self.scale, np.float32)).astype(np.float32, copy=False)
 
     def boxes_to_picture(self, xyxy: NDArray[np.floating]) -> F32:
-        """Boxes (P, 4) in input px to picture px."""
+        """Convert boxes (P, 4) from input px to image px."""
         return self.to_picture(xyxy.reshape(-1, 2, 2)).reshape(-1, 4)
 
 
 def fitted_size(image: U8, size: tuple[int, int]) -> tuple[int, int]:
-    """Width and height, px, at which the picture just fits into `size` (width, height)."""
+    """Width and height in px at which the image fits into `size` (width, height)."""
     height, width = image.shape[:2]
     scale = min(size[0] / width, size[1] / height)
     return max(round(width * scale), 1), max(round(height * scale), 1)
 
 
 def place(image: U8, size: tuple[int, int], *, centred: bool) -> tuple[tuple[int, int, int, int], Fit]:
-    """Where in `size` (width, height) px the picture goes: left, top, width, height."""
+    """Position of the image in `size` (width, height) px: left, top, width, height."""
     width, height = fitted_size(image, size)
     left = top = 0
     if centred:  # an odd pixel goes to the right and below
@@ -47,7 +47,7 @@ def place(image: U8, size: tuple[int, int], *, centred: bool) -> tuple[tuple[int
 
 
 def letterbox(image: U8, size: tuple[int, int], *, centred: bool = False) -> tuple[U8, Fit]:
-    """The picture scaled to fit into `size` (width, height) px, in its top left corner or centred, grey around it."""
+    """Scale the image to fit into `size` (width, height) px, at the top left or centred, with grey padding."""
     (left, top, width, height), fit = place(image, size, centred=centred)
     canvas = np.full((size[1], size[0], 3), GREY, np.uint8)
     inside = canvas[top : top + height, left : left + width]
@@ -59,14 +59,14 @@ def letterbox(image: U8, size: tuple[int, int], *, centred: bool = False) -> tup
 
 
 def round_up(length: int, step: int) -> int:
-    """The smallest multiple of `step` that is not below `length`."""
+    """The smallest multiple of `step` that is at least `length`."""
     return math.ceil(length / step) * step
 
 
 def suppress(xyxy: F32, scores: F32, overlap: float) -> NDArray[np.int64]:
-    """Non-maximum suppression: the rows to keep of boxes (N, 4) with scores (N,), best first.
+    """Non-maximum suppression of boxes (N, 4) with scores (N,): rows to keep, sorted by descending score.
 
-    A box goes when a better one that stays overlaps it by more than `overlap` IoU.
+    A box is removed if its IoU with a better kept one exceeds `overlap`.
     """
     left = np.argsort(-scores, kind="stable")
     kept = []

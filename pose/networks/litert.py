@@ -16,23 +16,27 @@ from pose.types import Array
 if TYPE_CHECKING:
     from ai_edge_litert.schema_py_generated import Model, SubGraph
 
-# Fields of the tables in TensorFlow Lite's schema.fbs, as their offset in the table's directory.
+# Fields of tables in TensorFlow Lite's schema.fbs, as offsets in the table's directory.
 _GRAPH_OUTPUTS = 8
 _GRAPH_OPERATORS = 10
 _MODEL_SIGNATURES = 18
 
 
 class LiteRTModel:
-    """One network of fixed input shape.
+    """A network of fixed input shape.
 
-    Usage: write into `input()`, call `run()`, read what it returns before the next call. Both are views of the
-    interpreter's own memory, so nothing is copied.
+    Usage: write into `input()`, call `run()`, read its result before the next call. Both are views of the interpreter's
+    memory, so nothing is copied.
     """
 
     def __init__(self, path: Path, threads: int, outputs: Sequence[int] | None = None) -> None:
-        """outputs: the ones wanted, None for all; what only the others need is not computed.
+        """
+        Args:
+            path: The file.
+            threads: CPU threads.
+            outputs: Required outputs, None for all; operators for others are removed.
 
-        Raises PoseError when the file is missing or is no LiteRT model.
+        Raises PoseError if the file is missing or not a LiteRT model.
         """
         from ai_edge_litert.interpreter import Interpreter
 
@@ -40,7 +44,7 @@ class LiteRTModel:
             content = bytearray(path.read_bytes())
             if outputs is not None:
                 keep_outputs(content, outputs)
-            with silenced(sys.stderr, 2):  # what matters it raises as well
+            with silenced(sys.stderr, 2):  # it raises exceptions for all relevant problems
                 self._interpreter = Interpreter(model_content=bytes(content), num_threads=threads)
                 self._interpreter.allocate_tensors()
         except OSError as error:
@@ -53,19 +57,20 @@ class LiteRTModel:
         ]
 
     def input(self) -> Array:
-        """The input tensor, to be written. Hold no reference to it across `run`."""
+        """The writable input tensor. Keep no reference to it during `run`."""
         return self._input()
 
     def run(self) -> list[Array]:
-        """Run the network; the outputs, valid until the next run. Hold no reference to them across `run`."""
+        """Run the network; return the outputs, valid until the next run. Keep no reference to them during `run`."""
         self._interpreter.invoke()
         return [output() for output in self._outputs]
 
 
 def keep_outputs(content: bytearray, outputs: Sequence[int]) -> None:
-    """Reduce a model of one graph, in place, to some of its outputs and the operators that they need.
+    """Reduce a model with one graph, in place, to some outputs and the operators that they need.
 
-    content: a .tflite file. outputs: positions in the graph's list of outputs. The numbers of what stays do not change.
+    content: a .tflite file. outputs: positions in the graph's list of outputs. Indices of the remaining tensors do not
+    change.
     """
     from ai_edge_litert import schema_py_generated as schema
 
@@ -73,7 +78,7 @@ def keep_outputs(content: bytearray, outputs: Sequence[int]) -> None:
     graph = model.Subgraphs(0)
     tensors = [int(graph.Outputs(k)) for k in outputs]
     wanted, places = set(tensors), []
-    for row in reversed(range(graph.OperatorsLength())):  # operators are stored in the order they run
+    for row in reversed(range(graph.OperatorsLength())):  # operators are stored in execution order
         operator = graph.Operators(row)
         if wanted.intersection(operator.OutputsAsNumpy().tolist()):
             wanted.update(operator.InputsAsNumpy().tolist())
@@ -81,14 +86,16 @@ def keep_outputs(content: bytearray, outputs: Sequence[int]) -> None:
     _write_vector(content, graph, _GRAPH_OUTPUTS, lambda _: tensors)
     places.reverse()
     _write_vector(content, graph, _GRAPH_OPERATORS, lambda start: [p - start - 4 * i for i, p in enumerate(places)])
-    if model.SignatureDefsLength():  # they name outputs that may be gone
+    if model.SignatureDefsLength():  # they may name removed outputs
         _write_vector(content, model, _MODEL_SIGNATURES, lambda _: [])
 
 
 def _write_vector(
     content: bytearray, table: "Model | SubGraph", entry: int, values: Callable[[int], list[int]]
 ) -> None:
-    """Put shorter contents into a FlatBuffers vector of 32-bit numbers. values: given the place of the first one."""
+    """Overwrite a FlatBuffers vector of 32-bit numbers with shorter content. values: given the position of the first
+    one.
+    """
     start = table._tab.Vector(table._tab.Offset(entry))
     numbers = values(start)
     struct.pack_into(f"<{1 + len(numbers)}i", content, start - 4, len(numbers), *numbers)

@@ -1,4 +1,4 @@
-"""ONNX Runtime networks: on the device and in the precision that were asked for, or not at all."""
+"""ONNX Runtime networks, with the requested device and precision or an error."""
 
 import math
 import os
@@ -17,7 +17,7 @@ from pose.types import Array
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
-MOST_VALUES = 1 << 26  # of an input, in the axes that a file fixes: 0.25 GiB
+MAX_VALUES = 1 << 26  # of an input, in the axes that a file fixes: 0.25 GiB
 _DTYPES: dict[str, type[np.generic]] = {
     "tensor(float)": np.float32,
     "tensor(float16)": np.float16,
@@ -26,17 +26,20 @@ _DTYPES: dict[str, type[np.generic]] = {
 
 
 class OnnxNetwork:
-    """One network of one input.
+    """A network with one input.
 
-    device: 'cpu' or 'cuda', where it runs. shape: of the input, None where the file leaves an axis free. dtype: of the
-    input. metadata: what the exporter wrote into the file.
+    Attributes:
+        device: 'cpu' or 'cuda'.
+        shape: Shape of the input; None for free axes.
+        dtype: dtype of the input.
+        metadata: Metadata written by the exporter.
     """
 
     def __init__(self, path: Path, options: StageOptions = USUAL) -> None:
-        """options: an ONNX file computes in the precision it was exported in, so that one only says what is expected.
+        """options.precision only states the expectation, since an ONNX file computes in the precision of its export.
 
-        Raises PoseError when ONNX Runtime is not installed, the file cannot be read, CUDA was asked for and cannot be
-        used (ONNX Runtime alone would go on on the CPU), or the file has another precision.
+        Raises PoseError if ONNX Runtime is not installed, the file is not readable, CUDA was requested and is not
+        available (ONNX Runtime alone would fall back to the CPU), or the file has another precision.
         """
         self._file = path.name
         self._session = _open(path, options.device, options.threads)
@@ -53,7 +56,7 @@ class OnnxNetwork:
         self.shape: tuple[int | None, ...] = tuple(
             axis if isinstance(axis, int) else None for axis in network_input.shape
         )
-        if math.prod(axis or 1 for axis in self.shape) > MOST_VALUES:
+        if math.prod(axis or 1 for axis in self.shape) > MAX_VALUES:
             raise PoseError(f"{path}: its input has the shape {network_input.shape}, which is too large")
         if len(self.shape) != 4 or network_input.type not in _DTYPES:
             form = f"{network_input.type} of the shape {network_input.shape}"
@@ -68,20 +71,24 @@ class OnnxNetwork:
     def input(
         self, *, mean: Sequence[float] = (0.0, 0.0, 0.0), std: Sequence[float] = (1.0, 1.0, 1.0), bgr: bool = False
     ) -> NetworkInput:
-        """What makes its input, on its device; on the CPU where torch cannot use the GPU that ONNX Runtime uses."""
+        """Make its input on its device; on the CPU if torch cannot use the GPU that ONNX Runtime uses."""
         device = "cuda" if self.device == "cuda" and torch_has_cuda() else "cpu"
         return NetworkInput(device, self.dtype, mean=mean, std=std, bgr=bgr)
 
     @property
     def batch(self) -> int | None:
-        """How many samples the file takes at a time; None where it takes any number."""
+        """Batch size of the file; None if it is free."""
         return self.shape[0]
 
     def side(self, wanted: int | None, usual: int, step: int) -> int:
-        """Side of the square pictures, px, that this network of input (B, 3, H, W) is to get.
+        """Side of the square input in px of a network with input (B, 3, H, W).
 
-        wanted: what the user asks for. usual: what the family takes. step: sides are multiples of it. Raises PoseError
-        when the file has a fixed size and another one is wanted, or is not square.
+        Args:
+            wanted: Requested by the user.
+            usual: Default of the model family.
+            step: Sides are multiples of it.
+
+        Raises PoseError if the file has another fixed size, or is not square.
         """
         height, width = self.shape[2:]
         if height != width:
@@ -117,7 +124,7 @@ class OnnxNetwork:
         )
         for output in self._session.get_outputs():
             binding.bind_output(output.name)
-        if place.type == "cuda":  # ONNX Runtime has a stream of its own
+        if place.type == "cuda":  # ONNX Runtime uses its own stream
             import torch
 
             torch.cuda.current_stream(place).synchronize()
@@ -134,7 +141,7 @@ def _open(path: Path, device: Device, threads: int) -> "InferenceSession":
         ) from error
     providers = ["CPUExecutionProvider"]
     if device != "cpu" and "CUDAExecutionProvider" in onnxruntime.get_available_providers():
-        onnxruntime.preload_dlls()  # CUDA libraries that came as Python packages, torch's among them
+        onnxruntime.preload_dlls()  # CUDA libraries from Python packages, for example torch's
         providers.insert(0, "CUDAExecutionProvider")
     elif device == "cuda":
         raise PoseError(
@@ -143,11 +150,10 @@ def _open(path: Path, device: Device, threads: int) -> "InferenceSession":
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    # Threads that wait busily for their next work take the processors from other threads, and half of RTMDet-nano's
-    # processor time on two threads was such waiting.
+    # Busy waiting takes CPU time from other threads: it was half of RTMDet-nano's CPU time on two threads.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 4 if device == "auto" else 3
     try:
         return onnxruntime.InferenceSession(os.fspath(path), options, providers=providers)
-    except Exception as error:  # the library's own exceptions share no public base class
+    except Exception as error:  # the library's exceptions have no public base class
         raise PoseError(f"{path}: not a readable ONNX model ({in_brief(error)})") from error

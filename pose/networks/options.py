@@ -1,4 +1,4 @@
-"""What every network that finds people or joints can be told, in one object from the command line to the session."""
+"""Options of all networks that find people or joints, in one object from the command line to the session."""
 
 from dataclasses import dataclass
 
@@ -7,11 +7,14 @@ from pose.system.device import Device, Precision
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageOptions:
-    """device: 'auto' takes CUDA where it can be used. precision: what the network computes in; 'auto' is the file's
-    own. threads: on the CPU. score: least score of a detection; None is the network's own. size: longer side of the
-    input, px; None is the file's own.
+    """Options of a network. A stage that cannot satisfy them raises PoseError; there is no silent fallback.
 
-    A stage that cannot do what is asked raises PoseError; none goes on with something else in silence.
+    Attributes:
+        device: 'auto' means CUDA if available.
+        precision: Arithmetic of the network; 'auto' is that of the file.
+        threads: CPU threads.
+        score: Minimum score of a detection; None is the network's default.
+        size: Longer side of the input in px; None is that of the file.
     """
 
     device: Device = "auto"
@@ -21,7 +24,7 @@ class StageOptions:
     size: int | None = None
 
     def score_or(self, own: float) -> float:
-        """The least score, where `own` is the network's."""
+        """The minimum score, where `own` is the network's default."""
         return own if self.score is None else self.score
 
 

@@ -1,4 +1,4 @@
-"""YOLO networks (v8, 11, 26; detect and pose) by the kind of their file."""
+"""YOLO networks (v8, 11, 26; detect and pose), by type of file."""
 
 from pathlib import Path
 
@@ -15,12 +15,16 @@ def load_yolo(
     overlap_threshold: float = OVERLAP_THRESHOLD,
     classes: tuple[int, ...] = (0,),
 ) -> YoloNetwork:
-    """The network in `model`: `.onnx` runs on ONNX Runtime, `.pt` through the `ultralytics` package.
+    """Load `model`: `.onnx` with ONNX Runtime, `.pt` with the `ultralytics` package.
 
-    overlap_threshold: IoU above which the weaker of two boxes is dropped. classes: the ones that count, by their index
-    in the file.
+    Args:
+        model: The file.
+        task: 'detect' or 'pose'.
+        options: Options of the network.
+        overlap_threshold: IoU above which the weaker of two boxes is removed.
+        classes: Accepted classes by their index in the file.
 
-    Raises PoseError when it cannot be loaded as asked, UsageError for another kind of file.
+    Raises PoseError if it cannot be loaded with these options, UsageError for another type of file.
     """
     if model.suffix == ".onnx":
         return YoloOnnx(model, task, options, overlap_threshold, classes)

@@ -1,4 +1,4 @@
-"""What YOLO networks find in a picture, whichever program runs them, and Ultralytics' own defaults."""
+"""Detections of YOLO networks, independent of the runtime, and Ultralytics' defaults."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,19 +10,22 @@ from pose.types import F32, U8
 
 Task = Literal["detect", "pose"]
 
-# Ultralytics' own defaults.
+# Ultralytics' defaults.
 SCORE_THRESHOLD = 0.25
 OVERLAP_THRESHOLD = 0.7
-MOST = 300
+MAX_DETECTIONS = 300
 USUAL_SIDE = 640
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a network found in one picture, best first.
+    """Detections in one image, sorted by descending score.
 
-    xyxy: (P, 4) px, inside the picture. scores: (P,). keypoints: (P, J, 2) px, inside the picture; J is 0 without a
-    pose head. keypoint_scores: (P, J).
+    Attributes:
+        xyxy: (P, 4) px, inside the image.
+        scores: (P,).
+        keypoints: (P, J, 2) px, inside the image; J is 0 without a pose head.
+        keypoint_scores: (P, J).
     """
 
     xyxy: F32
@@ -35,9 +38,9 @@ class Findings:
 
     @classmethod
     def within(cls, size: tuple[int, int], xyxy: F32, scores: F32, joints: F32) -> Self:
-        """Findings in a picture of (width, height) px, brought into it; a joint from beyond its edge gets score 0.
+        """Clip detections to an image of (width, height) px; joints outside get score 0.
 
-        joints: (P, J, 2 or 3) x, y px and perhaps a score.
+        joints: (P, J, 2 or 3) x, y px and optionally a score.
         """
         most = np.array(size, np.float32)
         points = joints[..., :2].clip(0, most)
@@ -48,12 +51,12 @@ class Findings:
 
 
 class YoloNetwork(Protocol):
-    """A loaded YOLO network, whichever program runs it."""
+    """A loaded YOLO network of any runtime."""
 
     joints: int
     side: int  # px, the longer one of the input
     device: str
 
     def __call__(self, images: Sequence[U8]) -> list[Findings]:
-        """What is found in each (H, W, 3) uint8 RGB image."""
+        """Detections in each (H, W, 3) uint8 RGB image."""
         ...

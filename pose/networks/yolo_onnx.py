@@ -1,7 +1,7 @@
-"""YOLO networks that Ultralytics exported to ONNX (v8, 11, 26; detect and pose), on ONNX Runtime.
+"""YOLO networks exported to ONNX by Ultralytics (v8, 11, 26; detect and pose), on ONNX Runtime.
 
-Pictures in, boxes and keypoints out, as `ultralytics` itself gives them, without its code. The weights stay under the
-licence of their authors: the official ones are AGPL-3.0.
+Boxes and keypoints equal those of `ultralytics`, without its code. The weights keep the licence of their authors: the
+official ones are AGPL-3.0.
 """
 
 import ast
@@ -15,12 +15,12 @@ from pose.errors import PoseError
 from pose.networks.letterbox import Fit, fitted_size, round_up, suppress
 from pose.networks.onnx import OnnxNetwork
 from pose.networks.options import USUAL, StageOptions
-from pose.networks.yolo_findings import MOST, OVERLAP_THRESHOLD, SCORE_THRESHOLD, USUAL_SIDE, Findings, Task
+from pose.networks.yolo_findings import MAX_DETECTIONS, OVERLAP_THRESHOLD, SCORE_THRESHOLD, USUAL_SIDE, Findings, Task
 from pose.types import F32, U8
 
 
 class YoloOnnx:
-    """An Ultralytics export. Its metadata say what it is; a file without them is refused."""
+    """An Ultralytics export, described by its metadata; a file without them is rejected."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class YoloOnnx:
         return [self._findings(rows, fit, image) for rows, fit, image in zip(found, fits, images, strict=True)]
 
     def _input_size(self, images: Sequence[U8]) -> tuple[int, int]:
-        """Width and height of the input: no more grey than needed, where the file allows it and one size fits all."""
+        """Width and height of the input, with minimal padding if the file allows it and one size fits all images."""
         square = (self.side, self.side)
         if self._network.shape[2] is not None or len({image.shape for image in images}) > 1:
             return square
@@ -59,17 +59,19 @@ class YoloOnnx:
         return round_up(width, self._stride), round_up(height, self._stride)
 
     def _findings(self, output: F32, fit: Fit, image: U8) -> Findings:
-        """output: final rows (N, 6 + joints) of a file that chooses its boxes itself, or what the head says."""
+        """Detections of an image. output: final rows (N, 6 + joints) if the file includes the suppression, else the
+        head's output.
+        """
         width = self.joints * self._values
         rows = output if output.shape[1] == 6 + width else self._suppressed(output, width)
-        rows = rows[(rows[:, 4] > self._score_threshold) & np.isin(rows[:, 5], self._classes)][:MOST]
+        rows = rows[(rows[:, 4] > self._score_threshold) & np.isin(rows[:, 5], self._classes)][:MAX_DETECTIONS]
         joints = rows[:, 6:].reshape(len(rows), self.joints, self._values)
         joints = np.concatenate([fit.to_picture(joints[..., :2]), joints[..., 2:]], axis=-1)
         size = image.shape[1], image.shape[0]
         return Findings.within(size, fit.boxes_to_picture(rows[:, :4]), rows[:, 4], joints)
 
     def _suppressed(self, head: F32, width: int) -> F32:
-        """Final rows from the head's columns (4 + classes + joints, N): suppression within each column's best class."""
+        """Final rows from the head's columns (4 + classes + joints, N), suppressed within each column's best class."""
         of_kinds = head[4 : len(head) - width]
         found = np.flatnonzero(of_kinds.max(axis=0) > self._score_threshold)
         kinds = of_kinds[:, found].argmax(axis=0)
@@ -77,7 +79,7 @@ class YoloOnnx:
         found, kinds = found[counted], kinds[counted]
         middles, half = head[:2, found].T, head[2:4, found].T / 2
         xyxy = np.concatenate([middles - half, middles + half], axis=1)
-        apart = xyxy + kinds[:, None].astype(np.float32) * (10 * self.side)  # boxes of two classes never overlap
+        apart = xyxy + kinds[:, None].astype(np.float32) * (10 * self.side)  # separates boxes of different classes
         best = suppress(apart, of_kinds[kinds, found], self._overlap_threshold)
         found, kinds = found[best], kinds[best]
         joints = head[len(head) - width :, found].T
@@ -87,7 +89,7 @@ class YoloOnnx:
 
 
 def _literal(value: str) -> Any:
-    """Metadata are the text of Python values, or plain text."""
+    """Parse metadata, which are text of Python values, or plain text."""
     try:
         return ast.literal_eval(value)
     except (ValueError, SyntaxError):

@@ -9,7 +9,7 @@ import numpy as np
 
 from pose.errors import PoseError, in_brief
 from pose.networks.options import USUAL, StageOptions
-from pose.networks.yolo_findings import MOST, OVERLAP_THRESHOLD, SCORE_THRESHOLD, USUAL_SIDE, Findings, Task
+from pose.networks.yolo_findings import MAX_DETECTIONS, OVERLAP_THRESHOLD, SCORE_THRESHOLD, USUAL_SIDE, Findings, Task
 from pose.system.device import resolve_device, torch_threads
 from pose.types import U8
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class YoloUltralytics:
-    """A `.pt` file. Ultralytics unpickles it, which runs what is inside: open only files whose origin you trust."""
+    """A `.pt` file. Ultralytics unpickles it, which can run code: open only files from trusted sources."""
 
     def __init__(
         self,
@@ -28,8 +28,8 @@ class YoloUltralytics:
         overlap_threshold: float = OVERLAP_THRESHOLD,
         classes: tuple[int, ...] = (0,),
     ) -> None:
-        """Raises PoseError when `ultralytics` is not installed, or the file is for another task or cannot be read."""
-        # Nothing is installed, looked up or reported over the network behind the user's back.
+        """Raises PoseError if `ultralytics` is not installed, or the file has another task or cannot be read."""
+        # Prevents installations, lookups and reports over the network without the user's consent.
         os.environ.setdefault("YOLO_AUTOINSTALL", "false")
         os.environ.setdefault("YOLO_OFFLINE", "true")
         try:
@@ -40,7 +40,7 @@ class YoloUltralytics:
             raise PoseError(f"{model}: no such file")
         try:
             self._network = YOLO(model, task=task, verbose=False)
-        except Exception as error:  # unpickling raises whatever the file holds
+        except Exception as error:  # unpickling can raise anything
             raise PoseError(f"{model}: not a readable YOLO file ({in_brief(error)})") from error
         if self._network.task != task:
             raise PoseError(f"{model}: a YOLO file for {self._network.task!r}, not for {task!r}")
@@ -58,7 +58,7 @@ class YoloUltralytics:
             "device": device,
             "quantize": 16 if half else 32,
             "imgsz": self.side,
-            "max_det": MOST,
+            "max_det": MAX_DETECTIONS,
             "verbose": False,
         }
 
