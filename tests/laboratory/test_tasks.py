@@ -247,6 +247,7 @@ def test_an_encoder_sees_the_question_alone_and_a_decoder_what_is_written(varian
     assert written == network(torch.tensor([[*example.question, *written]]))[0, asked - 1 : -1].argmax(-1).tolist()
 
 
+@pytest.mark.slow
 def test_an_encoder_and_decoder_learn_32_answers_by_heart():
     settings = SmallTasksSettings(
         task="free-group", form="encoder-decoder", model={"dim": 32, "depth": 1, "heads": 2, "expansion": 2}
