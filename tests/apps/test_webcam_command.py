@@ -246,7 +246,7 @@ def test_a_report_that_does_not_fit_in_the_end_is_printed(tmp_path, capsys, room
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("signal_name", ["SIGHUP", "SIGKILL"])
+@pytest.mark.parametrize("signal_name", ["SIGHUP", pytest.param("SIGKILL", marks=pytest.mark.slow)])
 @pytest.mark.usefixtures("usual_signals")
 def test_a_recording_survives_a_closed_terminal_and_is_finished_after_a_kill(
     command_line, videos, dance, tmp_path, signal_name, capsys
