@@ -83,6 +83,7 @@ def check_facts(line, document):
     assert abs(datetime.now(UTC) - datetime.fromisoformat(line["date"])) < timedelta(days=1)
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_again_does_only_what_is_missing_or_changed(clips, batch, tmp_path, videos, capsys):
     (clips / "bad.mp4").unlink()
     out = tmp_path / "out"
@@ -122,6 +123,7 @@ def test_shards_together_do_everything(clips, batch, tmp_path, capsys):
     assert "2 of them already done" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_clip_that_is_cut_short_keeps_what_comes_before_and_is_listed(videos, batch, tmp_path, capsys):
     """The index in front and the end missing, as a download that broke off leaves it."""
     clip = beginning(videos / "dance.mp4", tmp_path / "in" / "dance.mp4", 1.0, front=True)
