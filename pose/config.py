@@ -181,8 +181,8 @@ def choose_detector(config: PipelineConfig) -> tuple[PipelineConfig, str | None]
         return preferred, None
     stand_in = replace(config, detector=STAND_IN_DETECTOR, detection_score=None)
     return stand_in, (
-        "BlazePose's detector looked for people: it misses those who are far away or half hidden. "
-        f"RTMDet's weights could not be had ({found}); `pose-weights fetch {weight}` tries again"
+        "The detector is BlazePose, which misses distant and half occluded people. "
+        f"RTMDet's weights are not available ({found}); `pose-weights fetch {weight}` tries again"
     )
 
 

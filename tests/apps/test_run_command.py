@@ -123,8 +123,8 @@ def test_without_rtmdet_the_summary_says_who_is_missed(videos, weights_dir, tmp_
     call = ["--video", str(videos / "street.mp4"), "--formats", "json", "--out", str(tmp_path / "out")]
     assert main([*call, "--lifter", str(tiny_lifter)]) == 0
     said = capsys.readouterr().out
-    assert "BlazePose's detector looked for people: it misses those who are far away or half hidden." in said
-    assert "could not be had (no way to the web)" in said
+    assert "The detector is BlazePose, which misses distant and half occluded people." in said
+    assert "are not available (no way to the web)" in said
     document = json.loads((tmp_path / "out" / "poses.json").read_text())
     assert document["settings"]["detector"] == "blazepose"
 
