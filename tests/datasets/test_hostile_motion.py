@@ -51,7 +51,7 @@ def test_what_is_mutated_is_read_when_it_is_whole(real):
 
 
 @pytest.mark.parametrize("kind", READERS)
-@quick_and_long(150, 4000)
+@quick_and_long(50, 4000)
 def test_mutated_files_are_read_or_one_line(real, kind, examples):
     try_mutations(lambda data: _mutate(real, kind, data), examples)
 

@@ -99,6 +99,6 @@ def _mutated(tmp_path, data) -> None:
     assert ((sequence.scores >= 0) & (sequence.scores <= 1)).all()
 
 
-@quick_and_long(100, 4000)
+@quick_and_long(50, 4000)
 def test_mutated_files_are_read_or_one_line(tmp_path, examples):
     try_mutations(lambda data: _mutated(tmp_path, data), examples)

@@ -55,6 +55,6 @@ def _load(result, tmp_path, data) -> None:
     assert len(said) < 600
 
 
-@quick_and_long(100, 3000)
+@quick_and_long(50, 3000)
 def test_mutated_results_are_read_or_one_line(result, tmp_path, examples):
     try_mutations(lambda data: _load(result, tmp_path, data), examples)

@@ -37,6 +37,6 @@ def _load(tiny_lifter, tmp_path, data) -> None:
     assert len(said) < 400
 
 
-@quick_and_long(60, 3000)
+@quick_and_long(30, 3000)
 def test_mutated_checkpoints_are_read_or_one_line(tiny_lifter, tmp_path, examples):
     try_mutations(lambda data: _load(tiny_lifter, tmp_path, data), examples)

@@ -47,7 +47,7 @@ def stereo(path) -> bytes:
     return path.read_bytes()
 
 
-@quick_and_long(150, 20_000)
+@quick_and_long(50, 20_000)
 def test_values_of_any_kind(tmp_path, examples):
     def check(data: st.DataObject) -> None:
         path = tmp_path / "a.json"
@@ -58,7 +58,7 @@ def test_values_of_any_kind(tmp_path, examples):
 
 
 @pytest.mark.parametrize("suffix", ["json", "toml", "yml"])
-@quick_and_long(60, 5_000)
+@quick_and_long(30, 5_000)
 def test_damaged_files(tmp_path, suffix, examples):
     path = tmp_path / f"a.{suffix}"
     whole = {"json": json.dumps(DOCUMENT).encode(), "toml": TOML.encode(), "yml": b""}[suffix] or stereo(path)

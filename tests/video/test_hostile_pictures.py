@@ -56,7 +56,7 @@ def _read(tmp_path, data) -> None:
     assert picture.shape == (*jpeg_size(content)[::-1], 3)
 
 
-@quick_and_long(100, 4000)
+@quick_and_long(50, 4000)
 def test_mutated_pictures_are_read_left_out_or_one_line(tmp_path, capfd, examples):
     try_mutations(lambda data: _read(tmp_path, data), examples)
     capfd.readouterr()  # the decoders' own complaints
