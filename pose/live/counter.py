@@ -14,13 +14,13 @@ from pose.types import F64, FrameResult
 RATE = 10.0  # poses/s that are kept
 KEPT_S = 45.0
 EVERY_S = 1.0  # between two counts
-FORGET_S = 20.0  # without a repetition, after which the count begins anew
+FORGET_S = 20.0  # without a repetition, after which the count restarts
 MOST_PEOPLE = 3  # counted at a time, those of the lowest ids
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """What somebody repeats. movement: its name. count: complete repetitions."""
+    """A repeated movement. movement: its name. count: complete repetitions."""
 
     movement: str
     count: int

@@ -45,7 +45,7 @@ def messages(live: LiveResult) -> list[str]:
 
 
 def _repetitions(count: Count | None) -> str:
-    """What ends the message of somebody who repeats a movement."""
+    """The end of the message of a person who repeats a movement."""
     if count is None:
         return "}"
     return f',"repetitions":{{"movement":{json.dumps(count.movement)},"count":{count.count}}}}}'

@@ -116,7 +116,7 @@ def result(live: LiveResult, upright: Upright, scale: float = 1.0) -> str:
 
 
 def _repetitions(live: LiveResult, person: int) -> dict[str, Json]:
-    """The count of somebody who repeats a movement."""
+    """The count of a person who repeats a movement."""
     count = live.counts.get(person)
     return {} if count is None else {"repetitions": {"movement": count.movement, "count": count.count}}
 
