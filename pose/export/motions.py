@@ -45,8 +45,7 @@ class Bones:
     def distance_note(self) -> str:
         """How far the joints of all known frames are from the bones, once `spans` has been used up."""
         away = 1000 * self._distance / max(1, self._count)
-        most = [f"{name} {away[joint]:.0f}" for joint, name in enumerate(H36M17.names) if away[joint] > _NAMED_FROM]
-        return f"joints lie {away.mean():.0f} mm from the bones on average{', ' * bool(most)}{', '.join(most)}"
+        return f"joints lie {away.mean():.0f} mm from the bones on average{far_joints(away)}"
 
     def _solved(self, span: Span) -> Solved:
         """Kept for the next format that wants it: several do."""
@@ -77,6 +76,13 @@ class Bones:
         motion.root[missing] = known.root[first] + (known.root[last] - known.root[first]) * share[:, None]
         motion.turns[missing] = rotations.slerp(known.turns[first], known.turns[last], share[:, None])
         return motion
+
+
+def far_joints(away: F64) -> str:
+    """`, spine 34, neck 21`: joints whose mean distance (17,) mm from their bones is more than 10 mm."""
+    return "".join(
+        f", {name} {mm:.0f}" for name, mm in zip(H36M17.names, away.tolist(), strict=True) if mm > _NAMED_FROM
+    )
 
 
 def _spread(motion: Motion, known: NDArray[np.bool_]) -> Motion:

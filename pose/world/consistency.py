@@ -52,7 +52,8 @@ def check_limbs(person: Person, rules: ConsistencyRules = RULES.consistency) -> 
     expected = np.where(_LEGS, np.nan_to_num(other), 0.0)
     moved = np.abs(_middle(ratios, lengths) - _middle(expected, lengths)) * lengths.sum(axis=-1)
     for limb, (_, middle, end) in enumerate(_JOINTS):
-        extra = np.where(flags[:, limb], 1000 * rules.sigma_share * moved[:, limb], 0.0)
+        share = rules.leg_sigma_share if _LEGS[limb] else rules.arm_sigma_share
+        extra = np.where(flags[:, limb], 1000 * share * moved[:, limb], 0.0)
         added[:, [middle, end]] = np.nan_to_num(extra)[:, None]
     return flags, added
 

@@ -140,7 +140,8 @@ class SizeRules:
     deviation of a child's log scale about the lifter's height. adult_means, adult_sigmas: logarithms of leg and head
     length as shares of the straight body, and of the height, as the lifter finds them for adults; child_offset,
     child_slopes: logistic regression of child against adult on them. All fitted to virtual people of training subjects
-    with proportions from two years to adult. sigma_factor: factor on the posterior's standard deviation. floor_sigma_m,
+    with proportions from two years to adult. group_sigma_factor: factor on the posterior's standard deviation of people
+    who are compared with others: their feet err together; the posterior of a person alone needs none. floor_sigma_m,
     floor_sigma_share: error of the height of standing feet, and a share of their distance. step_share, step_m:
     probability that somebody stands on something, and its mean height. stray_share, stray_m: probability that feet are
     anywhere, and within how many metres.
@@ -158,7 +159,7 @@ class SizeRules:
     adult_sigmas: tuple[float, float, float] = (0.0247, 0.0693, 0.0353)
     child_offset: float = -0.91
     child_slopes: tuple[float, float, float] = (-0.10, 0.65, -0.86)
-    sigma_factor: float = 1.15
+    group_sigma_factor: float = 1.15
     floor_sigma_m: float = 0.04
     floor_sigma_share: float = 0.01
     step_share: float = 0.05
@@ -249,8 +250,9 @@ class ConsistencyRules:
     least_frames, least_share: minimum number, and share, of its frames that show both ends of a bone. leg_log_ratio:
     minimum logarithm, up or down, of the ratio of thigh to shank, each seen as a share of its length; leg_difference:
     by which it must differ from that of the other leg. arm_log_ratio: the same for an arm; arm_stretch: and how long
-    one of its bones must be seen, as a share of its length. sigma_share: factor on the displacement of the middle joint
-    that gives the added sigma; 68 % of the displaced joints of training subjects are within it.
+    one of its bones must be seen, as a share of its length. leg_sigma_share, arm_sigma_share: factors on the
+    displacement of the middle joint that give the added sigma; with them 68 % of the displaced knees and elbows of
+    training subjects are within sigma.
     """
 
     seen_score: float = 0.3
@@ -261,7 +263,8 @@ class ConsistencyRules:
     leg_difference: float = 0.7
     arm_log_ratio: float = 0.8
     arm_stretch: float = 1.2
-    sigma_share: float = 0.8
+    leg_sigma_share: float = 0.8
+    arm_sigma_share: float = 0.45
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -107,7 +107,7 @@ def find_sizes(people: Mapping[int, Evidence], tilt_sigma: float, rules: SizeRul
     chances = {n: chance.sum(axis=0) for n, chance in priors.items()}
     likely = {n: chance[int(chance.sum(axis=1).argmax())] for n, chance in priors.items()}
     if len(standing) < 2:  # nobody to compare with
-        return Sizes({n: _size(likely[n], chances[n], 1.0, likely[n], rules) for n in people}, None, (0.0, 0.0))
+        return Sizes({n: _size(likely[n], chances[n], 1.0, likely[n]) for n in people}, None, (0.0, 0.0))
     alone = dict(likely)
     grid = _Grid(standing, chances, tilt_sigma, rules)
     posterior, marginal = grid.posterior(chances)
@@ -120,11 +120,11 @@ def find_sizes(people: Mapping[int, Evidence], tilt_sigma: float, rules: SizeRul
     there[:, best] = posterior[:, best] / posterior[:, best].sum()
     sizes = {}
     for n in people:
-        chance, on_floor = likely[n], 1.0
+        chance, on_floor, factor = likely[n], 1.0, 1.0
         if n in standing:
             whole, on = grid.scales(n, there / marginal[n])
-            chance, on_floor = likely[n] * whole, float(likely[n] @ on)
-        sizes[n] = _size(chance, chances[n], on_floor, alone[n], rules)
+            chance, on_floor, factor = likely[n] * whole, float(likely[n] @ on), rules.group_sigma_factor
+        sizes[n] = _size(chance, chances[n], on_floor, alone[n], factor)
     tilt = float(there[:, best] @ grid.about_x), float(there[:, best] @ grid.about_z)
     return Sizes(sizes, float(grid.levels[best]), tilt)
 
@@ -186,11 +186,19 @@ def _feet_given(height: F64, away: float, levels: F64, rules: SizeRules) -> tupl
     return on + step + rules.stray_share / rules.stray_m, on
 
 
-def _size(chance: F64, whole: F64, on_floor: float, alone: F64, rules: SizeRules) -> Size:
-    """chance: (U,) how likely each scale is on the most probable floor. whole: (U,) on all floors, adult or child."""
+def _size(chance: F64, whole: F64, on_floor: float, alone: F64, factor: float = 1.0) -> Size:
+    """The size of one person.
+
+    Args:
+        chance: (U,) posterior of the log scale on the most probable floor.
+        whole: (U,) posterior on all floors, adult or child.
+        on_floor: probability that the person stands on the common floor.
+        alone: (U,) posterior if nobody else were there.
+        factor: on the standard deviation of `whole`.
+    """
     middle = _median(chance)
     sigma = math.sqrt(max(float(whole @ (_U - middle) ** 2 / whole.sum()), 0.0))
-    return Size(math.exp(middle), rules.sigma_factor * sigma, on_floor, math.exp(_median(alone)))
+    return Size(math.exp(middle), factor * sigma, on_floor, math.exp(_median(alone)))
 
 
 def _median(chance: F64) -> float:

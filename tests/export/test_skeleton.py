@@ -91,3 +91,12 @@ def test_the_rest_pose_is_a_t_pose_that_faces_z(body):
     assert joint(rest, "left_ankle")[1] < -0.8
     assert joint(rest, "neck")[2] > 0
     np.testing.assert_allclose(joint(rest, "left_wrist")[1:], joint(rest, "left_shoulder")[1:])
+
+
+def test_joints_far_from_their_bones_are_named():
+    from pose.export.motions import far_joints
+
+    away = np.full(17, 9.9)
+    assert far_joints(away) == ""
+    away[[H36M17.index("spine"), H36M17.index("head")]] = 34.2, 21.0
+    assert far_joints(away) == ", spine 34, head 21"

@@ -37,6 +37,14 @@ def test_an_adult_alone_keeps_the_height_of_the_lifter():
     assert one.sigma > 0.05  # who is alone may be a child
 
 
+def test_sigma_of_a_small_person_alone_includes_an_adult_far_away():
+    """One image does not tell a near child from a distant adult: the adult's scale is within two sigma."""
+    bones = ADULT * np.where([H36M17.names[child] in ("neck", "head") for _, child in H36M17.edges], 1.1, 1)
+    one = find_sizes({1: evidence((0, -1.5, -4), height=1.68, bones=bones)}, 0.0).people[1]
+    assert one.scale < 0.9
+    assert math.exp(math.log(one.scale) + 2 * one.sigma) > 1
+
+
 def test_two_adults_of_one_floor_keep_their_heights_and_know_them_better():
     alone = find_sizes(level(1.5), 0.0).people[0]
     found = find_sizes(level(1.5, 1.5, 1.5), 0.0)

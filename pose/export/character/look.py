@@ -11,11 +11,12 @@ from pose.export.character.posing import joints_of, pose_character
 from pose.export.character.rest import Character, make_character
 from pose.export.character.shape import fit_shape, lengths_of_body
 from pose.export.figures import Look
-from pose.export.motions import Bones
+from pose.export.motions import Bones, far_joints
 from pose.export.rigs import bone_names
 from pose.export.skeleton import Motion
 from pose.export.timeline import Span
 from pose.export.tracks import Track
+from pose.skeletons import H36M17
 
 F64 = NDArray[np.float64]
 
@@ -80,12 +81,12 @@ class _Motion:
         return hands_of(self._character, self._track.space.to_file(hands.places))
 
     def note(self) -> str:
-        away = 1000 * np.concatenate(self._away) if self._away else np.zeros(1)
+        away = 1000 * np.concatenate(self._away) if self._away else np.zeros((1, len(H36M17)))
         tall = self._character.vertices[:, 1].max()
         return (
             f"character of {tall:.2f} m, {np.median(away):.0f} mm from the joints in the median, "
-            f"{np.percentile(away, 95):.0f} mm at 95 %; gender, age, muscle and weight are those of an average adult "
-            "unless the bones say otherwise"
+            f"{np.percentile(away, 95):.0f} mm at 95 %{far_joints(away.mean(axis=0))}; "
+            "gender, age, muscle and weight are those of an average adult unless the bones say otherwise"
         )
 
 
