@@ -1,4 +1,4 @@
-"""Files read by the programs that they are for: Blender, OpenSim, py-c3d, pybvh and the glTF validator of Khronos.
+"""Files read by the programs that they are for: Blender, OpenSim, py-c3d, pybvh, three.js and the validator of Khronos.
 
 Each lives in an environment of its own, `$POSE_READERS/NAME` (`.ci/nightly` makes them). Where one is missing its
 test is skipped and says so.
@@ -96,6 +96,23 @@ def test_the_glb_validator_finds_nothing(files, rig):
     report = json.loads(done.stdout)
     assert report["issues"]["messages"] == []
     assert report["info"]["animationCount"] == 1
+
+
+@pytest.mark.parametrize("rig", RIGS)
+def test_three_js_moves_two_people_with_bones_of_their_own(files, rig):
+    """three.js finds bones by name: of two people with the same names only one would move."""
+    (path,), places, _ = files("glb", people=2, rig=rig)
+    call = ["node", SCRIPTS / "three.mjs", environment("three"), path, "1"]
+    done = subprocess.run(call, capture_output=True, text=True, timeout=300, check=True)
+    skins = json.loads(done.stdout.partition("RESULT")[2])["skins"]
+    names = [bone for skin in skins for bone in skin["bones"]]
+    assert len(skins) == 2
+    assert len(set(names)) == len(names)
+    for skin, own in zip(skins, places, strict=True):
+        shown = np.array(skin["places"])
+        np.testing.assert_allclose(shown[0], own[30, 0], atol=0.03)  # the pelvis after 1 s
+        spread = np.linalg.norm(shown - own[30, 0], axis=1)
+        assert spread.max() < 1.5  # a person, not bones of two
 
 
 def test_opensim_reads_the_numbers_of_trc_and_mot(files):

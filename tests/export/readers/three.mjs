@@ -1,0 +1,26 @@
+// Prints, after RESULT, what three.js makes of a GLB at a moment: for each skin its bones' names and world places, m.
+//   node three.mjs FOLDER FILE SECONDS        (FOLDER has node_modules/three)
+import { readFileSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+
+const [folder, file, seconds] = process.argv.slice(2);
+globalThis.self = globalThis; // which the loader takes for granted
+const load = (path) => import(pathToFileURL(`${folder}/node_modules/three/${path}`).href);
+const THREE = await load("build/three.module.js");
+const { GLTFLoader } = await load("examples/jsm/loaders/GLTFLoader.js");
+
+const data = readFileSync(file);
+const buffer = data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength);
+const gltf = await new Promise((done, failed) => new GLTFLoader().parse(buffer, "", done, failed));
+const mixer = new THREE.AnimationMixer(gltf.scene);
+mixer.clipAction(gltf.animations[0]).play();
+mixer.setTime(Number(seconds));
+gltf.scene.updateMatrixWorld(true);
+const skins = [];
+gltf.scene.traverse((node) => {
+  if (node.isSkinnedMesh) {
+    const places = node.skeleton.bones.map((bone) => bone.getWorldPosition(new THREE.Vector3()).toArray());
+    skins.push({ name: node.name, bones: node.skeleton.bones.map((bone) => bone.name), places });
+  }
+});
+console.log(`RESULT${JSON.stringify({ revision: THREE.REVISION, skins })}`);
