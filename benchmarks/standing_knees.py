@@ -57,9 +57,9 @@ def standing(times: F64, joints: F32, scores: F32) -> tuple[NDArray[np.bool_], F
     return straight, bent
 
 
-def report(clip: Path, lifter: str, preset: str, constant_bones: bool) -> str:
+def report(clip: Path, lifter: str, preset: str, constant_bones: bool, fit: bool) -> str:
     """One row for one clip."""
-    pipeline = Pipeline.from_preset(preset, lifter=lifter, constant_bones=constant_bones)
+    pipeline = Pipeline.from_preset(preset, lifter=lifter, constant_bones=constant_bones, fit=fit)
     seen, lifted = [], []
     for times, joints, scores, poses in tracks(list(pipeline.run(clip)), pipeline.skeleton.name):
         straight, bent = standing(times, joints, scores)
@@ -79,10 +79,11 @@ def main() -> None:
     parser.add_argument("--lifter", default="offline", help="offline, stream or a checkpoint")
     parser.add_argument("--preset", default="fast")
     parser.add_argument("--as-lifted", action="store_true", help="without one body for each person (pose.refine)")
+    parser.add_argument("--no-fit", action="store_true", help="without the fit to the 2D (pose.fit)")
     options = parser.parse_args()
     print(f"{'clip':14} {'legs':>6} {'picture':>8} {'3D':>8} {'below 10':>11}")
     for clip in options.clips or [options.videos / name for name in CLIPS]:
-        print(report(clip, options.lifter, options.preset, not options.as_lifted), flush=True)
+        print(report(clip, options.lifter, options.preset, not options.as_lifted, not options.no_fit), flush=True)
 
 
 if __name__ == "__main__":

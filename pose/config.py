@@ -81,6 +81,7 @@ class PipelineConfig:
     hands: bool = option(False, "find the hands of tracked people: 21 points each, in 2D and 3D")
     repair: bool = option(True, "undo left-right swaps and remove outliers before lifting; files keep the observed 2D")
     constant_bones: bool = option(True, "keep bone lengths constant over time for each person")
+    fit: bool = option(True, "fit the 3D motion to the 2D as far as it is exact (offline, with constant bones)")
     device: str = option("auto", "device of the networks; auto: cuda if available", choices=DEVICES)
     precision: str = option(
         "auto", "arithmetic of the networks; auto: that of the file, or half on cuda", choices=PRECISIONS

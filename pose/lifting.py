@@ -28,6 +28,7 @@ def lift(
     lookahead: int = 0,
     repair: bool = True,
     constant_bones: bool = True,
+    fit: bool = True,
     world: bool = False,
     heights: Mapping[int | None, float] | None = None,
     pitch: float | None = None,
@@ -47,6 +48,7 @@ def lift(
         lookahead: Frames that a streaming lifter may wait for.
         repair: Undo left-right swaps and drop outliers first.
         constant_bones: Keep bone lengths constant over time for each person; offline lifters only.
+        fit: Fit the motion to the 2D as far as it is exact; offline lifters with constant bones only.
         world: Transform all people to one world. The options that follow are those of `Pipeline.process`.
         heights: Body heights in m by id; None stands for all people.
         pitch: Elevation of the camera's view above the horizon in degrees.
@@ -69,43 +71,58 @@ def lift(
     from pose.system.device import resolve_device
 
     name, people = _read(keypoints, fps, image_size)
-    camera = next(iter(people.values())).camera
-    known = all(one.camera.known for one in people.values())
     network = load_lifter(lifter, resolve_device(device))
     seen, answers = lift_sequences(
-        network, list(people.values()), lookahead, repair=repair, constant_bones=constant_bones
+        network, list(people.values()), lookahead, repair=repair, constant_bones=constant_bones, fit=fit
     )
     times = np.unique(np.concatenate([one.times for one in seen]))
-    rate = (len(times) - 1) / (times[-1] - times[0]) if len(times) > 1 else 30.0
     settings: dict[str, Json] = {
-        "lifter": lifter,
-        "lookahead": lookahead,
-        "repair": repair,
-        "constant_bones": constant_bones,
-    }
-    models = () if network.sha256 is None else (ModelInfo("lifter", network.name, network.sha256),)
-    skeleton = get_skeleton(seen[0].skeleton)
-    info = RunInfo(
-        source=name, fps=rate, camera=camera, skeleton=skeleton, models=models, settings={**settings, "world": world}
-    )
-    up = None if pitch is None and roll is None else up_of(pitch or 0.0, roll or 0.0)
+        "lifter": lifter, "lookahead": lookahead, "repair": repair, "constant_bones": constant_bones, "fit": fit,
+        "world": world,
+    }  # fmt: skip
     steps = Steps(
-        bones=constant_bones,
-        fill=False,
-        smooth=smooth,
-        feet=foot_lock,
-        camera_known=known,
-        up=up,
-        heights=heights or {},
-    )
+        bones=constant_bones, fill=False, smooth=smooth, feet=foot_lock,
+        camera_known=all(one.camera.known for one in seen),
+        up=None if pitch is None and roll is None else up_of(pitch or 0.0, roll or 0.0), heights=heights or {},
+    )  # fmt: skip
     frames = _frames(list(people), seen, answers, times)
-    return Result.of(frames, info, steps if world else None, join=False)
+    return Result.of(frames, _info(name, network, seen[0], times, settings), steps if world else None, join=False)
+
+
+def _info(name: str, network: "Lifter", seen: Sequence2D, times: F64, settings: dict[str, Json]) -> RunInfo:
+    """What the result says of itself. times: (F,) s, of all frames."""
+    models = () if network.sha256 is None else (ModelInfo("lifter", network.name, network.sha256),)
+    return RunInfo(
+        source=name,
+        fps=(len(times) - 1) / (times[-1] - times[0]) if len(times) > 1 else 30.0,
+        camera=seen.camera,
+        skeleton=get_skeleton(seen.skeleton),
+        models=models,
+        settings=settings,
+    )
 
 
 def lift_sequences(
-    lifter: "Lifter", sequences: list[Sequence2D], lookahead: int = 0, *, repair: bool, constant_bones: bool
+    lifter: "Lifter",
+    sequences: list[Sequence2D],
+    lookahead: int = 0,
+    *,
+    repair: bool,
+    constant_bones: bool,
+    fit: bool = False,
 ) -> tuple[list[Sequence2D], list[Sequence3D]]:
-    """Return the lifted 2D, repaired if requested, and the 3D of each sequence.
+    """Lift sequences of one camera.
+
+    Args:
+        lifter: Network.
+        sequences: 2D of each person.
+        lookahead: Frames that a streaming lifter may wait for.
+        repair: Repair the 2D first.
+        constant_bones: Keep bone lengths constant over time for each person; offline lifters only.
+        fit: Fit the motion to the 2D as far as it is exact; needs `constant_bones`.
+
+    Returns:
+        The lifted 2D, repaired if requested, and the 3D of each sequence.
 
     Raises:
         UsageError: For a look-ahead of a lifter that does not stream.
@@ -121,6 +138,10 @@ def lift_sequences(
         from pose.refine import refine
 
         answers = [refine(answer, seen) for answer, seen in zip(answers, sequences, strict=True)]
+        if fit:
+            from pose.fit.windows import fit_motion
+
+            answers = [fit_motion(answer, seen) for answer, seen in zip(answers, sequences, strict=True)]
     return sequences, answers
 
 

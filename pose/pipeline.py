@@ -212,8 +212,9 @@ class Pipeline:
         from pose.lifter.offline import OfflineLifter
 
         return OfflineLifter(
-            self._lifter, self.skeleton, camera, repair=config.repair, constant_bones=config.constant_bones
-        )
+            self._lifter, self.skeleton, camera, repair=config.repair, constant_bones=config.constant_bones,
+            fit=config.fit,
+        )  # fmt: skip
 
     def session(self, image_size: tuple[int, int], focal_35mm: float | None = None) -> "Session":
         """Start a stream of images of (width, height) px with its own ids. focal_35mm: see `camera`."""

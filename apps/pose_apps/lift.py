@@ -34,6 +34,7 @@ class LiftConfig(WorldConfig):
     image_size: str | None = option(None, "image size in px, such as 1920x1080, for JSON keypoints without it")
     repair: bool = option(True, "undo left-right swaps and remove outliers before lifting")
     constant_bones: bool = option(True, "keep bone lengths constant over time for each person (offline)")
+    fit: bool = option(True, "fit the 3D motion to the 2D as far as it is exact (offline, with constant bones)")
     world: bool = option(False, "for a fixed camera: world coordinates for all people of a file; docs/guides/world.md")
     device: str = option("auto", "device of the network; auto: cuda if available", choices=DEVICES)
     overwrite: bool = option(False, "replace existing results")
@@ -74,7 +75,12 @@ def lift(inputs: list[Path], config: LiftConfig, say: Callable[[str], None] = pr
 
     lifter = load_lifter(config.lifter, resolve_device(config.device))
     sequences, answers = lift_sequences(
-        lifter, sequences, config.lookahead, repair=config.repair, constant_bones=config.constant_bones
+        lifter,
+        sequences,
+        config.lookahead,
+        repair=config.repair,
+        constant_bones=config.constant_bones,
+        fit=config.fit,
     )
     shown = say if not config.quiet else lambda text: None
     for at, one in zip(accumulate(map(len, people), initial=0), people, strict=False):

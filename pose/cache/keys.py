@@ -16,7 +16,7 @@ from pose.types import People, Poses3D
 from pose.video import Source
 
 SCHEMA = 2  # of the entries; increasing it invalidates all existing ones
-LIFTING = frozenset({"lifter", "lookahead", "repair", "constant_bones"})  # settings without effect on 2D
+LIFTING = frozenset({"lifter", "lookahead", "repair", "constant_bones", "fit"})  # settings without effect on 2D
 FILES = frozenset({"detector_model", "estimator_model"})  # their content counts, not their path
 PACKAGES = ("pose", "pose_detectors")
 # Libraries that decode, compute or draw: other versions may round differently.

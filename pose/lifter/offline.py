@@ -1,8 +1,8 @@
 """The offline lifter as a pipeline stage: tracks come in frame by frame, 3D goes out when no later frame can change it.
 
-Every person is one track of three steps: their 2D is repaired, lifted in windows, and what comes out is put on one
-body. Each step gives a frame on when nothing that follows can change it, with memory bounded by seconds and not by the
-video; together they give what the three give for each whole track.
+Every person is one track of four steps: their 2D is repaired and lifted in windows, and the 3D is put on one body and
+fitted to the 2D. Each step gives a frame on when nothing that follows can change it, with memory bounded by seconds and
+not by the video; together they give what the four give for each whole track.
 """
 
 from collections import deque
@@ -13,6 +13,7 @@ from pose.camera import Camera
 from pose.gaps import LONGEST_GAP_SECONDS
 from pose.lifter.one_body import PersonBody
 from pose.lifter.pending import PendingFrame, PersonFrame, take_finished
+from pose.lifter.person_fit import PersonFit
 from pose.lifter.predict import Lifter
 from pose.lifter.windows import PersonWindows
 from pose.repair.person import WHOLE_VIEW, PersonRepair
@@ -27,13 +28,27 @@ class OfflineLifter:
     """
 
     def __init__(
-        self, lifter: Lifter, skeleton: Skeleton, camera: Camera, *, repair: bool = False, constant_bones: bool = False
+        self,
+        lifter: Lifter,
+        skeleton: Skeleton,
+        camera: Camera,
+        *,
+        repair: bool = False,
+        constant_bones: bool = False,
+        fit: bool = False,
     ) -> None:
-        """skeleton: of the incoming keypoints. camera: that sees them. repair: what is lifted. constant_bones: one body
-        for each person.
+        """Begin with nobody's past.
+
+        Args:
+            lifter: the network.
+            skeleton: of the incoming keypoints.
+            camera: that sees them.
+            repair: repair the 2D before it is lifted.
+            constant_bones: keep bone lengths constant over time for each person.
+            fit: fit the motion to the 2D as well; needs `constant_bones`.
         """
         self._lifter, self._skeleton, self._camera = lifter, skeleton, camera
-        self._repair, self._constant_bones = repair, constant_bones
+        self._repair, self._constant_bones, self._fit = repair, constant_bones, fit and constant_bones
         self._kept = LONGEST_GAP_SECONDS + (WHOLE_VIEW if repair else 0)  # s without a sight of somebody
         self._tracks: dict[int, _Track] = {}
         self._pending: deque[PendingFrame] = deque()
@@ -65,14 +80,17 @@ class OfflineLifter:
             PersonRepair(self._skeleton, WHOLE_VIEW) if self._repair else None,
             PersonWindows(self._lifter, self._skeleton, self._camera),
             PersonBody(self._skeleton, self._camera) if self._constant_bones else None,
+            PersonFit(self._skeleton, self._camera) if self._fit else None,
         )
 
 
 class _Track:
     """One person: the steps, None where one is left out, and the frames that wait for the first. last_seen: s."""
 
-    def __init__(self, repair: PersonRepair | None, windows: PersonWindows, body: PersonBody | None) -> None:
-        self._repair, self._windows, self._body = repair, windows, body
+    def __init__(
+        self, repair: PersonRepair | None, windows: PersonWindows, body: PersonBody | None, fit: PersonFit | None
+    ) -> None:
+        self._repair, self._windows, self._body, self._fit = repair, windows, body, fit
         self._seen: deque[PersonFrame] = deque()
         self.last_seen = -np.inf
 
@@ -95,7 +113,9 @@ class _Track:
         self.advance(np.inf)
         self._answer(self._windows.end())
         if self._body is not None:
-            for frame in self._body.end():
+            self._answer_on_body(self._body.end())
+        if self._fit is not None:
+            for frame in self._fit.end():
                 frame.answer()
 
     def _repaired(self, now: float) -> list[PersonFrame]:
@@ -111,5 +131,8 @@ class _Track:
         return frames
 
     def _answer(self, lifted: list[PersonFrame]) -> None:
-        for frame in lifted if self._body is None else self._body.push(lifted):
+        self._answer_on_body(lifted if self._body is None else self._body.push(lifted))
+
+    def _answer_on_body(self, frames: list[PersonFrame]) -> None:
+        for frame in frames if self._fit is None else self._fit.push(frames):
             frame.answer()

@@ -3,13 +3,9 @@
 The first seconds wait until they have said how long bones are. Memory is bounded by those seconds, not by the video.
 """
 
-import numpy as np
-
 from pose.camera import Camera
-from pose.lifter.pending import PersonFrame
-from pose.lifter.predict import split_outputs
+from pose.lifter.pending import PersonFrame, lifted_sequence, seen_sequence
 from pose.refine import Body, body_of, on_body
-from pose.sequences import Sequence2D, Sequence3D
 from pose.skeletons import Skeleton
 
 SECONDS = 10.0  # of a person that say what body it is; later frames do not change it
@@ -40,19 +36,12 @@ class PersonBody:
         return self._refined(frames, self._body)
 
     def _fitted(self, frames: list[PersonFrame]) -> Body:
-        lifted = _sequence(frames)
-        keypoints, scores = (np.stack([getattr(frame, name) for frame in frames]) for name in ("keypoints", "scores"))
-        return body_of(lifted, Sequence2D(keypoints, scores, lifted.times, self._camera, self._skeleton.name))
+        return body_of(lifted_sequence(frames), seen_sequence(frames, self._camera, self._skeleton))
 
     def _refined(self, frames: list[PersonFrame], body: Body) -> list[PersonFrame]:
         if not frames:
             return []
-        for frame, joints in zip(frames, on_body(_sequence(frames), body).joints, strict=True):
+        for frame, joints in zip(frames, on_body(lifted_sequence(frames), body).joints, strict=True):
             assert frame.lifted is not None
             frame.lifted[: joints.size] = joints.ravel()
         return frames
-
-
-def _sequence(frames: list[PersonFrame]) -> Sequence3D:
-    answers = np.stack([frame.lifted for frame in frames if frame.lifted is not None])
-    return Sequence3D(*split_outputs(answers), np.array([frame.time for frame in frames]))

@@ -5,7 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pose.camera import Camera
 from pose.lifter.predict import split_outputs
+from pose.sequences import Sequence2D, Sequence3D
+from pose.skeletons import Skeleton
 from pose.types import F32, Flags, FrameResult, People, Poses3D
 
 
@@ -52,6 +55,18 @@ class PersonFrame:
         """Give the frame its 3D."""
         assert self.lifted is not None
         self.pending.answer(self.row, self.lifted, self.exchanged)
+
+
+def seen_sequence(frames: list[PersonFrame], camera: Camera, skeleton: Skeleton) -> Sequence2D:
+    """The 2D of one person's frames, as repaired."""
+    keypoints, scores = (np.stack([getattr(frame, name) for frame in frames]) for name in ("keypoints", "scores"))
+    return Sequence2D(keypoints, scores, np.array([frame.time for frame in frames]), camera, skeleton.name)
+
+
+def lifted_sequence(frames: list[PersonFrame]) -> Sequence3D:
+    """The 3D so far of one person's frames, all of which are lifted."""
+    answers = np.stack([frame.lifted for frame in frames if frame.lifted is not None])
+    return Sequence3D(*split_outputs(answers), np.array([frame.time for frame in frames]))
 
 
 def take_finished(pending: deque[PendingFrame]) -> list[FrameResult]:

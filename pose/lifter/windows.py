@@ -1,12 +1,9 @@
 """One person's frames lifted while they come in: what `Lifter.lift` gives for the whole track, in bounded memory."""
 
-import numpy as np
-
 from pose.camera import Camera
 from pose.gaps import LONGEST_GAP_SECONDS
-from pose.lifter.pending import PersonFrame
+from pose.lifter.pending import PersonFrame, seen_sequence
 from pose.lifter.predict import HOP, WINDOW, Blend, Lifter
-from pose.sequences import Sequence2D
 from pose.skeletons import Skeleton
 
 
@@ -42,13 +39,7 @@ class PersonWindows:
     def _lift(self, count: int) -> list[PersonFrame]:
         """Lift the waiting frames as one window and take the first `count`, which no later window will touch."""
         if self._fresh:
-            sequence = Sequence2D(
-                np.stack([frame.keypoints for frame in self._waiting]),
-                np.stack([frame.scores for frame in self._waiting]),
-                np.array([frame.time for frame in self._waiting]),
-                self._camera,
-                self._skeleton.name,
-            )
+            sequence = seen_sequence(self._waiting, self._camera, self._skeleton)
             self._blend.add(self._start, self._lifter.forward_mirrored([sequence])[0])
             self._fresh = 0
         lifted, self._waiting = self._waiting[:count], self._waiting[count:]

@@ -130,7 +130,7 @@ def test_what_changes_the_2d_changes_its_key_and_what_does_not_does_not(pipeline
         assert people_key(pipelines(), other) != key
         for settings in ({"max_people": 3}, {"threads": 1}, {"detect_every": 1.0}, {"tracker": "bytetrack"}):
             assert people_key(pipelines(**settings), source) != key, settings
-        for settings in ({"repair": False}, {"constant_bones": False}, {"lifter": "offline"}):
+        for settings in ({"repair": False}, {"constant_bones": False}, {"fit": False}, {"lifter": "offline"}):
             assert people_key(pipelines(**settings), source) == key, settings
             assert poses_key(pipelines(**settings), source, key) != poses_key(pipelines(), source, key), settings
 

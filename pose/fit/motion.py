@@ -1,0 +1,196 @@
+"""One person's motion fitted to the 2D of one camera: smooth corrections of what a lifter says, and one body.
+
+Unknown are the correction of every joint at knots a tenth of a second apart and one length for each bone. Residuals:
+
+- reprojection, in standard deviations of the 2D noise (`pose.fit.noise`); robust (Cauchy's loss);
+- bone lengths, constant over time and equal on both sides, near those of the body that the lifter says;
+- the correction itself. The errors of a lifter grow along the limbs, more so along the view than across it, and last
+  for about a second. So each bone's correction is a stationary first-order Gauss-Markov process, independent of the
+  others: the prior of a chain (`pose.fit.chain.Chain`).
+
+Axes: K knots, N = 17 joints of Human3.6M-17, B bones, G bone lengths (left and right share one).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.fit.bones import Bones
+from pose.fit.chain import Chain
+from pose.skeletons import H36M17
+from pose.types import F64
+
+_N = len(H36M17)
+_PARENTS, _CHILDREN = (np.array(ends) for ends in zip(*H36M17.edges, strict=True))
+_LASTS = 0.7  # s, the time constant of the corrections
+# m, standard deviation of the correction of a joint relative to its parent, along the view.
+_ALONG = {
+    "hip": 0.007, "knee": 0.028, "ankle": 0.032, "spine": 0.019, "thorax": 0.021, "neck": 0.018, "head": 0.011,
+    "shoulder": 0.015, "elbow": 0.025, "wrist": 0.03,
+}  # fmt: skip
+_ACROSS = 0.025  # m, the same across the view
+_ROOT_ACROSS, _ROOT_DEPTH = 0.05, 0.05  # m, and share of the distance: the same of the pelvis
+_BONE = 0.008  # m, by which a bone's length may differ from knot to knot
+_LENGTH = 0.04  # share by which the length of a bone may differ from what the lifter says
+_OUTLIER = 3.0  # standard deviations of the 2D beyond which a point counts as an outlier
+_ITERATIONS = 5
+_NEAREST = 0.1  # m; what is nearer to the camera counts as at this depth
+
+
+def _groups() -> NDArray[np.int64]:
+    """(B,) which length is that of a bone: one for both sides."""
+    bones = {edge: index for index, edge in enumerate(H36M17.edges)}
+    flip = H36M17.flip_order
+    first = [min(index, bones[flip[a], flip[b]]) for (a, b), index in bones.items()]
+    return np.unique(first, return_inverse=True)[1]
+
+
+def _spread() -> F64:
+    """(3, N, N): corrections (m) of the joints by those of the bones, in standard deviations; column 0 is the root."""
+    tree = np.zeros((_N, _N))
+    for parent, child in H36M17.edges:  # a parent comes before its children
+        tree[child] = tree[parent]
+        tree[child, child] = 1
+    along = np.array([0.0, *(_ALONG[name.rsplit("_", 1)[-1]] for name in H36M17.names[1:])])
+    return np.stack([tree * _ACROSS, tree * _ACROSS, tree * along])
+
+
+BONES = Bones(_PARENTS, _CHILDREN, np.full(len(_PARENTS), _BONE), _groups())
+_SPREAD = _spread()
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What the motion is fitted to.
+
+    Attributes:
+        times: (K,) s, of the knots, increasing.
+        points: (K, N, 3) m, the lifter's joints in the camera frame.
+        pixels: (K, N, 2) px, where they are seen.
+        noise: (K, N) px, standard deviation of each coordinate, inf where not seen.
+        matrix: (3, 3) px, camera intrinsics.
+    """
+
+    times: F64
+    points: F64
+    pixels: F64
+    noise: F64
+    matrix: F64
+
+
+def fitted(target: Target, lengths: F64, known: bool = False) -> tuple[F64, F64]:
+    """Fit corrections and bone lengths by Gauss-Newton iterations that never increase the cost.
+
+    Args:
+        target: what is observed.
+        lengths: (G,) m, expected bone lengths, `BONES`.
+        known: whether the lengths stay as they are.
+
+    Returns:
+        Corrections (K, N, 3) m of `target.points`, and the lengths (G,) m.
+    """
+    problem = _Problem(target, lengths, known)
+    moves, found = np.zeros((len(target.times), _N, 3)), lengths
+    cost = problem.cost(moves, found)
+    for _ in range(_ITERATIONS):
+        step, change = problem.step(moves, found)
+        before, size = cost, 1.0
+        while size > 0.1:
+            tried = moves + size * step, found + size * change
+            cost = problem.cost(*tried)
+            if cost < before:
+                moves, found = tried
+                break
+            size /= 2
+        if not cost < before * (1 - 1e-3):
+            break
+    return problem.corrections(moves), found
+
+
+class _Problem:
+    """The normal equations. Unknown moves: (K, N, 3), corrections in standard deviations, the root's and the bones'."""
+
+    def __init__(self, target: Target, lengths: F64, known: bool) -> None:
+        self._target, self._expected, self._known = target, lengths, known
+        self._weight = np.where(np.isfinite(target.noise), target.noise, np.inf) ** -2.0
+        self._focal, self._centre = target.matrix[[0, 1], [0, 1]], target.matrix[:2, 2]
+        self._spread = np.repeat(_SPREAD[None], len(target.times), axis=0)
+        self._spread[:, :2, :, 0] = _ROOT_ACROSS
+        self._spread[:, 2, :, 0] = _ROOT_DEPTH * np.maximum(target.points[:, :1, 2], _NEAREST)
+        # The precision of the prior, from how much of a correction is left at the next knot.
+        left = np.exp(-np.diff(target.times) / _LASTS)
+        new = 1 / (1 - left**2)
+        self._own, self._next = np.ones(len(target.times)), -left * new
+        self._own[1:] = new
+        self._own[:-1] += left**2 * new
+
+    def corrections(self, moves: F64) -> F64:
+        """(K, N, 3) m."""
+        return np.moveaxis((self._spread @ np.moveaxis(moves, 2, 1)[..., None])[..., 0], 1, 2)
+
+    def cost(self, moves: F64, lengths: F64) -> float:
+        """Half the sum of squares, of reprojection with Cauchy's loss."""
+        points = self._target.points + self.corrections(moves)
+        off = self._projected(points)[0] - self._target.pixels
+        square = (off * off).sum(axis=-1) * self._weight
+        stretch = (BONES.measure(points)[0] - lengths[BONES.group]) / BONES.sigma
+        longer = (lengths - self._expected) / (_LENGTH * self._expected)
+        unlikely = (moves * self._prior(moves)).sum()
+        robust = _OUTLIER**2 * np.log1p(square / _OUTLIER**2).sum()
+        return 0.5 * float(robust + (stretch * stretch).sum() + (longer * longer).sum() + unlikely)
+
+    def step(self, moves: F64, lengths: F64) -> tuple[F64, F64]:
+        """The next change of the moves (K, N, 3) and of the lengths (G,) m."""
+        count, unknown = len(moves), 0 if self._known else BONES.count
+        points = self._target.points + self.corrections(moves)
+        frames, right = self._reprojection(points)
+        BONES.add(frames, right, points, lengths)
+        cross, border, border_right = np.zeros((count, _N, 3, unknown)), np.zeros((unknown,) * 2), np.zeros(unknown)
+        if unknown:
+            BONES.add_lengths(cross, border, border_right, points, lengths)
+            precision = (_LENGTH * self._expected) ** -2.0
+            border[np.diag_indices(unknown)] += precision
+            border_right -= precision * (lengths - self._expected)
+        # From points to moves: by the chain rule with the spread of each axis.
+        turned = np.swapaxes(self._spread, -1, -2)
+        by_axis = frames.transpose(0, 2, 4, 1, 3)
+        matrix = (turned[:, :, None] @ by_axis @ self._spread[:, None]).transpose(0, 3, 1, 4, 2)
+        matrix = matrix.reshape(count, 3 * _N, 3 * _N)
+        rows = np.arange(3 * _N)
+        matrix[:, rows, rows] += self._own[:, None]
+        sides = np.concatenate([cross, right[..., None]], axis=-1).transpose(0, 2, 1, 3)
+        sides = (turned @ sides).transpose(0, 2, 1, 3)
+        sides[..., -1] -= self._prior(moves)
+        sides = sides.reshape(count, 3 * _N, unknown + 1)
+        answer = Chain.factorise(matrix, self._next).solve(sides)
+        flat, solved = sides[..., :-1].reshape(moves.size, unknown), answer.reshape(moves.size, unknown + 1)
+        reduced = border_right - flat.T @ solved[:, -1]
+        change = np.linalg.solve(border - flat.T @ solved[:, :-1], reduced) if unknown else np.zeros(0)
+        step = (answer[..., -1] - answer[..., :-1] @ change).reshape(moves.shape)
+        return step, change if unknown else np.zeros(BONES.count)
+
+    def _prior(self, moves: F64) -> F64:
+        """(K, N, 3) the precision of the prior times the moves."""
+        product = self._own[:, None, None] * moves
+        product[:-1] += self._next[:, None, None] * moves[1:]
+        product[1:] += self._next[:, None, None] * moves[:-1]
+        return product
+
+    def _projected(self, points: F64) -> tuple[F64, F64]:
+        """Pixels (K, N, 2) and depths (K, N) m of points (K, N, 3) m."""
+        depth = np.maximum(points[..., 2], _NEAREST)
+        return points[..., :2] / depth[..., None] * self._focal + self._centre, depth
+
+    def _reprojection(self, points: F64) -> tuple[F64, F64]:
+        """Its part of the normal equations of the points: (K, N, 3, N, 3) and (K, N, 3)."""
+        pixels, depth = self._projected(points)
+        off = pixels - self._target.pixels
+        weight = self._weight / (1 + (off * off).sum(axis=-1) * self._weight / _OUTLIER**2)
+        slope = np.zeros((*depth.shape, 2, 3))
+        slope[..., 0, 0], slope[..., 1, 1] = self._focal[0] / depth, self._focal[1] / depth
+        slope[..., 2] = -(pixels - self._centre) / depth[..., None]
+        weighed = np.swapaxes(slope, -1, -2) * weight[..., None, None]
+        frames, every = np.zeros((*depth.shape, 3, _N, 3)), np.arange(_N)
+        frames[:, every, :, every] = np.swapaxes(weighed @ slope, 0, 1)
+        return frames, -(weighed @ off[..., None])[..., 0]

@@ -1,0 +1,180 @@
+"""The fit to the 2D over a whole track, in windows that overlap and are blended, so that memory is bounded.
+
+The first window says how long bones are; later ones keep that.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.camera import project
+from pose.fit.motion import BONES, Target, fitted
+from pose.fit.noise import noise_of
+from pose.refine import assembled
+from pose.sequences import Sequence2D, Sequence3D
+from pose.skeletons import get_skeleton, to_h36m17
+from pose.types import F64
+
+SECONDS, OVERLAP = 10.0, 1.0  # of a window, and that two share
+_KNOT = 0.1  # s between knots, where frames are closer than that
+_SHORTEST = 1.0  # s; a shorter track says too little of its noise
+_SEEN = 0.05  # least score of a keypoint that counts
+_NEAREST = 0.1  # m; what is nearer to the camera counts as at this depth
+_DERIVED = [7, 8, 9, 10]  # joints that a detector's skeleton shows at other points (`pose.skeletons`)
+_SURER, _HALF = 0.15, 0.02  # share by which sigma shrinks where the 2D is exact, and m of noise that halve it
+
+
+def window_end(times: NDArray[np.float64], first: int) -> int:
+    """Index after the last frame of the window that begins at frame `first`."""
+    return int(np.searchsorted(times, times[first] + SECONDS, side="right"))
+
+
+def next_window(times: NDArray[np.float64], first: int) -> int:
+    """Index of the frame at which the window after the one at `first` begins."""
+    return int(np.searchsorted(times, times[first] + SECONDS - OVERLAP))
+
+
+def fit_motion(lifted: Sequence3D, seen: Sequence2D) -> Sequence3D:
+    """Fit the motion of one person to the 2D that was lifted.
+
+    The motion is corrected smoothly, as far as the 2D is exact, and every bone keeps one length. A track of less than a
+    second stays as it is.
+
+    Args:
+        lifted: motion with constant bones (`pose.refine.refine`).
+        seen: the 2D, frame by frame.
+
+    Returns:
+        The fitted motion; sigma shrinks with the noise of the 2D.
+    """
+    fit, parts, first = MotionFit(), [], 0
+    while first < len(lifted):
+        end, following = window_end(lifted.times, first), next_window(lifted.times, first)
+        part = fit.window(_cut(lifted, first, end), seen[first:end])
+        final = len(part) if end == len(lifted) else following - first
+        parts.append(_cut(part, 0, final))
+        first += final
+    joints, root, sigma = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("joints", "root", "sigma")
+    )
+    return Sequence3D(joints, root, sigma, lifted.times)
+
+
+@dataclass(frozen=True, slots=True)
+class _Correction:
+    """Of the T frames at times (T,) s: moves (T, 17, 3) m of the joints in the camera frame, surer: (T, 17), factors of
+    sigma."""
+
+    times: F64
+    moves: F64
+    surer: F64
+
+    def after(self, before: "_Correction") -> "_Correction":
+        """The same, faded in over the frames that the window before has as well."""
+        shared = int(np.searchsorted(self.times, before.times[-1], side="right"))
+        if not shared:
+            return self
+        fade = np.minimum((self.times[:shared] - self.times[0]) / OVERLAP, 1)[:, None]
+        moves, surer = self.moves.copy(), self.surer.copy()
+        moves[:shared] += (1 - fade[..., None]) * (before.moves[-shared:] - moves[:shared])
+        surer[:shared] += (1 - fade) * (before.surer[-shared:] - surer[:shared])
+        return replace(self, moves=moves, surer=surer)
+
+
+class MotionFit:
+    """`fit_motion`, window by window."""
+
+    def __init__(self) -> None:
+        self._lengths: F64 | None = None
+        self._before: _Correction | None = None
+
+    def window(self, lifted: Sequence3D, seen: Sequence2D) -> Sequence3D:
+        """Fit the next window. Its first frames may be the last of the window before; their answers now are final.
+
+        Args:
+            lifted: motion of one person with constant bones.
+            seen: the 2D that was lifted, frame by frame.
+        """
+        known = self._lengths is not None
+        if not known and lifted.times[-1] - lifted.times[0] < _SHORTEST:
+            return lifted
+        lengths = _lengths(lifted) if self._lengths is None else self._lengths
+        correction, self._lengths = _corrected(lifted, seen, lengths, known)
+        if self._before is not None:
+            correction = correction.after(self._before)
+        self._before = correction
+        points = lifted.joints + lifted.root[:, None] + correction.moves
+        joints = assembled(points - points[:, :1], self._lengths[BONES.group])
+        return Sequence3D(
+            joints.astype(np.float32),
+            points[:, 0].astype(np.float32),
+            (lifted.sigma * correction.surer).astype(np.float32),
+            lifted.times,
+        )
+
+
+def _corrected(lifted: Sequence3D, seen: Sequence2D, lengths: F64, known: bool) -> tuple[_Correction, F64]:
+    """The correction of one window, and its bone lengths (G,) m."""
+    skeleton, matrix = get_skeleton(seen.skeleton), seen.camera.matrix
+    pixels, scores = to_h36m17(seen.keypoints, seen.scores, skeleton)
+    counts = scores > _SEEN
+    if skeleton.derived:
+        counts[:, _DERIVED] = False
+    points = lifted.joints.astype(np.float64) + lifted.root[:, None]
+    points[..., 2] = np.maximum(points[..., 2], _NEAREST)
+    off = np.where(counts[..., None], pixels - project(points, matrix), 0.0)
+    depth = points[:, :1, 2]
+    metres = depth / np.sqrt(matrix[0, 0] * matrix[1, 1])  # a pixel at the body's depth
+    noise = noise_of(off * metres[..., None], counts, skeleton.derived)
+    knots = _knots(lifted.times)
+    mean, score = _around(lifted.times, knots, off, np.where(counts, scores, 0.0).astype(np.float64))
+    spread = np.where(score > 0, noise / metres[knots] / np.sqrt(np.maximum(score, 1e-3)), np.inf)
+    target = Target(lifted.times[knots], points[knots], project(points[knots], matrix) + mean, spread, matrix)
+    moves, lengths = fitted(target, lengths, known)
+    surer = 1 - _SURER / (1 + (noise / _HALF) ** 2)
+    every = _interpolated(lifted.times[knots], moves, lifted.times)
+    return _Correction(lifted.times, every, np.tile(surer, (len(every), 1))), lengths
+
+
+def _lengths(lifted: Sequence3D) -> F64:
+    """(G,) m, the mean length of the bones that share one."""
+    length = np.median(BONES.measure(lifted.joints.astype(np.float64))[0], axis=0)
+    return np.bincount(BONES.group, length) / np.bincount(BONES.group)
+
+
+def _knots(times: F64) -> NDArray[np.int64]:
+    """(K,) frames that are at least `_KNOT` apart; the last frame is one."""
+    knots = [0]
+    for frame, time in enumerate(times):
+        if time > times[knots[-1]] + _KNOT - 1e-3:
+            knots.append(frame)
+    if knots[-1] != len(times) - 1:
+        knots.append(len(times) - 1)
+    return np.array(knots)
+
+
+def _around(times: F64, knots: NDArray[np.int64], off: F64, scores: F64) -> tuple[F64, F64]:
+    """Mean of (T, 17, 2) px around each knot, weighted by the scores (T, 17) and less the further away, and the mean
+    score (K, 17)."""
+    reach = np.abs(times[:, None] - times[knots]) / _KNOT
+    weight = np.maximum(1 - reach, 0.0).T  # (K, T)
+    total = weight @ scores
+    mean = np.einsum("kt,tj,tjc->kjc", weight, scores, off, optimize=True) / np.maximum(total, 1e-9)[..., None]
+    return mean, total / weight.sum(axis=1, keepdims=True)
+
+
+def _interpolated(knots: F64, values: F64, times: F64) -> F64:
+    """Values (K, ...) at times `knots` (K,) s, linearly at `times` (T,) s."""
+    if len(knots) == 1:
+        return np.repeat(values, len(times), axis=0)
+    row = np.clip(np.searchsorted(knots, times, side="right") - 1, 0, len(knots) - 2)
+    share = ((times - knots[row]) / (knots[row + 1] - knots[row])).reshape(-1, *(1,) * (values.ndim - 1))
+    result: F64 = values[row] + share * (values[row + 1] - values[row])
+    return result
+
+
+def _cut(sequence: Sequence3D, first: int, end: int) -> Sequence3D:
+    return Sequence3D(
+        sequence.joints[first:end], sequence.root[first:end], sequence.sigma[first:end], sequence.times[first:end]
+    )
