@@ -24,9 +24,9 @@ _WIDE = 3  # times the image, of the scene
 def texture(seed: int, size: tuple[int, int] = (SIZE[0] * _WIDE, SIZE[1] * _WIDE), grain: float = 2.0) -> U8:
     """(h, w, 3) of smooth random spots, with corners everywhere."""
     rng = np.random.default_rng(seed)
-    total = np.zeros((size[1], size[0]))
+    total = np.zeros((size[1], size[0]), np.float32)
     for width in (grain, 3 * grain, 12 * grain):
-        noise = cv2.GaussianBlur(rng.standard_normal(total.shape), (0, 0), width)
+        noise = cv2.GaussianBlur(rng.standard_normal(total.shape).astype(np.float32), (0, 0), width)
         total += noise / noise.std()
     grey = np.clip(128 + 35 * total, 0, 255).astype(np.uint8)
     return np.repeat(grey[..., None], 3, axis=2)
