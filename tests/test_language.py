@@ -21,18 +21,23 @@ FINISHED = (
     *(
         f"pose/{name}"
         for name in (
+            "attention",
             "cache",
             "estimators",
+            "evaluation",
             "files",
             "live",
             "networks",
+            "people",
+            "people/association",
             "repair",
             "system",
+            "training",
             "video",
             "view",
             "weights",
             "web",
-        )
+        )  # fmt: skip
     ),
 )
 TERMS = {  # what not to write -> what to write

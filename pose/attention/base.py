@@ -241,7 +241,7 @@ class Attention(nn.Module):
         return self.mix(x_BTD.where(valid_BT1, 0), context).where(valid_BT1, 0)
 
     def begin_step(self, step: int, generator: torch.Generator) -> None:
-        """Called before each training step. A mechanism that draws something anew does it here, from `generator`, which
+        """Called before each training step. A mechanism with random parts samples them here, from `generator`, which
         depends on the run's seed, the step and the layer only: so a resumed run is the same run."""
 
     def penalty(self) -> Tensor | None:

@@ -40,7 +40,7 @@ class FastformerAttention(Attention):
         """The average over time, weighted per head by the softmax of the scores: (B, 1, D)."""
         score_BHT = score(x_BTD).mT * self.head_dim**-0.5
         if valid_BT is not None:
-            someone_B1 = valid_BT.any(dim=1, keepdim=True)  # where there is nobody the average of zeros will do
+            someone_B1 = valid_BT.any(dim=1, keepdim=True)  # without valid frames the average of zeros is correct
             score_BHT = score_BHT.masked_fill((~valid_BT & someone_B1)[:, None], -torch.inf)
         weight_BH1T = score_BHT.softmax(dim=-1)[:, :, None]
         return self.merge(weight_BH1T @ self.split(x_BTD))

@@ -56,7 +56,7 @@ class LocalAttention(SoftmaxAttention):
     dilation: see only every so manieth frame, so that the same cost reaches further; one number, or one for each head
     as in "1,1,2,4". global_tokens: the first frames of the sequence see all others and are seen by all; in a stream
     they stay in the cache for good. global_projections: "own" gives these frames' view of all others queries, keys and
-    values of its own, as Longformer has it; "shared" uses everybody's.
+    values of its own, as Longformer has it; "shared" uses those of all frames.
     """
 
     capabilities = Capabilities(padding=True, causal=True, streaming=True, relative_time=True, cost="O(T W D)")

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from pose.attention.base import Attention, Capabilities, Context, rotate
 
 MOST_COLUMNS = 64  # of random directions: twice as many buckets
-TO_ITSELF = -1e5  # a frame's score of itself: it takes itself only where nobody else is
+TO_ITSELF = -1e5  # a frame's score of itself: a frame attends to itself only without other frames
 
 
 class ReformerAttention(Attention):
@@ -21,7 +21,7 @@ class ReformerAttention(Attention):
     first has none before). Pairs that meet in several rounds count once, so the answer is a softmax over the union, as
     the paper has it. The hash is of queries that do not know the time: it may not depend on when time began.
 
-    Directions are drawn anew for every training step, from its generator, and stay as they are out of training. Scores
+    Directions are sampled for every training step, from its generator, and stay as they are out of training. Scores
     can be causal, but who shares a chunk depends on later frames, so there is no causal form.
     """
 
@@ -132,14 +132,14 @@ def _compared(raw_BHTK: Tensor, context: Context) -> tuple[Tensor, Tensor]:
 
 
 def _with_the_one_before(frame_BHRNC: Tensor) -> Tensor:
-    """(B, H, R, N, 2 C): the frames of the chunk before, nobody for the first one, and of the chunk itself. Frames
-    count from 1, and 0 is nobody."""
+    """(B, H, R, N, 2 C): the frames of the chunk before, zeros for the first one, and of the chunk itself. Frames
+    count from 1, and 0 is padding."""
     before = F.pad(frame_BHRNC, (0, 0, 1, 0))[..., :-1, :]
     return torch.cat((before, frame_BHRNC), dim=-1)
 
 
 def _taken(x_BHTK: Tensor, frames: Tensor) -> Tensor:
-    """(B, H, R, N, C or L, K): the vectors of frames, which count from 1; of nobody, zeros."""
+    """(B, H, R, N, C or L, K): the vectors of frames, which count from 1; zeros for 0."""
     padded = F.pad(x_BHTK, (0, 0, 1, 0))[:, :, None].expand(-1, -1, frames.shape[2], -1, -1)
     index = frames.flatten(3)[..., None].expand(-1, -1, -1, -1, x_BHTK.shape[-1])
     taken: Tensor = padded.gather(3, index).unflatten(3, frames.shape[3:])

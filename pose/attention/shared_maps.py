@@ -94,7 +94,7 @@ class MapFollower(Attention):
     def __init__(self, leader: MapLeader) -> None:
         self.capabilities = leader.capabilities
         super().__init__(leader.dim, leader.heads, causal=leader.causal)
-        self._leader = [leader]  # in a list: it is no part of this layer
+        self._leader = [leader]  # in a list: not a submodule of this layer
         self.v_proj, self.out_proj = nn.Linear(self.dim, self.dim), nn.Linear(self.dim, self.dim)
 
     @property

@@ -39,7 +39,7 @@ class Pattern(ABC):
 
     def mask(self, length: int, valid_BT: Tensor | None, device: torch.device) -> Tensor:
         """(T, T), or (B, 1, T, T) with `valid_BT`, or with H heads in front or for the 1: True where query (row) sees
-        key (column). Nobody sees a frame that is not valid except itself, so that no row becomes empty."""
+        key (column). No frame sees an invalid frame except itself, so that no row becomes empty."""
         return self.mask_rows(slice(length), length, valid_BT, device)
 
     def mask_rows(self, rows: slice, length: int, valid_BT: Tensor | None, device: torch.device) -> Tensor:

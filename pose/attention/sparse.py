@@ -68,7 +68,7 @@ class SparseAttention(SoftmaxAttention):
     """Softmax attention over near frames and a few far ones, so that two steps reach all.
 
     pattern: "strided" or "fixed", see `SparsePattern`. stride: about the root of the length. summary: of "fixed", the
-    frames at the end of each block that everybody sees; a quarter of it unless given. arrange: "merged", every head
+    frames at the end of each block that all frames see; a quarter of it unless given. arrange: "merged", every head
     sees both; "heads", half of the heads the near, half the far ones; "layers", the first, third, ... layer the near,
     the others the far ones. memory: causal form only, frames that a query sees into the past, itself included. A query
     that sees nothing gets nothing.

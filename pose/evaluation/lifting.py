@@ -49,7 +49,7 @@ class Evaluation:
     ) -> None:
         """Add the scores of some sequences; the variant measured last is the one whose poses are kept.
 
-        Sequences are measured side by side in threads, as NumPy's loops let go of the interpreter.
+        Sequences are measured side by side in threads, since NumPy's loops release the interpreter lock.
         """
         start = time.perf_counter()
         with ThreadPoolExecutor(min(len(sequences), os.cpu_count() or 1)) as pool:
@@ -67,7 +67,7 @@ def evaluate_lifter(
     lookahead: int = 0,
     advance: Callable[[int], object] = lambda frames: None,
 ) -> Evaluation:
-    """Lift and measure all sequences, without flip and, with `flip`, averaged with the mirrored picture's answer too.
+    """Lift and measure all sequences, without flip and, with `flip`, averaged with that of the mirrored image.
 
     lookahead: frames, for streaming lifters. advance: told the number of frames done.
     """

@@ -1,7 +1,7 @@
 """Predictions at rest: one .npz, one array (T, 17, 3) float32 for each sequence, filed under the sequence's key.
 
 Metres, camera frame, root-relative or not. For protocol M the space is that of its ground truth (the 2.5D image space
-times the factor of the truth, in metres), so that nobody's file is ever read as the other protocol's.
+times the factor of the truth, in metres), so that a file is never read as one of the other protocol.
 """
 
 import zipfile

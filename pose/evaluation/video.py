@@ -18,7 +18,7 @@ from pose.skeletons import H36M17, Skeleton, to_h36m17
 from pose.types import F32, FrameResult
 
 F64 = NDArray[np.float64]
-# Of the known person's height in the picture: joints further away than this, on average, are somebody else's.
+# Relative to the known person's height in the image: joints further away on average belong to another person.
 FURTHEST_MATCH = 0.3
 
 
@@ -89,7 +89,7 @@ def _aligned(results: Iterable[FrameResult], times: F64) -> Iterator[tuple[int, 
 
 
 def _pairs(result: FrameResult, seen: F32, truth: F32, camera: Camera) -> list[tuple[int, int]]:
-    """(known person, found person) of one frame; nobody is taken twice, the closest first."""
+    """(known person, found person) of one frame; each person at most once, the closest first."""
     known = np.flatnonzero(np.isfinite(truth).all(axis=(1, 2)))
     if not len(known):
         return []

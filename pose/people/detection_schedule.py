@@ -1,7 +1,7 @@
 """The decision in which frames the detector runs.
 
-A detection pass costs several times as much as following one person. It is needed when nobody is tracked, when somebody
-was lost, while people touch, and at an interval when a new person may have entered.
+A detection pass costs several times as much as tracking one person. It is needed when no person is tracked, when one was
+lost, while people touch, and at an interval when a new person may have entered.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ class DetectionSchedule:
 
         Args:
             interval_s: Seconds between two passes; 0 runs the detector on every frame.
-            memory_s: Seconds for which the detector searches in every frame after somebody was lost.
+            memory_s: Seconds for which the detector searches in every frame after a person was lost.
         """
         self._interval = interval_s
         self._memory = memory_s

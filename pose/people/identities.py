@@ -1,6 +1,6 @@
 """Person ids over time, with re-identification of lost people by a box tracker (`pose.people.association`).
 
-A person who is followed from frame to frame keeps the id without association. The box tracker runs only when a new
+A person tracked from frame to frame keeps the id without association. The box tracker runs only when a new
 person appears: is it one of the people lost a moment ago? Until then the frames that it needs are buffered, so a video
 of one person never runs it.
 

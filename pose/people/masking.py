@@ -30,7 +30,7 @@ class MaskedCrop:
         image: (h, w, 3) uint8 RGB.
         corner: (2,) position of its first pixel in the image, px.
         step: Subsampling factor: every step-th pixel of the image is in the crop.
-        mask: (h, w) uint8, not 0 where somebody was masked.
+        mask: (h, w) uint8, not 0 where a person was masked.
     """
 
     image: U8

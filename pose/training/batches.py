@@ -62,7 +62,7 @@ class TensorBatch(NamedTuple):
         return observe(self.keypoints, self.scores, self.times, self.intrinsics, self.derived, self.intrinsics_known)
 
     def mirrored(self) -> "TensorBatch":
-        """The same people in a mirror: left is right, and the picture is turned over about the camera's axis."""
+        """The same people in a mirror: left is right, and the image is mirrored about the camera's axis."""
         keypoints = self.keypoints[:, :, _SIDES].clone()
         keypoints[..., 0] = 2 * self.intrinsics[:, 0, 2].float()[:, None, None] - keypoints[..., 0]
         return self._replace(

@@ -85,9 +85,9 @@ class TrainConfig(RunConfig):
     """One complete training run of a lifter.
 
     start_from: a shipped lifter or a checkpoint of the same form whose weights the run begins with; its optimiser and
-    schedule begin anew (fine-tuning, or a second round). start_share: of those weights in the final ones, 0 to 1: what
+    schedule restart (fine-tuning, or a second round). start_share: of those weights in the final ones, 0 to 1: what
     lies between both is often better than either where they differ (Wortsman et al., 2022). lookaheads: of a streaming
-    model, frames; drawn anew each step, repeat one to draw it more often. dialects: whether each sequence's scores are
+    model, frames; sampled in each step, repeat one to draw it more often. dialects: whether each sequence's scores are
     said in a dialect of its own (`pose.training.dialects`). consistency: above 0 each step trains on its batch and on
     the mirror image of it, in other dialects, and this is the weight of the distance between the two answers. The rest
     is as in `RunConfig`.
@@ -119,7 +119,7 @@ class ObjectiveConfig:
     """What a lifter learns of 2D poses alone, before it is told any 3D.
 
     name: masked, what is hidden from both sides of it; next, each pose from those before; any-order, poses from any
-    others, in an order drawn anew. frames, joints: of masked, the share of frames hidden whole and of other joints
+    others, in a random order. frames, joints: of masked, the share of frames hidden whole and of other joints
     hidden alone, in spans of a tenth of a second to `longest` seconds. asked: of any-order, the share of the frames,
     the last of the order, that are predicted (XLNet: 1 / 6).
     """
@@ -170,7 +170,7 @@ class ForecasterTrainConfig(RunConfig):
     """One complete training run of a forecaster.
 
     start_from: checkpoints that the run begins with: one of the same form, or, for a blended forecaster, a one-shot and
-    an mlp; optimiser and schedule begin anew. frozen: whether these stay as they are, so that a blended forecaster
+    an mlp; optimiser and schedule restart. frozen: whether these stay as they are, so that a blended forecaster
     learns nothing but how far to trust each. forcing: of networks that roll out, how long the truth of earlier steps is
     told: with probability k / (k + exp(step / k)) for forcing = k steps (scheduled sampling, Bengio et al., 2015), so
     half of the time after k ln k steps and next to never long after. The rest is as in `RunConfig`.

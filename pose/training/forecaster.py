@@ -94,7 +94,7 @@ def truth_kept(step: int, forcing: float) -> float:
 
 def forecast_loss(said: Ways, truth: Tensor, ahead: Tensor, weights: ForecastLossWeights) -> Loss:
     """Mean distance of the joints and the root, near moments counting more; and the likelihood of the errors' lengths
-    under Laplace distributions of scale sigma, whose tails forgive the few motions that nobody could foresee. It trains
+    under Laplace distributions of scale sigma, whose tails forgive the few unpredictable motions. It trains
     sigma alone.
 
     truth: (B, Q, 51) m at `ahead` (B or 1, Q) s.

@@ -1,6 +1,6 @@
 """What training minimises. Distances are metres; frames without ground truth have weight zero.
 
-- position: mean joint error (MPJPE), the figure everybody reports.
+- position: mean joint error (MPJPE), the usual figure.
 - velocity: error of the motion from frame to frame, at the scale of 30 frames a second, so that jitter costs the same
   at any frame rate (Pavllo et al., 2019, use the same idea for trajectories; Zhang et al., MixSTE, 2022, for joints).
 - shape: joint error after the best scale, so that proportions are learnt even where size cannot be known.

@@ -1,9 +1,9 @@
 """Calibrate a lifter's sigma on people whom it has not been trained on.
 
-A network is surer than it should be where its input is worse than what it has learnt from, and less sure where it is
+A network underestimates its error where its input is worse than what it has learnt from, and less sure where it is
 better. So what the network says is corrected on a logarithmic scale, log sigma_j -> slope log sigma_j + offset_j: the
 offsets put 68 % of each joint's errors inside one sigma, and the slope, above one, brings easy input and hard input
-both near to that share. Order is kept: of two answers for a joint the one that was surer before is so after.
+both near to that share. Order is kept: of two answers for a joint the one with the smaller sigma keeps it.
 """
 
 from collections.abc import Iterable

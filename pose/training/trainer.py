@@ -41,7 +41,7 @@ class Trainer(Loop[LifterNetwork, LiftBatch, TensorBatch]):
     def build(self) -> LifterNetwork:
         network = LifterNetwork(self.config.model)
         if self.config.start_from:
-            # What is trained further is calibrated anew at its end.
+            # A model that is trained further is calibrated again at the end.
             network.load_state_dict(_weights_of(self.config.start_from, network) | {"calibration": network.calibration})
         elif self.config.model.init in ("t-fixup", "dt-fixup"):
             initialize(network, self.config.model.init, self._example_features(network))
@@ -91,7 +91,7 @@ class Trainer(Loop[LifterNetwork, LiftBatch, TensorBatch]):
 
 
 def begin_step(network: LifterNetwork, seed: int, step: int) -> None:
-    """Let the blocks draw what they draw anew for each training step."""
+    """Let the blocks sample their random parts for each training step."""
     for layer, block in enumerate(network.blocks):
         random_numbers = generator(torch.device("cpu"), seed, step, layer)
         cast(LifterBlock, block).begin_step(step, random_numbers)

@@ -32,7 +32,7 @@ class Distribution(nn.Module):
         self.heads = heads
 
     def begin_step(self, generator: torch.Generator) -> None:
-        """Called before each training step; what a distribution draws anew it draws from `generator`."""
+        """Called before each training step; a random distribution samples from `generator`."""
 
     def forward(self, scores_BHTS: Tensor, seen: Tensor, compared: Compared) -> Tensor:
         """Weights (B, H, T, S)."""

@@ -7,7 +7,7 @@ densities (`mixture.py`); the pelvis itself is the origin and is not asked for.
   them (Devlin et al., 2019; Shan et al., P-STMO, 2022). To a lifter a hidden joint is one that is not seen: the column
   of the embedding that says so is what is learnt in its place.
 - next: each pose from those before, so the sum of the losses is the likelihood of the sequence (Radford et al., 2018).
-- any-order: poses in an order drawn anew, each from those before it in that order (Yang et al., XLNet, 2019). Two
+- any-order: poses in a random order, each from those before it in that order (Yang et al., XLNet, 2019). Two
   streams with the same weights: content, which knows its own pose, and query, which knows its time alone.
 
 Axes: B batch, T time, J joint, D feature.
@@ -164,7 +164,7 @@ def draw_hidden(times_BT: Tensor, objective: ObjectiveConfig, generator: torch.G
 
 
 def draw_ranks(count: int, frames: int, share: float, generator: torch.Generator) -> Tensor:
-    """(B, T): an order drawn anew for each sequence; of its last `share` the place, of the others -1."""
+    """(B, T): a random order for each sequence; of its last `share` the place, of the others -1."""
     order = torch.rand(count, frames, generator=generator, device=generator.device).argsort(dim=1).argsort(dim=1)
     asked = max(1, round(frames * share))
     return (order - (frames - asked)).clamp(min=-1)
