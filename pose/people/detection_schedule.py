@@ -1,7 +1,7 @@
 """The decision in which frames the detector runs.
 
-A detection pass costs several times as much as tracking one person. It is needed when no person is tracked, when one was
-lost, while people touch, and at an interval when a new person may have entered.
+A detection pass costs several times as much as tracking one person. It is needed when no person is tracked, when one
+was lost, while people touch, and at an interval when a new person may have entered.
 """
 
 import numpy as np
