@@ -1,12 +1,13 @@
-"""Angles, RULA, REBA, jumps, transfers and runs of lifted against true poses: tables of docs/studies/analysis.md.
+"""Angles, RULA, REBA, jumps and transfers of lifted against true poses: tables of docs/studies/analysis.md.
 
     python benchmarks/analysis_lifted.py --gait ../shared/mocap/gait --ui-prmd ../shared/mocap/ui-prmd \\
         --cmu ../shared/mocap/cmu --snu ../shared/mocap/snu
 
 The motion is seen by one virtual camera on a tripod through a detector's skeleton with its errors
 (`pose_datasets.fixed_views`), lifted by `offline` and put into the world without a known body height. Truth is the same
-analysis of the recorded joints, 30 frames/s. Jumps and runs: trials of CMU and of `woody`; transfers: UI-PRMD m05 and
-CMU. Of CMU and `woody`, the lifter was trained on some subjects. `--every`: each so-many-th recording of UI-PRMD.
+analysis of the recorded joints, 30 frames/s. Jumps: trials of CMU and of `woody`; transfers: UI-PRMD m05 and
+CMU. Of CMU and `woody`, the lifter was trained on some subjects. `--every`: each so-many-th recording of
+UI-PRMD, and all of m05.
 """
 
 import argparse
@@ -24,11 +25,9 @@ from pose_datasets.snu import GROUPS, read_group
 
 from pose.analysis.body_angles import body_angles
 from pose.analysis.ergonomics import ergonomic_scores
-from pose.analysis.gait import Stride, analyse_gait
 from pose.analysis.jumps import find_jumps
 from pose.analysis.motion import Motion
 from pose.analysis.sit_to_stand import find_transfers
-from pose.analysis.walking import is_running
 from pose.lifter.load import load_lifter
 from pose.lifting import lift_sequences
 from pose.world.clean import Steps, clean
@@ -37,18 +36,11 @@ from pose.world.person import person_of
 F64 = NDArray[np.float64]
 
 NEAR_S = 0.4  # between a moment and its match
-# Trials of CMU by what they hold (mocap.cs.cmu.edu): jumps on the spot and forwards, sitting, runs.
+# Trials of CMU by what they hold (mocap.cs.cmu.edu): jumps on the spot and forwards, sitting.
 CMU = {
     "13": ("13_01", "13_11", "13_13", "13_19", "13_32", "13_39", "13_40", "13_41", "13_42"),
     "14": ("14_27", "14_28", "14_29", "14_30"),
-    "16": tuple(f"16_{number:02d}" for number in (1, 2, 3, 4, 5, 6, 7, 9, 10, 35, 36, 45, 46, 55, 56)),
-    "09": tuple(f"09_{number:02d}" for number in range(1, 12)),
-    "35": ("35_17", "35_18", "35_19", "35_20", "35_21", "35_22"),
-}
-RUN: dict[str, Callable[[Stride], float]] = {
-    "cadence, steps/min": lambda one: 120 / one.duration,
-    "flight time, ms": lambda one: 500 * one.flight,
-    "contact time, ms": lambda one: 1000 * one.stance * one.duration,
+    "16": tuple(f"16_{number:02d}" for number in (1, 2, 3, 4, 5, 6, 7, 9, 10)),
 }
 WOODY = ("Physics_Jump", "broad_jump")
 
@@ -139,7 +131,6 @@ def matched_table(
             ]
             if not near:
                 missed += 1
-                print(f"  missed in {pair.name}: {one}")
                 continue
             taken.add(near[0])
             for name in values:
@@ -153,25 +144,6 @@ def matched_table(
             print(f"| {name} | {off.mean():+.1f} | {size.mean():.1f} | {np.percentile(size, 95):.1f} {unit} |")
 
 
-def run_table(found: list[Pair]) -> None:
-    """Cadence, flight and contact time of runs."""
-    errors: dict[str, list[float]] = defaultdict(list)
-    count = 0
-    for pair in found:
-        true, lifted = (analyse_gait(one).strides for one in (pair.true, pair.lifted))
-        if not true or not is_running(true):
-            continue
-        count += 1
-        if not lifted or not is_running(lifted):
-            print(f"  no run in {pair.name}")
-            continue
-        for name, of in RUN.items():
-            errors[name].append(float(np.mean([of(one) for one in lifted]) - np.mean([of(one) for one in true])))
-    print(f"runs: {len(next(iter(errors.values()), []))} of {count}")
-    for name, off in errors.items():
-        print(f"| {name} | {np.mean(off):+.1f} | {np.mean(np.abs(off)):.1f} |")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("gait", "ui-prmd", "cmu", "snu"):
@@ -182,10 +154,9 @@ def main() -> None:
     exercises: list[Pair] = []
     if options.ui_prmd:
         recordings = ui_prmd_recordings(options.ui_prmd)
-        exercises = list(pairs([clip for clip, _ in list(recordings.values())[:: options.every]]))
+        chosen = set(list(recordings)[:: options.every]) | {name for name in recordings if name.endswith("m05")}
+        exercises = list(pairs([clip for name, (clip, _) in recordings.items() if name in chosen]))
     seats = [pair for pair in exercises if "m05" in pair.name]
-    if options.ui_prmd and not seats:
-        seats = list(pairs([clip for name, (clip, _) in recordings.items() if name.endswith("m05")]))
     sports = list(pairs(cmu_clips(options.cmu))) if options.cmu else []
     sports += list(pairs(woody_clips(options.snu))) if options.snu else []
     for name, part in (("walks", walks), ("exercises", exercises)):
@@ -203,8 +174,6 @@ def main() -> None:
         matched_table(sports, find_jumps, "takeoff", heights | angles)  # type: ignore[arg-type]
         apart = [abs(jump.flight_height - jump.pelvis_height) for pair in sports for jump in find_jumps(pair.true)]
         print(f"heights of recorded joints, flight time against pelvis: {100 * np.mean(apart):.1f} cm apart")
-        print("\nruns: bias, mean")
-        run_table(sports)
     if seats or sports:
         print("\ntransfers: bias, mean, 95 %")
         matched_table([*seats, *sports], find_transfers, "start", {"duration": (1.0, "s")})  # type: ignore[arg-type]

@@ -13,7 +13,8 @@ I64 = NDArray[np.int64]
 
 TWIST_DEGREES, BEND_DEGREES = 15.0, 12.0  # beyond them trunk or neck count as twisted, bent to the side
 ABDUCTED_DEGREES = 30.0
-NEUTRAL_NECK_DEGREES = 10.0  # of the line from thorax to head of a person who stands upright
+NEUTRAL_NECK_DEGREES = 10.0  # of the line from thorax to head, where the person's own is not known
+UPRIGHT_LEAN_DEGREES, UPRIGHT_KNEE_DEGREES, UPRIGHT_FRAMES = 15.0, 60.0, 10
 RAISED_SHARE = 0.06  # of the upper arm's side: shoulder above its median, over the trunk's length
 UPRIGHT_DEGREES = 5.0  # of trunk flexion that still counts as 0
 ONE_LEG_M = 0.08  # height between the ankles beyond which the weight is on one leg
@@ -130,11 +131,18 @@ def _posture(motion: Motion) -> _Posture:
 
 
 def _neck(motion: Motion, up: F64, left: F64, forward: F64) -> tuple[F64, I64]:
-    """Flexion against the trunk, degrees, 0 for a person who stands upright; 1 where the head bends sideways."""
+    """Flexion against the trunk, degrees, 0 for the person's own upright posture; 1 where the head bends sideways.
+
+    The head joint of the skeleton lies differently in front of the neck of different people. So the neutral angle is
+    the person's median while standing or walking upright, or `NEUTRAL_NECK_DEGREES` of somebody who does neither.
+    """
     head = motion.joint("head") - motion.joint("thorax")
     flexion = np.degrees(np.arctan2(_dot(head, forward), _dot(head, up)))
     bend = np.degrees(np.arctan2(_dot(head, left), _dot(head, up)))
-    return flexion - NEUTRAL_NECK_DEGREES, (np.abs(bend) > BEND_DEGREES).astype(np.int64)
+    lean = np.degrees(np.arccos(np.clip(up[:, 1], -1, 1)))
+    upright = (lean < UPRIGHT_LEAN_DEGREES) & (_knees(motion).max(axis=1) < UPRIGHT_KNEE_DEGREES)
+    neutral = float(np.median(flexion[upright])) if upright.sum() >= UPRIGHT_FRAMES else NEUTRAL_NECK_DEGREES
+    return flexion - neutral, (np.abs(bend) > BEND_DEGREES).astype(np.int64)
 
 
 def _arm(motion: Motion, side: str, up: F64, outward: F64, forward: F64) -> tuple[I64, I64, I64]:
