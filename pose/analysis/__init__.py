@@ -78,7 +78,8 @@ def analyse(table: PoseTable, groups: Sequence[str] = GROUPS, inputs: Inputs = N
     camera, exchanged = _camera(table), exchanges(table)
     for person in np.unique(table.id).tolist():
         own = (table.id == person) & ~table.placed.partial
-        parts = motions(table.time[own], table.placed.joints[own], table.sigma[own], visible[own], camera)
+        shown, contacts = visible[own], table.placed.contacts[own]
+        parts = motions(table.time[own], table.placed.joints[own], table.sigma[own], shown, camera, contacts)
         reason = exchanged.get(person, "") or child(table, person) or seated_traveller(parts)
         if reason:
             analysis.omissions.append(Omission(person, ALL, reason))

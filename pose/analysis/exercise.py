@@ -47,6 +47,7 @@ def repetition_figures(person: int, motion: Motion) -> Part:
         ),
         figure("duration", "s", [one.end - one.start for one in complete], TIME_ERROR_S),
         figure("depth", "m", [one.depth for one in items], DEPTH_ERROR * float(np.mean([one.depth for one in items]))),
+        figure("smoothness", "log jerk", [one.smoothness for one in complete], 0.0),
         figure("left-right difference", "m", [_asymmetry(course) for course in found.courses], 0.02),
         Figure(
             person, "repetitions", f"{name}: largest deviation", float(deviations[worst]),

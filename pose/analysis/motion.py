@@ -30,6 +30,7 @@ class Motion:
         sigma: (T, 17) mm, 68 % radius of each joint.
         visible: (T, 17) whether the 2D detector saw the joint; None where that is not known.
         camera: (3,) m, position of the only camera; None where that is not known or there are several.
+        contacts: (T, 2) probability that left and right foot stand; None where that is not known.
     """
 
     times: F64
@@ -37,6 +38,7 @@ class Motion:
     sigma: F64
     visible: Mask | None = None
     camera: F64 | None = None
+    contacts: F64 | None = None
 
     def joint(self, name: str) -> F64:
         """(T, 3) m of one joint of Human3.6M-17."""
@@ -83,7 +85,7 @@ class Motion:
 
 def motions(
     times: F64, joints: F64, sigma: F64, visible: Mask | None = None, camera: F64 | None = None,
-    min_duration_s: float = 0.5,
+    contacts: F64 | None = None, min_duration_s: float = 0.5,
 ) -> list[Motion]:  # fmt: skip
     """The stretches of one person without gaps longer than `MAX_GAP_S`.
 
@@ -93,6 +95,7 @@ def motions(
         sigma: (T, 17) mm.
         visible: as of `Motion`.
         camera: as of `Motion`.
+        contacts: as of `Motion`.
         min_duration_s: shorter stretches are left out.
     """
     seen = np.flatnonzero(np.isfinite(joints).all(axis=(1, 2)))
@@ -104,5 +107,6 @@ def motions(
         if len(rows) < 4 or times[rows[-1]] - times[rows[0]] < min_duration_s:
             continue
         shown = None if visible is None else visible[rows]
-        found.append(Motion(times[rows], joints[rows].astype(float), sigma[rows].astype(float), shown, camera))
+        stands = None if contacts is None else contacts[rows].astype(float)
+        found.append(Motion(times[rows], joints[rows].astype(float), sigma[rows].astype(float), shown, camera, stands))
     return found

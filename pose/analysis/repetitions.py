@@ -33,7 +33,7 @@ SAMPLES = 64
 @dataclass(frozen=True, slots=True)
 class Repetition:
     """start, peak, end: s. depth: RMS displacement of the joints at the peak, m. complete: not cut by an end of the
-    recording.
+    recording. smoothness: logarithm of the dimensionless jerk, larger is smoother (`_smoothness`).
     """
 
     start: float
@@ -41,6 +41,7 @@ class Repetition:
     end: float
     depth: float
     complete: bool = True
+    smoothness: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,14 @@ def find_repetitions(motion: Motion) -> Repetitions:
     if alike.sum() < MIN_COUNT:
         return none
     items = [
-        Repetition(float(times[a]), float(times[b]), float(times[c]), float(signal[b] * scale), bool(kept))
+        Repetition(
+            float(times[a]),
+            float(times[b]),
+            float(times[c]),
+            float(signal[b] * scale),
+            bool(kept),
+            _smoothness(signal[a : c + 1], times[a : c + 1]),
+        )
         for (a, b, c), keep, kept in zip(found, alike | ~whole, alike, strict=True)
         if keep
     ]
@@ -116,6 +124,16 @@ def _rest(signal: F64) -> float:
         if min(value - low, high - value) < REST_SHARE * (high - low):
             return value
     return float(np.median(signal))
+
+
+def _smoothness(signal: F64, times: F64) -> float:
+    """Log dimensionless jerk (Balasubramanian et al., IEEE TBME 59(8), 2012); 0 of fewer than 6 frames."""
+    if len(signal) < 6:
+        return 0.0
+    speed = np.gradient(signal, times)
+    jerk = np.gradient(np.gradient(speed, times), times)
+    total = float(np.trapezoid(jerk**2, times)) * float(times[-1] - times[0]) ** 3
+    return -float(np.log(max(total / max(float(np.max(np.abs(speed))) ** 2, 1e-12), 1e-12)))
 
 
 def _bounds(

@@ -12,6 +12,8 @@ from pose.analysis.quality import FEET, FRONTAL, quality
 # Standard deviation of the error that all strides of a walk share, from docs/studies/analysis.md.
 TIME_ERROR_S, LENGTH_ERROR, WIDTH_ERROR_M, SHARE_ERROR = 0.01, 0.13, 0.03, 0.03
 FEW_STRIDES = 6
+STANDS = 0.5  # probability of a contact
+SAME_EVENT_S = 0.2  # between both methods
 RUN_FLIGHT_SHARE = 0.05  # of the stride in the air: a run
 
 
@@ -63,12 +65,37 @@ def gait_figures(person: int, motion: Motion) -> tuple[list[Figure], list[Event]
     return (
         [
             *figures,
+            *_contacts(person, motion, gait, (flag, doubt), note),
             *_asymmetry(person, straight, (flag, doubt), note),
             *_variability(person, straight, (flag, doubt), note),
         ],
         events,
         "",
     )
+
+
+def _contacts(person: int, motion: Motion, gait: Gait, seen: tuple[str, str], note: str) -> list[Figure]:
+    """Foot strikes and offs by the foot contacts, less those of Zeni: two methods that should agree."""
+    if motion.contacts is None:
+        return []
+    figures = []
+    for name, by_side, rising in (("foot strike", gait.strikes, 1), ("foot off", gait.offs, -1)):
+        off = []
+        for column, side in enumerate(SIDES):
+            stands = (motion.contacts[:, column] >= STANDS).astype(int)
+            changes = motion.times[1:][np.diff(stands) == rising]
+            near = [changes[np.argmin(np.abs(changes - time))] - time for time in by_side[side] if len(changes)]
+            off += [float(one) for one in near if abs(one) < SAME_EVENT_S]
+        if len(off) > 1:
+            mean, low, high = mean_interval(off)
+            times = sorted(time for side in SIDES for time in by_side[side])
+            label = f"{name}: contacts less Zeni"
+            figures.append(
+                Figure(
+                    person, "gait", label, mean, low, high, "s", seen[0], times[0], times[-1], len(off), note, seen[1]
+                )
+            )  # fmt: skip
+    return figures
 
 
 def is_running(strides: list[Stride]) -> bool:

@@ -93,3 +93,14 @@ def test_standing_up_from_a_seat_is_timed():
 
 def test_squats_are_no_transfers():
     assert find_transfers(squats(3)[0]) == []
+
+
+def test_smooth_repetitions_have_more_smoothness():
+    mover, _ = squats(4)
+    upper = mover.joints[..., 1:2] > 0.9
+    trembling = mover.joints + 0.03 * np.sin(2 * np.pi * 2.5 * mover.times)[:, None, None] * upper
+    values = [
+        next(figure.value for figure in repetition_figures(1, one)[0] if "smoothness" in figure.name)
+        for one in (mover, motion(mover.times, trembling))
+    ]
+    assert values[0] > values[1] + 0.5

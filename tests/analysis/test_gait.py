@@ -1,5 +1,7 @@
 """Gait of a walker whose steps are known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from stick_figures import motion, standing, walk
@@ -84,3 +86,18 @@ def test_nobody_walks_who_stands_or_shakes():
         figures, events, reason = gait_figures(1, motion(times, joints))
         assert (figures, events) == ([], [])
         assert reason == "no walk of two strides or more"
+
+
+def test_contacts_are_compared_with_zeni():
+    """Feet whose contacts begin 0.1 s after the strikes, and end with the offs."""
+    mover, _ = walk(seconds=8)
+    gait = analyse_gait(mover)
+    contacts = np.zeros((len(mover.times), 2))
+    for column, side in enumerate(("left", "right")):
+        for strike in gait.strikes[side]:
+            off = min((time for time in gait.offs[side] if time > strike), default=mover.times[-1])
+            contacts[(mover.times >= strike + 0.1) & (mover.times < off), column] = 1
+    figures = {figure.name: figure for figure in gait_figures(1, replace(mover, contacts=contacts))[0]}
+    assert figures["foot strike: contacts less Zeni"].value == pytest.approx(0.117, abs=0.02)
+    assert figures["foot off: contacts less Zeni"].value == pytest.approx(0.017, abs=0.02)
+    assert "foot strike: contacts less Zeni" not in {figure.name for figure in gait_figures(1, mover)[0]}
