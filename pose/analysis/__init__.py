@@ -18,7 +18,7 @@ from pose.analysis.exercise import ergonomic_figures, jump_figures, repetition_f
 from pose.analysis.figures import Curve, Event, Figure, Series
 from pose.analysis.motion import Motion, motions
 from pose.analysis.quality import VISIBLE_SCORE
-from pose.analysis.unsupported import child, exchanges, seated_traveller
+from pose.analysis.unsupported import child, seated_traveller, swaps
 from pose.analysis.walking import gait_figures
 from pose.errors import UsageError
 from pose.files import PoseTable
@@ -75,12 +75,12 @@ def analyse(table: PoseTable, groups: Sequence[str] = GROUPS, inputs: Inputs = N
     analysis = Analysis()
     _, scores = to_h36m17(table.keypoints, table.scores, table.skeleton)
     visible = (scores >= VISIBLE_SCORE) & ~table.placed.filled[:, None]
-    camera, exchanged = _camera(table), exchanges(table)
+    camera, swapped = _camera(table), swaps(table)
     for person in np.unique(table.id).tolist():
         own = (table.id == person) & ~table.placed.partial
         shown, contacts = visible[own], table.placed.contacts[own]
         parts = motions(table.time[own], table.placed.joints[own], table.sigma[own], shown, camera, contacts)
-        reason = exchanged.get(person, "") or child(table, person) or seated_traveller(parts)
+        reason = swapped.get(person, "") or child(table, person) or seated_traveller(parts)
         if reason:
             analysis.omissions.append(Omission(person, ALL, reason))
         else:
@@ -129,7 +129,7 @@ def _group(
         (figures, events), reason = jump_figures(person, motion), "no jump with both feet in the air"
     elif group == "sit-to-stand":
         figures, events = transfer_figures(person, motion)
-        reason = "nobody rests on a seat and stands up, or sits down"
+        reason = "the person does not sit and stand up, or sit down"
     elif group == "angles":
         figures, curves, reason = angle_curves(person, motion)
         analysis.curves.extend(curves)

@@ -134,7 +134,7 @@ def _neck(motion: Motion, up: F64, left: F64, forward: F64) -> tuple[F64, I64]:
     """Flexion against the trunk, degrees, 0 for the person's own upright posture; 1 where the head bends sideways.
 
     The head joint of the skeleton lies differently in front of the neck of different people. So the neutral angle is
-    the person's median while standing or walking upright, or `NEUTRAL_NECK_DEGREES` of somebody who does neither.
+    the person's median while standing or walking upright, or `NEUTRAL_NECK_DEGREES` of a person who does neither.
     """
     head = motion.joint("head") - motion.joint("thorax")
     flexion = np.degrees(np.arctan2(_dot(head, forward), _dot(head, up)))

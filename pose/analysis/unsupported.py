@@ -14,8 +14,8 @@ SEATED_LEGS = 0.72  # pelvis above the ankles over leg length
 SEATED_SHARE = 0.8  # of the frames
 TRAVELLED_M = 2.0
 SWAP_S = 0.3  # before and after a frame, in which the motion of two people is compared
-SWAP_GAIN_M = 0.8  # by which exchanged tracks are smoother
-SWAP_SHARE = 0.35  # of the deviation that remains when they are exchanged
+SWAP_GAIN_M = 0.8  # by which swapped tracks are smoother
+SWAP_SHARE = 0.35  # of the deviation that remains when they are swapped
 
 
 def child(table: PoseTable, person: int) -> str:
@@ -28,7 +28,7 @@ def child(table: PoseTable, person: int) -> str:
 
 
 def seated_traveller(parts: list[Motion]) -> str:
-    """Why somebody who moves without steps has no figures: a wheelchair or a vehicle. Empty for anybody else."""
+    """Why a person who moves without steps has no figures: a wheelchair or a vehicle. Empty for others."""
     for motion in parts:
         ankles = np.mean([motion.joint(f"{side}_ankle") for side in SIDES], axis=0)
         height = (motion.joint("pelvis") - ankles)[:, 1] / motion.leg_length
@@ -42,10 +42,10 @@ def seated_traveller(parts: list[Motion]) -> str:
     return ""
 
 
-def exchanges(table: PoseTable) -> dict[int, str]:
-    """By id, why the tracks of two people who come close are probably exchanged.
+def swaps(table: PoseTable) -> dict[int, str]:
+    """By id, why the tracks of two people who come close are probably swapped.
 
-    Before and after a frame, everybody moves at a constant velocity over `SWAP_S`. Two tracks are exchanged where each
+    Before and after a frame, everybody moves at a constant velocity over `SWAP_S`. Two tracks are swapped where each
     continues the other far better than itself.
     """
     assert table.placed is not None
@@ -54,9 +54,9 @@ def exchanges(table: PoseTable) -> dict[int, str]:
     pelvises = {person: _pelvis(table, person) for person in people}
     for at, first in enumerate(people):
         for second in people[at + 1 :]:
-            time = _exchange(pelvises[first], pelvises[second])
+            time = _swap(pelvises[first], pelvises[second])
             if time is not None:
-                text = f"the tracks of persons {first} and {second} are probably exchanged at {time:.1f} s"
+                text = f"the tracks of persons {first} and {second} are probably swapped at {time:.1f} s"
                 found.setdefault(first, text)
                 found.setdefault(second, text)
     return found
@@ -69,8 +69,8 @@ def _pelvis(table: PoseTable, person: int) -> tuple[F64, F64]:
     return table.time[rows], table.placed.joints[rows, 0][:, [0, 2]].astype(np.float64)
 
 
-def _exchange(a: tuple[F64, F64], b: tuple[F64, F64]) -> float | None:
-    """The moment at which two tracks are exchanged, s."""
+def _swap(a: tuple[F64, F64], b: tuple[F64, F64]) -> float | None:
+    """The moment at which two tracks are swapped, s."""
     times = np.intersect1d(a[0], b[0])
     inner = times[(times - 2 * SWAP_S >= times[:1]) & (times + 2 * SWAP_S <= times[-1:])] if len(times) else times
     if not len(inner):

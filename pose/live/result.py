@@ -52,7 +52,7 @@ class LiveResult:
             example while the camera moves.
         motion: Camera motion: `static`, `rotating`, `translating` or `unknown`; empty if not measured.
         final: False if the same frame follows again, refined (`LiveLoop.subscribe`).
-    counts: by id, the repetitions of those who repeat a movement.
+    counts: by id, the repetitions of people who repeat a movement.
     """
 
     image: U8
