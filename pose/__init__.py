@@ -17,8 +17,20 @@ if TYPE_CHECKING:
     from pose.lifting import lift
     from pose.pipeline import Pipeline
     from pose.result import JointAngles, Result, analyse, convert, load
+    from pose.several_videos import several
 
-__all__ = ["JointAngles", "Pipeline", "PoseError", "Result", "UsageError", "analyse", "convert", "lift", "load"]
+__all__ = [
+    "JointAngles",
+    "Pipeline",
+    "PoseError",
+    "Result",
+    "UsageError",
+    "analyse",
+    "convert",
+    "lift",
+    "load",
+    "several",
+]
 
 _MODULES = {
     "JointAngles": "pose.result",
@@ -30,6 +42,7 @@ _MODULES = {
     "convert": "pose.result",
     "lift": "pose.lifting",
     "load": "pose.result",
+    "several": "pose.several_videos",
 }
 
 # Read by ONNX Runtime at import. Without it some builds store an id of the machine in the home folder and send reports

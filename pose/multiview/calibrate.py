@@ -25,10 +25,17 @@ ROUGH_STAGES = ((0, 4), (1, 12), (2, 10))
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What of the cameras is given and stays: whether intrinsics, poses and clocks."""
+    """What of the cameras is given.
+
+    Attributes:
+        poses: Poses are kept.
+        clocks: Clocks are kept.
+        start: Poses are a start and refined; known intrinsics are kept.
+    """
 
     poses: bool = False
     clocks: bool = False
+    start: bool = False
 
 
 def start_cameras(told: Sequence[ViewCamera], links: Sequence[Link]) -> list[ViewCamera]:

@@ -21,9 +21,9 @@ from pose.types import F64, Flags
 
 WINDOW = 96  # instants
 MARGIN = 12  # at each end of a window that only give it context
-WEIGHTS = Weights(limb=1.5)
+WEIGHTS = Weights(limb=1.0)
 RADIUS_68 = 1.878  # standard deviations of an axis: the radius that holds 68.27 % of a three-dimensional normal
-INFLATION = 1.3  # of sigma: 2D errors last for many frames, and the solver takes them for independent
+INFLATION = 1.5  # of sigma: 2D errors last for many frames, and the solver takes them for independent
 LIFTED_SHARE = 0.7  # of the lifter's sigma that joints have which only the lifter places in the trunk
 
 

@@ -20,7 +20,7 @@ RATE = 10.0  # instants a second at which motions are compared
 FEWEST = 6  # instants
 WORST = 0.16  # m; a median residual above it says that two tracks are two people
 REWEIGHT = 0.1  # m, residual of half the weight
-OTHER_LAG = 0.2  # s by which two lags differ that are not one
+OTHER_LAG = 0.15  # s by which two lags differ that are not one
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class Link:
     """How two cameras stand to each other: x_second = rotation @ x_first + translation.
 
     lag: s to add to the second's clock to get the first's. pairs: rows of matched tracks. quality: total of the pairs,
-    s of overlap weighed by how well they agree. runner_up: that of the best hypothesis with another lag, and other_lag:
-    that lag. sure: of the lag, standard deviations from chance as joint speeds have it; inf where it was given.
+    s of overlap weighed by how well they agree. sure: of the lag, standard deviations from chance as joint speeds have
+    it; inf where it was given. other_lag: one that fits as well; NaN where there is none.
     """
 
     first: int
@@ -39,9 +39,8 @@ class Link:
     translation: F64
     pairs: tuple[tuple[int, int], ...]
     quality: float
-    runner_up: float = 0.0
-    other_lag: float = 0.0
     sure: float = np.inf
+    other_lag: float = np.nan
 
 
 def link_cameras(
@@ -51,8 +50,8 @@ def link_cameras(
     speeds: dict[int, Speeds],
     offset: float | None = None,
     near: tuple[float, float] | None = None,
-) -> Link | None:
-    """The best link of two cameras; None where no two tracks agree.
+) -> list[Link]:
+    """Links of two cameras with distinct lags, best first; empty where no two tracks agree.
 
     offset: the lag, where it is known. near: (lag, s around it) within which it must lie.
     """
@@ -63,14 +62,11 @@ def link_cameras(
         link = _link_at(tracks, first, second, mine, theirs, lag.seconds)
         if link is not None and link.pairs:
             found.append(replace(link, sure=lag.sure))
-    if not found:
-        return None
-    best = max(found, key=lambda link: link.quality)
-    others = [link for link in found if abs(link.lag - best.lag) > OTHER_LAG]
-    if not others:
-        return best
-    other = max(others, key=lambda link: link.quality)
-    return replace(best, runner_up=other.quality, other_lag=other.lag)
+    distinct: list[Link] = []
+    for link in sorted(found, key=lambda link: -link.quality):
+        if all(abs(link.lag - other.lag) > OTHER_LAG for other in distinct):
+            distinct.append(link)
+    return distinct
 
 
 def _candidates(

@@ -1,19 +1,23 @@
 """Links that reach all cameras from the first, by motion, sound and time stamps, and what supports each clock."""
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pose.errors import PoseError
-from pose.multiview.calibrate import Known
+from pose.multiview.calibrate import Known, adjust, start_cameras
 from pose.multiview.clocks import DATE, GIVEN, MOTION, ClockHint
-from pose.multiview.initialise import Link, all_speeds, link_cameras, spanning_links
+from pose.multiview.initialise import Link, all_speeds, link_cameras, reverse, spanning_links
 from pose.multiview.synchronise import Speeds
 from pose.multiview.types import Track, ViewCamera
 
 REMEDY = "let people clap, wave or walk about in view of all cameras, or give the start times with --offsets"
 DATE_REACH = 4.0  # s around what dates say, within which a weak match of the motion counts
-LEAST_AGREEMENT = 0.5  # of the quality of the best link by motion, that one by sound must have
+LEAST_AGREEMENT = 0.5  # of the quality of the best link, that another one must have to be tried
 SAME_LAG = 0.1  # s
-AMBIGUOUS = 0.9  # of the best link's quality, that one with another lag may have
+CHECKED = 0.6  # s around a given clock in which motion is compared
+MOST_TRIED = 5  # lags of two cameras
+AMBIGUOUS = 1.1  # times the best lag's cost, below which another one fits as well
 SURE = 3.0  # standard deviations from chance, from which on motion supports a lag by itself
 
 
@@ -26,17 +30,18 @@ def find_links(
 ) -> list[Link]:
     """The links. Raises PoseError where a camera is not reached."""
     speeds = all_speeds(tracks)
-    found = []
+    hypotheses: dict[tuple[int, int], list[Link]] = {}
     for second in range(len(told)):
         for first in range(second):
             own = [hint for hint in hints if (hint.first, hint.second) == (first, second)]
             if known.clocks:
-                link = link_cameras(tracks, first, second, speeds, told[second].offset - told[first].offset)
+                links = link_cameras(tracks, first, second, speeds, told[second].offset - told[first].offset)
             else:
-                link = _link(tracks, first, second, speeds, own)
-            if link is not None:
-                found.append(link)
-    chosen = spanning_links(found, len(told))
+                links = _links(tracks, first, second, speeds, own)
+            if links:
+                hypotheses[first, second] = links
+    chosen = spanning_links([links[0] for links in hypotheses.values()], len(told))
+    chosen = [_best(tracks, told, link, hypotheses[_key(link)]) for link in chosen]
     reached = {0} | {link.second for link in chosen}
     for index, name in enumerate(names):
         if index not in reached:
@@ -46,21 +51,51 @@ def find_links(
     return chosen
 
 
-def _link(
+def _key(link: Link) -> tuple[int, int]:
+    return min(link.first, link.second), max(link.first, link.second)
+
+
+def _links(
     tracks: Sequence[Track], first: int, second: int, speeds: dict[int, Speeds], hints: Sequence[ClockHint]
-) -> Link | None:
-    """By what is exact where the poses bear it out, then by motion, then by motion near a date."""
+) -> list[Link]:
+    """By what is exact where the poses bear it out, else by motion, else by motion near a date; best first."""
     moved = link_cameras(tracks, first, second, speeds)
     for hint in hints:
         if hint.source == DATE:
             continue
-        link = link_cameras(tracks, first, second, speeds, hint.seconds)
-        if link is not None and (moved is None or link.quality > LEAST_AGREEMENT * moved.quality):
-            return link
+        links = link_cameras(tracks, first, second, speeds, hint.seconds)
+        if links and (not moved or links[0].quality > LEAST_AGREEMENT * moved[0].quality):
+            return links
     for hint in hints:
-        if moved is None and hint.source == DATE:
+        if not moved and hint.source == DATE:
             moved = link_cameras(tracks, first, second, speeds, near=(hint.seconds, DATE_REACH))
-    return moved
+    return [link for link in moved if link.quality > LEAST_AGREEMENT * moved[0].quality][:MOST_TRIED]
+
+
+def _best(tracks: Sequence[Track], told: Sequence[ViewCamera], chosen: Link, links: Sequence[Link]) -> Link:
+    """The link whose bundle of the two cameras fits best, in the direction of `chosen`.
+
+    How well motions agree under a rotation does not tell lags of much overlap from right ones; the images do.
+    """
+    if len(links) == 1:
+        return chosen
+    costs = [_cost(tracks, told, link) for link in links]
+    order = sorted(range(len(links)), key=costs.__getitem__)
+    best = links[order[0]]
+    if costs[order[1]] < AMBIGUOUS * costs[order[0]]:
+        best = replace(best, other_lag=links[order[1]].lag)
+    return best if best.first == chosen.first else reverse(best)
+
+
+def _cost(tracks: Sequence[Track], told: Sequence[ViewCamera], link: Link) -> float:
+    """Of a rough bundle of the two cameras, for each observed point."""
+    pair = (link.first, link.second)
+    people = [{side: replace(tracks[row], camera=side) for side, row in enumerate(rows)} for rows in link.pairs]
+    turned = replace(link, first=0, second=1)
+    cameras = start_cameras([told[index] for index in pair], [turned])
+    cameras = [replace(cameras[0], offset=0.0, drift=0.0), replace(cameras[1], offset=link.lag)]
+    adjusted = adjust(people, cameras, rough=True)
+    return adjusted.solution.cost / max(sum(int(one.seen.sum()) for one in adjusted.seen), 1)
 
 
 def clock_sources(
@@ -81,13 +116,31 @@ def clock_sources(
     return found
 
 
+def given_notes(cameras: Sequence[ViewCamera], names: Sequence[str], tracks: Sequence[Track]) -> list[str]:
+    """Of given clocks, those that the motion contradicts."""
+    speeds = all_speeds(tracks)
+    notes = []
+    for index in range(1, len(cameras)):
+        for other in range(index):
+            off = cameras[index].offset - cameras[other].offset
+            links = link_cameras(tracks, other, index, speeds, near=(off, CHECKED))
+            best = max(links, key=lambda link: link.sure, default=None)
+            if best is not None and best.sure >= SURE and abs(best.lag - off) > SAME_LAG:
+                notes.append(
+                    f"{names[index]}: its people move as if it started {best.lag - off:+.2f} s from the given time, "
+                    f"compared with {names[other]}; check --offsets"
+                )
+                break
+    return notes
+
+
 def _by_motion(cameras: Sequence[ViewCamera], index: int, tracks: Sequence[Track], speeds: dict[int, Speeds]) -> bool:
     for other in range(len(cameras)):
         if other == index:
             continue
         off = cameras[index].offset - cameras[other].offset
-        link = link_cameras(tracks, other, index, speeds, near=(off, SAME_LAG))
-        if link is not None and link.sure >= SURE:
+        links = link_cameras(tracks, other, index, speeds, near=(off, SAME_LAG))
+        if any(link.sure >= SURE for link in links):
             return True
     return False
 
@@ -116,7 +169,7 @@ def clock_notes(
             )
     for link in links:
         exact = set(sources[link.second]) - {MOTION, DATE}
-        if not exact and link.runner_up > AMBIGUOUS * link.quality:
+        if not exact and math.isfinite(link.other_lag):
             notes.append(
                 f"{names[link.second]}: its start time is ambiguous ({link.lag:.2f} or {link.other_lag:.2f} s after "
                 f"{names[link.first]}), as the motion repeats itself; a clap or --offsets decides"

@@ -14,7 +14,7 @@ from pose.multiview.clocks import ClockHint
 from pose.multiview.complete import residuals_px
 from pose.multiview.identities import find_people, merge_tracks
 from pose.multiview.initialise import Link
-from pose.multiview.linking import REMEDY, clock_notes, clock_sources, find_links
+from pose.multiview.linking import REMEDY, clock_notes, clock_sources, find_links, given_notes
 from pose.multiview.observations import BODY_HEIGHT, Observed
 from pose.multiview.types import Track, ViewCamera
 from pose.types import F64
@@ -23,6 +23,8 @@ LARGEST_RESIDUAL = 0.05  # of a body's height in the image: median reprojection 
 SAME_PLACE = 0.03  # m of baseline for each m of distance, and degrees of rotation below, for one place
 SAME_TURN = 4.0
 CORRELATED = 3.0  # by which standard deviations grow, as 2D errors last for many frames
+POOR_RESIDUAL = 0.02  # the same, above which the fit is called poor
+MOVED_DEGREES = 5.0  # by which people turn a calibrated camera that was touched; short clips turn untouched ones by 3
 UNSURE_DEGREES, UNSURE_PLACE = 5.0, 0.15  # standard deviations (place: of the distance) above which a set-up is weak
 
 
@@ -82,12 +84,13 @@ def find_rig(
     if not (known.poses and known.clocks):
         say("time offsets")
         links = find_links(tracks, told, names, known, hints)
-        if known.poses:
+        if known.poses or known.start:
             cameras = [
                 replace(camera, offset=new.offset) for camera, new in zip(told, start_cameras(told, links), strict=True)
             ]
         else:
             cameras = start_cameras(told, links)
+        if not known.poses:
             say("cameras from the best matches")
             cameras = adjust(_linked_people(tracks, links), cameras, known, rough=True).solution.cameras
     say("identities")
@@ -105,7 +108,8 @@ def find_rig(
     _check(cameras, accuracy, seen, names, known)
     numbers = [[(tracks[row].camera, tracks[row].number) for row in rows] for rows in found]
     clocks = clock_sources(cameras, tracks, known, hints)
-    notes = [*_notes(cameras, accuracy, seen, names), *clock_notes(cameras, names, clocks, links, hints)]
+    notes = [*_notes(cameras, accuracy, seen, names), *_moved_notes(shared, cameras, known, names)]
+    notes += given_notes(cameras, names, tracks) if known.clocks else clock_notes(cameras, names, clocks, links, hints)
     return Rig(cameras, people, numbers, _bones(people, shared, adjusted), accuracy, scale, clocks, notes)
 
 
@@ -215,9 +219,33 @@ def _notes(
                 f"{names[index]}: its place is uncertain ({one.turn:.0f} degrees, {100 * place:.0f} % of the distance)"
                 "; cameras 60 to 120 degrees apart and people who move about help"
             )
+        body = camera.focal * BODY_HEIGHT / _distance(camera, seen, index)
+        if one.residual > POOR_RESIDUAL * body:
+            notes.append(
+                f"{names[index]}: it fits the other cameras poorly (reprojection error {one.residual:.0f} px); check "
+                "its calibration, its start time, and whether tracks swap people"
+            )
     if len(cameras) == 2:
         turn = _angle_between(*cameras)
         if turn < 15 or turn > 165:
             side = "side by side" if turn < 15 else "opposite each other"
             notes.append(f"the cameras stand {side} ({turn:.0f} degrees): depth is uncertain")
+    return notes
+
+
+def _moved_notes(
+    people: Sequence[dict[int, Track]], cameras: Sequence[ViewCamera], known: Known, names: Sequence[str]
+) -> list[str]:
+    """Of calibrated cameras, those that people would turn: they were touched since."""
+    if not known.poses:
+        return []
+    free = adjust(people, cameras, replace(known, poses=False), rough=True).solution.cameras
+    notes = []
+    for index in range(1, len(cameras)):
+        turn = _angle_between(free[index], cameras[index])
+        if turn > MOVED_DEGREES:
+            notes.append(
+                f"{names[index]}: people fit better if it is turned by {turn:.1f} degrees; was it moved since the "
+                "calibration?"
+            )
     return notes

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,13 +16,9 @@ from pose_apps.support.world import read_heights, read_up, world_line
 
 if TYPE_CHECKING:
     from pose.files import RunInfo
-    from pose.multiview.calibrate import Known
-    from pose.multiview.motions import Motion, TimeLine
     from pose.multiview.results import MultiviewResults
-    from pose.multiview.rig import Rig
-    from pose.multiview.types import ViewCamera
+    from pose.multiview.scene import Scene
     from pose.pipeline import Pipeline
-    from pose.system.json_values import Json
     from pose.types import FrameResult
     from pose_apps.support.host import Host
     from pose_apps.support.outputs import Outputs
@@ -32,13 +28,16 @@ CAMERAS_FILE = "cameras.json"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked for. videos: one a camera. height, pitch, roll: as of `WorldConfig`. settings: for the files."""
+    """What is asked for. videos: one a camera. height, pitch, roll: as of `WorldConfig`. refine: a calibration file is
+    only the start.
+    """
 
     videos: list[str]
     cameras: CamerasConfig
     height: str | None
     pitch: float | None
     roll: float | None
+    refine: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +48,6 @@ class CamerasDone:
     files: list[Path]
     lines: list[str]
     pipeline: "Pipeline"
-
-
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """Everything that is found. rig: with the clocks of the results. files: the cameras as files hold them."""
-
-    rig: "Rig"
-    line: "TimeLine"
-    motions: "list[Motion]"
-    cameras: "list[dict[str, Json]]"
 
 
 def run_cameras(
@@ -115,45 +104,25 @@ def check_videos(videos: Sequence[str]) -> None:
         open_source(video).close()
 
 
-def find_scene(request: Request, names: Sequence[str], seen: Sequence[Seen], host: "Host") -> Scene:
+def find_scene(request: Request, names: Sequence[str], seen: Sequence[Seen], host: "Host") -> "Scene":
     """Cameras and motions of everybody, at the scale that is asked for."""
-    from pose.multiview.calibration_files import camera_json
-    from pose.multiview.clocks import clock_hints
-    from pose.multiview.motions import find_motions, on_time_line, scale_for_height, time_line
-    from pose.multiview.rig import find_rig, rescaled
-
-    told, known = _told(request, names, seen)
-    hints = clock_hints([one.wave for one in seen], [one.recorded for one in seen])
-    rig = find_rig([track for one in seen for track in one.tracks], told, names, known, hints)
-    if request.cameras.distance is not None:
-        one, other, metres = read_distance(request.cameras.distance, names)
-        rig = rescaled(rig, metres / max(math.dist(rig.cameras[one].place, rig.cameras[other].place), 1e-6))
-    line = time_line(rig.cameras, [one.span for one in seen], seen[0].fps)
-    rig = on_time_line(rig, line)
-    motions = find_motions(rig, line)
-    height = _height(request.height)
-    if height is not None and motions:
-        factor = scale_for_height(motions, height)
-        rig = rescaled(rig, factor)
-        motions = [replace(motion, joints=motion.joints * factor, sigma=motion.sigma * factor) for motion in motions]
-    cameras = [camera_json(*each) for each in zip(names, rig.cameras, rig.accuracy, rig.clocks, strict=True)]
-    host.warn(rig.notes)
-    return Scene(rig, line, motions, cameras)
-
-
-def _told(request: Request, names: Sequence[str], seen: Sequence[Seen]) -> "tuple[list[ViewCamera], Known]":
-    from pose.multiview.calibrate import Known
     from pose.multiview.calibration_files import read_cameras
-    from pose.multiview.types import ViewCamera
+    from pose.multiview.scene import Given, find_scene
 
-    file = request.cameras.file
-    told = [ViewCamera.of(one.camera) for one in seen]
-    if file is not None:
-        told = read_cameras(file, names, [one.camera.size for one in seen])
-    offsets = read_offsets(request.cameras.offsets)
-    if offsets is not None:
-        told = [replace(camera, offset=value - offsets[0]) for camera, value in zip(told, offsets, strict=True)]
-    return told, Known(poses=file is not None, clocks=offsets is not None)
+    said, runs = request.cameras, [one.run for one in seen]
+    scene = find_scene(
+        runs,
+        names,
+        Given(
+            None if said.file is None else read_cameras(said.file, names, [run.camera.size for run in runs]),
+            request.refine,
+            read_offsets(said.offsets),
+            None if said.distance is None else read_distance(said.distance, names),
+            _height(request.height),
+        ),
+    )
+    host.warn(scene.rig.notes)
+    return scene
 
 
 def _height(text: str | None) -> float | None:
@@ -166,29 +135,18 @@ def _height(text: str | None) -> float | None:
 
 
 def _results(
-    request: Request, scene: Scene, seen: Sequence[Seen], pipeline: "Pipeline"
+    request: Request, scene: "Scene", seen: Sequence[Seen], pipeline: "Pipeline"
 ) -> "tuple[MultiviewResults, RunInfo, list[str]]":
-    from pose.camera import Camera
-    from pose.files import WorldInfo
-    from pose.multiview.motions import find_world, stature_of
-    from pose.multiview.results import MultiviewResults
+    from pose.multiview.scene import results_of
 
-    first = scene.rig.cameras[0]
-    world = find_world(scene.motions, scene.line, read_up(request.pitch, request.roll))
-    results = MultiviewResults(scene.rig, scene.motions, scene.line, world, seen[0].spool, pipeline.skeleton)
-    heights = {person + 1: (stature_of(motion), 0.0) for person, motion in enumerate(scene.motions)}
-    info = pipeline.run_info(", ".join(request.videos), scene.line.fps, first.size)
-    known = replace(
-        info,
-        camera=Camera(first.matrix, True, first.size),
-        world=WorldInfo(world, heights),
-        cameras=tuple(scene.cameras),
-    )
+    info = pipeline.run_info(", ".join(request.videos), scene.line.fps, scene.rig.cameras[0].size)
+    up = read_up(request.pitch, request.roll)
+    results, known = results_of(scene, seen[0].spool, info, pipeline.skeleton, up)
     assert known.world is not None
     return results, known, [*camera_lines(scene), world_line(known.world)]
 
 
-def camera_lines(scene: Scene) -> list[str]:
+def camera_lines(scene: "Scene") -> list[str]:
     """What was found of the cameras, for people."""
     people = len(scene.motions)
     shared = sum(len(tracks) > 1 for tracks in scene.rig.people)
@@ -207,7 +165,7 @@ def camera_lines(scene: Scene) -> list[str]:
     return lines
 
 
-def _write(results: "Iterable[FrameResult]", info: "RunInfo", outputs: "Outputs", scene: Scene) -> None:
+def _write(results: "Iterable[FrameResult]", info: "RunInfo", outputs: "Outputs", scene: "Scene") -> None:
     from pose.files import WRITERS
     from pose.multiview.calibration_files import write_cameras
 
@@ -223,7 +181,7 @@ def _write(results: "Iterable[FrameResult]", info: "RunInfo", outputs: "Outputs"
     write_cameras(outputs.folder / CAMERAS_FILE, scene.cameras)
 
 
-def _draw(videos: Sequence[str], results: "MultiviewResults", scene: Scene, path: Path, host: "Host") -> None:
+def _draw(videos: Sequence[str], results: "MultiviewResults", scene: "Scene", path: Path, host: "Host") -> None:
     from pose.video import VideoWriter, open_source
     from pose.view.grid import CameraGrid
 

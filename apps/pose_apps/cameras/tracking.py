@@ -13,15 +13,13 @@ from pose.errors import PoseError
 if TYPE_CHECKING:
     import threading
 
-    from pose.camera import Camera
     from pose.camera_motion.verdict import CameraMotion
     from pose.files import ResultSpool
+    from pose.multiview.scene import CameraRun
     from pose.multiview.types import Track
     from pose.pipeline import Pipeline
     from pose.types import FrameResult
     from pose.video import Source
-    from pose.video.recorded import Recorded
-    from pose.video.waveform import Waveform
     from pose_apps.support.host import Host
     from pose_apps.support.summary import Tally
 
@@ -32,17 +30,10 @@ LARGEST_ZOOM = 1.03  # longest over shortest focal length
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What one camera sees. spool: its results. span: (first, last) s of its frames. camera: its intrinsics. wave: its
-    sound, None where it has none. recorded: when, as its file says.
-    """
+    """What one camera saw, and the results of its own pipeline."""
 
     spool: "ResultSpool"
-    tracks: "list[Track]"
-    span: tuple[float, float]
-    fps: float
-    camera: "Camera"
-    wave: "Waveform | None"
-    recorded: "Recorded"
+    run: "CameraRun"
 
 
 def track_cameras(
@@ -65,7 +56,7 @@ def track_cameras(
         if stop.is_set():
             break
         for other, earlier in enumerate(found):
-            if _same(seen.tracks, earlier.tracks):
+            if _same(seen.run.tracks, earlier.run.tracks):
                 raise PoseError(f"{video}: has the same images as {videos[other]}; each camera needs its own video")
         found.append(seen)
     return found
@@ -84,6 +75,7 @@ def _track(
     from pose.camera_motion.log import MotionLog
     from pose.files import ResultSpool
     from pose.multiview.collect import collect_tracks
+    from pose.multiview.scene import CameraRun
     from pose.video import open_source
     from pose.video.container import Target
     from pose.video.recorded import recorded_at
@@ -112,7 +104,7 @@ def _track(
     steps = np.diff(times)
     fps = 1 / float(np.median(steps)) if len(steps) else source.info.fps
     tracks = collect_tracks(spool, pipeline.skeleton, row)
-    return Seen(spool, tracks, (times[0], times[-1]), fps, camera, wave, recorded)
+    return Seen(spool, CameraRun(tracks, (times[0], times[-1]), fps, camera, wave, recorded))
 
 
 def check_still(video: str, motion: "CameraMotion") -> None:

@@ -32,6 +32,12 @@ LAYOUTS: Mapping[str, Layout] = {
         "people": _PEOPLE,
         "networks": _NETWORKS,
     },
+    "pose-calibrate": {
+        "input": ("videos", "cameras", "offsets"),
+        "output": ("out", "overwrite", "quiet"),
+        "scale": ("height", "distance"),
+        "networks": _NETWORKS,
+    },
     "pose-webcam": {
         "input": ("source", "demo", "loop", "mirror", "seconds"),
         "output": ("web", "headless", "port", "record", "out", "udp", "ws"),
@@ -59,6 +65,10 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "pose-run": ("pose-run --demo", "pose-run clip.mp4", "pose-run clip.mp4 --max-people 2 --out result --overwrite"),
     "pose-batch": ("pose-batch clips --out results", "pose-batch 'day*/*.mp4' more.txt --out results --workers 4"),
     "pose-webcam": ("pose-webcam", "pose-webcam --web", "pose-webcam --source clip.mp4 --headless --report times.json"),
+    "pose-calibrate": (
+        "pose-calibrate left.mp4 right.mp4 --height 1.82",
+        "pose-calibrate recording --out cameras.json",
+    ),
     "pose-lift": ("pose-lift keypoints.npz --out poses.npz",),
     "pose-view": ("pose-view clip/poses.npz", "pose-view clip/poses.npz --save turning.mp4"),
     "pose-analyse": ("pose-analyse result", "pose-analyse result/poses.npz --only gait,jumps"),

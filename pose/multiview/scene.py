@@ -1,0 +1,138 @@
+"""Runs of several cameras in, one scene out: cameras, motions on one time line, and the world."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from pose.camera import Camera
+from pose.files import RunInfo, WorldInfo
+from pose.multiview.calibrate import Known
+from pose.multiview.calibration_files import camera_json
+from pose.multiview.clocks import clock_hints
+from pose.multiview.motions import (
+    Motion,
+    TimeLine,
+    find_motions,
+    find_world,
+    on_time_line,
+    scale_for_height,
+    stature_of,
+    time_line,
+)
+from pose.multiview.results import MultiviewResults
+from pose.multiview.rig import Rig, find_rig, rescaled
+from pose.multiview.types import Track, ViewCamera
+from pose.skeletons import Skeleton
+from pose.system.json_values import Json
+from pose.types import F64, FrameResult
+from pose.video.recorded import Recorded
+from pose.video.waveform import Waveform
+
+NOT_RECORDED = Recorded()
+
+
+@dataclass(frozen=True, slots=True)
+class CameraRun:
+    """What one camera saw.
+
+    Attributes:
+        tracks: Its people, with the index of the camera.
+        span: (first, last) s of its frames, by its own clock.
+        fps: Median frame rate.
+        camera: Its intrinsics, assumed or given.
+        wave: Its sound; None if it has none.
+        recorded: When it was recorded, according to its file.
+    """
+
+    tracks: list[Track]
+    span: tuple[float, float]
+    fps: float
+    camera: Camera
+    wave: Waveform | None = None
+    recorded: Recorded = NOT_RECORDED
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What is known of a set-up.
+
+    Attributes:
+        cameras: Cameras of a calibration, in the order of the runs; None if they are unknown.
+        refine: `cameras` are a start: their intrinsics stay, their poses are refined.
+        offsets: Start times of the cameras, s.
+        distance: Two cameras, as indices, and their distance, m.
+        height: Height of the person seen longest, m.
+    """
+
+    cameras: list[ViewCamera] | None = None
+    refine: bool = False
+    offsets: list[float] | None = None
+    distance: tuple[int, int, float] | None = None
+    height: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What was found. rig: with the clocks of the results. cameras: as files hold them."""
+
+    rig: Rig
+    line: TimeLine
+    motions: list[Motion]
+    cameras: list[dict[str, Json]]
+
+
+def find_scene(runs: Sequence[CameraRun], names: Sequence[str], given: Given) -> Scene:
+    """Find cameras and the motion of all people, at the given scale.
+
+    Args:
+        runs: One for each camera.
+        names: Of the cameras, for messages and files.
+        given: What is known.
+
+    Raises:
+        PoseError: If the cameras cannot be found; one line.
+    """
+    told = [ViewCamera.of(one.camera) for one in runs] if given.cameras is None else list(given.cameras)
+    if given.offsets is not None:
+        first = given.offsets[0]
+        told = [replace(camera, offset=value - first) for camera, value in zip(told, given.offsets, strict=True)]
+    calibrated = given.cameras is not None
+    known = Known(calibrated and not given.refine, given.offsets is not None, calibrated and given.refine)
+    hints = clock_hints([one.wave for one in runs], [one.recorded for one in runs])
+    rig = find_rig([track for one in runs for track in one.tracks], told, names, known, hints)
+    if given.distance is not None:
+        one, other, metres = given.distance
+        rig = rescaled(rig, metres / max(math.dist(rig.cameras[one].place, rig.cameras[other].place), 1e-6))
+    line = time_line(rig.cameras, [run.span for run in runs], runs[0].fps)
+    rig = on_time_line(rig, line)
+    motions = find_motions(rig, line)
+    if given.height is not None and motions:
+        factor = scale_for_height(motions, given.height)
+        rig = rescaled(rig, factor)
+        motions = [replace(motion, joints=motion.joints * factor, sigma=motion.sigma * factor) for motion in motions]
+    cameras = [camera_json(*each) for each in zip(names, rig.cameras, rig.accuracy, rig.clocks, strict=True)]
+    return Scene(rig, line, motions, cameras)
+
+
+def results_of(
+    scene: Scene, first_camera: Iterable[FrameResult], info: RunInfo, skeleton: Skeleton, up: F64 | None = None
+) -> tuple[MultiviewResults, RunInfo]:
+    """The results of all frames in one world, and the description of the run with cameras and world.
+
+    Args:
+        scene: As `find_scene` found it.
+        first_camera: Results of the first camera; iterated over for every pass.
+        info: Describes the run.
+        skeleton: Of the 2D keypoints.
+        up: (3,) against gravity in the first camera's axes; None estimates it.
+    """
+    first = scene.rig.cameras[0]
+    world = find_world(scene.motions, scene.line, up)
+    results = MultiviewResults(scene.rig, scene.motions, scene.line, world, first_camera, skeleton)
+    heights = {person + 1: (stature_of(motion), 0.0) for person, motion in enumerate(scene.motions)}
+    return results, replace(
+        info,
+        camera=Camera(first.matrix, True, first.size),
+        world=WorldInfo(world, heights),
+        cameras=tuple(scene.cameras),
+    )

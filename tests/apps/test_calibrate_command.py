@@ -1,0 +1,79 @@
+"""`pose-calibrate`: what it refuses in one line, and that it writes what `--cameras` reads."""
+
+import json
+
+import pytest
+from pose_apps.cameras.calibrate import main
+
+from pose.errors import PoseError, UsageError
+from pose.several_videos import several
+
+
+@pytest.fixture
+def clips(tmp_path):
+    paths = [tmp_path / "left.mp4", tmp_path / "right.mp4"]
+    for number, path in enumerate(paths):
+        path.write_bytes(b"no video %d" % number)
+    return list(map(str, paths))
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "message"),
+    [
+        (["--offsets", "0,1,2"], 2, "offsets: got 3 for 2 videos"),
+        (["--height", "1.8", "--distance", "left,right=3"], 2, "both set the scale"),
+        (["--cameras", "nowhere.json"], 2, "nowhere.json: no such file"),
+        ([], 1, "left.mp4"),
+    ],
+)
+def test_what_is_refused_is_one_line(clips, more, status, message, capsys):
+    assert main([*clips, *more, "--quiet"]) == status
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_no_videos_one_video_and_a_file_that_exists(clips, tmp_path, capsys):
+    assert main([]) == 2
+    assert "no videos" in capsys.readouterr().err
+    assert main([clips[0]]) == 2
+    assert "only one video" in capsys.readouterr().err
+    (tmp_path / "cameras.json").write_text("{}")
+    assert main(clips) == 2
+    assert "--overwrite replaces it" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_calibration_of_two_real_views_is_refined(videos, weights_dir, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+    views = [str(videos / "two-people" / f"view-{name}.mp4") for name in "ab"]
+    cache = ["--cache", str(tmp_path / "cache"), "--quiet"]
+    assert main([*views, "--out", str(tmp_path / "new.json"), *cache]) == 0
+    published = videos / "two-people" / "calibration.json"
+    assert main([*views, "--out", str(tmp_path / "refined.json"), "--cameras", str(published), *cache]) == 0
+    new, refined = (json.loads((tmp_path / name).read_text())["cameras"] for name in ("new.json", "refined.json"))
+    assert [camera["name"] for camera in new] == ["view-a", "view-b"]
+    given = json.loads(published.read_text())["cameras"]["view-a"]["K"][0][0]
+    assert refined[0]["K"][0][0] == pytest.approx(given, rel=1e-3)
+    assert refined[0]["K"][0][0] != new[0]["K"][0][0]
+
+
+def test_the_python_function_checks_its_arguments(clips):
+    for arguments, message in (
+        ({"videos": clips[:1]}, "videos: got 1; allowed: 2 to 8"),
+        ({"videos": clips, "offsets": [0.0]}, "offsets: got 1 for 2 videos"),
+        ({"videos": clips, "height": 1.8, "cameras": "cameras.json"}, "already sets the scale"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            several(**arguments)
+    with pytest.raises(PoseError, match=r"left\.mp4"):
+        several(clips)
+
+
+@pytest.mark.slow
+def test_two_real_views_in_python(videos, weights_dir, monkeypatch):
+    monkeypatch.setenv("POSE_WEIGHTS_DIR", str(weights_dir))
+    result = several([videos / "two-people" / f"view-{name}.mp4" for name in "ab"], height=1.75)
+    assert result.people == (1, 2)
+    assert result.has_world
+    assert [camera["name"] for camera in result.table.run.cameras] == ["view-a", "view-b"]
