@@ -4,7 +4,9 @@
 """
 
 import math
+import os
 import tempfile
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
@@ -17,13 +19,14 @@ from pose import analysis
 from pose.camera_motion.decision import AUTO, decide
 from pose.camera_motion.log import MotionLog
 from pose.errors import PoseError, UsageError
-from pose.export import Recording, check_formats, export, targets
+from pose.export import Recording, Written, check_formats, export_all, targets
 from pose.export.joint_angles import NAMES, joint_angles
 from pose.export.table import COLUMNS, rows
 from pose.files import MotionInfo, NpzWriter, PoseTable, ResultSpool, RunInfo, WorldInfo, load_poses
 from pose.hand_points import WRISTS
 from pose.skeletons import H36M17
 from pose.spaces import CAMERA, SPACES, WORLD
+from pose.system.whole_file import file_errors
 from pose.types import F64, I64, FrameResult
 from pose.world.clean import Steps
 from pose.world.foot_points import foot_joints, lift_feet
@@ -398,7 +401,8 @@ def convert(
         people: ids; all people by default.
         heights: body heights by id, m; None stands for all people. People and their distances are scaled to them.
         stem: beginning of the file names.
-        overwrite: replace existing files.
+        overwrite: replace existing files. Those that were not written by this package, or have changed since, are
+            renamed to `NAME.kept`, with a warning.
 
     Returns:
         The files that were written.
@@ -415,10 +419,18 @@ def convert(
     if missing := set(chosen) - set(recording.people):
         raise UsageError(f"people: unknown id {min(missing)}")
     for target in targets(recording, names, chosen, folder, stem):
-        if target.exists() and not overwrite:
+        if os.path.lexists(target) and not overwrite:
             raise UsageError(f"{target} exists; give overwrite=True to replace it")
-    folder.mkdir(parents=True, exist_ok=True)
-    return [written.path for written in export(recording, names, folder, stem, chosen)]
+    with file_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    made: list[Written] = []
+    if problems := export_all(recording, names, chosen, folder, stem, made.append, _warn):
+        raise PoseError("; ".join(problems))
+    return [written.path for written in made]
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, UserWarning, stacklevel=2)
 
 
 def _write(path: Path, results: Iterable[FrameResult], info: RunInfo, complete: bool) -> None:

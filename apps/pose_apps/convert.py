@@ -75,9 +75,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _convert(options: ConvertOptions, names: list[str], say: Callable[[str], None]) -> int:
-    from pose.export import check_formats, open_recording
+    from pose.export import check_formats, export_all, open_recording
     from pose.files import result_file
-    from pose_apps.support.exports import check_targets, export_all
+    from pose_apps.support.exports import check_targets
     from pose_apps.support.folders import made_folder
 
     check_formats(names, "--to")

@@ -1,7 +1,9 @@
 """`pose-lift`: 2D keypoints in, 3D out. The lifter alone, for keypoints from anywhere."""
 
+import os
 import re
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -12,6 +14,7 @@ from jsonargparse import ArgumentParser
 from pose.config import DEVICES
 from pose.errors import UsageError
 from pose.options import argument, option
+from pose.system.written_files import writing
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import add_config_option, add_options, config_first, config_of
 from pose_apps.support.status import StatusLine
@@ -83,12 +86,14 @@ def lift(inputs: list[Path], config: LiftConfig, say: Callable[[str], None] = pr
         fit=config.fit,
     )
     shown = say if not config.quiet else lambda text: None
-    for at, one in zip(accumulate(map(len, people), initial=0), people, strict=False):
-        part = slice(at, at + len(one))
-        placed = _into_world(list(one), answers[part], sequences[part], config, shown) if config.world else {}
-        for person, target, answer in zip(one, targets[part], answers[part], strict=True):
-            write_answer(target, answer, placed.get(person))
-            shown(f"{target}: {len(answer)} frames")
+    named = config.out is not None and targets == [Path(config.out)]
+    with nullcontext() if named else writing(targets):
+        for at, one in zip(accumulate(map(len, people), initial=0), people, strict=False):
+            part = slice(at, at + len(one))
+            placed = _into_world(list(one), answers[part], sequences[part], config, shown) if config.world else {}
+            for person, target, answer in zip(one, targets[part], answers[part], strict=True):
+                write_answer(target, answer, placed.get(person))
+                shown(f"{target}: {len(answer)} frames")
 
 
 def _into_world(
@@ -169,7 +174,7 @@ def plan_targets(inputs: list[Path], people: list[list[int]], config: LiftConfig
             raise UsageError(f"two inputs would both be written to {target}; give them different names")
         if any(target.exists() and target.samefile(path) for path in inputs if path.exists()):
             raise UsageError(f"{target}: the result would replace an input; choose another file with --out")
-        if target.exists() and not config.overwrite:
+        if os.path.lexists(target) and not config.overwrite:
             raise UsageError(f"{target} exists; give --overwrite to replace it, or another file with --out")
     return targets
 

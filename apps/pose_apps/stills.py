@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,7 +56,7 @@ def run_stills(request: Request, networks: "Callable[[], Pipeline]", host: Host)
             raise UsageError(f"--stills: {request.pictures} is not an image, nor a folder or glob of images")
         if not request.overwrite:
             _check_free(source, folder)
-        with outputs.ready_folder() as written:
+        with outputs.ready_folder(_names(source)) as written:
             pipeline = networks()
             tally = Tally()
             results = host.shown(
@@ -88,6 +89,12 @@ def _check_free(source: "ImageSource", folder: Path) -> None:
     for path in [*there, folder / GALLERY.format(1)]:
         if os.path.lexists(path):
             raise UsageError(f"{path} exists; give --overwrite to replace what is there, or another folder with --out")
+
+
+def _names(source: "ImageSource") -> list[str]:
+    """The files that may be written, as globs."""
+    names = (f"{path.name}{ending}" for path in source.paths for ending in (".json", ".npz"))
+    return [GALLERY.format("*"), *map(escape, names)]
 
 
 def _results(

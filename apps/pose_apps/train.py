@@ -5,6 +5,7 @@ A new data set is its reader in `pose_datasets` and an entry in `DATA_SETS`.
 
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,6 +14,7 @@ from pose.errors import PoseError, UsageError
 from pose.options import REQUIRED, Options, option
 from pose.system.progress import progress_bar
 from pose.system.whole_file import whole_file
+from pose.system.written_files import writing
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.options import ConfigFile, add_options, config_of
 from pose_apps.support.status import StatusLine
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
     from pose.training.objectives.pretraining import Pretraining
     from pose.training.objectives.trainer import Pretrainer
     from pose.training.trainer import Trainer
+
+WEIGHTS = ("last.safetensors", "best.safetensors", "final.safetensors")
+FILES = ("config.yaml", "state.pt", "training.csv", "evaluation.csv", *WEIGHTS)  # of a run, beside its pictures
 
 
 class TrainingData(Protocol):
@@ -123,11 +128,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         trainer, report = model.build(recipe, out)
         if options.resume:
             trainer.resume()
-    with whole_file(out / "config.yaml") as hidden:
-        parsers[parsed.command].save(parsed[parsed.command], hidden, skip_validation=True)
-    _train(trainer, options.quiet)
-    if trainer.accelerator.is_main_process:
-        report()
+    main_process = trainer.accelerator.is_main_process
+    paths = [out / name for name in FILES]
+    with writing(paths, rename=not options.resume) if main_process else nullcontext():
+        with whole_file(out / "config.yaml") as hidden:
+            parsers[parsed.command].save(parsed[parsed.command], hidden, skip_validation=True)
+        _train(trainer, options.quiet)
+        if main_process:
+            report()
     return 0
 
 
@@ -217,7 +225,9 @@ def _build_lifter(recipe: "Namespace", out: Path) -> "tuple[Trainer, Callable[[]
         shown = next(conditions.get("detector") or next(iter(conditions.values())))
         lifted = lift_batch(network, shown).joints[:8, shown.joints.shape[1] // 2].numpy()
         picture = draw_comparison(lifted, shown.joints[:8, shown.joints.shape[1] // 2])
-        save_picture(picture, out / "pictures" / f"{step:07d}.png")
+        path = out / "pictures" / f"{step:07d}.png"
+        with writing([path]):
+            save_picture(picture, path)
         return {f"{name}_{key}": value for name, part in figures.items() for key, value in asdict(part).items()}
 
     trainer = Trainer(recipe.train, source, out, evaluate)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pose.errors import PoseError
 from pose.sequences import LiftBatch
 from pose.system.archives import open_arrays, write_arrays
+from pose.system.written_files import writing
 from pose.types import F32, F64, Flags
 from pose_datasets.filming import FilmConfig, film
 from pose_datasets.mocap import Clip, split
@@ -109,7 +110,8 @@ def prepare_motions(clips: list[Clip], out: Path, lift: Lift, count: int, seed: 
         batches = list(training_motions(people, made, lift, seed) if made else measured_motions(people, lift))
         for name in Motions.__slots__:
             arrays[f"{part}_{name}"] = np.concatenate([getattr(batch, name) for batch in batches])
-    write_arrays(out, arrays)
+    with writing([out]):
+        write_arrays(out, arrays)
     counts = ", ".join(f"{len(arrays[f'{part}_times'])} {part}" for part in PARTS)
     return f"{out}: {counts} sequences"
 

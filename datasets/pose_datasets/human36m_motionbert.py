@@ -20,6 +20,7 @@ from pose.labelled import ImageSpace, LabelledSequence, check_metres
 from pose.sequences import Sequence2D
 from pose.skeletons import H36M17
 from pose.system.archives import open_arrays, write_arrays
+from pose.system.written_files import writing
 from pose.types import F32, Array
 from pose_datasets.human36m import ACTIONS, FPS, StudioCamera, canonical_take, load_cameras, require_pixels
 from pose_datasets.pickles import load_pickle
@@ -131,9 +132,9 @@ def prepare(source: Path, out: Path) -> Path:
         "train": _checked_half(_half(source, "train"), COLUMNS, f"{source}, train"),
         "test": _checked_half(_half(source, "test"), (*COLUMNS, *TEST_COLUMNS), f"{source}, test"),
     }
-    out.mkdir(parents=True, exist_ok=True)
     arrays = {f"{part}/{name}": values for part, half in halves.items() for name, values in half.items()}
-    write_arrays(out / PREPARED, arrays)
+    with writing([out / PREPARED]):
+        write_arrays(out / PREPARED, arrays)
     return out / PREPARED
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from pose.errors import PoseError, UsageError
 from pose.skeletons import H36M17
 from pose.system.archives import write_arrays
+from pose.system.written_files import writing
 from pose.types import F32
 from pose_datasets.human36m import (
     FILE_3D,
@@ -94,4 +95,5 @@ def _symmetry() -> list[list[int]]:
 
 
 def _save(path: Path, **contents: object) -> None:
-    write_arrays(path, {key: np.array(value, dtype=object) for key, value in contents.items()}, compressed=True)
+    with writing([path]):
+        write_arrays(path, {key: np.array(value, dtype=object) for key, value in contents.items()}, compressed=True)

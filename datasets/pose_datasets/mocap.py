@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from pose.errors import PoseError
 from pose.system.archives import open_archive, open_arrays, write_arrays
+from pose.system.written_files import writing
 from pose.types import F32, Array
 from pose_datasets import asf_amc, bvh, limbs
 from pose_datasets.mapping import POINTS, asf_points, bvh_points
@@ -178,7 +179,8 @@ def save_clips(clips: list[Clip], path: Path) -> None:
         "points": np.concatenate([clip.points for clip in clips]),
         "times": np.concatenate([clip.times for clip in clips]),
     }
-    write_arrays(path, arrays)
+    with writing([path]):
+        write_arrays(path, arrays)
 
 
 def load_clips(path: Path) -> list[Clip]:

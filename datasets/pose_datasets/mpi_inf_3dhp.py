@@ -18,6 +18,7 @@ from pose.sequences import Sequence2D
 from pose.skeletons import H36M17
 from pose.system.archives import open_archive
 from pose.system.whole_file import whole_file
+from pose.system.written_files import writing
 
 F64 = NDArray[np.float64]
 
@@ -59,8 +60,7 @@ def prepare(source: Path, out: Path) -> list[Path]:
     written = []
     for name, content in sorted(files.items()):
         target = out / name / FILE
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(target) as hidden:
+        with writing([target]), whole_file(target) as hidden:
             hidden.write_bytes(content())
             _read(hidden, target)
         written.append(target)

@@ -20,8 +20,10 @@ from pose.errors import PoseError
 from pose.system.json_values import strict_json
 from pose.system.whole_file import file_errors
 from pose.system.work_folder import work_folder
+from pose.system.written_files import WrittenFiles
 
 MARK = b"pose-run cache 1\n"
+KEYS = "[0-9a-f]" * 64  # glob of the names of entries in the making
 ENDING = ".entry"
 _HASH = hashlib.sha256().digest_size
 _LENGTH = 8  # bytes of the number before the hash
@@ -51,7 +53,7 @@ class Cache:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             if not _is_own(self.folder.stat()):
                 raise PoseError(f"--cache: {self.folder} belongs to another user; choose your own folder, or off")
-        self._work = self._stack.enter_context(work_folder(self.folder))
+        self._work = self._stack.enter_context(work_folder(self.folder, [KEYS]))
         return self
 
     def __exit__(
@@ -60,7 +62,10 @@ class Cache:
         self._stack.close()
 
     def find(self, key: str) -> "Entry | None":
-        """Return the entry of a key (hex) if there is an intact one; a damaged one is removed."""
+        """Return the entry of a key (hex) if there is an intact one; a damaged one is removed.
+
+        A file that no cache wrote stays.
+        """
         path = self._path(key)
         try:
             file = _opened(path)
@@ -77,8 +82,10 @@ class Cache:
 
     def remove(self, key: str) -> None:
         """Delete the entry of a key."""
+        path = self._path(key)
         with suppress(OSError):
-            self._path(key).unlink()
+            if _is_entry(path):
+                path.unlink()
 
     @contextmanager
     def create(self, key: str) -> Iterator["NewEntry"]:
@@ -94,13 +101,21 @@ class Cache:
             entry.close()
             self.problem = self.problem or entry.problem
             if entry.whole and self.problem is None:
-                try:
-                    entry.path.replace(self._path(key))
-                    self._trim()
-                except OSError as error:
-                    self.problem = f"{self.folder}: {error.strerror or error}"
+                self._settle(entry.path, self._path(key))
             with suppress(OSError):
                 entry.path.unlink(missing_ok=True)
+
+    def _settle(self, new: Path, path: Path) -> None:
+        """Give an entry its name; a file there that no cache wrote is renamed."""
+        try:
+            if os.path.lexists(path) and not _is_entry(path):
+                WrittenFiles(self.folder).make_way(path)
+            new.replace(path)
+            self._trim()
+        except PoseError as error:
+            self.problem = str(error)
+        except OSError as error:
+            self.problem = f"{self.folder}: {error.strerror or error}"
 
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}{ENDING}"
@@ -144,11 +159,11 @@ def _private(path: str, flags: int) -> int:
 
 
 def _is_entry(path: Path) -> bool:
-    """Whether a cache wrote it, by its name and beginning. Raises OSError."""
+    """Whether a cache wrote it, by its name and beginning; one may be cut off. Raises OSError."""
     if not _NAME.fullmatch(path.name) or not stat.S_ISREG(path.lstat().st_mode):
         return False
     with path.open("rb") as file:
-        return file.read(len(MARK)) == MARK
+        return MARK.startswith(file.read(len(MARK)))
 
 
 class NewEntry:

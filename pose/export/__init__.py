@@ -4,7 +4,8 @@ A new one is a file with a `FORMAT` and a line in the table. They read a `Record
 the disk, and hold a few thousand frames of it at a time.
 """
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -26,7 +27,13 @@ from pose.export import (
     trc,
 )
 from pose.export.format import Format, PersonFormat, SceneFormat, Written
+from pose.export.text import LIST
 from pose.export.tracks import Recording, open_recording
+from pose.system.written_files import WrittenFiles, say_warning
+
+# Up to so many files, the record is saved after each; beyond, ever more rarely, because each time writes all names.
+# A file not recorded yet when a process is killed counts as a file of the user: it is renamed, not replaced.
+SAVED_EACH = 200
 
 FORMATS: dict[str, Format] = {
     "bvh": bvh.FORMAT,
@@ -88,4 +95,42 @@ def export(
                 yield Written(target, tuple(form.write(track, target)))
 
 
-__all__ = ["FORMATS", "Recording", "Written", "check_formats", "export", "open_recording", "targets"]
+def export_all(
+    recording: Recording,
+    names: list[str],
+    people: list[int],
+    folder: Path,
+    stem: str,
+    done: Callable[[Written], None],
+    warn: Callable[[str], None] = say_warning,
+) -> list[str]:
+    """Write every format for `people`. done: called with each file that is whole. warn: as of `WrittenFiles`.
+
+    A file of the user that is in the way is renamed (`WrittenFiles`). A format that cannot be written does not keep the
+    others from being written: returns what each such format had to say, one line each.
+    """
+    record, problems, unsaved, saved = WrittenFiles(folder, warn), [], 0, 0
+    for name in names:
+        for target in targets(recording, [name], people, folder, stem):
+            record.make_way(target)
+            record.make_way(target.with_name(f"{target.name}{LIST}"))
+            record.remove(target.with_name(f"{target.name}{LIST}"))
+        try:
+            for written in export(recording, [name], folder, stem, people):
+                for path in (written.path, written.path.with_name(f"{written.path.name}{LIST}")):
+                    if os.path.lexists(path):
+                        record.add(path)
+                unsaved += 1
+                if unsaved > saved - SAVED_EACH:
+                    record.save()
+                    unsaved, saved = 0, saved + unsaved
+                done(written)
+        except PoseError as error:
+            problems.append(f"{name}: {error}")
+        finally:
+            if unsaved:
+                record.save()
+    return problems
+
+
+__all__ = ["FORMATS", "Recording", "Written", "check_formats", "export", "export_all", "open_recording", "targets"]

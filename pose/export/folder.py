@@ -1,38 +1,34 @@
 """Formats that are a folder: it appears under its name only when it is whole."""
 
-import os
-import re
-import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from glob import escape
 from pathlib import Path
 
-from pose.errors import PoseError
-from pose.system.whole_file import WholeFile, file_errors
+from pose.system.whole_file import file_errors
+from pose.system.work_folder import work_folder
+from pose.system.written_files import WrittenFiles
 
 
 @contextmanager
-def whole_folder(target: Path, own: str) -> Iterator[Path]:
-    """An empty hidden folder to write into; at the end it replaces an earlier result at `target`.
+def whole_folder(target: Path, names: Collection[str]) -> Iterator[Path]:
+    """An empty hidden folder to write into; at the end it becomes `target`.
 
-    own: regular expression of the names that a result holds. Raises PoseError for a folder that holds anything else,
-    for a link to one, and where it cannot be written.
+    An earlier result there is deleted if `WrittenFiles` says that it is unchanged, and renamed otherwise.
+
+    Args:
+        target: the folder.
+        names: of the files that will be written, or globs of them.
+
+    Raises:
+        PoseError: where it cannot be written.
     """
-    folder = WholeFile(target)
-    try:
+    with work_folder(target.parent, [f"{escape(target.name)}/{name}" for name in names]) as work:
+        folder = work / target.name
         with file_errors(target):
-            folder.path.mkdir()
-            yield folder.path
-            _remove_earlier(target, own)
-            folder.path.replace(target)
-    finally:
-        shutil.rmtree(folder.path, ignore_errors=True)
-
-
-def _remove_earlier(target: Path, own: str) -> None:
-    if target.is_dir() and not target.is_symlink():
-        if foreign := [path.name for path in target.iterdir() if not re.fullmatch(own, path.name)]:
-            raise PoseError(f"{target}: contains other files, such as {foreign[0]}; move them away")
-        shutil.rmtree(target)
-    elif os.path.lexists(target):
-        raise PoseError(f"{target}: is not a folder of an earlier result; move it away")
+            folder.mkdir()
+            yield folder
+            record = WrittenFiles(target.parent)
+            record.remove(target)
+            record.make_way(target)
+            folder.replace(target)

@@ -1,7 +1,7 @@
 """OpenPose JSON: a folder with one file a frame, its 25 body joints, for Pose2Sim, OpenCap-like tools and others."""
 
 import os
-import re
+from glob import escape
 from pathlib import Path
 
 from pose.export.digits import joined, number, text
@@ -16,7 +16,7 @@ _OTHERS = '],"pose_keypoints_3d":[],"face_keypoints_3d":[],"hand_left_keypoints_
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
     name = target.name.removesuffix("-openpose")
-    with whole_folder(target, rf"{re.escape(name)}_\d{{12,}}_keypoints\.json") as folder:
+    with whole_folder(target, [f"{escape(name)}_*_keypoints.json"]) as folder:
         for part in portions(recording, people, BODY_25):
             objects = _people(part)
             for frame, first, last in zip(part.frames, part.edges[:-1], part.edges[1:], strict=True):

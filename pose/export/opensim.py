@@ -49,7 +49,7 @@ def write(track: Track, target: Path) -> Notes:
     assert track.rate is not None, "TRC and MOT have one rate"
     turn = facing(track)
     degrees = 2 * np.degrees(np.arctan2(turn[2], turn[0]))
-    with whole_folder(target, "|".join(map(_escaped, FILES))) as folder:
+    with whole_folder(target, FILES) as folder:
         write_trc(track, folder / "markers.trc", turn, setup.markers())
         notes = write_mot(track, folder / "motion.mot", turn)
         first, last = max(stretches(track.known), key=lambda ends: ends[1] - ends[0])
@@ -60,10 +60,6 @@ def write(track: Track, target: Path) -> Notes:
         write_whole(folder / "README.txt", README.format(degrees=degrees, start=span[0], end=span[1]))
     turned = f"turned by {degrees:.0f} degrees about y, so that the person faces +x"
     return [f"{timing(track)}; metres and degrees; {turned}; for {setup.MODEL}", *missing(track), *notes[1:]]
-
-
-def _escaped(name: str) -> str:
-    return name.replace(".", r"\.")
 
 
 def _trunk(track: Track) -> setup.Trunk:

@@ -5,6 +5,7 @@ from pathlib import Path
 from pose.export.tracks import Track
 from pose.system.whole_file import write_whole
 
+LIST = ".filled.csv"  # follows the name of a file that cannot say which frames are filled
 FILLED = "first_frame,last_frame,first_time,last_time"
 
 
@@ -20,7 +21,7 @@ def list_filled(track: Track, target: Path) -> list[str]:
 
     Frames count from 1, as in the file.
     """
-    listed = target.with_name(f"{target.name}.filled.csv")
+    listed = target.with_name(f"{target.name}{LIST}")
     if not track.gaps:
         return []
     rows = [f"{a + 1},{b + 1},{track.times[a]:.6f},{track.times[b]:.6f}" for a, b in track.gaps]

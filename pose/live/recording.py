@@ -4,6 +4,8 @@ A folder `live-DATE-TIME` is locked during recording. Incomplete files are named
 JSON text are readable even then. `finish_interrupted` completes the files that a killed program left.
 """
 
+import os
+import re
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -17,11 +19,13 @@ from pose.live.result import LiveResult, Stream
 from pose.system.reserve import Reserve
 from pose.system.whole_file import file_errors
 from pose.system.work_folder import alone_in
+from pose.system.written_files import WrittenFiles
 from pose.types import FrameResult, Placed
 from pose.video.growing import GrowingVideo, finish_video
 
 VIDEO, JSON, NPZ = "video.mp4", "poses.json", "poses.npz"
 FOLDER_PREFIX = "live-"
+_FOLDER = re.compile(r"live-\d{8}-\d{6}(-\d{1,2})?")
 UNFINISHED_PREFIX = "unfinished-"
 RESERVE = ".reserve"
 DAY = 86_400.0
@@ -167,7 +171,9 @@ def finish_interrupted(parent: Path) -> list[str]:
     """Finish the recordings in `parent` that a killed program left. Returns one line of text for each."""
     lines = []
     for folder in sorted(parent.glob(f"{FOLDER_PREFIX}*")):
-        if folder.is_symlink() or not folder.is_dir() or not any(folder.glob(f"{UNFINISHED_PREFIX}*")):
+        if _FOLDER.fullmatch(folder.name) is None or folder.is_symlink() or not folder.is_dir():
+            continue
+        if not any(os.path.lexists(folder / f"{UNFINISHED_PREFIX}{name}") for name in (VIDEO, JSON, NPZ)):
             continue
         with alone_in(folder) as alone, suppress(OSError):
             if alone or folder.stat().st_mtime < time.time() - DAY:
@@ -177,7 +183,14 @@ def finish_interrupted(parent: Path) -> list[str]:
 
 def _finish(folder: Path) -> str:
     (folder / RESERVE).unlink(missing_ok=True)
+    record = WrittenFiles(folder)
     problems, frames = [], 0
+    try:
+        for name in (VIDEO, JSON, NPZ):
+            if os.path.lexists(folder / f"{UNFINISHED_PREFIX}{name}"):
+                record.make_way(folder / name)
+    except PoseError as error:
+        return f"the recording {folder} was cut short; {error}"
     try:
         frames = _finish_poses(folder)
     except PoseError as error:

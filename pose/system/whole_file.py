@@ -1,9 +1,9 @@
 """Atomic file writes: files are written under a hidden name beside the target and renamed when complete."""
 
 import re
-import shutil
+import stat
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -37,11 +37,7 @@ class WholeFile:
         """
         for path in folder.iterdir():
             found = _PART.fullmatch(path.name)
-            if found is None or not is_target(found[1]):
-                continue
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
+            if found is not None and is_target(found[1]) and stat.S_ISREG(path.lstat().st_mode):
                 path.unlink(missing_ok=True)
 
     def commit(self) -> None:
@@ -55,6 +51,14 @@ class WholeFile:
     def discard(self) -> None:
         """Delete the file. No effect after `commit` or a second time."""
         self.path.unlink(missing_ok=True)
+
+
+def part_of(name: str, targets: Collection[str]) -> str | None:
+    """Which file the hidden one of this name becomes; None where it is none. targets: names that may be cut short."""
+    found = _PART.fullmatch(name)
+    if found is None or len(found[1]) < _SHOWN:
+        return None if found is None else found[1]
+    return next((target for target in targets if target.startswith(found[1])), found[1])
 
 
 @contextmanager

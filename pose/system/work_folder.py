@@ -1,17 +1,20 @@
 """Hidden folders for incomplete files, and removal of those that killed processes left.
 
+A folder contains a mark: its own name, and the names of the files that may be written into it. Only those are
+deleted; other files in it stay, and the folder with them.
+
 A folder in use is locked (`flock` of the folder itself, released with the process). Where folders cannot be locked, on
 Windows and some network disks, folders older than a day are removed.
 """
 
 import os
 import re
-import shutil
 import stat
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 try:
@@ -19,38 +22,36 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-from pose.system.whole_file import file_errors
+from pose.system.whole_file import file_errors, part_of
 
 PREFIX = ".new-"
 NAME = re.compile(r"\.new-[0-9a-f]{8}")
-MARK = ".pose-run-work"  # file that contains the folder's name; folders without it are never removed
+MARK = ".pose-run-work"  # file with the names; folders without it are never removed
+MOST_BYTES = 64 << 20  # of a mark
+_GLOB = re.compile(r"[*?[]")
 DAY = 86_400.0
 
 
 @contextmanager
-def work_folder(parent: Path) -> Iterator[Path]:
-    """Context of a hidden folder in the existing folder `parent`; it is deleted with its content at the end.
+def work_folder(parent: Path, names: Collection[str]) -> Iterator[Path]:
+    """Context of a hidden folder in the existing folder `parent`; it is deleted with the named files at the end.
 
-    Folders of killed processes in `parent` are removed first. Raises PoseError if it cannot be made.
+    Folders of killed processes in `parent` are removed first.
+
+    Args:
+        parent: where it is made.
+        names: of the files that will be written into it, or globs of them; `folder/name` for those in folders.
+
+    Raises:
+        PoseError: where it cannot be made.
     """
     remove_leftovers(parent)
-    with ExitStack() as place:
-        with file_errors(parent):
-            folder = place.enter_context(own_folder(lambda: _new_folder(parent)))
-        yield folder
-
-
-@contextmanager
-def own_folder(make: Callable[[], Path]) -> Iterator[Path]:
-    """Context of a locked folder, which clean-up spares; it is deleted with its content at the end.
-
-    make: makes the folder; called again if another process removes it before it is locked. Its exceptions are raised.
-    """
-    folder, lock = _made(make)
+    with file_errors(parent):
+        folder, lock = _made(parent, names)
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder, names)
         _unlock(lock)
 
 
@@ -75,52 +76,72 @@ def alone_in(folder: Path) -> Iterator[bool | None]:
 def remove_leftovers(parent: Path) -> None:
     """Remove the unused work folders in `parent`; only those that `work_folder` made."""
     for folder in parent.glob(f"{PREFIX}*"):
-        if folder.is_symlink() or not folder.is_dir() or not _is_ours(folder):
+        if folder.is_symlink() or not folder.is_dir():
             continue
-        with suppress(OSError):  # in use, already removed, or without permission
+        names = _recorded(folder)
+        if names is None:
+            continue
+        with suppress(OSError):  # in use, removed by another process, or not removable
             lock = _lock(folder)
             try:
                 if lock is not None or folder.stat().st_mtime < time.time() - DAY:
-                    shutil.rmtree(folder, ignore_errors=True)
+                    _remove(folder, names)
             finally:
                 _unlock(lock)
 
 
-def _new_folder(parent: Path) -> Path:
-    folder = parent / f"{PREFIX}{uuid.uuid4().hex[:8]}"
-    folder.mkdir()
-    with suppress(FileNotFoundError):  # another process may clean up here, which `_made` detects
-        (folder / MARK).write_text(folder.name, encoding="ascii")
-    return folder
+def _remove(folder: Path, names: Collection[str]) -> None:
+    """Delete the named files, the mark, and every folder that is empty then."""
+    exact = {name for name in names if not _GLOB.search(name)} | {MARK}
+    globs = [name for name in names if _GLOB.search(name)]
+    for place, folders, files in os.walk(folder, topdown=False):
+        inside = Path(place).relative_to(folder)
+        for file in files:
+            known = (inside / (part_of(file, exact) or file)).as_posix()
+            if known in exact or any(fnmatchcase(known, one) for one in globs):
+                with suppress(OSError):
+                    os.unlink(os.path.join(place, file))
+        for one in folders:
+            with suppress(OSError):  # not empty, or a link
+                os.rmdir(os.path.join(place, one))
+    with suppress(OSError):
+        folder.rmdir()
 
 
-def _is_ours(folder: Path) -> bool:
-    """Whether `work_folder` made it: it contains its own name, or nothing if its process was killed before that.
+def _recorded(folder: Path) -> list[str] | None:
+    """The names of its files; None if `work_folder` did not make it, or it was copied or renamed.
 
-    Copied or renamed folders do not count.
+    An empty folder counts: its process was killed before the mark was written.
     """
     mark = folder / MARK
     try:
         if NAME.fullmatch(folder.name) is None:
-            return False
-        if all(path.name == MARK for path in folder.iterdir()):
-            return True
+            return None
+        if next(folder.iterdir(), None) is None:
+            return []
         state = mark.lstat()
-        return stat.S_ISREG(state.st_mode) and state.st_size < 64 and mark.read_bytes() == folder.name.encode()
+        if not stat.S_ISREG(state.st_mode) or state.st_size > MOST_BYTES:
+            return None
+        name, *names = mark.read_bytes().decode("utf-8", "surrogateescape").split("\0")
+        return names if name == folder.name else None
     except OSError:
-        return False
+        return None
 
 
-def _made(make: Callable[[], Path]) -> tuple[Path, int | None]:
+def _made(parent: Path, names: Collection[str]) -> tuple[Path, int | None]:
     while True:
-        folder = make()
+        folder, lock = parent / f"{PREFIX}{uuid.uuid4().hex[:8]}", None
+        folder.mkdir()
         try:
             lock = _lock(folder)
-        except (FileNotFoundError, BlockingIOError):  # another process cleaned up between the two steps
+            (folder / MARK).write_bytes("\0".join([folder.name, *names]).encode("utf-8", "surrogateescape"))
+        except (FileNotFoundError, BlockingIOError):  # another process cleaned up between the steps
+            _unlock(lock)
             continue
-        if folder.is_dir():
-            return folder, lock
-        _unlock(lock)
+        except OSError:
+            _unlock(lock)
+            raise
+        return folder, lock
 
 
 def _lock(folder: Path) -> int | None:

@@ -1,7 +1,10 @@
 """Record of the files that this program wrote to a folder; commands delete or replace no others.
 
 A hidden file contains their names and the SHA-256 of their contents. Files that are not recorded, or have changed,
-belong to the user: if a new file needs their name, they are renamed, never deleted.
+belong to the user: if a new file needs their name, they are renamed, never deleted. `writing` applies this to the
+files that a command writes.
+
+The only exception is a single file that the user names and allows to replace (`--out FILE --overwrite`).
 """
 
 import hashlib
@@ -10,8 +13,8 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pose.errors import PoseError
@@ -98,11 +101,47 @@ class WrittenFiles:
         self._write(self._hashes)
 
     def _write(self, hashes: dict[str, list[str]]) -> None:
+        if not hashes and not (self._folder / RECORD).exists():
+            return
         text = json.dumps(
             {"about": "files written by pose-run: name, SHA-256", "files": hashes}, indent=0, sort_keys=True
         )
         with suppress(PoseError):
             write_whole(self._folder / RECORD, text + "\n")
+
+
+@contextmanager
+def writing(
+    paths: Collection[Path], warn: Callable[[str], None] = say_warning, *, rename: bool = True
+) -> Iterator[None]:
+    """Context of writing files: what this program did not write is renamed before, and the new files are recorded.
+
+    Args:
+        paths: files or folders that the block writes; their parent folders are made.
+        warn: as of `WrittenFiles`.
+        rename: False to replace what is there, if the user continues a run.
+
+    Raises:
+        PoseError: where a folder cannot be made, or a file not be renamed.
+    """
+    folders = dict.fromkeys(path.parent for path in paths)
+    for folder in folders:
+        with file_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        record = WrittenFiles(folder, warn)
+        for path in paths:
+            if rename and path.parent == folder:
+                record.make_way(path)
+    try:
+        yield
+    finally:
+        for folder in folders:
+            record = WrittenFiles(folder)  # read again: the block may have recorded files
+            for path in paths:
+                if path.parent == folder and os.path.lexists(path):
+                    with suppress(PoseError):  # not recorded, and so never deleted
+                        record.add(path)
+            record.save()
 
 
 def _read(path: Path) -> dict[str, list[str]]:

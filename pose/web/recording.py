@@ -46,6 +46,10 @@ class KeptRecording:
     expires: float
     downloaded: set[str] = field(default_factory=set)
     key: str = field(default_factory=lambda: secrets.token_urlsafe(16))
+    _written: Mapping[Path, tuple[int, ...] | None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._written = {path: _state(path) for path in self.files.values()}
 
     @property
     def is_downloaded(self) -> bool:
@@ -53,12 +57,22 @@ class KeptRecording:
         return self.downloaded == set(self.files)
 
     def delete(self) -> None:
-        """Delete the files that were written, and the folder if nothing else is in it."""
+        """Delete the files that have not changed since they were written, and the folder if nothing else is in it."""
         for path in self.files.values():
             with suppress(OSError):
-                path.unlink(missing_ok=True)
+                if _state(path) == self._written[path]:
+                    path.unlink(missing_ok=True)
         with suppress(OSError):  # not empty
             self.folder.rmdir()
+
+
+def _state(path: Path) -> tuple[int, ...] | None:
+    """Changes with the file; None where there is none."""
+    try:
+        state = path.lstat()
+    except OSError:
+        return None
+    return state.st_ino, state.st_size, state.st_mtime_ns
 
 
 class RunningRecording:

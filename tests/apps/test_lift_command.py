@@ -101,7 +101,7 @@ def test_several_files_go_into_a_folder(desk, tiny_lifter, capsys):
     Path("gaps.npz").touch()
     np.savez("gaps.npz", **keypoints(timestamps=np.arange(FRAMES) / 30 + (np.arange(FRAMES) > 9) * 5.0))
     assert main(["a.npz", "b.npz", "gaps.npz", "--out", "answers", "--lifter", str(tiny_lifter)]) == 0
-    assert sorted(path.name for path in Path("answers").iterdir()) == ["a.npz", "b.npz", "gaps.npz"]
+    assert sorted(path.name for path in Path("answers").glob("*.npz")) == ["a.npz", "b.npz", "gaps.npz"]
     assert Path("answers/a.npz").read_bytes() == Path("answers/b.npz").read_bytes()
 
 

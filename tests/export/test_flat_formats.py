@@ -9,6 +9,7 @@ from pose_fakes import random_result, run_info
 from pose.export import export, open_recording
 from pose.files import NpzWriter
 from pose.skeletons import BLAZEPOSE33, COCO17, COCO_NAMES, H36M17, HALPE26
+from pose.system.written_files import RECORD, WrittenFiles
 
 
 def recording_of(tmp_path, skeleton, people=2, frames=5, **options):
@@ -67,9 +68,12 @@ def test_openpose_has_a_file_a_frame_in_the_order_of_body_25(tmp_path):
     np.testing.assert_allclose(points[8, :2], hips.mean(axis=0), atol=0.006)
     np.testing.assert_allclose(points[4, :2], people.keypoints[0, HALPE26.index("right_wrist")], atol=0.006)
     np.testing.assert_allclose(points[24, :2], people.keypoints[0, HALPE26.index("right_heel")], atol=0.006)
+    record = WrittenFiles(tmp_path)
+    record.add(folder)
+    record.save()
     again = write(recording, "openpose", tmp_path, people=[8])
     assert json.loads(sorted(again.iterdir())[0].read_text())["people"][0]["person_id"] == [8], "replaced as a whole"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["poses-openpose", "poses.npz"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [RECORD, "poses-openpose", "poses.npz"]
 
 
 def test_rerun_recordings_hold_every_frame(tmp_path):

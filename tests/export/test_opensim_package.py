@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from strict import read_mot, read_trc
 
-from pose.errors import PoseError
-from pose.export import export
+from pose.export import export, export_all
 from pose.export.opensim import FILES
 from pose.export.opensim_setup import BACK, HALF_HIPS, HALF_SHOULDERS, HIPS, SHOULDERS
 from pose.skeletons import H36M17
@@ -92,9 +91,13 @@ def test_the_torso_reaches_from_the_scaled_pelvis_to_the_shoulders(package):
 
 def test_an_earlier_package_goes_and_work_in_it_stays(package, tmp_path):
     recording, _, folder = package
-    list(export(recording, ["opensim"], tmp_path, "poses"))
+    warnings: list[str] = []
+    for _ in range(2):
+        assert export_all(recording, ["opensim"], [1], tmp_path, "poses", print, warnings.append) == []
     (folder / "scaled.osim").write_text("made by OpenSim")
-    with pytest.raises(PoseError, match=r"contains other files, such as scaled\.osim; move them away"):
-        list(export(recording, ["opensim"], tmp_path, "poses"))
-    assert (folder / "scaled.osim").exists()
-    assert not list(tmp_path.glob(".*"))
+    for _ in range(2):
+        assert export_all(recording, ["opensim"], [1], tmp_path, "poses", print, warnings.append) == []
+    kept = [path.name for path in sorted(tmp_path.glob("*.kept*"))]
+    assert [f"{folder.name}.kept", f"{folder.name}.kept-2"] == kept, "the first was not recorded"
+    assert (tmp_path / kept[1] / "scaled.osim").exists()
+    assert len(warnings) == 2

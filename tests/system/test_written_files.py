@@ -9,7 +9,7 @@ import pytest
 
 from pose.system.whole_file import WholeFile
 from pose.system.work_folder import work_folder
-from pose.system.written_files import RECORD, WrittenFiles
+from pose.system.written_files import RECORD, WrittenFiles, writing
 
 
 def written(folder: Path, **files: str) -> WrittenFiles:
@@ -107,6 +107,20 @@ def test_a_record_that_is_a_pipe_or_huge_is_not_read(tmp_path):
     assert not WrittenFiles(tmp_path).owns(tmp_path / "a")
 
 
+def killed_in(parent: Path, *files: str) -> Path:
+    """The work folder of a process that was killed after it wrote `files`; it expects poses.npz and frames/*.json."""
+    script = (
+        "import os, sys; from pathlib import Path; from pose.system.work_folder import work_folder\n"
+        f"with work_folder(Path({str(parent)!r}), ['poses.npz', 'frames/*.json']) as folder:\n"
+        "    for name in sys.argv[1:]:\n"
+        "        (folder / name).parent.mkdir(exist_ok=True); (folder / name).write_text('x')\n"
+        "    os._exit(9)"
+    )
+    assert subprocess.run([os.sys.executable, "-c", script, *files], check=False).returncode == 9
+    (left,) = (path for path in parent.iterdir() if all((path / name).exists() for name in files))
+    return left
+
+
 def test_only_marked_work_folders_are_left_behind(tmp_path):
     """A hidden folder of the user stays, whatever its name; one of a killed process goes."""
     mine = tmp_path / ".new-important"
@@ -115,19 +129,51 @@ def test_only_marked_work_folders_are_left_behind(tmp_path):
     for folder in (mine, like_ours, copied):
         folder.mkdir()
         (folder / "thesis.txt").write_text("years")
-    script = (
-        "import os; from pathlib import Path; from pose.system.work_folder import work_folder\n"
-        f"with work_folder(Path({str(tmp_path)!r})) as f: (f / 'part').write_text('x'); os._exit(9)"
-    )
-    assert subprocess.run([os.sys.executable, "-c", script], check=False).returncode == 9
-    (left,) = (path for path in tmp_path.iterdir() if (path / "part").exists())
+    left = killed_in(tmp_path, "poses.npz", ".poses.npz.0123abcd.part", "frames/1.json")
     for name in os.listdir(left):
         if name.startswith("."):
             (copied / name).write_bytes((left / name).read_bytes())
-    with work_folder(tmp_path):
+    with work_folder(tmp_path, []):
         assert not left.exists()
     for folder in (mine, like_ours, copied):
         assert (folder / "thesis.txt").read_text() == "years"
+
+
+@pytest.mark.parametrize("name", ["thesis.txt", "frames/thesis.txt", ".thesis.0123abcd.part"])
+def test_files_of_the_user_in_a_work_folder_stay(tmp_path, name):
+    left = killed_in(tmp_path, "poses.npz", "frames/1.json", name)
+    with work_folder(tmp_path, []):
+        pass
+    assert [path for path in left.rglob("*") if path.is_file()] == [left / name]
+    with work_folder(tmp_path, ["poses.npz", "frames/*"]) as own:
+        (own / "poses.npz").write_text("half")
+        (own / "notes.txt").write_text("mine")
+    assert [path.name for path in own.iterdir()] == ["notes.txt"]
+
+
+def test_a_link_in_a_work_folder_is_not_followed(tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "1.json").write_text("mine")
+    parent = tmp_path / "out"
+    parent.mkdir()
+    with work_folder(parent, ["frames/*.json"]) as own:
+        (own / "frames").symlink_to(elsewhere)
+    assert (elsewhere / "1.json").read_text() == "mine"
+
+
+def test_what_a_block_writes_is_recorded_and_what_was_there_is_kept(tmp_path, capsys):
+    ours, foreign = tmp_path / "new" / "a", tmp_path / "b"
+    foreign.write_text("the user's")
+    for text in ("one", "two"):
+        with writing([ours, foreign, tmp_path / "never"]):
+            ours.write_text(text)
+            foreign.write_text(text)
+    assert WrittenFiles(ours.parent).owns(ours)
+    assert WrittenFiles(tmp_path).owns(foreign)
+    assert (tmp_path / "b.kept").read_text() == "the user's"
+    assert capsys.readouterr().err.count("warning") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == [RECORD, "b", "b.kept", "new"]
 
 
 def test_only_parts_of_our_own_files_are_leftovers(tmp_path):

@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from pose.errors import PoseError, UsageError
+from pose.system.written_files import RECORD
 from pose.weights import CorruptWeightError, FetchError, Store, UnverifiedWeightError, locate
 from pose.weights.catalogue import WEIGHTS, ByHand, Download, Weight, WheelMember, ZipMember
 from pose.weights.download import claimed
 from pose.weights.packaged import packaged_weights
-from pose.weights.store import _remove_leftovers as remove_leftovers
 
 CONTENT = bytes(range(256)) * 4096  # 1 MiB, so that a transfer is cut in its middle
 
@@ -109,7 +109,7 @@ def a_store(tmp_path: Path, weight: Weight, *folders: Path) -> Store:
 
 
 def visible(store: Store) -> list[str]:
-    return sorted(path.name for path in store.cache.iterdir())
+    return sorted(path.name for path in store.cache.iterdir() if path.name != RECORD)
 
 
 # The catalogue
@@ -255,7 +255,7 @@ def test_an_old_beginning_is_in_use_once_it_is_taken_up(tmp_path, server):
     [partial] = store.cache.iterdir()
     os.utime(partial, (0, 0))
     with claimed(partial) as private:
-        remove_leftovers(store.cache)
+        store._remove_partial()
         assert private.read_bytes() == CONTENT[:300_000]
     assert partial.exists()
 
@@ -267,7 +267,7 @@ def test_only_what_this_program_left_is_removed(tmp_path, server):
     for name in (ours, ".thesis.part-1", ".fetch-notes", ".model.bin.part-old"):
         (store.cache / name).write_text("x")
         os.utime(store.cache / name, (0, 0))
-    remove_leftovers(store.cache)
+    store._remove_partial()
     assert sorted(path.name for path in store.cache.iterdir()) == [
         ".fetch-notes",
         ".model.bin.part-old",
@@ -309,7 +309,18 @@ def test_a_damaged_file_in_the_cache_is_replaced_by_fetch_only(tmp_path, server)
     (store.cache / "model.bin").write_bytes(b"damaged")
     with pytest.raises(CorruptWeightError, match="pose-weights fetch model"):
         store.locate("model")
-    assert store.fetch("model").read_bytes() == CONTENT
+    for _ in range(2):
+        assert store.fetch("model").read_bytes() == CONTENT
+    assert (store.cache / "model.bin.kept").read_bytes() == b"damaged"  # who knows what it is
+
+
+def test_a_file_in_a_scratch_folder_stays(tmp_path):
+    store = a_store(tmp_path, a_weight(Download("https://example.org/model.bin")))
+    store.cache.mkdir()
+    with store.scratch() as scratch:
+        (scratch / "model.bin").write_text("half")
+        (scratch / "thesis.txt").write_text("years")
+    assert [path.name for path in scratch.iterdir()] == ["thesis.txt"]
 
 
 @pytest.mark.parametrize("problem", ["refused", "404", "scheme", "redirect"])

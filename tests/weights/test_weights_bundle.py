@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pose.errors import PoseError, UsageError
+from pose.system.written_files import RECORD
 from pose.weights import Store, UnverifiedWeightError, sha256_of
 from pose.weights.bundle import BundleError, install_bundle, write_bundle
 from pose.weights.catalogue import ByHand, InPackage, Weight
@@ -48,7 +49,7 @@ def test_round_trip(full, empty, tmp_path):
     assert [weight.name for weight in write_bundle(full, ["b", "a"], tmp_path / "w.zip")] == ["a", "b"]
     assert [weight.name for weight in install_bundle(empty, tmp_path / "w.zip")] == ["a", "b"]
     assert empty.locate("a").read_bytes() == full.locate("a").read_bytes()
-    assert sorted(path.name for path in empty.cache.iterdir()) == ["a.bin", "b.bin"]
+    assert sorted(path.name for path in empty.cache.iterdir()) == [RECORD, "a.bin", "b.bin"]
 
 
 def test_equal_weights_give_equal_bundles(full, tmp_path):

@@ -8,6 +8,7 @@ from types import ModuleType
 
 import pytest
 
+from pose.system.written_files import RECORD
 from pose.weights import CorruptWeightError, FetchError, Store, sha256_of
 from pose.weights.catalogue import MEDIAPIPE, WEIGHTS, WheelMember
 from pose.weights.wheel import WheelError, download_wheel
@@ -48,7 +49,9 @@ def test_the_default_weights_come_out_of_the_index(store):
     path = store.locate("blazepose-detector")
     assert (path.stat().st_size, sha256_of(path)) == (DETECTOR.size, DETECTOR.sha256)
     # One wheel, all its weights: the second needs no second download, and nothing else is kept.
-    assert sorted(entry.name for entry in store.cache.iterdir()) == sorted(weight.file for weight in IN_WHEEL)
+    assert sorted(entry.name for entry in store.cache.iterdir()) == sorted(
+        [RECORD, *(weight.file for weight in IN_WHEEL)]
+    )
     assert store.find("blazepose-landmark-full") == store.cache / LANDMARKS.file
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from pose.errors import UsageError
 from pose.options import option
 from pose.system.whole_file import write_whole
+from pose.system.written_files import writing
 from pose_apps.bench.measurement import Bench
 
 FPS = 30.0
@@ -53,7 +54,8 @@ class ExportBench(Bench):
             print(f"not measured, libraries missing: {', '.join(missing)}")
         if self.json:
             facts = {"frames": self.frames, "formats": figures, "together": together, "lifter": lifter}
-            write_whole(Path(self.json), json.dumps(facts, indent=1) + "\n")
+            with writing([Path(self.json)]):
+                write_whole(Path(self.json), json.dumps(facts, indent=1) + "\n")
 
 
 def _measured(folder: Path, formats: list[str], frames: int, title: str) -> dict[str, float | None]:

@@ -13,6 +13,7 @@ import numpy as np
 from pose.options import option
 from pose.system.json_values import Json
 from pose.system.whole_file import write_whole
+from pose.system.written_files import writing
 from pose_apps.bench.measurement import Bench
 from pose_apps.support.status import StatusLine
 
@@ -60,7 +61,8 @@ class LifterBench(Bench):
         for backend, rate in offline.items():
             print(f"offline, {backend}: {rate:,.0f} frames/s ({SEQUENCES} sequences of {SEQUENCE_FRAMES} frames)")
         if self.json:
-            write_whole(Path(self.json), json.dumps(figures, indent=1) + "\n")
+            with writing([Path(self.json)]):
+                write_whole(Path(self.json), json.dumps(figures, indent=1) + "\n")
 
 
 @dataclass(frozen=True, slots=True)

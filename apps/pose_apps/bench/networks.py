@@ -25,6 +25,7 @@ from pose.networks.options import StageOptions
 from pose.options import option
 from pose.system.device import resolve_device
 from pose.system.whole_file import write_whole
+from pose.system.written_files import writing
 from pose.types import F32, U8, Boxes
 from pose_apps.bench.measurement import Bench
 from pose_apps.support.memory import forget_peak, peak_megabytes, resident_megabytes
@@ -117,7 +118,8 @@ class NetworkBench(Bench):
         print(as_table(figures), *missing, sep="\n")
         if self.json:
             document = {"machine": machine, "figures": [asdict(figure) for figure in figures], "missing": missing}
-            write_whole(Path(self.json), json.dumps(document, indent=1) + "\n")
+            with writing([Path(self.json)]):
+                write_whole(Path(self.json), json.dumps(document, indent=1) + "\n")
 
     def _cases(self, tables: Sequence[AnyTable]) -> Iterator[Case]:
         config = PipelineConfig(device=self.device, precision=self.precision, threads=self.threads)

@@ -59,7 +59,7 @@ def run_cameras(
     names = camera_names(request.videos)
     check_request(request, names)
     check_videos(request.videos)
-    with outputs.ready_folder() as written, ExitStack() as stack, Interrupts(host.heard) as interrupts:
+    with outputs.ready_folder([CAMERAS_FILE]) as written, ExitStack() as stack, Interrupts(host.heard) as interrupts:
         pipeline, tally = networks(), Tally()
         with interrupts.raised_after(1):
             seen = track_cameras(request.videos, pipeline, written.folder, stack, host, interrupts.stop, tally)

@@ -10,6 +10,7 @@ from pose.errors import PoseError, UsageError
 from pose.evaluation.results import Result
 from pose.options import Options, option
 from pose.system.progress import progress_bar
+from pose.system.written_files import writing
 from pose_apps.evaluate.benchmarks import Task
 
 if TYPE_CHECKING:
@@ -139,7 +140,9 @@ def write_predictions(output: Output, name: str, evaluation: "Evaluation") -> No
     from pose.evaluation.predictions import save_predictions
 
     _make(output.folder)
-    save_predictions(output.folder / f"predictions{'-' if name else ''}{name}.npz", evaluation.predictions)
+    target = output.folder / f"predictions{'-' if name else ''}{name}.npz"
+    with writing([target]):
+        save_predictions(target, evaluation.predictions)
 
 
 def finish(results: Sequence[Result], output: Output) -> None:
@@ -147,12 +150,14 @@ def finish(results: Sequence[Result], output: Output) -> None:
     from pose.evaluation.results import save_results
 
     _make(output.folder)
-    save_results(output.folder / "results.json", results)
-    if output.report:
-        from pose.evaluation.report import html_report
-        from pose.system.whole_file import write_whole
+    page = output.folder / "report.html"
+    with writing([output.folder / "results.json", *([page] if output.report else [])]):
+        save_results(output.folder / "results.json", results)
+        if output.report:
+            from pose.evaluation.report import html_report
+            from pose.system.whole_file import write_whole
 
-        write_whole(output.folder / "report.html", html_report(results))
+            write_whole(page, html_report(results))
     if not output.quiet:
         _print(results, output)
 

@@ -12,6 +12,7 @@ from pose.errors import UsageError
 from pose.options import REQUIRED, Options, option
 from pose.system.progress import progress_bar
 from pose.system.whole_file import whole_file
+from pose.system.written_files import writing
 from pose_apps.evaluate.candidates import short_names
 from pose_apps.support.status import StatusLine
 
@@ -55,8 +56,7 @@ def evaluate_forecasts(options: ForecastOptions) -> None:
         names = _names(options.forecasters)
         forecasters = [load_forecaster(name) for name in options.forecasters]
     results = [_measured(name, one, moments, options) for name, one in zip(names, forecasters, strict=True)]
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(target) as hidden:
+    with writing([target]), whole_file(target) as hidden:
         hidden.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     print("\n\n".join(tables(results)))
 

@@ -12,6 +12,7 @@ from pose.lifter.checkpoint import load_checkpoint
 from pose.lifter.features import observe
 from pose.lifter.predict import checkpoint_path, network_inputs
 from pose.system.whole_file import whole_file
+from pose.system.written_files import writing
 
 
 def draw(checkpoint: str, clip: Path, start: int, frames: int, out: Path) -> str:
@@ -69,5 +70,5 @@ def _picture(maps: torch.Tensor, figures: HeadFigures, times: torch.Tensor, out:
             axes.tick_params(labelsize=7)
     figure.supxlabel("key time, s; brightness: square root of the weight", fontsize=9)
     figure.supylabel("query time, s", fontsize=9)
-    with whole_file(out) as hidden:
+    with writing([out]), whole_file(out) as hidden:
         figure.savefig(hidden, dpi=80, format=out.suffix.removeprefix(".") or "png")

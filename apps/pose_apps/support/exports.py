@@ -1,21 +1,17 @@
 """Other programs' formats of a result, in a folder that may hold files of earlier calls and of the user."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pose.errors import PoseError, UsageError
-from pose.export import check_formats, export, open_recording, targets
-from pose.system.written_files import WrittenFiles, say_warning
-from pose_apps.support.outputs import FILLED, STEM, Outputs, is_export
+from pose.errors import UsageError
+from pose.export import check_formats, export_all, open_recording, targets
+from pose.export.text import LIST
+from pose.system.written_files import WrittenFiles
+from pose_apps.support.outputs import STEM, Outputs, is_export
 
 if TYPE_CHECKING:
     from pose.export import Recording, Written
-
-# Up to so many files, the record is saved after each; beyond, ever more rarely, because each time writes all names.
-# A file not recorded yet when a process is killed counts as a file of the user: it is renamed, not replaced.
-SAVED_EACH = 200
 
 
 def check_exports(names: list[str], folder: Path, *, overwrite: bool) -> None:
@@ -49,48 +45,10 @@ def write_exports(
     problems = export_all(recording, names, recording.people, folder, STEM, made.append, outputs.warn)
     files = [written.path for written in made]
     record = WrittenFiles(folder)
-    new = {name for path in files for name in (path.name, f"{path.name}{FILLED}")}
+    new = {name for path in files for name in (path.name, f"{path.name}{LIST}")}
     for name in record.names:  # of people whom this run does not have
         if is_export(name, names) and name not in new:
             record.remove(folder / name)
     record.save()
     nobody = [] if recording.people else [f"{', '.join(names)}: the result contains no person; no file was written"]
     return files, [f"space: {recording.space.note}", *map(str, made), *nobody], problems
-
-
-def export_all(
-    recording: "Recording",
-    names: list[str],
-    people: list[int],
-    folder: Path,
-    stem: str,
-    done: "Callable[[Written], None]",
-    warn: Callable[[str], None] = say_warning,
-) -> list[str]:
-    """Write every format for `people`. done: called with each file that is whole. warn: as of `WrittenFiles`.
-
-    A file of the user that is in the way is renamed (`WrittenFiles`). A format that cannot be written does not keep the
-    others from being written: returns what each such format had to say, one line each.
-    """
-    record, problems, unsaved, saved = WrittenFiles(folder, warn), [], 0, 0
-    for name in names:
-        for target in targets(recording, [name], people, folder, stem):
-            record.make_way(target)
-            record.make_way(target.with_name(f"{target.name}{FILLED}"))
-            record.remove(target.with_name(f"{target.name}{FILLED}"))
-        try:
-            for written in export(recording, [name], folder, stem, people):
-                for path in (written.path, written.path.with_name(f"{written.path.name}{FILLED}")):
-                    if os.path.lexists(path):
-                        record.add(path)
-                unsaved += 1
-                if unsaved > saved - SAVED_EACH:
-                    record.save()
-                    unsaved, saved = 0, saved + unsaved
-                done(written)
-        except PoseError as error:
-            problems.append(f"{name}: {error}")
-        finally:
-            if unsaved:
-                record.save()
-    return problems

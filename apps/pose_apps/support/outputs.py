@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +16,6 @@ from pose_apps.support.folders import made_folder
 
 USUAL = ("json", "npz", "overlay")  # formats that a run writes if it is not told which
 STEM = "poses"  # of every file that is made of poses.npz
-FILLED = ".filled.csv"  # the list of filled frames, beside a file that cannot say which they are
 UNFINISHED = "unfinished"  # the folder for what an interrupted run leaves beside an older result
 GALLERIES = r"gallery-\d+\.jpg"  # of single pictures
 ANALYSES = r"analysis(-\w+)?\.(csv|json|parquet|html|c3d)"  # of --analyse
@@ -46,13 +45,16 @@ class Outputs:
             raise UsageError(f"{path} exists; give --overwrite to replace what is there, or another folder with --out")
 
     @contextmanager
-    def ready_folder(self) -> Iterator["Outputs"]:
+    def ready_folder(self, others: Collection[str] = ()) -> Iterator["Outputs"]:
         """Makes the folder for the time of the work, and gives what to write: these files in a hidden folder in it.
 
         What is there when the block ends, and was not settled, is taken for not whole. What runs that were killed left
         is removed. Raises PoseError when the folder cannot be made or written, UsageError when another run is at it.
+
+        others: names, or globs of names, of more files that will be written.
         """
-        with made_folder(self.folder), alone_in(self.folder) as alone, work_folder(self.folder) as hidden:
+        names = {*known_files().values(), *others}
+        with made_folder(self.folder), alone_in(self.folder) as alone, work_folder(self.folder, names) as hidden:
             if alone is False:
                 raise UsageError(
                     f"{self.folder}: another run is writing to it; wait until it ends, or choose another with --out"
@@ -99,9 +101,8 @@ class Outputs:
 
     def discard(self) -> None:
         """Delete what was written into the hidden folder of `ready_folder`, so that nothing of it is settled."""
-        for path in self.folder.iterdir():
-            if not path.name.startswith("."):
-                path.unlink()
+        for name in known_files().values():
+            (self.folder / name).unlink(missing_ok=True)
 
     def _is_stale(self, name: str, new: set[str]) -> bool:
         """Whether a file of an earlier run would belong to no run, beside files of the names `new`."""
@@ -128,9 +129,10 @@ def known_files() -> dict[str, str]:
 def is_export(name: str, formats: list[str]) -> bool:
     """Whether it is the name of a file that a run may write in these formats of `pose.export`."""
     from pose.export import FORMATS
+    from pose.export.text import LIST
 
     endings = "|".join(re.escape(FORMATS[one].ending) for one in formats)
-    return re.fullmatch(rf"{STEM}(-person-?\d+)?({endings})({re.escape(FILLED)})?", name) is not None
+    return re.fullmatch(rf"{STEM}(-person-?\d+)?({endings})({re.escape(LIST)})?", name) is not None
 
 
 def _is_result(name: str) -> bool:

@@ -7,6 +7,7 @@ import numpy as np
 from pose.errors import UsageError
 from pose.files import load_poses
 from pose.system.archives import write_arrays
+from pose.system.written_files import writing
 from pose.types import Array
 
 
@@ -40,5 +41,6 @@ def extract_person(poses: Path, person: int | None, out: Path) -> tuple[int, int
     }
     if table.camera.known:
         arrays["intrinsics"] = table.camera.matrix
-    write_arrays(out, arrays, compressed=True)
+    with writing([out]):
+        write_arrays(out, arrays, compressed=True)
     return chosen, int(rows.sum())

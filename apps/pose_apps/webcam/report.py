@@ -20,6 +20,7 @@ from pose.live.sources import Reconnecting
 from pose.live.subscriber import Subscriber
 from pose.system.json_values import Json
 from pose.system.whole_file import WholeFile, file_errors, write_whole
+from pose.system.written_files import writing
 from pose_apps.support.memory import resident_megabytes
 from pose_apps.webcam.extras import Extras
 from pose_apps.webcam.options import WebcamConfig
@@ -201,7 +202,7 @@ def write_report(path: Path, report: LiveReport) -> None:
     """Raises PoseError when the file cannot be written; what it would say is printed then."""
     text = json.dumps(report, indent=2, allow_nan=False) + "\n"
     try:
-        with _as_report():
+        with _as_report(), writing([path]):
             write_whole(path, text)
     except PoseError:
         print(text)

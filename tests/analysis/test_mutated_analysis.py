@@ -1,0 +1,68 @@
+"""Results with a world and a moving camera whose arrays are changed: analysed and shown, or refused in one line."""
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+from mutations import one_line, quick_and_long, try_mutations
+from stick_figures import squats
+from test_analyse_command import write
+
+from pose.analysis import analyse
+from pose.errors import PoseError
+from pose.export import export, open_recording
+from pose.files import load_poses
+
+VALUES = st.sampled_from([np.nan, np.inf, -np.inf, 0.0, -1.0, 1e-30, 1e6, 1e30])
+ARRAYS = ["world", "joints3d", "root", "sigma", "contacts", "time", "timestamps", "root_sigma", "filled", "id"]
+VIEWS = ["camera_rotation", "camera_zoom", "camera_sigma"]
+
+
+@pytest.fixture(scope="module")
+def arrays(tmp_path_factory):
+    path = write(tmp_path_factory.mktemp("analysis") / "poses.npz", {1: squats(1)[0]})
+    with np.load(path) as known:
+        found = dict(known)
+    frames = len(found["timestamps"])
+    found["camera_rotation"] = np.tile(np.eye(3, dtype=np.float32), (frames, 1, 1))
+    found["camera_zoom"] = np.ones(frames, np.float32)
+    found["camera_sigma"] = np.full(frames, 0.1, np.float32)
+    return found
+
+
+def changed(data: st.DataObject, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """One to three arrays with some entries that are something else, or without their end, or not there."""
+    found = dict(arrays)
+    for name in data.draw(st.lists(st.sampled_from(ARRAYS + VIEWS), min_size=1, max_size=3, unique=True)):
+        kind = data.draw(st.sampled_from(["values", "values", "rows", "shuffle", "drop"]))
+        if kind == "drop":
+            del found[name]
+            continue
+        array = found[name] = found[name].copy()
+        if kind == "values" and array.dtype.kind == "f":
+            at = data.draw(st.integers(0, len(array) - 1))
+            array[at : at + data.draw(st.sampled_from([1, 20, len(array)]))] = data.draw(VALUES)
+        elif kind == "rows":
+            found[name] = array[: data.draw(st.integers(0, len(array)))]
+        else:
+            np.random.default_rng(data.draw(st.integers(0, 9))).shuffle(array)
+    return found
+
+
+@quick_and_long(10, 3000)
+def test_mutated_results_are_analysed_or_one_line(arrays, tmp_path, examples):
+    path = tmp_path / "poses.npz"
+
+    def check(data: st.DataObject) -> None:
+        np.savez(path, **changed(data, arrays))
+        try:
+            table = load_poses(path)
+            figures = analyse(table).figures
+            list(export(open_recording(path), ["csv", "angles"], tmp_path, "poses"))
+        except PoseError as error:
+            one_line(error)
+        else:
+            assert all(np.isfinite([figure.value, figure.low, figure.high]).all() for figure in figures)
+
+    np.savez(path, **arrays)
+    assert analyse(load_poses(path)).figures
+    try_mutations(check, examples)
