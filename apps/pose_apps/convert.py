@@ -128,4 +128,6 @@ def _people(wanted: str | None, recording: "Recording") -> list[int]:
         if not (word.isascii() and word.isdigit()) or len(word) > 20 or int(word) not in known:
             raise UsageError(f"--person: {shown(word, 40)!r} is not in the result; it has {some_ids(known)}")
         people.append(int(word))
+    if not people:
+        raise UsageError(f"--person: name at least one id; the result has {some_ids(known)}")
     return list(dict.fromkeys(people))

@@ -43,11 +43,15 @@ class People2D:
 
 
 def portions(recording: Recording, people: list[int], names: tuple[str, ...]) -> Iterator[People2D]:
-    """Every frame of the recording, also those without anybody."""
+    """Every frame of the recording, also those without anybody; a few thousand rows, or one frame, at a time."""
     table = recording.table
     pick = _Picker(table.skeleton, names)
-    for start in range(0, len(recording.frames), CHUNK):
-        frames = recording.frames[start : start + CHUNK]
+    begins = np.searchsorted(table.frame_index, [*recording.frames, recording.frames[-1] + 1])
+    start = 0
+    while start < len(recording.frames):
+        end = min(start + CHUNK, int(np.searchsorted(begins, begins[start] + CHUNK, "right")) - 1)
+        frames = recording.frames[start : max(end, start + 1)]
+        start += len(frames)
         first, last = np.searchsorted(table.frame_index, [frames[0], frames[-1] + 1])
         rows = first + np.flatnonzero(np.isin(table.id[first:last], people))
         rows_frame = np.asarray(table.frame_index[rows])

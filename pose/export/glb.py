@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pose.export.character.look import character_look
 from pose.export.figures import Look, sticks
 from pose.export.format import Notes, SceneFormat
+from pose.export.many import seen_most
 from pose.export.rigs import STICKS
 from pose.export.rotations import same_sign
 from pose.export.tracks import Recording, Track
@@ -105,7 +106,8 @@ class _Figure:
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
     start = float(recording.timeline.times[0])
     buffer = _Buffer()
-    tracks = [recording.track(person, recording.timeline) for person in people]
+    shown, fewer = seen_most(recording, people)
+    tracks = [recording.track(person, recording.timeline) for person in shown]
     look_of = sticks if recording.rig == STICKS else character_look(recording.rig)
     figures = [_Figure(look_of(track), start, buffer) for track in tracks if track is not None]
     text = json.dumps(_document(figures, buffer, recording), separators=(",", ":"), allow_nan=False).encode()
@@ -122,7 +124,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
     notes = [f"person {figure.look.track.person}: {figure.look.note()}" for figure in figures]
     away = sum(len(figure.look.track.gaps) > 0 for figure in figures)
     hidden_note = [f"{away} of {len(figures)} people are hidden (scale 0) in their gaps"] if away else []
-    return ["metres; y up; 0 s is the start of the result", *notes, *hidden_note]
+    return ["metres; y up; 0 s is the start of the result", *fewer, *notes, *hidden_note]
 
 
 def _write_figure(file: IO[bytes], begin: int, figure: _Figure, buffer: _Buffer) -> None:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from pose.export.format import Notes, SceneFormat
 from pose.export.joint_angles import NAMES, joint_angles
+from pose.export.many import seen_most
 from pose.export.space import Space
 from pose.export.timeline import Timeline, stretches
 from pose.export.tracks import Recording, Track
@@ -29,7 +30,6 @@ from pose.system.whole_file import whole_file
 from pose.view.colours import drawing_facts
 
 MOST_FRAMES = 20_000  # of a page; a longer result is thinned evenly
-MOST_PEOPLE = 1000  # of a page: those in the most frames
 EMBEDDED = 8_000_000  # bytes of a video that goes into the page
 OVERLAY = "overlay.mp4"  # of pose-run, where it lies beside the report
 _MODULES = ("paint.js", "turntable.js", "scene.js", "marks.js", "report.js")
@@ -39,7 +39,7 @@ _SPEED_SECONDS = 0.2  # over which the pelvis' way is measured
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
     timeline, space = _thinned(recording.timeline), recording.world
-    shown = _seen_most(recording, people)
+    shown, fewer = seen_most(recording, people)
     tracks = [track for person in shown if (track := recording.track(person, timeline)) is not None]
     video = _video(recording, target)
     with whole_file(target) as hidden, hidden.open("w", encoding="utf-8", newline="\n") as file:
@@ -58,17 +58,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
         if timeline is not recording.timeline
         else []
     )
-    fewer = [f"the {len(shown)} of {len(people)} people in the most frames; --person chooses others"]
-    return [said, *thin, *(fewer if len(shown) < len(people) else [])]
-
-
-def _seen_most(recording: Recording, people: list[int]) -> list[int]:
-    """At most `MOST_PEOPLE` of them, in the same order."""
-    if len(people) <= MOST_PEOPLE:
-        return people
-    frames = {person: len(recording.rows_of(person)) for person in people}
-    most = set(sorted(people, key=lambda person: -frames[person])[:MOST_PEOPLE])
-    return [person for person in people if person in most]
+    return [said, *thin, *fewer]
 
 
 def _thinned(timeline: Timeline) -> Timeline:

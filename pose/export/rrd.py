@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from pose.export.format import Notes, SceneFormat
+from pose.export.many import seen_most
 from pose.export.timeline import Span
 from pose.export.tracks import CHUNK, Recording, Track
 from pose.skeletons import H36M17, Skeleton
@@ -22,11 +23,12 @@ HAZE = 40  # alpha of the spheres of uncertainty
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
     import rerun
 
+    shown, fewer = seen_most(recording, people)
     with whole_file(target) as hidden:
         stream = rerun.RecordingStream("pose-convert")
         stream.save(str(hidden))
         note = _place_camera(stream, recording, rerun)
-        for person in people:
+        for person in shown:
             _log_2d(stream, recording, person, rerun)
             track = recording.track(person, recording.timeline)
             if track is not None:
@@ -37,7 +39,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
         stream.flush()
         stream.disconnect()
     pictures = "with" if recording.video is not None else "without (give --video)"
-    return [f"metres, {note}; {pictures} pictures"]
+    return [f"metres, {note}; {pictures} pictures", *fewer]
 
 
 def _place_camera(stream: Any, recording: Recording, rerun: Any) -> str:

@@ -44,6 +44,7 @@ def test_person_time_and_rate_are_chosen(poses, tmp_path, capsys):
     [
         (["--to", "fbx"], "error: --to: unknown format 'fbx'; known: bvh, "),
         (["--to", ","], "error: --to: give at least one format"),
+        (["--to", "bvh", "--person", ","], "error: --person: name at least one id; the result has 1, 2"),
         (["--to", "bvh", "--person", "5"], "error: --person: '5' is not in the result; it has 1, 2"),
         (["--to", "bvh", "--fps", "0"], "error: --fps 0: must be above 0"),
         (["--to", "bvh", "--start", "3", "--end", "2"], "error: --start 3 --end 2: the start must be"),

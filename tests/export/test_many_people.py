@@ -1,12 +1,13 @@
 """Results of many people in few frames each: portions of the table hold several people, and reports stay bounded."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from pose_fakes import random_result, run_info
 
-from pose.export import html
+from pose.export import coco, flat, glb, html, many
 from pose.export.table import rows
 from pose.export.tracks import CHUNK, Recording
 from pose.files import NpzWriter, load_poses
@@ -34,11 +35,24 @@ def test_a_portion_holds_several_people_and_no_row_is_lost(recording):
         np.testing.assert_array_equal(getattr(part, name), np.concatenate([getattr(one, name) for one in apart]))
 
 
-def test_a_report_has_the_people_in_the_most_frames(recording, tmp_path, monkeypatch):
-    monkeypatch.setattr(html, "MOST_PEOPLE", 5)
+@pytest.mark.parametrize("form", [glb, html])
+def test_files_have_the_people_in_the_most_frames(recording, tmp_path, monkeypatch, form):
+    monkeypatch.setattr(many, "MOST_PEOPLE", 5)
+    recording.rig = "sticks"
     people = recording.people
-    notes = html.write(recording, people, tmp_path / "report.html")
-    assert notes[-1] == f"the 5 of {len(people)} people in the most frames; --person chooses others"
-    assert f'"leftOut": {len(people) - 5}' in (tmp_path / "report.html").read_text().replace('":', '": ').replace(
-        "  ", " "
-    )
+    notes = form.write(recording, people, tmp_path / "file")
+    assert f"the 5 of {len(people)} people in the most frames; --person chooses others" in notes
+    if form is html:
+        page = (tmp_path / "file").read_text()
+        assert re.search(rf'"leftOut": ?{len(people) - 5}', page)
+
+
+def test_portions_of_crowded_frames_are_small(recording, tmp_path, monkeypatch):
+    coco.write(recording, recording.people, tmp_path / "at once.json")
+    monkeypatch.setattr(flat, "CHUNK", 5)
+    parts = list(flat.portions(recording, recording.people, ("nose",)))
+    assert max(len(part.ids) for part in parts) <= 5
+    assert np.concatenate([part.frames for part in parts]).tolist() == list(range(PEOPLE + 1))
+    monkeypatch.setattr(flat, "CHUNK", 1)  # a frame is never divided
+    coco.write(recording, recording.people, tmp_path / "apart.json")
+    assert (tmp_path / "apart.json").read_bytes() == (tmp_path / "at once.json").read_bytes()

@@ -18,6 +18,7 @@ from pose_apps.batch.schedule import Event
 from pose_apps.batch.work import Answer, Job, Task, Worker
 
 CONNECT_SECONDS = 10.0
+_SETTINGS = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # empty frame of that type (RFC 9113, 6.5)
 ENVIRONMENT = ("POSE_WEIGHTS_DIR", "PYTHONPATH")  # what workers on other nodes must know, too
 
 
@@ -113,9 +114,21 @@ def _check_answers(address: str) -> None:
     if not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) < 65536:
         raise UsageError(f"--address: expected HOST:PORT or auto, got {shown(address, 80)}")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS) as connection:
+            if not os.environ.get("RAY_USE_TLS"):
+                _check_is_grpc(connection)
     except (OSError, UnicodeError) as error:
         raise PoseError(f"--address: no Ray cluster answers at {shown(address, 80)} ({in_brief(error)})") from error
+
+
+def _check_is_grpc(connection: socket.socket) -> None:
+    """Raises OSError unless the server begins with HTTP/2's SETTINGS (RFC 9113, 3.4), as Ray's gRPC servers do."""
+    connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _SETTINGS)
+    answer = b""
+    while len(answer) < len(_SETTINGS) and (part := connection.recv(len(_SETTINGS) - len(answer))):
+        answer += part
+    if len(answer) < len(_SETTINGS) or answer[3] != _SETTINGS[3]:
+        raise OSError("another program listens there")
 
 
 def _actor(ray: Any) -> type:
