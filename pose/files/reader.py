@@ -17,6 +17,7 @@ from pose.files.table import PoseTable
 from pose.hand_points import POINTS
 from pose.skeletons import H36M17, LIMBS, SKELETONS
 from pose.system.archives import open_arrays
+from pose.system.shown import shown
 from pose.types import F32, Array, Placed
 
 NAME = "poses.npz"  # of the result in its folder
@@ -160,7 +161,7 @@ def _run_info(arrays: Mapping[str, Array]) -> RunInfo:
     try:
         run = RunInfo.from_json(head_of(arrays["run"]))
     except KeyError as error:
-        raise ValueError(f"its array 'run' lacks {error.args[0]!r}") from error
+        raise ValueError(f"its array 'run' lacks {shown(str(error.args[0]), 80)!r}") from error
     width, height = _shaped(arrays, "image_size", (2,), np.int64)
     camera = Camera(_shaped(arrays, "intrinsics", (3, 3), np.float64), run.camera.known, (int(width), int(height)))
     return replace(run, camera=camera, fps=float(_shaped(arrays, "fps", (), np.float64)), world=_world(run, arrays))

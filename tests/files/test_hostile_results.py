@@ -1,5 +1,7 @@
 """Result files that lie about themselves are one line."""
 
+import json
+
 import numpy as np
 import pytest
 from pose_apps.support.intrinsics import read_intrinsics
@@ -36,3 +38,17 @@ def test_a_camera_that_nests_deeply_is_one_line(tmp_path, name):
     (tmp_path / name).write_text("[" * 100_000)
     with pytest.raises(UsageError, match="intrinsics: cannot read"):
         read_intrinsics(str(tmp_path / name))
+
+
+def test_a_long_name_is_cut_in_the_message(tmp_path, rng):
+    """A skeleton that names a joint it does not have, with 5,000 characters."""
+    with NpzWriter(tmp_path / "a.npz", run_info()) as writer:
+        writer.write(random_result(rng, 0, 1))
+    with np.load(tmp_path / "a.npz") as known:
+        arrays = dict(known)
+    run = json.loads(str(arrays["run"]))
+    run["skeletons"]["keypoints"]["name"] = "a" * 5000
+    np.savez(tmp_path / "b.npz", **arrays | {"run": np.array(json.dumps(run))})
+    with pytest.raises(PoseError, match=r"b\.npz: ") as error:
+        load_poses(tmp_path / "b.npz")
+    assert len(str(error.value).removeprefix(str(tmp_path))) < 300
