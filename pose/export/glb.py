@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pose.export.character.look import character_look
 from pose.export.figures import Look, sticks
 from pose.export.format import Notes, SceneFormat
-from pose.export.many import seen_most
+from pose.export.many import MOST_CHARACTERS, MOST_PEOPLE, seen_most
 from pose.export.rigs import STICKS
 from pose.export.rotations import same_sign
 from pose.export.tracks import Recording, Track
@@ -106,7 +106,7 @@ class _Figure:
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
     start = float(recording.timeline.times[0])
     buffer = _Buffer()
-    shown, fewer = seen_most(recording, people)
+    shown, fewer = seen_most(recording, people, MOST_PEOPLE if recording.rig == STICKS else MOST_CHARACTERS)
     tracks = [recording.track(person, recording.timeline) for person in shown]
     look_of = sticks if recording.rig == STICKS else character_look(recording.rig)
     figures = [_Figure(look_of(track), start, buffer) for track in tracks if track is not None]

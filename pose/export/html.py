@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from pose.export.format import Notes, SceneFormat
 from pose.export.joint_angles import NAMES, joint_angles
-from pose.export.many import seen_most
+from pose.export.many import MOST_PEOPLE, seen_most
 from pose.export.space import Space
 from pose.export.timeline import Timeline, stretches
 from pose.export.tracks import Recording, Track
@@ -39,7 +39,7 @@ _SPEED_SECONDS = 0.2  # over which the pelvis' way is measured
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
     timeline, space = _thinned(recording.timeline), recording.world
-    shown, fewer = seen_most(recording, people)
+    shown, fewer = seen_most(recording, people, MOST_PEOPLE)
     tracks = [track for person in shown if (track := recording.track(person, timeline)) is not None]
     video = _video(recording, target)
     with whole_file(target) as hidden, hidden.open("w", encoding="utf-8", newline="\n") as file:

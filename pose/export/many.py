@@ -3,13 +3,14 @@
 from pose.export.tracks import Recording
 
 MOST_PEOPLE = 1000  # of a file: those in the most frames
+MOST_CHARACTERS = 100  # of a file of skinned meshes, 0.8 MB each
 
 
-def seen_most(recording: Recording, people: list[int]) -> tuple[list[int], list[str]]:
-    """At most `MOST_PEOPLE` of them, in the same order, and a note if some are omitted."""
-    if len(people) <= MOST_PEOPLE:
+def seen_most(recording: Recording, people: list[int], most: int) -> tuple[list[int], list[str]]:
+    """At most `most` of them, in the same order, and a note if some are omitted."""
+    if len(people) <= most:
         return people, []
     frames = {person: len(recording.rows_of(person)) for person in people}
-    most = set(sorted(people, key=lambda person: -frames[person])[:MOST_PEOPLE])
-    shown = [person for person in people if person in most]
+    chosen = set(sorted(people, key=lambda person: -frames[person])[:most])
+    shown = [person for person in people if person in chosen]
     return shown, [f"the {len(shown)} of {len(people)} people in the most frames; --person chooses others"]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from pose.export.format import Notes, SceneFormat
-from pose.export.many import seen_most
+from pose.export.many import MOST_PEOPLE, seen_most
 from pose.export.timeline import Span
 from pose.export.tracks import CHUNK, Recording, Track
 from pose.skeletons import H36M17, Skeleton
@@ -23,7 +23,7 @@ HAZE = 40  # alpha of the spheres of uncertainty
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
     import rerun
 
-    shown, fewer = seen_most(recording, people)
+    shown, fewer = seen_most(recording, people, MOST_PEOPLE)
     with whole_file(target) as hidden:
         stream = rerun.RecordingStream("pose-convert")
         stream.save(str(hidden))

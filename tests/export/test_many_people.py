@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from pose_fakes import random_result, run_info
 
-from pose.export import coco, flat, glb, html, many
+from pose.export import coco, flat, glb, html
 from pose.export.table import rows
 from pose.export.tracks import CHUNK, Recording
 from pose.files import NpzWriter, load_poses
@@ -37,7 +37,7 @@ def test_a_portion_holds_several_people_and_no_row_is_lost(recording):
 
 @pytest.mark.parametrize("form", [glb, html])
 def test_files_have_the_people_in_the_most_frames(recording, tmp_path, monkeypatch, form):
-    monkeypatch.setattr(many, "MOST_PEOPLE", 5)
+    monkeypatch.setattr(form, "MOST_PEOPLE", 5)
     recording.rig = "sticks"
     people = recording.people
     notes = form.write(recording, people, tmp_path / "file")
