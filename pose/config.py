@@ -79,6 +79,7 @@ class PipelineConfig:
         choices=CAMERAS,
     )
     hands: bool = option(False, "find the hands of tracked people: 21 points each, in 2D and 3D")
+    face: bool = option(False, "find the faces of tracked people: 468 points each, head pose and openness; no identity")
     repair: bool = option(True, "undo left-right swaps and remove outliers before lifting; files keep the observed 2D")
     constant_bones: bool = option(True, "keep bone lengths constant over time for each person")
     fit: bool = option(True, "fit the 3D motion to the 2D as far as it is exact (offline, with constant bones)")

@@ -31,6 +31,9 @@ from pose.config import (
     usual_skeleton,
 )
 from pose.errors import UsageError
+from pose.faces.network import WEIGHT as FACE_WEIGHT
+from pose.faces.network import FaceNetwork
+from pose.faces.tracker import FaceTracker
 from pose.files import ModelInfo, RunInfo
 from pose.hands.network import WEIGHTS as HAND_WEIGHTS
 from pose.hands.network import HandNetwork, PalmDetector
@@ -126,7 +129,7 @@ class Pipeline:
 
     def _load(self) -> tuple[object, ...]:
         """All networks, loaded if necessary."""
-        return self._lifter, self._found_by, self._hand_networks
+        return self._lifter, self._found_by, self._hand_networks, self._face_network
 
     @cached_property
     def _lifter(self) -> "Lifter":
@@ -159,6 +162,14 @@ class Pipeline:
         return HandTracker(*self._hand_networks, self.skeleton)
 
     @cached_property
+    def _face_network(self) -> FaceNetwork | None:
+        return FaceNetwork(threads=self.config.threads) if self.config.face else None
+
+    def face_tracker(self) -> FaceTracker | None:
+        """What finds the faces of people in one stream; None where the configuration asks for no faces."""
+        return None if self._face_network is None else FaceTracker(self._face_network, self.skeleton)
+
+    @cached_property
     def skeleton(self) -> Skeleton:
         """Skeleton of the 2D keypoints."""
         if "_found_by" not in self.__dict__ and (name := usual_skeleton(self.config)) is not None:
@@ -176,6 +187,8 @@ class Pipeline:
         lifter = self.config.lifter
         if self.config.hands:
             known += tuple(ModelInfo("hands", name, sha256_of(locate(name))) for name in HAND_WEIGHTS)
+        if self.config.face:
+            known += (ModelInfo("face", FACE_WEIGHT, sha256_of(locate(FACE_WEIGHT))),)
         return (*known, ModelInfo("lifter", lifter, sha256_of(checkpoint_path(lifter))))
 
     def camera(self, image_size: tuple[int, int], focal_35mm: float | None = None) -> Camera:
@@ -323,8 +336,8 @@ class Session:
         return self._pipeline.people_stage()
 
     @cached_property
-    def _hands(self) -> HandTracker | None:
-        return self._pipeline.hand_tracker()
+    def _hands_and_faces(self) -> tuple[HandTracker | None, FaceTracker | None]:
+        return self._pipeline.hand_tracker(), self._pipeline.face_tracker()
 
     @cached_property
     def _lifter(self) -> LifterStage:
@@ -348,9 +361,13 @@ class Session:
         self._incoming.check(frame)
         with self._turn, self._times.measure("track"), shared_uploads():
             people = self._people.step(frame.image, frame.index, frame.time)
-            if self._hands is not None:
+            hands, faces = self._hands_and_faces
+            if hands is not None:
                 with self._times.measure("hands"):
-                    people = replace(people, hands=self._hands.step(frame.image, people))
+                    people = replace(people, hands=hands.step(frame.image, people))
+            if faces is not None:
+                with self._times.measure("faces"):
+                    people = replace(people, faces=faces.step(frame.image, people))
             if self._background is None:
                 return people
             with self._times.measure("camera motion"):

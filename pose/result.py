@@ -200,6 +200,22 @@ class Result:
         placed = table.placed.joints[:, WRISTS, None] + points @ table.world_info.world.rotation.T
         return self._spread(placed, people)
 
+    def faces(self, people: Sequence[int] | None = None) -> F64:
+        """Points of faces, of a result that was made with `face`; `pose.face_points` takes angles and openness of them.
+
+        people: as of `joints`.
+
+        Returns:
+            (P, F, 468, 3) px, depth in the same unit; NaN where a face is not seen.
+
+        Raises:
+            UsageError: for an unknown id, or where faces were not estimated.
+        """
+        table = self.table
+        if table.face_keypoints is None or table.face_scores is None:
+            raise UsageError(f"{self.name} has no faces; process the video with face=True (pose-run --face)")
+        return self._spread(np.where(table.face_scores[:, None, None] > 0, table.face_keypoints, np.nan), people)
+
     def feet(self, space: str | None = None, people: Sequence[int] | None = None) -> F64:
         """Heels and toes, from where they are in the image; docs/studies/feet.md states their error.
 

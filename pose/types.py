@@ -11,6 +11,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.face_points import Faces
 from pose.hand_points import Hands
 
 F32 = NDArray[np.float32]
@@ -209,6 +210,7 @@ class People:
         cut: Whether a new scene begins here (a hard cut); no track continues across it.
         background: Background motion; None in frames without a measurement.
         hands: Hands of the same people; None if they were not estimated.
+        faces: Faces of the same people; None if they were not estimated.
     """
 
     index: int
@@ -222,6 +224,7 @@ class People:
     cut: bool = False
     background: Background | None = None
     hands: Hands | None = None
+    faces: Faces | None = None
 
     def __post_init__(self) -> None:
         n, j = self.scores.shape
@@ -231,6 +234,8 @@ class People:
         check_shape(self, "keypoints", (n, j, 2))
         if self.hands is not None and len(self.hands) != n:
             raise ValueError(f"People.hands: expected those of {n} people, got {len(self.hands)}")
+        if self.faces is not None and len(self.faces) != n:
+            raise ValueError(f"People.faces: expected those of {n} people, got {len(self.faces)}")
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -246,6 +251,7 @@ class People:
             keypoints=np.concatenate([self.keypoints, np.zeros((count, joints, 2), np.float32)]),
             scores=np.concatenate([self.scores, np.zeros((count, joints), np.float32)]),
             hands=None if self.hands is None else self.hands.with_unseen(count),
+            faces=None if self.faces is None else self.faces.with_unseen(count),
         )
 
 

@@ -81,6 +81,7 @@ PREPARED: dict[str, tuple[str, dict[str, str]]] = {
     "from pose.repair.person import repair": (SEQUENCE, {}),
     "from pose.forecast import forecast": ("", {}),
     "result.hand_scores()": (SHORT_CLIP, {"clip.mp4": "short.mp4"}),
+    "head_angles(points)": (SHORT_CLIP, {"clip.mp4": "short.mp4"}),
     "FreeHandTracker(HandNetwork": (SHORT_CLIP, {"hands.mp4": "short.mp4"}),
 }
 

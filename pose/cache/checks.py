@@ -40,6 +40,8 @@ def check_people(entry: Entry, joints: int) -> None:
         _check_numbers(people.boxes, people.keypoints, people.scores, people.box_scores)
         if people.hands is not None:
             _check_numbers(people.hands.points, people.hands.scores, people.hands.shapes)
+        if people.faces is not None:
+            _check_numbers(people.faces.points, people.faces.scores)
         last = people.time
     _check_end(entry)
 

@@ -33,6 +33,7 @@ _RANGES = {
     "ahead": (0, 3600),  # s
 }
 _HAND_RANGES = {"hand_keypoints": (-1e7, 1e7), "hand_scores": (0, 1), "hand_joints3d": (-10, 10)}  # px, m
+_FACE_RANGES = {"face_keypoints": (-1e7, 1e7), "face_scores": (0, 1)}  # px
 _PLACED_RANGES = {"joints": (-1e6, 1e6), "root_sigma": (0, 1e9), "contacts": (0, 1), "moved": (0, 1e9)}
 _ROUNDING = 1e-3  # tolerance for float32
 
@@ -89,7 +90,7 @@ def check_table(table: PoseTable) -> None:
     if table.placed is not None:
         for name, limits in _PLACED_RANGES.items():
             _check_range("world" if name == "joints" else name, getattr(table.placed, name), *limits)
-    for name, limits in _HAND_RANGES.items():
+    for name, limits in (_HAND_RANGES | _FACE_RANGES).items():
         if (values := getattr(table, name)) is not None:
             _check_range(name, values, *limits)
     _check_views(table)

@@ -21,6 +21,8 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.face_points import ANGLES, MEASURES, Faces, head_angles, measures
+from pose.face_points import POINTS as FACE_POINTS
 from pose.files.run_info import RunInfo, WorldInfo
 from pose.files.writer import WriterContext, close_scratch, write_all
 from pose.hand_points import POINTS, Hands, on_body, sigma_of
@@ -44,6 +46,13 @@ _HANDS: dict[str, tuple[str, tuple[int, ...]]] = {
     "hand_scores": ("<f4", (2, POINTS)),
     "hand_joints3d": ("<f4", (2, POINTS, 3)),
     "hand_sigma": ("<f4", (2, POINTS)),
+}
+# Additional arrays with faces (`pose.face_points`).
+_FACES: dict[str, tuple[str, tuple[int, ...]]] = {
+    "face_keypoints": ("<f4", (FACE_POINTS, 3)),
+    "face_scores": ("<f4", ()),
+    "face_angles": ("<f4", (len(ANGLES),)),
+    "face_measures": ("<f4", (len(MEASURES),)),
 }
 _PER_FRAME = ("timestamps", "frames", *_VIEW)
 # Additional arrays with a world (`pose.types.Placed`).
@@ -149,6 +158,8 @@ class NpzWriter(WriterContext):
             layout |= _VIEW
         if info.has_hands:
             layout |= _HANDS
+        if info.has_faces:
+            layout |= _FACES
         if info.cameras:
             layout |= {"seen_by": ("|u1", (j3,))}
         with file_errors(path):
@@ -210,6 +221,8 @@ class NpzWriter(WriterContext):
                 rows |= {"seen_by": poses.seen_by}
             if "hand_scores" in self._spools:
                 rows |= hand_arrays(result)
+            if "face_scores" in self._spools:
+                rows |= face_arrays(result)
             if self._info.world is not None:
                 assert result.placed is not None, "all people of a run with a world have world coordinates"
                 rows |= {"world": result.placed.joints}
@@ -271,6 +284,19 @@ def hand_arrays(result: FrameResult) -> dict[str, NDArray[np.generic]]:
         "hand_scores": hands.scores,
         "hand_joints3d": joints,
         "hand_sigma": sigma_of(joints),
+    }
+
+
+def face_arrays(result: FrameResult) -> dict[str, NDArray[np.generic]]:
+    """Arrays of the faces of a frame; unseen if faces were not estimated."""
+    people = result.people
+    faces = people.faces if people.faces is not None else Faces.unseen(len(people))
+    seen = faces.seen[:, None]
+    return {
+        "face_keypoints": faces.points,
+        "face_scores": faces.scores,
+        "face_angles": np.where(seen, head_angles(faces.points), np.nan).astype(np.float32),
+        "face_measures": np.where(seen, measures(faces.points), np.nan).astype(np.float32),
     }
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pose.camera import Camera
 from pose.errors import PoseError, UsageError
+from pose.face_points import POINTS as FACE_POINTS
 from pose.files.checks import check_table, head_of
 from pose.files.npz import FORMAT_VERSION
 from pose.files.run_info import RunInfo, WorldInfo
@@ -97,6 +98,7 @@ def _from_run(path: Path, arrays: Mapping[str, Array]) -> PoseTable:
         camera_zoom=_optional(arrays, "camera_zoom", (frames,)),
         camera_sigma=_optional(arrays, "camera_sigma", (frames,)),
         **_hands(arrays, rows),
+        **_faces(arrays, rows),
     )
 
 
@@ -149,6 +151,16 @@ def _hands(arrays: Mapping[str, Array], rows: int) -> dict[str, F32]:
     return {
         name: _shaped(arrays, name, (rows, 2, POINTS, *last), np.float32)
         for name, last in (("hand_keypoints", (2,)), ("hand_scores", ()), ("hand_joints3d", (3,)))
+    }
+
+
+def _faces(arrays: Mapping[str, Array], rows: int) -> dict[str, F32]:
+    """The arrays of faces; none where faces were not estimated."""
+    if "face_keypoints" not in arrays:
+        return {}
+    return {
+        name: _shaped(arrays, name, (rows, *last), np.float32)
+        for name, last in (("face_keypoints", (FACE_POINTS, 3)), ("face_scores", ()))
     }
 
 

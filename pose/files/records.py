@@ -4,6 +4,8 @@ from typing import IO
 
 import numpy as np
 
+from pose.face_points import POINTS as FACE_POINTS
+from pose.face_points import Faces
 from pose.hand_points import POINTS, Hands
 from pose.skeletons import H36M17
 from pose.types import Background, FrameResult, People, Poses3D
@@ -17,6 +19,7 @@ _FRAME = np.dtype(
         ("cut", "?"),
         ("measured", "?"),
         ("hands", "?"),
+        ("faces", "?"),
     ]
 )
 _BACKGROUND = np.dtype(
@@ -29,6 +32,7 @@ _BACKGROUND = np.dtype(
 _HANDS = np.dtype(
     [("points", "<f4", (2, POINTS, 2)), ("scores", "<f4", (2, POINTS)), ("shapes", "<f4", (2, POINTS, 3))]
 )
+_FACES = np.dtype([("points", "<f4", (FACE_POINTS, 3)), ("scores", "<f4")])
 _COUNT = np.dtype("<i8")
 MAX_PEOPLE = 100_000  # in a frame; more means damage
 
@@ -54,8 +58,8 @@ class PeopleRecords:
     def to_bytes(self, people: People) -> bytes:
         """Serialise one frame."""
         background = people.background
-        count, hands = len(people), people.hands
-        measured = background is not None, hands is not None
+        count, hands, faces = len(people), people.hands, people.faces
+        measured = background is not None, hands is not None, faces is not None
         values = (people.index, people.time, count, people.untracked, people.cut, *measured)
         head = np.array([values], _FRAME).tobytes()
         if background is not None:
@@ -63,7 +67,12 @@ class PeopleRecords:
             for name in _names(_BACKGROUND):
                 said[name] = getattr(background, name)
             head += said.tobytes()
-        return head + _rows(people, count, self.row) + (b"" if hands is None else _rows(hands, count, _HANDS))
+        parts = [head, _rows(people, count, self.row)]
+        if hands is not None:
+            parts.append(_rows(hands, count, _HANDS))
+        if faces is not None:
+            parts.append(_rows(faces, count, _FACES))
+        return b"".join(parts)
 
     def read(self, file: IO[bytes]) -> People:
         """Read the next frame. Raises RecordError."""
@@ -78,6 +87,10 @@ class PeopleRecords:
         if head["hands"]:
             of_hands = _read_rows(file, int(head["people"]), _HANDS)
             hands = Hands(**{name: of_hands[name].copy() for name in _names(_HANDS)})
+        faces = None
+        if head["faces"]:
+            of_faces = _read_rows(file, int(head["people"]), _FACES)
+            faces = Faces(**{name: of_faces[name].copy() for name in _names(_FACES)})
         return People(
             index=int(head["index"]),
             time=float(head["time"]),
@@ -86,6 +99,7 @@ class PeopleRecords:
             cut=bool(head["cut"]),
             background=background,
             hands=hands,
+            faces=faces,
         )
 
 
@@ -127,7 +141,7 @@ def _names(row: "np.dtype[np.void]") -> tuple[str, ...]:
     return row.names
 
 
-def _rows(values: People | Poses3D | Hands, count: int, row: "np.dtype[np.void]") -> bytes:
+def _rows(values: People | Poses3D | Hands | Faces, count: int, row: "np.dtype[np.void]") -> bytes:
     rows = np.empty(count, row)
     for name in _names(row):
         rows[name] = getattr(values, name)

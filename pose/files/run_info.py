@@ -156,6 +156,11 @@ class RunInfo:
         """Whether hands were estimated."""
         return self.settings.get("hands") is True
 
+    @property
+    def has_faces(self) -> bool:
+        """Whether faces were looked for."""
+        return self.settings.get("face") is True
+
     def __post_init__(self) -> None:
         """Convert file names that are not UTF-8 to text that every format supports."""
         object.__setattr__(self, "source", in_utf8(self.source))

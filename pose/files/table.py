@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.camera import Camera
+from pose.face_points import Faces
 from pose.files.run_info import RunInfo, WorldInfo
 from pose.hand_points import Hands
 from pose.skeletons import H36M17, Skeleton
@@ -48,6 +49,8 @@ class PoseTable:
         hand_keypoints: (N, 2, 21, 2) px as in `Hands`; None without hands, as the next two.
         hand_scores: (N, 2, 21).
         hand_joints3d: (N, 2, 21, 3) m from the lifted wrists.
+        face_keypoints: (N, 468, 3) px as in `Faces`; None without faces, as the next one.
+        face_scores: (N,).
     """
 
     frames: I64
@@ -77,6 +80,8 @@ class PoseTable:
     hand_keypoints: F32 | None = None
     hand_scores: F32 | None = None
     hand_joints3d: F32 | None = None
+    face_keypoints: F32 | None = None
+    face_scores: F32 | None = None
 
     @property
     def camera(self) -> Camera | None:
@@ -116,6 +121,7 @@ class PoseTable:
             self.keypoints[rows],
             self.scores[rows],
             hands=self.hand_rows(rows),
+            faces=self.face_rows(rows),
         )
         poses = Poses3D(
             self.joints3d[rows],
@@ -142,6 +148,12 @@ class PoseTable:
         lifted = self.hand_joints3d[rows]
         shapes = np.nan_to_num(np.where(turned, lifted[:, ::-1], lifted))
         return Hands(np.asarray(self.hand_keypoints[rows]), np.asarray(self.hand_scores[rows]), shapes)
+
+    def face_rows(self, rows: slice | I64) -> Faces | None:
+        """The faces of some of the N rows; None where faces were not estimated."""
+        if self.face_keypoints is None or self.face_scores is None:
+            return None
+        return Faces(np.asarray(self.face_keypoints[rows]), np.asarray(self.face_scores[rows]))
 
     def placed_rows(self, rows: slice | I64) -> Placed | None:
         """World coordinates of some of the N rows; None without a world."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from pose.camera import Camera, project
 from pose.config import LiveConfig
+from pose.face_points import Faces
 from pose.forecast import Forecast, Forecaster, load_forecaster
 from pose.forecast.pasts import Pasts
 from pose.forecast.picture import NEAREST, moved_boxes, moved_keypoints
@@ -153,6 +154,7 @@ class PosePredictor:
                 keypoints=_put(people.keypoints, rows, keypoints),
                 boxes=_put(people.boxes, rows, boxes),
                 hands=self._moved_hands(people, rows, keypoints),
+                faces=self._moved_faces(people, rows, keypoints),
             ),
             replace(
                 poses,
@@ -173,6 +175,15 @@ class PosePredictor:
         moved = np.nan_to_num(keypoints[:, wrists] - people.keypoints[rows][:, wrists])
         points = _put(people.hands.points, rows, people.hands.points[rows] + moved[:, :, None])
         return replace(people.hands, points=points)
+
+    def _moved_faces(self, people: People, rows: NDArray[np.intp], keypoints: F32) -> Faces | None:
+        """The faces where their noses are found: keypoints (P, J, 2) px of the people in these rows."""
+        if people.faces is None:
+            return None
+        nose = self._skeleton.index("nose")
+        points = people.faces.points[rows]
+        points[:, :, :2] += np.nan_to_num(keypoints[:, nose] - people.keypoints[rows][:, nose])[:, None]
+        return replace(people.faces, points=_put(people.faces.points, rows, points))
 
     def _carried(self, result: FrameResult, hidden: list[int], found: Forecast, first: int) -> FrameResult:
         """Append the occluded people who are inside the image; their predictions begin at row `first` of `found`."""

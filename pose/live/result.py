@@ -88,11 +88,15 @@ class LiveResult:
         if hands is not None:
             points = hands.points * np.array([-1, 1], np.float32) + np.array([last, 0], np.float32)
             hands = replace(hands, points=points, shapes=hands.shapes * side)
+        faces = people.faces
+        if faces is not None:
+            points = faces.points * side + np.array([last, 0, 0], np.float32)
+            faces = replace(faces, points=points)
         return replace(
             self,
             image=np.ascontiguousarray(self.image[:, ::-1]),
             result=FrameResult(
-                replace(people, keypoints=keypoints, boxes=boxes, hands=hands),
+                replace(people, keypoints=keypoints, boxes=boxes, hands=hands, faces=faces),
                 replace(poses, joints=poses.joints * side, root=poses.root * side),
                 None if placed is None else replace(placed, joints=placed.joints * side),
             ),

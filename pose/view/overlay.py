@@ -19,6 +19,7 @@ from pose.view import draw
 from pose.view.colours import PAPER, RGB, SIDE_COLOURS, edge_side, mix, person_colour, rim_colour
 from pose.view.corner import Corner
 from pose.view.draw import Canvas, Point
+from pose.view.faces import draw_face
 from pose.view.hands import HAND_POINTS, skeleton_with_hands, with_hands
 from pose.view.head import Head
 from pose.view.inset import Inset
@@ -188,6 +189,8 @@ class Overlay:
         keypoints = people.keypoints[row]
         seen = np.isfinite(keypoints).all(axis=1) & (people.scores[row] > _MIN_SCORE)
         drawn.append(np.clip(keypoints[seen], -draw.FAR, draw.FAR).astype(np.float64))
+        if people.faces is not None and people.faces.scores[row] > 0:
+            drawn.append(np.clip(people.faces.points[row, :, :2], -draw.FAR, draw.FAR).astype(np.float64))
         points, margin = np.concatenate(drawn), 2 * self._width(people, row) + 2
         low = np.clip(np.floor(points.min(axis=0) - margin), 0, self._size).astype(int).tolist()
         high = np.clip(np.ceil(points.max(axis=0) + margin) + 1, 0, self._size).astype(int).tolist()
@@ -211,6 +214,9 @@ class Overlay:
         rows = np.argsort(people.boxes[:, 3], kind="stable").tolist()  # a lower person is nearer, and drawn last
         for row in rows:
             self._draw_skeleton(canvas, people, row, dashed=_is_doubtful(result, row))
+        if people.faces is not None:
+            for row in np.flatnonzero(people.faces.seen).tolist():
+                draw_face(canvas, people.faces.points[row], rim_colour(int(people.ids[row])))
         for row in rows:
             words, place, height = badges[row]
             draw.label(canvas, words, place, height, person_colour(int(people.ids[row])))

@@ -177,7 +177,7 @@ def _blazepose() -> tuple[Weight, ...]:
     )
 
 
-def _hands() -> tuple[Weight, ...]:
+def _hands_and_face() -> tuple[Weight, ...]:
     return (
         Weight(
             name="hand-landmark-full",
@@ -194,6 +194,14 @@ def _hands() -> tuple[Weight, ...]:
             sha256="1b14e9422c6ad006cde6581a46c8b90dd573c07ab7f3934b5589e7cea3f89a54",
             size=2_339_846,
             source=WheelMember(MEDIAPIPE, "mediapipe/modules/palm_detection/palm_detection_full.tflite"),
+        ),
+        Weight(
+            name="face-landmark",
+            file="face-landmark.tflite",
+            licence="Apache-2.0",
+            sha256="1055cb9d4a9ca8b8c688902a3a5194311138ba256bcc94e336d8373a5f30c814",
+            size=1_242_398,
+            source=WheelMember(MEDIAPIPE, "mediapipe/modules/face_landmark/face_landmark.tflite"),
         ),
     )
 
@@ -345,7 +353,7 @@ WEIGHTS: dict[str, Weight] = {
     weight.name: weight
     for weight in (
         *_blazepose(),
-        *_hands(),
+        *_hands_and_face(),
         *_small_detectors_and_movenet(),
         *_rtmpose_archives(),
         *_ultralytics(),

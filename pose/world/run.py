@@ -141,12 +141,13 @@ class PlacedRun:
         rows = [row for row, number in enumerate(ids) if result.time not in self._left_out.get(number, ())]
         people, poses = result.people, result.poses
         hands = None if people.hands is None else people.hands[rows]
+        faces = None if people.faces is None else people.faces[rows]
         named = np.array([self.joined.get(ids[row], ids[row]) for row in rows], np.int64)
         parts = {name: getattr(people, name)[rows] for name in ("boxes", "box_scores", "keypoints", "scores")}
         kept = Poses3D(
             poses.joints[rows], poses.root[rows], poses.sigma[rows], poses.exchanged[rows], poses.ahead[rows]
         )
-        return FrameResult(replace(people, ids=named, hands=hands, **parts), kept)
+        return FrameResult(replace(people, ids=named, hands=hands, faces=faces, **parts), kept)
 
     def _placed(self, result: FrameResult, here: "dict[int, _Cursor]") -> FrameResult:
         """here: everybody who has come; goes on."""

@@ -51,8 +51,9 @@ def run_several(
     """
     from pose_apps.cameras.run import Request, run_cameras
 
-    if pipeline_config.hands:
-        raise UsageError("hands: is not supported with several cameras")
+    for name in ("hands", "face"):
+        if getattr(pipeline_config, name):
+            raise UsageError(f"{name}: is not supported with several cameras")
     chosen = camera_videos(videos, cameras.cameras)
     outputs = plan_outputs(
         chosen[0], config.out or str(joint_folder(videos)), config.formats, config.overlay, npz=config.analyse

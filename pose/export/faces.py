@@ -1,0 +1,53 @@
+"""Head pose and openness of eyes, brows and mouth as CSV, one row for each person and frame with a face."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from pose.export.digits import joined, number, row, text
+from pose.export.format import Notes, SceneFormat
+from pose.export.tracks import Recording
+from pose.face_points import ANGLES, MEASURES, head_angles, measures
+from pose.files import PoseTable
+from pose.system.whole_file import whole_file
+from pose.types import I64
+
+_COLUMNS = ("frame", "time", "person", "score", *(f"{name}_deg" for name in ANGLES), *MEASURES)
+_PORTION = 256  # rows that are in memory at a time: a face has 468 points
+
+
+def write(recording: Recording, people: list[int], target: Path) -> Notes:
+    scores = recording.table.face_scores
+    with whole_file(target) as hidden, hidden.open("wb") as file:
+        file.write((",".join(_COLUMNS) + "\n").encode("ascii"))
+        for person in people if scores is not None else ():
+            for part in _seen(recording, person):
+                file.write(_lines(recording.table, part, person))
+    if scores is None:
+        return ["no faces were looked for (pose-run --face)"]
+    return ["the video's own frames; degrees against the line of sight; ratios: docs/guides/face.md"]
+
+
+def _seen(recording: Recording, person: int) -> Iterator[I64]:
+    """The rows of the table in which a person's face is seen, in portions."""
+    scores, own = recording.table.face_scores, recording.rows_of(person)
+    assert scores is not None
+    for start in range(0, len(own), _PORTION):
+        rows = own[start : start + _PORTION]
+        rows = rows[np.asarray(scores[rows] > 0)]
+        if len(rows):
+            yield rows
+
+
+def _lines(table: PoseTable, rows: I64, person: int) -> bytes:
+    assert table.face_keypoints is not None
+    assert table.face_scores is not None
+    points = np.asarray(table.face_keypoints[rows])
+    frames, times = number(table.frame_index[rows]), number(table.time[rows], 6, prefix=",")
+    score = number(table.face_scores[rows], 3, prefix=",")
+    angles, opened = (row(number(values, 3, prefix=",")) for values in (head_angles(points), measures(points)))
+    return text(joined(frames, times, f",{person}", score, angles, opened, "\n"))
+
+
+FORMAT = SceneFormat("-faces.csv", write)

@@ -1,0 +1,153 @@
+"""The 468 points of a face, and what is known of the faces of people: plain arrays beside those of the body.
+
+Order: MediaPipe's face mesh. Axes: P person, K point of a face. Nothing here tells who a person is.
+Source of the numbers of points: Kartynnik et al., Real-time Facial Surface Geometry from Monocular Video on Mobile
+GPUs, 2019, arXiv:1907.06724, and the connections of MediaPipe 0.10.21 (Apache-2.0).
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+F32 = NDArray[np.float32]
+F64 = NDArray[np.float64]
+Rows = slice | list[int] | NDArray[np.generic]
+
+POINTS = 468
+NOSE_TIP = 1
+RIGHT_EYE, LEFT_EYE = (33, 133), (263, 362)  # outer and inner corner
+FOREHEAD, CHIN = 10, 152
+# The same places on the person's right and left, whose connections are parallel on any face.
+_PAIRS = np.array(
+    [(33, 263), (133, 362), (127, 356), (234, 454), (132, 361), (172, 397), (61, 291), (105, 334), (98, 327)]
+)
+# Upper and lower lid, in three places.
+_RIGHT_LIDS, _LEFT_LIDS = ((159, 145), (158, 153), (160, 144)), ((386, 374), (385, 380), (387, 373))
+_RIGHT_BROW, _LEFT_BROW = 105, 334
+_LIPS, _MOUTH = (13, 14), (61, 291)  # inner edges of upper and lower lip; corners
+
+# Closed lines for drawings: oval, lips, eyes; open ones: brows.
+CONTOURS = (
+    (10, 338, 297, 332, 284, 251, 389, 356, 454, 323, 361, 288, 397, 365, 379, 378, 400, 377, 152, 148, 176, 149, 150,
+     136, 172, 58, 132, 93, 234, 127, 162, 21, 54, 103, 67, 109, 10),
+    (61, 146, 91, 181, 84, 17, 314, 405, 321, 375, 291, 409, 270, 269, 267, 0, 37, 39, 40, 185, 61),
+    (78, 95, 88, 178, 87, 14, 317, 402, 318, 324, 308, 415, 310, 311, 312, 13, 82, 81, 80, 191, 78),
+    (263, 249, 390, 373, 374, 380, 381, 382, 362, 398, 384, 385, 386, 387, 388, 466, 263),
+    (33, 7, 163, 144, 145, 153, 154, 155, 133, 173, 157, 158, 159, 160, 161, 246, 33),
+    (70, 63, 105, 66, 107),
+    (300, 293, 334, 296, 336),
+)  # fmt: skip
+
+ANGLES = ("yaw", "pitch", "roll")
+MEASURES = ("left_eye_open", "right_eye_open", "left_brow", "right_brow", "mouth_open", "mouth_width")
+
+
+@dataclass(frozen=True, slots=True)
+class Faces:
+    """The faces of P people in one frame.
+
+    points: (P, 468, 3) px: x and y in the image, and depth in the same unit, larger away from the camera, from the
+    middle of the head. scores: (P,), the probability that the face is there; 0 where a face is not seen.
+    """
+
+    points: F32
+    scores: F32
+
+    def __post_init__(self) -> None:
+        expected = (len(self.scores), POINTS, 3)
+        if self.points.shape != expected:
+            raise ValueError(f"Faces.points: expected shape {expected}, got {self.points.shape}")
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def __getitem__(self, rows: Rows) -> "Faces":
+        return Faces(self.points[rows], self.scores[rows])
+
+    @classmethod
+    def unseen(cls, people: int) -> Self:
+        """Of people whose faces are not seen."""
+        return cls(np.zeros((people, POINTS, 3), np.float32), np.zeros(people, np.float32))
+
+    def with_unseen(self, people: int) -> "Faces":
+        """With some people more, whose faces are not seen."""
+        more = Faces.unseen(people)
+        return Faces(np.concatenate([self.points, more.points]), np.concatenate([self.scores, more.scores]))
+
+    @property
+    def seen(self) -> NDArray[np.bool_]:
+        """(P,) whether a face is seen."""
+        return np.asarray(self.scores > 0)
+
+
+def head_turns(points: NDArray[np.floating]) -> F64:
+    """The rotations of heads, relative to the line of sight.
+
+    Args:
+        points: (..., 468, 3) px, as in `Faces`.
+
+    Returns:
+        (..., 3, 3), whose columns are the head's own axes (to the person's left, up, out of the face) in x right, y up,
+        z towards the camera. The identity: a face that looks into the camera, forehead and chin equally far away.
+    """
+    flipped = np.asarray(points, np.float64) * (1, -1, -1)
+    left = _unit((flipped[..., _PAIRS[:, 1], :] - flipped[..., _PAIRS[:, 0], :]).sum(axis=-2))
+    up = flipped[..., FOREHEAD, :] - flipped[..., CHIN, :]
+    up = _unit(up - (up * left).sum(axis=-1, keepdims=True) * left)
+    return np.stack([left, up, np.cross(left, up)], axis=-1)
+
+
+def head_angles(points: NDArray[np.floating]) -> F64:
+    """(..., 3) degrees of `ANGLES`, from points (..., 468, 3) px: positive to the person's left, upwards, and with the
+    head tilted to the person's left shoulder; 0: the face looks straight into the camera.
+    """
+    turns = head_turns(points)
+    yaw = np.arctan2(turns[..., 0, 2], turns[..., 2, 2])
+    pitch = np.arcsin(np.clip(turns[..., 1, 2], -1, 1))
+    roll = np.arctan2(-turns[..., 1, 0], turns[..., 1, 1])
+    angles: F64 = np.degrees(np.stack([yaw, pitch, roll], axis=-1))
+    return angles
+
+
+def measures(points: NDArray[np.floating]) -> F64:
+    """(..., 6) of `MEASURES`, from points (..., 468, 3) px; distances in space, so that turned heads measure alike.
+
+    An eye's opening, and a brow's height above the middle of the eye, in widths of that eye; the mouth's opening and
+    width in distances between the outer corners of both eyes.
+    """
+    p = np.asarray(points, np.float64)
+
+    def way(a: int, b: int) -> F64:
+        return _length(p[..., a, :] - p[..., b, :])
+
+    def eye(lids: tuple[tuple[int, int], ...], corners: tuple[int, int]) -> F64:
+        opened: F64 = np.mean([way(*pair) for pair in lids], axis=0) / way(*corners)
+        return opened
+
+    def brow(point: int, corners: tuple[int, int]) -> F64:
+        middle = (p[..., corners[0], :] + p[..., corners[1], :]) / 2
+        height: F64 = _length(p[..., point, :] - middle) / way(*corners)
+        return height
+
+    eyes = way(RIGHT_EYE[0], LEFT_EYE[0])
+    return np.stack(
+        [
+            eye(_LEFT_LIDS, LEFT_EYE),
+            eye(_RIGHT_LIDS, RIGHT_EYE),
+            brow(_LEFT_BROW, LEFT_EYE),
+            brow(_RIGHT_BROW, RIGHT_EYE),
+            way(*_LIPS) / eyes,
+            way(*_MOUTH) / eyes,
+        ],
+        axis=-1,
+    )
+
+
+def _length(vectors: F64) -> F64:
+    return np.asarray(np.maximum(np.linalg.norm(vectors, axis=-1), 1e-9), np.float64)
+
+
+def _unit(vectors: F64) -> F64:
+    return np.asarray(vectors / _length(vectors)[..., None], np.float64)

@@ -1,0 +1,29 @@
+"""Faces in drawings: the lines of oval, brows, eyes and lips."""
+
+import numpy as np
+
+from pose.face_points import CONTOURS, POINTS
+from pose.types import F32
+from pose.view import draw
+from pose.view.colours import PAPER, RGB
+from pose.view.draw import Canvas
+
+_WIDTH = 0.008  # of a line, in heights of the face
+
+
+def draw_face(canvas: Canvas, points: F32, rim: RGB) -> None:
+    """Draw a face's contours.
+
+    Args:
+        canvas: what is drawn on.
+        points: (468, 3) px.
+        rim: colour of the outline, the person's.
+    """
+    assert len(points) == POINTS
+    places = np.clip(points[:, :2], -draw.FAR, draw.FAR)
+    width = max(1.0, _WIDTH * float(np.ptp(places[:, 1])))
+    lines = [draw.fixed(places[list(contour)].astype(np.float64)) for contour in CONTOURS]
+    for line in lines:
+        draw.strokes(canvas, line[None], rim, 2 * width)
+    for line in lines:
+        draw.strokes(canvas, line[None], PAPER, width)
