@@ -3,7 +3,9 @@
 import json
 import os
 import runpy
+import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -89,6 +91,47 @@ def test_the_name_of_an_own_detector_is_recorded(clip, monkeypatch):
 def test_live_callback(run, clip, capsys):
     run("live_callback.py", clip)
     assert "pelvis at" in capsys.readouterr().out
+
+
+RETARGET = """
+import runpy, sys
+import bpy
+from mathutils import Quaternion, Vector
+
+bpy.ops.wm.read_factory_settings(use_empty=True)
+for name, length, roll in (("SOURCE", 1.0, 0.0), ("TARGET", 0.7, 1.1)):
+    rig = bpy.data.objects.new(name, bpy.data.armatures.new(name))
+    bpy.context.scene.collection.objects.link(rig)
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="EDIT")
+    prefix = "" if name == "TARGET" else "person1_mixamorig:"
+    hips, arm = rig.data.edit_bones.new(prefix + "Hips"), rig.data.edit_bones.new(prefix + "Arm")
+    hips.head, hips.tail = (0, 0, length), (0, 0, 1.5 * length)
+    arm.head, arm.tail, arm.roll, arm.parent = (0, 0, 1.5 * length), (length, 0, 1.5 * length), roll, hips
+    bpy.ops.object.mode_set(mode="OBJECT")
+scene = bpy.context.scene
+scene.frame_start = scene.frame_end = 1
+source, target = bpy.data.objects["SOURCE"], bpy.data.objects["TARGET"]
+bone = source.pose.bones["person1_mixamorig:Arm"]
+bone.rotation_mode = "QUATERNION"
+bone.rotation_quaternion = Quaternion((0.3, 1, 0.2), 0.9)
+bpy.context.view_layer.update()
+runpy.run_path(sys.argv[1])
+bpy.context.view_layer.update()
+ways = [(pose.tail - pose.head).normalized() for pose in (bone, target.pose.bones["Arm"])]
+assert abs(ways[0].x) < 0.99
+assert ways[0].angle(ways[1]) < 1e-3, ways
+assert abs(target.pose.bones["Hips"].head.z - 0.7) < 1e-5
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("bpy") is None, reason="needs bpy")
+def test_retarget_in_blender():
+    script = EXAMPLES / "retarget_in_blender.py"
+    assert script.name == "retarget_in_blender.py"
+    done = subprocess.run([sys.executable, "-c", RETARGET, str(script)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_new_attention(run, monkeypatch, capsys):

@@ -18,6 +18,7 @@ from pose.export import (
     coco,
     csv,
     faces,
+    fbx,
     glb,
     html,
     mot,
@@ -26,6 +27,7 @@ from pose.export import (
     parquet,
     rrd,
     trc,
+    usd,
 )
 from pose.export.format import Format, PersonFormat, SceneFormat, Written
 from pose.export.text import LIST
@@ -39,6 +41,8 @@ SAVED_EACH = 200
 FORMATS: dict[str, Format] = {
     "bvh": bvh.FORMAT,
     "glb": glb.FORMAT,
+    "usd": usd.FORMAT,
+    "fbx": fbx.FORMAT,
     "trc": trc.FORMAT,
     "c3d": c3d.FORMAT,
     "mot": mot.FORMAT,
@@ -64,6 +68,7 @@ def check_formats(names: list[str], option: str) -> None:
         if missing:
             extra = FORMATS[name].extra
             raise PoseError(f"format {name} needs {missing[0]}: pip install 'pose-run[{extra}]'")
+        FORMATS[name].check()
 
 
 def targets(recording: Recording, names: list[str], people: list[int], folder: Path, stem: str) -> list[Path]:

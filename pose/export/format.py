@@ -27,6 +27,7 @@ class PersonFormat:
     """One file a person. ending: after the stem and the person. write: makes the file and says what there is to know.
 
     uniform: it has one rate, so uneven time stamps are resampled. extra: of the distribution that brings its library.
+    check: raises PoseError where a program that it needs is missing.
     """
 
     ending: str
@@ -34,6 +35,7 @@ class PersonFormat:
     uniform: bool = True
     extra: str | None = None
     modules: tuple[str, ...] = field(default=())
+    check: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class SceneFormat:
     write: Callable[[Recording, list[int], Path], Notes]
     extra: str | None = None
     modules: tuple[str, ...] = field(default=())
+    check: Callable[[], None] = lambda: None
 
 
 Format = PersonFormat | SceneFormat

@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import IO, NotRequired, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pose.export.character.look import character_look
 from pose.export.figures import Look, sticks
 from pose.export.format import Notes, SceneFormat
 from pose.export.many import MOST_CHARACTERS, MOST_PEOPLE, seen_most
+from pose.export.presence import presence
 from pose.export.rigs import STICKS
 from pose.export.rotations import same_sign
-from pose.export.tracks import Recording, Track
+from pose.export.tracks import Recording
 from pose.system.json_values import Json
 from pose.system.whole_file import whole_file
 from pose.view.colours import person_colour
@@ -72,7 +72,7 @@ class _Figure:
         matrices = np.tile(np.eye(4), (len(look.names), 1, 1))
         matrices[:, :3, 3] = -look.heads
         self.times = (track.times[track.known] - start).astype(np.float32)
-        self.shown_at, self.shown = _presence(track, start)
+        self.shown_at, self.shown = presence(track, start)
         self.fixed: dict[int, np.ndarray] = {}
 
         def keep(values: np.ndarray, kind: str, component: int = _FLOAT, target: int | None = None) -> int:
@@ -196,20 +196,6 @@ def _document(figures: list[_Figure], buffer: _Buffer, recording: Recording) -> 
     }
     document = {"asset": asset, "scene": 0, "scenes": [{"nodes": scene} if scene else {}]}
     return document | {name: part for name, part in parts.items() if part}
-
-
-def _presence(track: Track, start: float) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """When the person comes and goes: times (K,) s, and 1 or 0 from each on."""
-    recording = track.recording
-    steps: list[tuple[float, float]] = [(0.0, 0.0)] if track.times[0] > start else []
-    steps.append((float(track.times[0]) - start, 1.0))
-    for first, last in track.gaps:
-        steps += [(float(track.times[first]) - start, 0.0), (float(track.times[last + 1]) - start, 1.0)]
-    later = recording.timeline.times[track.first + len(track) :]
-    if len(later):
-        steps.append((float(later[0]) - start, 0.0))
-    times, shown = np.array(steps, np.float32).T
-    return times, shown
 
 
 FORMAT = SceneFormat(".glb", write)

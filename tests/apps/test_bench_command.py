@@ -123,4 +123,4 @@ def test_exports_are_timed_beside_the_lifter(tmp_path, capsys):
         "offline",
         "stream",
     ]
-    assert main(["exports", "--formats", "fbx"]) == 2
+    assert main(["exports", "--formats", "xyz"]) == 2

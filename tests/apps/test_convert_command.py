@@ -42,7 +42,7 @@ def test_person_time_and_rate_are_chosen(poses, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["--to", "fbx"], "error: --to: unknown format 'fbx'; known: bvh, "),
+        (["--to", "xyz"], "error: --to: unknown format 'xyz'; known: bvh, "),
         (["--to", ","], "error: --to: give at least one format"),
         (["--to", "bvh", "--person", ","], "error: --person: name at least one id; the result has 1, 2"),
         (["--to", "bvh", "--person", "5"], "error: --person: '5' is not in the result; it has 1, 2"),

@@ -77,7 +77,7 @@ def test_files_of_the_user_survive_overwrite(arguments, tmp_path, capsys):
 
 
 def test_an_unknown_format_is_told_before_any_work(arguments, tmp_path, capsys):
-    assert main([*arguments, "--formats", "json,fbx"]) == 2
+    assert main([*arguments, "--formats", "json,xyz"]) == 2
     said = capsys.readouterr().err
-    assert said == f"error: --formats: 'fbx' is unknown; known: json, npz, overlay, {', '.join(FORMATS)}\n"
+    assert said == f"error: --formats: 'xyz' is unknown; known: json, npz, overlay, {', '.join(FORMATS)}\n"
     assert not (tmp_path / "out").exists()

@@ -1,0 +1,63 @@
+"""FBX, by way of GLB and Blender: of its Python module `bpy`, or of the program `blender` where that is installed."""
+
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from pose.errors import PoseError
+from pose.export import glb
+from pose.export.format import Notes, PersonFormat
+from pose.export.tracks import Track
+from pose.system.whole_file import whole_file
+
+_SCRIPT = Path(__file__).with_name("blender_fbx.py")
+_MOST_SECONDS = 3600.0  # after which Blender hangs
+_TAIL = 300  # characters of what Blender said, for an error
+
+
+def _blender() -> list[str]:
+    """What runs a script in Blender. Raises PoseError where there is none."""
+    if find_spec("bpy") is not None:
+        return [sys.executable]
+    if (program := shutil.which("blender")) is not None:
+        return [program, "--background", "--factory-startup", "--python-exit-code", "1", "--python"]
+    raise PoseError("format fbx needs Blender: pip install 'pose-run[fbx]' (Python 3.11), or put blender on the PATH")
+
+
+def check() -> None:
+    """Raises PoseError where there is no Blender."""
+    _blender()
+
+
+def write(track: Track, target: Path) -> Notes:
+    """Raises PoseError where there is no Blender, or it fails."""
+    recording, command = track.recording, _blender()
+    start, times = float(recording.timeline.times[0]), track.times
+    rate = 30.0 if len(times) < 2 else float(f"{1 / np.median(np.diff(times)):.6g}")
+    with TemporaryDirectory() as folder, whole_file(target) as hidden:
+        source, made = Path(folder) / "scene.glb", Path(folder) / "scene.fbx"
+        _, note, *_ = glb.write(recording, [track.person], source)
+        said = [str(source), str(made), *(f"{value:.6f}" for value in (rate, times[0] - start, times[-1] - start))]
+        try:
+            run = subprocess.run(
+                [*command, str(_SCRIPT), "--", *said],
+                capture_output=True,
+                text=True,
+                timeout=_MOST_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise PoseError(f"{target}: Blender did not end within {_MOST_SECONDS:.0f} s") from error
+        if run.returncode or not made.is_file():
+            raise PoseError(f"{target}: Blender failed: {' '.join((run.stderr or run.stdout).split())[-_TAIL:]}")
+        hidden.write_bytes(made.read_bytes())
+    hidden_note = ["hidden (scale 0) in gaps"] if track.gaps else []
+    return [f"{rate:.6g} frames a second, resampled by Blender; {note.partition(': ')[2]}", *hidden_note]
+
+
+FORMAT = PersonFormat(".fbx", write, uniform=False, extra="fbx", check=check)

@@ -1,0 +1,20 @@
+"""When a person is there, for the formats that hide people in a scene."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.export.tracks import Track
+
+
+def presence(track: Track, start: float) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """When the person comes and goes: times (K,) s after `start`, and 1 or 0 from each on."""
+    recording = track.recording
+    steps: list[tuple[float, float]] = [(0.0, 0.0)] if track.times[0] > start else []
+    steps.append((float(track.times[0]) - start, 1.0))
+    for first, last in track.gaps:
+        steps += [(float(track.times[first]) - start, 0.0), (float(track.times[last + 1]) - start, 1.0)]
+    later = recording.timeline.times[track.first + len(track) :]
+    if len(later):
+        steps.append((float(later[0]) - start, 0.0))
+    times, shown = np.array(steps, np.float32).T
+    return times, shown

@@ -1,0 +1,104 @@
+"""Characters as FBX, through a stand-in for Blender and through `bpy`, and as USD, read by Pixar's library."""
+
+import os
+import sys
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from pose.errors import PoseError
+from pose.export import check_formats, export, fbx
+from pose.export.character.look import _Motion, character_of
+from pose.export.character.posing import pose_character, skin
+
+
+@pytest.fixture
+def blender(tmp_path, monkeypatch):
+    """blender(text) puts a program of that name on the PATH: a Python script, whose arguments are `args`."""
+
+    def make(text: str):
+        folder = tmp_path / "bin"
+        folder.mkdir()
+        program = folder / "blender"
+        program.write_text(f"#!{sys.executable}\nimport pathlib, sys\nargs = sys.argv\n{text}\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", str(folder))
+        monkeypatch.setattr(fbx, "find_spec", lambda name: None)
+
+    return make
+
+
+WRITES = """
+source, target, rate, start, end = args[args.index("--") + 1:]
+assert pathlib.Path(source).read_bytes()[:4] == b"glTF"
+pathlib.Path(target).write_text(f"{rate} {start} {end}")
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a script is no program there")
+def test_blender_is_told_the_rate_and_when_a_person_is_there(recorded, tmp_path, blender):
+    blender(WRITES)
+    present = np.ones((2, 40), bool)
+    present[1, :15] = False
+    recording, _ = recorded(40, 2, present=present)
+    (made,) = export(recording, ["fbx"], tmp_path, "poses", [2])
+    assert made.path.name == "poses-person2.fbx"
+    assert made.path.read_text() == "30.000000 0.500000 1.300000"
+    assert "character of" in str(made)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a script is no program there")
+def test_what_blender_says_when_it_fails_is_the_error(recorded, tmp_path, blender):
+    blender("sys.exit('no such operator')")
+    recording, _ = recorded(10)
+    with pytest.raises(PoseError, match="Blender failed: no such operator"):
+        list(export(recording, ["fbx"], tmp_path, "poses"))
+    assert not list(tmp_path.glob("*.fbx"))
+
+
+def test_without_blender_one_line_says_what_to_install(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(fbx, "find_spec", lambda name: None)
+    with pytest.raises(PoseError, match=r"^format fbx needs Blender: pip install 'pose-run\[fbx\]'") as error:
+        check_formats(["fbx"], "--to")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("bpy") is None, reason="needs bpy")
+def test_blender_writes_fbx(recorded, tmp_path):
+    recording, _ = recorded(10)
+    (made,) = export(recording, ["fbx"], tmp_path, "poses")
+    assert made.path.read_bytes().startswith(b"Kaydara FBX Binary")
+
+
+def test_usd_skins_every_vertex_as_the_character_does(recorded, tmp_path):
+    usd = pytest.importorskip("pxr.Usd")
+    from pxr import UsdGeom, UsdSkel
+
+    present = np.ones((2, 40), bool)
+    present[1, :15] = False
+    recording, _ = recorded(40, 2, present=present)
+    (made,) = export(recording, ["usd"], tmp_path, "poses")
+    stage = usd.Stage.Open(str(made.path))
+    assert UsdGeom.GetStageUpAxis(stage) == "Y"
+    assert UsdGeom.GetStageMetersPerUnit(stage) == 1
+    track = recording.track(2, recording.timeline)
+    character = character_of(track)
+    (span,) = track.spans()
+    posed = pose_character(character, recording.space.to_file(span.places))
+    assert _Motion(track, character).hands is False
+    root = UsdSkel.Root(stage.GetPrimAtPath("/World/person2"))
+    shown = UsdGeom.Imageable(root).GetVisibilityAttr()
+    assert [shown.Get(time) for time in (14, 16)] == ["invisible", "inherited"]
+    cache = UsdSkel.Cache()
+    cache.Populate(root, usd.PrimDefaultPredicate)
+    mesh = stage.GetPrimAtPath("/World/person2/body")
+    bones = cache.GetSkelQuery(UsdSkel.Skeleton(stage.GetPrimAtPath("/World/person2/skeleton")))
+    for frame in (0, 13):
+        points = UsdGeom.Mesh(mesh).GetPointsAttr().Get()
+        cache.GetSkinningQuery(mesh).ComputeSkinnedPoints(
+            bones.ComputeSkinningTransforms(frame + 15), points, frame + 15
+        )
+        np.testing.assert_allclose(np.array(points), skin(character, posed, frame), atol=1e-4)
