@@ -71,6 +71,15 @@ def check_formats(names: list[str], option: str) -> None:
         FORMATS[name].check()
 
 
+def is_available(name: str) -> bool:
+    """Whether the libraries and programs of a format are installed."""
+    try:
+        check_formats([name], "")
+    except PoseError:
+        return False
+    return True
+
+
 def targets(recording: Recording, names: list[str], people: list[int], folder: Path, stem: str) -> list[Path]:
     """The files that `export` would write, but for lists of filled frames beside them."""
     paths = []
@@ -140,4 +149,14 @@ def export_all(
     return problems
 
 
-__all__ = ["FORMATS", "Recording", "Written", "check_formats", "export", "export_all", "open_recording", "targets"]
+__all__ = [
+    "FORMATS",
+    "Recording",
+    "Written",
+    "check_formats",
+    "export",
+    "export_all",
+    "is_available",
+    "open_recording",
+    "targets",
+]

@@ -278,6 +278,11 @@ class Track:
         _, score = to_h36m17(table.keypoints[rows], table.scores[rows], table.skeleton)
         return places, table.sigma[rows].astype(np.float64), score.astype(np.float64)
 
+    def rows(self, at: I64) -> I64:
+        """(n,) rows of the table in, or last before, the frames `at`."""
+        result: I64 = self._rows[np.maximum(self._earlier[at], 0)]
+        return result
+
     def hands(self, at: I64) -> HandSpan:
         """Left and right hand in the frames `at`, in increasing order; unseen where the result has no hands."""
         earlier, share, known = self._earlier[at], self._share[at], self.known[at]

@@ -181,6 +181,23 @@ def test_a_supinated_palm_twists_the_forearm_the_way_arms_can():
     np.testing.assert_allclose(twist_of(turns), [-2.9, -3.4, 0.2, 1.5], atol=1e-9)
 
 
+def test_a_face_twists_the_head_and_leaves_the_joints():
+    character = character_of(BODY)
+    points = np.repeat(place(BODY, Motion(np.zeros((1, 3)), np.tile([1.0, 0, 0, 0], (1, 17, 1)))), 3, axis=0)
+    angle = np.radians(50)
+    faces = np.array([(np.sin(angle), 0, np.cos(angle)), (np.nan,) * 3, (-np.sin(angle), 0, np.cos(angle))])
+    posed, without = (pose_character(character, points, faces=one) for one in (faces, None))
+    head, neck = character.model.index("Head"), character.model.index("Neck")
+    forward = rotations.rotate(posed.whole[:, head], np.array([0, 0, 1.0]))
+    yaw = np.degrees(np.arctan2(forward[:, 0], forward[:, 2]))
+    np.testing.assert_allclose(yaw, [50, 0, -50], atol=6)  # the head leans a little, and turns about its own axis
+    half = rotations.angle_between(posed.whole[:, neck], without.whole[:, neck])
+    assert np.degrees(half[0]) == pytest.approx(25, abs=5)
+    at = H36M17.index("head")
+    away = [np.linalg.norm(joints_of(character, one)[:, at] - points[:, at], axis=1) for one in (posed, without)]
+    np.testing.assert_allclose(away[0], away[1], atol=0.015)
+
+
 def test_a_hand_that_is_not_seen_turns_from_the_last_sight_to_the_next():
     turns = rotations.about(np.array([1.0, 0, 0]), np.array([0.0, 0.2, 9.0, 0.6, 9.0]))
     given = filled(turns, np.array([False, True, False, True, False]))

@@ -9,7 +9,10 @@ from pose_fakes import run_info, seen_result
 
 import pose
 from pose.errors import UsageError
-from pose.face_points import MEASURES, POINTS, Faces, head_angles, measures
+from pose.export import open_recording
+from pose.export.character.look import character_look
+from pose.export.gaze import face_directions
+from pose.face_points import MEASURES, POINTS, Faces, head_angles, head_turns, measures
 from pose.files import NpzWriter, load_poses
 from pose.files.records import PeopleRecords
 from pose.skeletons import H36M17
@@ -78,6 +81,31 @@ def test_csv_has_a_row_for_each_face_that_is_seen(path, tmp_path, frames):
     assert float(rows[1]["yaw_deg"]) == pytest.approx(head_angles(frames[3].people.faces.points[0])[0], abs=6e-4)
 
 
+def test_the_character_turns_its_head_to_where_the_face_points(path):
+    recording = open_recording(path, space="camera")
+    track = recording.track(1, recording.timeline)
+    ways = face_directions(track, np.arange(6))
+    assert np.isnan(ways[:2]).all()
+    np.testing.assert_allclose(np.linalg.norm(ways[2:], axis=1), 1, atol=1e-6)
+    ((_, motion),) = character_look("plain")(track).spans()
+    assert np.isfinite(motion.turns).all()
+
+
+def test_a_face_in_the_middle_of_the_image_points_to_the_camera(tmp_path, frames):
+    frame = frames[3]
+    info = run_info(H36M17)
+    points = frame.people.faces.points[0]
+    turned = ((points - points.mean(axis=0)) * (1, -1, -1)) @ head_turns(points) * (1, -1, -1)  # looks straight ahead
+    turned[:, :2] += info.camera.matrix[:2, 2]
+    faces = Faces(turned[None].astype(np.float32), np.ones(1, np.float32))
+    said = replace(info, settings={**info.settings, "face": True})
+    with NpzWriter(tmp_path / "poses.npz", said) as writer:
+        writer.write(replace(frame, people=replace(frame.people, faces=faces)))
+    recording = open_recording(tmp_path / "poses.npz", space="camera")
+    ways = face_directions(recording.track(1, recording.timeline), np.arange(1))
+    np.testing.assert_allclose(ways, [(0, 0, 1)], atol=2e-3)
+
+
 def test_records_give_back_faces_bit_for_bit(tmp_path, frames):
     records = PeopleRecords(len(H36M17))
     without = replace(frames[5].people, faces=None)
@@ -90,13 +118,13 @@ def test_records_give_back_faces_bit_for_bit(tmp_path, frames):
 def test_the_overlay_draws_a_face_where_it_is_and_says_so(frames):
     seen, plain = frames[3], replace(frames[3], people=replace(frames[3].people, faces=None))
     blank = np.full((480, 640, 3), 128, np.uint8)
-    drawn = [Overlay((640, 480), H36M17, inset=False).draw(blank, one) for one in (plain, seen)]
+    drawn = [Overlay((640, 480), H36M17, inset="off").draw(blank, one) for one in (plain, seen)]
     changed = np.argwhere((drawn[0] != drawn[1]).any(axis=2))[:, ::-1]
     assert len(changed) > 100
     assert (changed.min(axis=0) >= (290, 50)).all()
     assert (changed.max(axis=0) <= (370, 150)).all()
     inside = np.zeros(blank.shape[:2], bool)
-    for area in Overlay((640, 480), H36M17, inset=False).changes(seen):
+    for area in Overlay((640, 480), H36M17, inset="off").changes(seen):
         area.of(inside)[:] = True
     assert inside[changed[:, 1], changed[:, 0]].all()
 

@@ -13,7 +13,7 @@ from pose.export import FORMATS
 from pose.files import NpzWriter, load_poses
 from pose.skeletons import H36M17
 
-TEXT_FORMATS = [name for name, form in FORMATS.items() if not form.modules]
+TEXT_FORMATS = [name for name, form in FORMATS.items() if form.extra is None]
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import json
 import tempfile
 import time
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -29,14 +28,14 @@ class ExportBench(Bench):
 
     def run(self) -> None:
         """Measure and print the table."""
-        from pose.export import FORMATS, check_formats, export, open_recording
+        from pose.export import FORMATS, check_formats, export, is_available, open_recording
 
         if self.frames < 1:
             raise UsageError("--frames: must be at least 1")
         chosen = self.formats.split(",") if self.formats else list(FORMATS)
         if self.formats:
             check_formats(chosen, "--formats")
-        present = [name for name in chosen if all(find_spec(module) for module in FORMATS[name].modules)]
+        present = [name for name in chosen if is_available(name)]
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             _save_motion(folder / "poses.npz", self.frames)

@@ -11,12 +11,14 @@ from pose.export.character.posing import joints_of, pose_character
 from pose.export.character.rest import Character, make_character
 from pose.export.character.shape import fit_shape, lengths_of_body
 from pose.export.figures import Look
+from pose.export.gaze import face_directions
 from pose.export.motions import Bones, far_joints
 from pose.export.rigs import bone_names
 from pose.export.skeleton import Motion
 from pose.export.timeline import Span
 from pose.export.tracks import Track
 from pose.skeletons import H36M17
+from pose.types import I64
 
 F64 = NDArray[np.float64]
 
@@ -71,13 +73,15 @@ class _Motion:
             turns = np.zeros((len(span.known), len(self._character.model.names), 4))
             if span.known.any():
                 points = self._track.space.to_file(span.places[span.known])
-                posed = pose_character(self._character, points, self._hands(span) if self.hands else None)
+                at = span.start + np.flatnonzero(span.known)
+                hands = self._hands(at) if self.hands else None
+                posed = pose_character(self._character, points, hands, face_directions(self._track, at))
                 root[span.known], turns[span.known] = posed.root, posed.turns
                 self._away.append(np.linalg.norm(joints_of(self._character, posed) - points, axis=-1))
             yield span, Motion(root, turns)
 
-    def _hands(self, span: Span) -> HandTurns:
-        hands = self._track.hands(span.start + np.flatnonzero(span.known))
+    def _hands(self, at: I64) -> HandTurns:
+        hands = self._track.hands(at)
         return hands_of(self._character, self._track.space.to_file(hands.places))
 
     def note(self) -> str:

@@ -3,9 +3,9 @@
 Hips and upper chest take the frames of pelvis and thorax, the spine between them bends to reach the joints of spine and
 thorax, the neck to reach the base of the skull. Collar bones point to the shoulders. Arms and legs are two bones that
 reach for wrists and ankles; elbow and knee are hinges, whose plane gives the upper bone its twist
-(`pose.export.skeleton`). Points of hands turn hand and fingers, and half of their twist goes to the forearm. Nothing
-shows the twist of shank and foot, and of arms without hands, so they take that of the bone above; toes, and fingers
-without points, keep their rest pose.
+(`pose.export.skeleton`). Points of hands turn hand and fingers, and half of their twist goes to the forearm; the
+direction of a face twists the head. Nothing shows the twist of shank and foot, and of arms without hands, so they take
+that of the bone above; toes, and fingers without points, keep their rest pose.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pose.export import rotations
 from pose.export.character.hands import FOREARM_SHARE, HandTurns, filled, finger_bones, twist_of
 from pose.export.character.rest import Character
-from pose.export.rotations import unit
+from pose.export.rotations import cross, dot, unit
 from pose.export.skeleton import NAMES, ORDER, aimed, hinged, pelvis_frame, thorax_frame
 from pose.skeletons import H36M17
 from pose.two_bones import place_middle
@@ -24,6 +24,8 @@ from pose.two_bones import place_middle
 F64 = NDArray[np.float64]
 
 _AT = {name: place for place, name in enumerate(NAMES)}
+_Y, _Z = np.eye(3)[1:]
+_MOST_TWIST = np.radians(90)  # of the head on the chest; necks reach about 80 degrees
 _SPINE_STEPS = 3  # the spine's bend is found by so many corrections
 
 
@@ -66,10 +68,19 @@ class _Solver:
         return turned
 
 
-def pose_character(character: Character, points: F64, hands: HandTurns | None = None) -> Posed:
-    """Poses for (T, 17, 3) m in file axes, Human3.6M order, and hands of the same frames.
+def pose_character(
+    character: Character, points: F64, hands: HandTurns | None = None, faces: F64 | None = None
+) -> Posed:
+    """The poses of T frames.
 
-    An unseen hand goes from its last turns to the next by slerp, first to last frame of this call at most.
+    An unseen hand goes from its last turns to the next by slerp, first to last frame of this call at most; so does the
+    twist of a head whose face is not seen.
+
+    Args:
+        character: whose bones are turned.
+        points: (T, 17, 3) m in file axes, Human3.6M order.
+        hands: of the same frames.
+        faces: (T, 3) directions in file axes that the faces point to, NaN where not seen.
     """
     ordered = points[:, ORDER]
     solver = _Solver(character, len(points))
@@ -94,13 +105,26 @@ def pose_character(character: Character, points: F64, hands: HandTurns | None = 
         joints = [f"{lower}_{joint}" for joint in ("hip", "knee", "ankle")]
         bones = [f"{side}{bone}" for bone in ("UpLeg", "Leg", "Foot")]
         _limb(solver, ordered, joints, bones, pelvis, np.array([0.0, -1, 0]), np.array([1.0, 0, 0]))
-    solver.set("Neck", chest)
+    _turn_head(solver, character, ordered, faces)
+    return _finished(solver)
+
+
+def _turn_head(solver: _Solver, character: Character, ordered: F64, faces: F64 | None) -> None:
+    """Head along its joints, twisted to where the face points; the neck takes half of the twist."""
+    chest, skull = solver.turn("Spine2"), solver.rest[solver.model.index("Head")]
     up = unit(ordered[:, _AT["head"]] - ordered[:, _AT["neck"]])
     head = aimed(chest, unit(character.head - character.neck), up)
-    base = ordered[:, _AT["neck"]] - rotations.rotate(head, character.neck - rest[index("Head")])
-    _aim(solver, "Neck", rest[index("Head")], base)
+    twist = np.zeros(len(ordered))
+    seen = np.zeros(len(ordered), bool) if faces is None else np.asarray(np.isfinite(faces).all(axis=1))
+    if faces is not None and seen.any():
+        forward = rotations.rotate(head, _Z)
+        angle = np.arctan2(dot(cross(forward, faces), up), dot(forward, faces) - dot(forward, up) * dot(faces, up))
+        turns = filled(rotations.about(_Y, np.clip(angle, -_MOST_TWIST, _MOST_TWIST)), seen)
+        twist = 2 * np.arctan2(turns[:, 2], turns[:, 0])
+    solver.set("Neck", rotations.multiply(chest, rotations.about(_Y, twist / 2)))
+    head = rotations.multiply(rotations.about(up, twist), head)
+    _aim(solver, "Neck", skull, ordered[:, _AT["neck"]] - rotations.rotate(head, character.neck - skull))
     solver.set("Head", head)
-    return _finished(solver)
 
 
 def _bend_spine(solver: _Solver, character: Character, ordered: F64, pelvis: F64) -> None:

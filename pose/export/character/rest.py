@@ -50,8 +50,8 @@ def make_character(model: BodyModel, shape: Shape, body: Body) -> Character:
     offsets = dict(zip(NAMES, body.offsets, strict=True))
     pelvis = (old[index("LeftUpLeg")] + old[index("RightUpLeg")]) / 2
     thorax = thorax_of_heads(model, old)
-    trunk = np.linalg.norm(offsets["spine"]) + np.linalg.norm(offsets["thorax"])
-    tall = _bounded(float(trunk / np.linalg.norm(thorax - pelvis)))
+    trunk = float(np.linalg.norm(offsets["spine"]) + np.linalg.norm(offsets["thorax"]))
+    tall = _bounded(trunk / float(np.linalg.norm(thorax - pelvis)))
     wide = _bounded(offsets["left_hip"][0] / np.abs(old[index("LeftUpLeg")][0] - pelvis[0]))
     new = np.zeros_like(old)
     maps = np.zeros((len(parents), 3, 3))
@@ -96,7 +96,7 @@ def make_character(model: BodyModel, shape: Shape, body: Body) -> Character:
     skull = new[index("Head")]
     crown = (HEAD_POINT - NECK_POINT) / np.linalg.norm(HEAD_POINT - NECK_POINT) * np.linalg.norm(offsets["head"])
     chest = carried(spine, thorax)
-    middle = chest * (np.linalg.norm(offsets["spine"]) / trunk) + (0, 0, -SPINE_BACK * trunk)
+    middle = chest * (np.linalg.norm(offsets["spine"]) / max(trunk, 1e-9)) + (0, 0, -SPINE_BACK * trunk)
     vertices = _skinned(model, model.vertices_of(shape.coefficients), old, new, maps)
     floor = np.array([0.0, vertices[:, 1].min(), 0.0])
     return Character(
