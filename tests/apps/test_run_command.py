@@ -194,7 +194,7 @@ def test_existing_results_are_kept_unless_asked(dance, tmp_path, tiny_lifter, ca
 
 def test_a_folder_in_which_another_run_writes_is_left_alone(dance, tmp_path, tiny_lifter, capsys):
     call = ["--video", dance, "--out", str(tmp_path), "--end", "0.1", "--formats", "json", "--lifter", str(tiny_lifter)]
-    with alone_in(tmp_path), work_folder(tmp_path) as anothers:
+    with alone_in(tmp_path), work_folder(tmp_path, []) as anothers:
         assert main(call) == 2
         assert anothers.is_dir()
     assert (

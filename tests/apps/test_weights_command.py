@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pose_apps.weights import main
 
+from pose.system.written_files import RECORD
 from pose.weights import WEIGHTS
 from pose.weights.packaged import packaged_weights
 
@@ -66,9 +67,8 @@ def test_weights_travel_in_a_bundle_to_a_machine_without_network(at_hand, cache,
     monkeypatch.delenv("POSE_WEIGHTS_DIR")
     assert main(["fetch", "--from-bundle", bundle]) == 0
     assert main(["verify", "movenet-lightning-int8", *DEFAULT]) == 0
-    assert sorted(path.name for path in cache.iterdir()) == sorted(
-        WEIGHTS[name].file for name in ["movenet-lightning-int8", *DEFAULT]
-    )
+    files = [WEIGHTS[name].file for name in ["movenet-lightning-int8", *DEFAULT]]
+    assert sorted(path.name for path in cache.iterdir()) == sorted([RECORD, *files])
 
 
 def test_fetch_says_where_the_file_is(at_hand, capsys):

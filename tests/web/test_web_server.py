@@ -239,7 +239,7 @@ def test_phone_may_be_turned():
 @pytest.mark.parametrize(
     ("message", "reason"),
     [
-        (b"short", "picture that is too short"),
+        (b"short", "image message that is too short"),
         (picture_message(1, b"no picture"), "not a JPEG"),
         (picture_message(1, jpeg((1921, 8))), "1921 x 8 px; at most 1920"),
         ("{", "not JSON"),

@@ -1,7 +1,7 @@
 """`pose-calibrate`: the cameras of several videos, from the people in them."""
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,8 @@ from pose.config import PipelineConfig
 from pose.errors import UsageError
 from pose.options import argument, option
 from pose.system.progress import hidden_progress
+from pose.system.whole_file import whole_file
+from pose.system.written_files import writing
 from pose_apps.cameras.options import CamerasConfig, camera_names, camera_videos
 from pose_apps.support.command import parse_arguments, run_command
 from pose_apps.support.host import Host
@@ -89,9 +91,8 @@ def calibrate(config: CalibrateConfig, networks: PipelineConfig, loaded: Callabl
         with interrupts.raised_after(0):
             scene = find_scene(request, names, seen, host)
     target.parent.mkdir(parents=True, exist_ok=True)
-    whole = target.with_name(f".{target.name}.part")
-    write_cameras(whole, scene.cameras)
-    whole.replace(target)
+    with nullcontext() if config.out else writing([target]), whole_file(target) as hidden:
+        write_cameras(hidden, scene.cameras)
     if not config.quiet:
         for line in [*camera_lines(scene), f"cameras: {target}"]:
             say(line)
