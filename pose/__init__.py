@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pose.errors import PoseError, UsageError
+    from pose.export.joint_angles import JointAngles
     from pose.lifting import lift
     from pose.pipeline import Pipeline
-    from pose.result import JointAngles, Result, analyse, convert, load
+    from pose.result import Result, analyse, convert, load
     from pose.several_videos import several
 
 __all__ = [
@@ -33,7 +34,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    "JointAngles": "pose.result",
+    "JointAngles": "pose.export.joint_angles",
     "Pipeline": "pose.pipeline",
     "PoseError": "pose.errors",
     "Result": "pose.result",

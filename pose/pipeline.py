@@ -63,8 +63,7 @@ LIFTER_THREADS = 1  # the network is small; more threads cost more synchronisati
 
 
 class Pipeline:
-    """Tracks people in frames and estimates their 2D and 3D pose. Networks are loaded once; ids restart with every
-    `run`.
+    """Tracks people and estimates their 2D and 3D pose. Networks are loaded once; ids restart with every `run`.
 
     Attributes:
         config: Configuration with `auto` replaced for detector and lifter.

@@ -9,7 +9,7 @@ import tempfile
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from pose.camera_motion.decision import AUTO, decide
 from pose.camera_motion.log import MotionLog
 from pose.errors import PoseError, UsageError
 from pose.export import Recording, Written, check_formats, export_all, targets
-from pose.export.joint_angles import NAMES, joint_angles
+from pose.export.joint_angles import NAMES, JointAngles, joint_angles
 from pose.export.table import COLUMNS, rows
 from pose.files import MotionInfo, NpzWriter, PoseTable, ResultSpool, RunInfo, WorldInfo, load_poses
 from pose.hand_points import WRISTS
@@ -36,27 +36,6 @@ from pose.world.run import PlacedRun
 
 if TYPE_CHECKING:
     import pandas
-
-
-@dataclass(frozen=True, slots=True)
-class JointAngles:
-    """Joint angles of P people in F frames; docs/studies/exports.md defines each.
-
-    Attributes:
-        names: (A,) names of the angles.
-        degrees: (P, F, A); NaN where a person is missing.
-        deviations: (P, F, A) standard deviation of each angle, degrees.
-    """
-
-    names: tuple[str, ...]
-    degrees: F64
-    deviations: F64
-
-    def __getitem__(self, name: str) -> F64:
-        """(P, F) degrees of one angle. Raises KeyError for an unknown name."""
-        if name not in self.names:
-            raise KeyError(f"{name!r}; known: {', '.join(self.names)}")
-        return self.degrees[..., self.names.index(name)]
 
 
 class Result:

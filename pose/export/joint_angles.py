@@ -185,3 +185,24 @@ def _added(*gradients: Gradient) -> Gradient:
 def columns(names: Sequence[str] = NAMES) -> list[str]:
     """The heads of a table: each angle in degrees, then its standard deviation."""
     return [head for name in names for head in (f"{name}_deg", f"{name}_sd")]
+
+
+@dataclass(frozen=True, slots=True)
+class JointAngles:
+    """Joint angles of P people in F frames; docs/studies/exports.md defines each.
+
+    Attributes:
+        names: (A,) names of the angles.
+        degrees: (P, F, A); NaN where a person is missing.
+        deviations: (P, F, A) standard deviation of each angle, degrees.
+    """
+
+    names: tuple[str, ...]
+    degrees: F64
+    deviations: F64
+
+    def __getitem__(self, name: str) -> F64:
+        """(P, F) degrees of one angle. Raises KeyError for an unknown name."""
+        if name not in self.names:
+            raise KeyError(f"{name!r}; known: {', '.join(self.names)}")
+        return self.degrees[..., self.names.index(name)]
