@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.errors import PoseError
-from pose_datasets.marker_trials import MarkerTrial, marker_clips
+from pose_datasets.marker_trials import MarkerTrial, marker_clips, require_person
 from pose_datasets.markers import MARKERS, UNUSED
 from pose_datasets.mocap import Clip, prepare_clips
 from pose_datasets.vectors import norm
@@ -20,7 +20,6 @@ from pose_datasets.vectors import norm
 F64 = NDArray[np.float64]
 
 _METRES = {"m": 1.0, "cm": 0.01, "mm": 0.001, "in": 0.0254, "ft": 0.3048}
-_LEGS = (0.35, 1.3)  # m, ASI to ankle, of people
 _FARTHEST = 1000.0  # m from the origin
 _TRC_HEADER = 5  # lines: file type, names of values, values, names of markers, names of coordinates
 
@@ -163,16 +162,8 @@ def _people(recording: Recording, path: Path) -> Iterator[tuple[str, F64]]:
     for prefix, found in complete.items():
         markers = np.full((len(recording.positions), len(MARKERS), 3), np.nan)
         markers[:, [MARKERS.index(name) for name in found]] = recording.positions[:, list(found.values())]
-        _require_a_person(markers, path)
+        require_person(markers, str(path))
         yield (prefix if len(complete) > 1 else ""), markers
-
-
-def _require_a_person(markers: F64, path: Path) -> None:
-    hip, knee, ankle = (markers[:, MARKERS.index(name)] for name in ("LASI", "LKNE", "LANK"))
-    legs = norm(hip - knee) + norm(knee - ankle)
-    legs = legs[np.isfinite(legs)]
-    if len(legs) and not _LEGS[0] < (leg := float(np.median(legs))) < _LEGS[1]:
-        raise PoseError(f"{path}: the distance of LASI and LANK is {leg:.3g} m; check the unit and the marker names")
 
 
 def _upright(trials: list[MarkerTrial], source: Path) -> list[MarkerTrial]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.errors import PoseError
 from pose_datasets.marker_checks import agreement
 from pose_datasets.markers import MARKERS, joint_centres, rigid_bones
 from pose_datasets.mocap import Clip, trial_clips
@@ -13,6 +14,7 @@ from pose_datasets.vectors import norm
 
 F64 = NDArray[np.float64]
 
+_LEGS = (0.35, 1.3)  # m, ASI to ankle, of people
 _LONGEST_GAP = 0.1  # s that is bridged by a straight line
 _MOVED = 0.008  # m; the head's markers keep their distances within 1 mm until somebody puts them on anew
 
@@ -58,6 +60,23 @@ def marker_clips(trials: Sequence[MarkerTrial], say: Callable[[str], None] = lam
             centres = rigid_bones(centres)
         points |= {id(trial): p for trial, p in zip(placement, np.split(centres, ends[:-1]), strict=True)}
     return [clip for t in trials for clip in trial_clips(t.subject, t.name, points[id(t)], t.fps)]
+
+
+def require_person(markers: F64, source: str) -> None:
+    """Check that a leg is as long as that of a person.
+
+    Args:
+        markers: (T, 39, 3) m, in the order of `markers.MARKERS`.
+        source: the file, for the message.
+
+    Raises:
+        PoseError: where the markers have another unit, or are no person's.
+    """
+    hip, knee, ankle = (markers[:, MARKERS.index(name)] for name in ("LASI", "LKNE", "LANK"))
+    legs = norm(hip - knee) + norm(knee - ankle)
+    legs = legs[np.isfinite(legs)]
+    if len(legs) and not _LEGS[0] < (leg := float(np.median(legs))) < _LEGS[1]:
+        raise PoseError(f"{source}: the distance of LASI and LANK is {leg:.3g} m; check the unit and the marker names")
 
 
 def _same_placement(a: MarkerTrial, b: MarkerTrial) -> bool:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pose.errors import PoseError, in_brief
 from pose.system.archives import open_archive
-from pose_datasets.marker_trials import MarkerTrial, marker_clips
+from pose_datasets.marker_trials import MarkerTrial, marker_clips, require_person
 from pose_datasets.markers import MARKERS
 from pose_datasets.mocap import Clip, prepare_clips
 
@@ -47,7 +47,9 @@ def load_ui_prmd(source: Path, say: Callable[[str], None] = lambda line: None) -
         trial = f"{person}_m{int(movement):02d}_e{int(episode):02d}{'_inc' if incorrect else ''}"
         if trial in trials:
             raise PoseError(f"{folder}/{name}: duplicate trial; keep one copy of the data")
-        trials[trial] = MarkerTrial(person, trial, parse_positions(text, f"{folder}/{name}"), FPS)
+        markers = parse_positions(text, f"{folder}/{name}")
+        require_person(markers, f"{folder}/{name}")
+        trials[trial] = MarkerTrial(person, trial, markers, FPS)
     if not trials:
         raise PoseError(f"{source}: no mXX_sYY_eZZ_positions.txt of UI-PRMD's Vicon half, nor a ZIP file with some")
     clips = marker_clips([trials[name] for name in sorted(trials)], say)

@@ -72,6 +72,13 @@ def test_text_that_is_something_else(text, message):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("size", [0.0, 1e-3, 3.0])
+def test_markers_that_are_no_persons(markers, size, tmp_path):
+    (tmp_path / "m01_s03_e01_positions.txt").write_text(text_of(size * markers + 0.1))
+    with pytest.raises(PoseError, match=r"e01_positions\.txt: the distance of LASI and LANK is .* m; check the unit"):
+        ui_prmd.load_ui_prmd(tmp_path)
+
+
 def test_nothing_there(tmp_path):
     with pytest.raises(PoseError, match="no mXX_sYY_eZZ_positions"):
         ui_prmd.load_ui_prmd(tmp_path)
