@@ -17,6 +17,7 @@ Mask = NDArray[np.bool_]
 
 SIDES = ("left", "right")
 MAX_GAP_S = 0.25  # longer gaps split the motion
+BONE_M = (0.005, 3.0)  # frames with a shorter or longer bone show no body
 HEADING_HZ = 1.0
 
 
@@ -83,6 +84,14 @@ class Motion:
         return result
 
 
+def _is_body(joints: F64) -> Mask:
+    """(T,) whether all joints (T, 17, 3) m are known, and the bones have the lengths of bodies."""
+    parents, children = np.array(H36M17.edges).T
+    lengths = np.linalg.norm(joints[:, children] - joints[:, parents], axis=-1)
+    found: Mask = ((lengths > BONE_M[0]) & (lengths < BONE_M[1])).all(axis=1)
+    return found
+
+
 def motions(
     times: F64, joints: F64, sigma: F64, visible: Mask | None = None, camera: F64 | None = None,
     contacts: F64 | None = None, min_duration_s: float = 0.5,
@@ -91,14 +100,15 @@ def motions(
 
     Args:
         times: (T,) s.
-        joints: (T, 17, 3) m, world frame, NaN where the person is missing.
+        joints: (T, 17, 3) m, world frame, NaN where the person is missing. A frame whose bones are shorter or longer
+            than `BONE_M` counts as missing.
         sigma: (T, 17) mm.
         visible: as of `Motion`.
         camera: as of `Motion`.
         contacts: as of `Motion`.
         min_duration_s: shorter stretches are left out.
     """
-    seen = np.flatnonzero(np.isfinite(joints).all(axis=(1, 2)))
+    seen = np.flatnonzero(_is_body(joints.astype(float)))
     if len(seen) < 2:
         return []
     breaks = np.flatnonzero(np.diff(times[seen]) > MAX_GAP_S) + 1

@@ -66,3 +66,15 @@ def test_mutated_results_are_analysed_or_one_line(arrays, tmp_path, examples):
     np.savez(path, **arrays)
     assert analyse(load_poses(path)).figures
     try_mutations(check, examples)
+
+
+@pytest.mark.parametrize("value", [0.0, 1e30])
+@pytest.mark.parametrize("frames", [slice(0, 1), slice(20, 30), slice(None)])
+def test_frames_whose_joints_form_no_body_count_as_missing(arrays, value, frames, tmp_path):
+    world = arrays["world"].copy()
+    world[frames] = value
+    np.savez(tmp_path / "poses.npz", **(arrays | {"world": world}))
+    try:
+        analyse(load_poses(tmp_path / "poses.npz"))
+    except PoseError as error:
+        one_line(error)
