@@ -4,6 +4,7 @@ Whatever else a reader raises fails the test by itself, so a check need not look
 time: a few by default, thousands in the slow suite.
 """
 
+import unicodedata
 from collections.abc import Callable
 
 import pytest
@@ -76,4 +77,4 @@ def one_line(error: Exception) -> None:
     said = str(error)
     assert said
     assert len(said) < 2000
-    assert said.isprintable(), repr(said)
+    assert all(letter.isprintable() or unicodedata.category(letter) == "Zs" for letter in said), repr(said)

