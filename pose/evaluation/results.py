@@ -26,6 +26,7 @@ FORMAT, VERSION = "pose-eval", 1
 FILE = "results.json"
 # Points of the plot of error over time; more would not be seen.
 _TIME_POINTS = 400
+_POINT = {"lookahead", "latency_ms", "mpjpe", "p_mpjpe", "mpjve", "accel"}  # of `CurvePoint`
 
 
 class BenchmarkFields(TypedDict):
@@ -203,6 +204,9 @@ def load_results(path: Path) -> list[Result]:
     for result in results:
         if not result["fps"] > 0:
             raise PoseError(f"{file}: is not a results.json of pose-eval: fps {result['fps']}")
+        for point in result["lookahead"]:
+            if not point.keys() >= _POINT or None in (point["lookahead"], point["latency_ms"]):
+                raise PoseError(f"{file}: is not a results.json of pose-eval: a point of lookahead is incomplete")
     return results
 
 

@@ -20,6 +20,7 @@ from pose.multiview.bundle import turn_matrix
 from pose.multiview.rig import Accuracy
 from pose.multiview.types import ViewCamera
 from pose.system.json_values import Json
+from pose.system.shown import shown
 from pose.types import F64
 
 FORMS = "cameras.json, TOML of aniposelib, Pose2Sim or Caliscope, or OpenCV YAML with M1, D1, M2, D2, R, T"
@@ -73,7 +74,7 @@ def read_cameras(path: Path, names: Sequence[str], sizes: Sequence[tuple[int, in
         chosen = _for_videos(path, found, names)
         cameras = [_camera(name, values, size) for (name, values), size in zip(chosen, sizes, strict=True)]
     except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, yaml.YAMLError) as error:
-        what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else in_brief(error)
+        what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else shown(in_brief(error))
         raise PoseError(f"--cameras {path}: not a calibration ({what}); allowed: {FORMS}") from error
     return _relative(cameras)
 

@@ -35,6 +35,15 @@ def test_the_document_is_one(document, tmp_path, capsys):
     assert "Walk  Avg." in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("name", ["lookahead", "latency_ms", "accel"])
+def test_points_of_look_ahead_are_complete(document, name, tmp_path):
+    point = {key: value for key, value in document["results"][0]["lookahead"][0].items() if key != name}
+    result = document["results"][0] | {"lookahead": [point]}
+    (tmp_path / "results.json").write_text(json.dumps(document | {"results": [result]}))
+    with pytest.raises(PoseError, match="a point of lookahead is incomplete"):
+        load_results(tmp_path)
+
+
 @quick_and_long(20, 5000)
 def test_mutated_evaluations(document, tmp_path, examples):
     path = tmp_path / "results.json"

@@ -99,3 +99,12 @@ def test_an_alias_is_refused(tmp_path):
     path.write_text("M1: &a [1, 2]\nD1: *a\n")
     with pytest.raises(PoseError, match="aliases"):
         read_cameras(path, NAMES, SIZES)
+
+
+@pytest.mark.parametrize("content", ["%\ufeff", "[\ufeff%", "NaN\n\ufeff---\n"])
+def test_errors_that_quote_invisible_characters(content, tmp_path):
+    path = tmp_path / "a.yml"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(PoseError) as caught:
+        read_cameras(path, ["a", "b"], [(640, 480)] * 2)
+    one_line(caught.value)
