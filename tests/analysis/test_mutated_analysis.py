@@ -1,5 +1,7 @@
 """Results with a world and a moving camera whose arrays are changed: analysed and shown, or refused in one line."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import strategies as st
@@ -8,6 +10,7 @@ from stick_figures import squats
 from test_analyse_command import write
 
 from pose.analysis import analyse
+from pose.analysis.figures import Figure
 from pose.errors import PoseError
 from pose.export import export, open_recording
 from pose.files import load_poses
@@ -48,6 +51,13 @@ def changed(data: st.DataObject, arrays: dict[str, np.ndarray]) -> dict[str, np.
     return found
 
 
+def analysed(path: Path) -> list[Figure]:
+    """The figures of a result, which must be finite."""
+    figures = analyse(load_poses(path)).figures
+    assert all(np.isfinite([figure.value, figure.low, figure.high]).all() for figure in figures)
+    return figures
+
+
 @quick_and_long(10, 3000)
 def test_mutated_results_are_analysed_or_one_line(arrays, tmp_path, examples):
     path = tmp_path / "poses.npz"
@@ -55,16 +65,13 @@ def test_mutated_results_are_analysed_or_one_line(arrays, tmp_path, examples):
     def check(data: st.DataObject) -> None:
         np.savez(path, **changed(data, arrays))
         try:
-            table = load_poses(path)
-            figures = analyse(table).figures
+            analysed(path)
             list(export(open_recording(path), ["csv", "angles"], tmp_path, "poses"))
         except PoseError as error:
             one_line(error)
-        else:
-            assert all(np.isfinite([figure.value, figure.low, figure.high]).all() for figure in figures)
 
     np.savez(path, **arrays)
-    assert analyse(load_poses(path)).figures
+    assert analysed(path)
     try_mutations(check, examples)
 
 
@@ -75,6 +82,10 @@ def test_frames_whose_joints_form_no_body_count_as_missing(arrays, value, frames
     world[frames] = value
     np.savez(tmp_path / "poses.npz", **(arrays | {"world": world}))
     try:
-        analyse(load_poses(tmp_path / "poses.npz"))
+        figures = analysed(tmp_path / "poses.npz")
     except PoseError as error:
         one_line(error)
+        assert value > 0, "only joints out of range are refused"
+    else:
+        assert value == 0
+        assert bool(figures) == (frames != slice(None)), "only the frames without a body are left out"
