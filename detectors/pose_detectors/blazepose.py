@@ -40,13 +40,15 @@ class BlazePoseDetector:
         options: StageOptions = USUAL,
         overlap_threshold: float = 0.3,
     ) -> None:
-        """
+        """Load the network.
+
         Args:
             model: LiteRT file; None uses the weight cache.
             options: Options of the stage.
             overlap_threshold: IoU above which detections are merged.
 
-        Raises PoseError if the file cannot be loaded.
+        Raises:
+            PoseError: If the file cannot be loaded.
         """
         model = model or locate("blazepose-detector")
         self._network = LiteRTModel(model, options.threads)

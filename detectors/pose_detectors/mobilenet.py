@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 import cv2
 import numpy as np
 
-from pose.errors import PoseError, in_brief
+from pose.errors import PoseError
 from pose.networks.input import upload
 from pose.networks.litert import LiteRTModel
 from pose.networks.options import USUAL, StageOptions
 from pose.system.device import resolve_device, torch_threads
+from pose.system.shown import in_brief
 from pose.types import F32, U8, Boxes
 from pose.weights import locate
 
@@ -37,13 +38,15 @@ class MobileNetDetector:
         options: StageOptions = USUAL,
         classes: Sequence[int] = (0,),
     ) -> None:
-        """
+        """Load the network.
+
         Args:
             model: LiteRT file with non-maximum suppression; None uses the weight cache.
             options: Options of the stage.
             classes: Accepted classes.
 
-        Raises PoseError if the file cannot be loaded.
+        Raises:
+            PoseError: If the file cannot be loaded.
         """
         model = model or locate("ssd-mobilenet-v1-coco-300-int8")
         self._network = LiteRTModel(model, options.threads)
@@ -76,13 +79,15 @@ class SSDLiteDetector:
         options: StageOptions = USUAL,
         classes: Sequence[int] = (1,),
     ) -> None:
-        """
+        """Load the network.
+
         Args:
             model: `.pth` file of parameters; None uses torchvision's from the weight cache.
             options: Options of the stage.
             classes: Accepted classes.
 
-        Raises PoseError if torchvision is not installed, or the network cannot be loaded with these options.
+        Raises:
+            PoseError: If torchvision is not installed, or the network cannot be loaded with these options.
         """
         model = model or locate("ssdlite320-mobilenet-v3")
         if options.precision == "float16":

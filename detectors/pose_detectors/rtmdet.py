@@ -33,13 +33,15 @@ class RTMDetDetector:
         options: StageOptions = USUAL,
         classes: Sequence[int] = (0,),
     ) -> None:
-        """
+        """Load the network.
+
         Args:
             model: ONNX file; None uses RTMDet-nano for people from the weight cache.
             options: Options of the stage; `size` is for files with a free input size.
             classes: Accepted classes.
 
-        Raises PoseError if it cannot be loaded with these options.
+        Raises:
+            PoseError: If it cannot be loaded with these options.
         """
         model = model or locate("rtmdet-nano-person-320")
         self._network = OnnxNetwork(model, options)

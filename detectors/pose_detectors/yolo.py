@@ -27,7 +27,8 @@ class YoloDetector:
         overlap_threshold: float = OVERLAP_THRESHOLD,
         classes: tuple[int, ...] = (0,),
     ) -> None:
-        """
+        """Load the network.
+
         Args:
             model: The file; None uses the official YOLO26n (or YOLO26n-pose) from the weight cache.
             task: 'detect' or 'pose'.
@@ -35,7 +36,8 @@ class YoloDetector:
             overlap_threshold: IoU above which the weaker of two boxes is removed.
             classes: Accepted classes.
 
-        Raises PoseError if it cannot be loaded with these options.
+        Raises:
+            PoseError: If it cannot be loaded with these options.
         """
         self.name = "yolo" if task == "detect" else "yolo-pose"
         model = model or locate(OFFICIAL if task == "detect" else f"{OFFICIAL}-pose")

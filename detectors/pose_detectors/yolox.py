@@ -33,10 +33,16 @@ class YoloXDetector:
         overlap_threshold: float = 0.45,
         classes: Sequence[int] = (0,),
     ) -> None:
-        """model: the ONNX file; None takes YOLOX-nano from the weight cache. options.size is for files that leave it
-        free.
+        """Load the network.
 
-        Raises PoseError when it cannot be loaded as asked.
+        Args:
+            model: ONNX file; None uses YOLOX-nano from the weight cache.
+            options: Options of the stage; `size` is for files with a free input size.
+            overlap_threshold: IoU above which the weaker of two boxes is removed.
+            classes: Accepted classes.
+
+        Raises:
+            PoseError: If it cannot be loaded with these options.
         """
         model = model or locate("yolox-nano-coco-416")
         self._network = OnnxNetwork(model, options)
@@ -49,7 +55,7 @@ class YoloXDetector:
         self._classes = list(classes)
 
     def detect(self, images: Sequence[U8]) -> list[Boxes]:
-        """Person boxes in each (H, W, 3) uint8 RGB image, best first."""
+        """Return person boxes of each (H, W, 3) uint8 RGB image, sorted by descending score."""
         if not len(images):
             return []
         samples, fits = self._input.letterboxed(images, (self._side, self._side))
@@ -57,7 +63,12 @@ class YoloXDetector:
         return [self._boxes(row, fit) for row, fit in zip(rows, fits, strict=True)]
 
     def _boxes(self, rows: F32, fit: Fit) -> Boxes:
-        """rows: (N, 5 + classes), the network's output for one image."""
+        """Decode network outputs to boxes.
+
+        Args:
+            rows: (N, 5 + classes), output for one image.
+            fit: Mapping to the image.
+        """
         kinds = rows[:, 5:].argmax(axis=1)
         scores = rows[:, 4] * rows[np.arange(len(rows)), 5 + kinds]
         keep = (scores >= self._score_threshold) & np.isin(kinds, self._classes)

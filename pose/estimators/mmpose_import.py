@@ -50,7 +50,7 @@ class _OperatorFinder(MetaPathFinder, Loader):
         return _Operators(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing to run: names are made when they are asked for."""
+        """Does nothing, because the names of the module are created on access."""
 
 
 def stand_in_for_operators() -> None:
@@ -65,7 +65,11 @@ def stand_in_for_operators() -> None:
 
 
 def import_apis() -> Any:
-    """Import `mmpose.apis`. Raises PoseError with the installation command if it is missing."""
+    """Import `mmpose.apis`.
+
+    Raises:
+        PoseError: With the installation command if it is missing.
+    """
     try:
         import mmcv  # noqa: F401
     except ImportError as error:

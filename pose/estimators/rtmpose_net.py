@@ -19,7 +19,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pose.errors import PoseError, in_brief
+from pose.errors import PoseError
+from pose.system.shown import in_brief
 
 STRIDE = 32
 BINS_PER_PIXEL = 2
@@ -32,7 +33,12 @@ BLOCKS = (3, 6, 6, 3)
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """One member of the family: numbers of blocks and channels relative to size l."""
+    """Scale factors of one model size, relative to size l.
+
+    Attributes:
+        depth: Factor on the number of blocks.
+        width: Factor on the number of channels.
+    """
 
     depth: float
     width: float
@@ -54,7 +60,11 @@ class RTMPoseNetwork(nn.Module):
     """
 
     def __init__(self, size: str, joints: int, crop: tuple[int, int] = (192, 256)) -> None:
-        """size: a name in SIZES. crop: (width, height) px, multiples of 32."""
+        """
+        Args:
+            size: A name in SIZES.
+            crop: (width, height) px, multiples of 32.
+        """
         super().__init__()
         if crop[0] % STRIDE or crop[1] % STRIDE:
             raise ValueError(f"crop: expected multiples of {STRIDE} px, got {crop[0]}x{crop[1]}")
@@ -246,7 +256,10 @@ def load_checkpoint(path: Path) -> RTMPoseNetwork:
     """Load the network of an MMPose checkpoint (`.pth`) in float32 on the CPU; size, joints and crop are derived from
     it.
 
-    Only tensors, plain values and NumPy arrays are unpickled. Raises PoseError for any other file.
+    Only tensors, plain values and NumPy arrays are unpickled.
+
+    Raises:
+        PoseError: For any other file.
     """
     parameters = read_parameters(path)
     try:
@@ -262,7 +275,11 @@ def load_checkpoint(path: Path) -> RTMPoseNetwork:
 
 
 def read_parameters(path: Path) -> dict[str, Tensor]:
-    """Read the parameters of an OpenMMLab checkpoint by name. Raises PoseError if it cannot be read safely."""
+    """Read the parameters of an OpenMMLab checkpoint by name.
+
+    Raises:
+        PoseError: If it cannot be read safely.
+    """
     try:
         with torch.serialization.safe_globals(_numpy_arrays()):
             content = torch.load(path, map_location="cpu", weights_only=True)

@@ -4,32 +4,22 @@ The official weights are AGPL-3.0. Source: Maji et al., YOLO-Pose: Enhancing YOL
 Object Keypoint Similarity Loss, 2022, arXiv:2204.06806, as Ultralytics builds it.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 
-import cv2
-import numpy as np
-
 from pose.errors import PoseError
-from pose.networks import crops
+from pose.estimators.whole_image import WholeImageEstimator
 from pose.networks.options import USUAL, StageOptions
 from pose.networks.yolo import load_yolo
-from pose.networks.yolo_findings import Findings
 from pose.skeletons import COCO17
-from pose.types import F32, U8, Boxes, Keypoints2D, Regions
 from pose.weights import locate
 
 OFFICIAL = "yolo26n-pose"
-BOX_TO_REGION = 1.25
-# Minimum overlap (IoU) of the squares around a crop's person and a detection in the crop, for both to be the same.
-MIN_SAME_PERSON_IOU = 0.3
 
 
-class YoloPose:
-    """Estimates COCO-17 joints. `find` processes a whole image, `estimate` crops of people."""
+class YoloPose(WholeImageEstimator):
+    """Estimates COCO-17 joints with YOLO, in whole images or in crops."""
 
     name = "yolo-pose"
-    skeleton = COCO17
 
     def __init__(self, *, model: Path | None = None, options: StageOptions = USUAL) -> None:
         """
@@ -40,71 +30,7 @@ class YoloPose:
         Raises PoseError if it cannot be loaded with these options, or does not have 17 joints.
         """
         model = model or locate(OFFICIAL)
-        self._network = load_yolo(model, "pose", options)
-        self.device = self._network.device
-        if self._network.joints != len(COCO17):
-            raise PoseError(f"{model}: outputs {self._network.joints} joints; yolo-pose expects the 17 of COCO")
-
-    def find(self, images: Sequence[U8]) -> list[tuple[Boxes, Keypoints2D]]:
-        """Return boxes and joints, row by row, of each (H, W, 3) uint8 RGB image, sorted by descending score."""
-        return [self._people(found) for found in self._network(images)]
-
-    def regions(self, boxes: Boxes) -> Regions:
-        """An upright square around each box with a margin of a quarter."""
-        return crops.square_regions(boxes.xyxy, BOX_TO_REGION)
-
-    def estimate(self, images: Sequence[U8], regions: Sequence[Regions]) -> list[Keypoints2D]:
-        """Estimate the joints of the person in the middle of every region. The confidence is the person's score, 0
-        without one.
-        """
-        size = (self._network.side, self._network.side)
-        matrices = [crops.crop_matrices(rows, size) for rows in regions]
-        found = self._network(
-            [
-                crops.crop(image, matrix, size, cv2.BORDER_CONSTANT)
-                for image, rows in zip(images, matrices, strict=True)
-                for matrix in rows
-            ]
-        )
-        ends = np.cumsum([len(rows) for rows in regions])
-        return [
-            self._crops(found[end - len(rows) : end], transforms, rows)
-            for end, transforms, rows in zip(ends, matrices, regions, strict=True)
-        ]
-
-    def _people(self, found: Findings) -> tuple[Boxes, Keypoints2D]:
-        keypoints = Keypoints2D(
-            found.keypoints, found.keypoint_scores, found.scores, crops.square_regions(found.xyxy, BOX_TO_REGION)
-        )
-        return Boxes(found.xyxy, found.scores), keypoints
-
-    def _crops(self, found: list[Findings], matrices: F32, regions: Regions) -> Keypoints2D:
-        """One row for each crop of an image. Without a person all scores are 0, and the region stays."""
-        xy = np.zeros((len(found), len(self.skeleton), 2), np.float32)
-        scores = np.zeros(xy.shape[:2], np.float32)
-        presence = np.zeros(len(found), np.float32)
-        following = [regions[[row]] for row in range(len(found))]
-        for row, (people, matrix) in enumerate(zip(found, matrices, strict=True)):
-            best = _middle_person(people, self._network.side)
-            if best is None:
-                continue
-            xy[row] = crops.apply_affine(matrix[None], people.keypoints[best][None])[0]
-            scores[row], presence[row] = people.keypoint_scores[best], people.scores[best]
-            square = crops.square_regions(people.xyxy[[best]], BOX_TO_REGION)
-            scale = np.float32(regions.sizes[row, 0] / self._network.side)
-            centre = crops.apply_affine(matrix[None], square.centers[None])[0]
-            following[row] = Regions(centre, square.sizes * scale, regions.angles[[row]])
-        return Keypoints2D(xy, scores, presence, Regions.concatenate(following))
-
-
-def _middle_person(people: Findings, side: int) -> int | None:
-    """Row of the most likely person for whom a crop of `side` px was made, or None.
-
-    Boxes are compared as the squares of crops, so that narrow boxes count as much as wide ones.
-    """
-    margin = side * (1 - 1 / BOX_TO_REGION) / 2
-    aim = np.array([[margin, margin, side - margin, side - margin]], np.float32)
-    squares = crops.region_boxes(crops.square_regions(people.xyxy, 1))
-    overlap = crops.box_iou(aim, squares)[0]
-    fitness = np.where(overlap >= MIN_SAME_PERSON_IOU, overlap * people.scores, 0)
-    return int(fitness.argmax()) if fitness.any() else None
+        network = load_yolo(model, "pose", options)
+        if network.joints != len(COCO17):
+            raise PoseError(f"{model}: outputs {network.joints} joints; yolo-pose expects the 17 of COCO")
+        super().__init__(network)

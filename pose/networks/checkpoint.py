@@ -11,7 +11,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import nn
 
-from pose.errors import PoseError, in_brief
+from pose.errors import PoseError
+from pose.system.shown import in_brief
 from pose.system.whole_file import whole_file
 
 Config = TypeVar("Config")
@@ -43,7 +44,11 @@ class Kind(Generic[Config, Network]):
     build: Callable[[Config], Network]
 
     def load(self, path: Path) -> Network:
-        """Load the network in evaluation mode. Raises PoseError for an invalid or incomplete file."""
+        """Load the network in evaluation mode.
+
+        Raises:
+            PoseError: For an invalid or incomplete file.
+        """
         try:
             with safe_open(path, framework="pt", device="cpu") as file:
                 config = self._config(file.metadata() or {}, path)

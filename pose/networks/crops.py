@@ -16,7 +16,11 @@ Floats = TypeVar("Floats", F32, F64)
 
 
 def crop_matrices(regions: Regions, size: tuple[int, int]) -> F32:
-    """(P, 2, 3) affine maps from crop px to image px. size: (width, height) of the crop in px."""
+    """(P, 2, 3) affine maps from crop px to image px.
+
+    Args:
+        size: (width, height) of the crop in px.
+    """
     cos, sin = np.cos(regions.angles), np.sin(regions.angles)
     scale = regions.sizes / np.array(size, np.float32)
     matrices = np.empty((len(regions), 2, 3), np.float32)
@@ -52,9 +56,9 @@ def letterbox_region(image: U8, size: tuple[int, int]) -> Regions:
 
 
 def regions_from_vectors(starts: F32, ends: F32, scale: float) -> Regions:
-    """Square regions around `starts` (P, 2) with `ends` (P, 2) above their centres.
+    """Square regions centred at `starts` (P, 2) px and rotated so that `ends` (P, 2) px are above the centres.
 
-    Half a side is the distance between the two points times `scale`: MediaPipe's alignment-point rule.
+    Half a side is the distance between the two points times `scale`, as in MediaPipe.
     """
     vectors = ends - starts
     sides = 2 * scale * np.hypot(vectors[:, 0], vectors[:, 1])

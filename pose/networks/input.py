@@ -54,7 +54,8 @@ class NetworkInput:
     def cropped(self, images: Sequence[U8], matrices: Sequence[F32], size: tuple[int, int]) -> Samples:
         """All crops of all images, in order, padded with black.
 
-        matrices: (P, 2, 3) for each image, from `crops.crop_matrices`.
+        Args:
+            matrices: (P, 2, 3) for each image, from `crops.crop_matrices`.
         """
         if self._by_torch:
             return self._cropped_by_torch(images, matrices, size)

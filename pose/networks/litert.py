@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.errors import PoseError, in_brief
+from pose.errors import PoseError
+from pose.system.shown import in_brief
 from pose.system.silence import silenced
 from pose.types import Array
 
@@ -69,8 +70,9 @@ class LiteRTModel:
 def keep_outputs(content: bytearray, outputs: Sequence[int]) -> None:
     """Reduce a model with one graph, in place, to some outputs and the operators that they need.
 
-    content: a .tflite file. outputs: positions in the graph's list of outputs. Indices of the remaining tensors do not
-    change.
+    Args:
+        content: A .tflite file.
+        outputs: Positions in the graph's list of outputs. Indices of the remaining tensors do not change.
     """
     from ai_edge_litert import schema_py_generated as schema
 
@@ -93,8 +95,10 @@ def keep_outputs(content: bytearray, outputs: Sequence[int]) -> None:
 def _write_vector(
     content: bytearray, table: "Model | SubGraph", entry: int, values: Callable[[int], list[int]]
 ) -> None:
-    """Overwrite a FlatBuffers vector of 32-bit numbers with shorter content. values: given the position of the first
-    one.
+    """Overwrite a FlatBuffers vector of 32-bit numbers with shorter content.
+
+    Args:
+        values: Given the position of the first one.
     """
     start = table._tab.Vector(table._tab.Offset(entry))
     numbers = values(start)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from pose.errors import PoseError, UsageError, in_brief
+from pose.errors import PoseError, UsageError
 from pose.networks.input import NetworkInput, Samples
 from pose.networks.options import USUAL, StageOptions
 from pose.system.device import Device, torch_has_cuda
+from pose.system.shown import in_brief
 from pose.types import Array
 
 if TYPE_CHECKING:
@@ -38,11 +39,12 @@ class OnnxNetwork:
     def __init__(self, path: Path, options: StageOptions = USUAL) -> None:
         """options.precision only states the expectation, since an ONNX file computes in the precision of its export.
 
-        Raises PoseError if ONNX Runtime is not installed, the file is not readable, CUDA was requested and is not
-        available (ONNX Runtime alone would fall back to the CPU), or the file has another precision.
+        Raises:
+            PoseError: If ONNX Runtime is not installed, the file is not readable, CUDA was requested and is not
+                available (ONNX Runtime alone would fall back to the CPU), or the file has another precision.
         """
         self._file = path.name
-        self._session = _open(path, options.device, options.threads)
+        self._session = open_session(path, options.device, options.threads)
         self.device: Literal["cpu", "cuda"] = (
             "cuda" if self._session.get_providers()[0] == "CUDAExecutionProvider" else "cpu"
         )
@@ -102,7 +104,7 @@ class OnnxNetwork:
     def run(self, samples: Samples) -> list[Array]:
         """All outputs for `samples` (B, ...), the samples along their first axis: an array, or a tensor on any device.
 
-        They go through as one batch where the file takes any number, else as many at a time as it takes.
+        They run as one batch if the batch size of the file is dynamic, otherwise in batches of its fixed size.
         """
         if self.batch is None or self.batch == len(samples):
             return self._run(samples)
@@ -132,7 +134,17 @@ class OnnxNetwork:
         return list(binding.copy_outputs_to_cpu())
 
 
-def _open(path: Path, device: Device, threads: int) -> "InferenceSession":
+def open_session(path: Path, device: Device, threads: int, *, content: bytes | None = None) -> "InferenceSession":
+    """Open an ONNX network.
+
+    Args:
+        path: The file; only its name is used with `content`.
+        device: Device of the session.
+        threads: CPU threads.
+        content: The network itself, if it was not read from a file.
+
+    Raises PoseError if ONNX Runtime or the device is not available, or the network is not readable.
+    """
     try:
         import onnxruntime
     except ImportError as error:
@@ -154,6 +166,6 @@ def _open(path: Path, device: Device, threads: int) -> "InferenceSession":
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 4 if device == "auto" else 3
     try:
-        return onnxruntime.InferenceSession(os.fspath(path), options, providers=providers)
+        return onnxruntime.InferenceSession(content or os.fspath(path), options, providers=providers)
     except Exception as error:  # the library's exceptions have no public base class
         raise PoseError(f"{path}: not a readable ONNX model ({in_brief(error)})") from error

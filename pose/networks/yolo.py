@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pose.errors import UsageError
 from pose.networks.options import USUAL, StageOptions
-from pose.networks.yolo_findings import OVERLAP_THRESHOLD, Task, YoloNetwork
+from pose.networks.yolo_findings import OVERLAP_THRESHOLD, PeopleNetwork, Task
 from pose.networks.yolo_onnx import YoloOnnx
 
 
@@ -14,7 +14,7 @@ def load_yolo(
     options: StageOptions = USUAL,
     overlap_threshold: float = OVERLAP_THRESHOLD,
     classes: tuple[int, ...] = (0,),
-) -> YoloNetwork:
+) -> PeopleNetwork:
     """Load `model`: `.onnx` with ONNX Runtime, `.pt` with the `ultralytics` package.
 
     Args:

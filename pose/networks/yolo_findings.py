@@ -1,4 +1,4 @@
-"""Detections of YOLO networks, independent of the runtime, and Ultralytics' defaults."""
+"""Detections of networks that process whole images, independent of the runtime, and Ultralytics' defaults for YOLO."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,7 +40,8 @@ class Findings:
     def within(cls, size: tuple[int, int], xyxy: F32, scores: F32, joints: F32) -> Self:
         """Clip detections to an image of (width, height) px; joints outside get score 0.
 
-        joints: (P, J, 2 or 3) x, y px and optionally a score.
+        Args:
+            joints: (P, J, 2 or 3) x, y px and optionally a score.
         """
         most = np.array(size, np.float32)
         points = joints[..., :2].clip(0, most)
@@ -50,8 +51,8 @@ class Findings:
         return cls(boxes, scores, points, np.where(seen, certainty, np.float32(0)))
 
 
-class YoloNetwork(Protocol):
-    """A loaded YOLO network of any runtime."""
+class PeopleNetwork(Protocol):
+    """A loaded network of any runtime that finds people, and their joints if it has a pose head."""
 
     joints: int
     side: int  # px, the longer one of the input

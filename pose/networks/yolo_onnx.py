@@ -59,8 +59,10 @@ class YoloOnnx:
         return round_up(width, self._stride), round_up(height, self._stride)
 
     def _findings(self, output: F32, fit: Fit, image: U8) -> Findings:
-        """Detections of an image. output: final rows (N, 6 + joints) if the file includes the suppression, else the
-        head's output.
+        """Detections of an image.
+
+        Args:
+            output: Final rows (N, 6 + joints) if the file includes the suppression, else the head's output.
         """
         width = self.joints * self._values
         rows = output if output.shape[1] == 6 + width else self._suppressed(output, width)

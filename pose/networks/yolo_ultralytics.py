@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pose.errors import PoseError, in_brief
+from pose.errors import PoseError
 from pose.networks.options import USUAL, StageOptions
 from pose.networks.yolo_findings import MAX_DETECTIONS, OVERLAP_THRESHOLD, SCORE_THRESHOLD, USUAL_SIDE, Findings, Task
 from pose.system.device import resolve_device, torch_threads
+from pose.system.shown import in_brief
 from pose.types import U8
 
 if TYPE_CHECKING:
