@@ -1,1 +1,1 @@
-"""How the camera moves: measured on the background, solved over the run, classified with numbers."""
+"""Camera motion: measured on the background, solved over the whole run, and classified."""

@@ -1,8 +1,8 @@
-"""Rotation and zoom between two images of a camera, from points seen in both: robust least squares in pixels.
+"""Rotation and zoom between two images of a camera, from corresponding points: robust least squares in pixels.
 
 A rotating camera moves every point by a homography that does not depend on depth (R. Hartley and A. Zisserman, Multiple
-View Geometry, 8.4): x = s f R X / (R X)_z of the ray X. The four unknowns are found by Gauss-Newton with the weights of
-a Cauchy distribution, whose width shrinks from that of all residuals to that of well-tracked points.
+View Geometry, 8.4): x = s f R X / (R X)_z for the ray X. The four unknowns are found by Gauss-Newton with the weights
+of a Cauchy distribution, whose width decreases from that of all residuals to that of well-tracked points.
 """
 
 from dataclasses import dataclass
@@ -15,36 +15,39 @@ from pose.camera_motion.turns import to_matrix
 F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-INLIER = 1.0  # px of the reduced image; a point further off does not move with the camera
-_WIDTH = 0.7  # px, of the weights in the end
+MAX_INLIER_PX = 1.0  # px of the reduced image; maximum residual of a point that moves with the camera
+_WIDTH = 0.7  # px, final width of the weights
 _ROUNDS = 7
 _WIDE_ROUNDS = 3
 _CONVERGED = 0.02  # px
-_ALIKE = 2.0  # px, of two shifts
-_SURE_ZOOM, _LEAST_ZOOM = 3.0, 0.002  # standard deviations and share; less of a zoom is none
+_MAX_SHIFT_DIFFERENCE_PX = 2.0  # px, maximum difference of two equal shifts
+_MIN_ZOOM_SIGMAS, _MIN_ZOOM = 3.0, 0.002  # minimum zoom that is significant: standard deviations, and relative
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How a camera is turned and zoomed compared with a key frame.
+    """Rotation and zoom of a camera relative to a key frame.
 
-    turn: (3, 3), from the key frame's camera axes to this camera's. zoom: its focal length over the key frame's.
+    Attributes:
+        turn: (3, 3), from the key frame's camera axes to this camera's.
+        zoom: Focal length relative to the key frame's.
     """
 
     turn: F64
     zoom: float
 
     def project(self, rays: F64, focal: float) -> F64:
-        """(N, 2) px from the image's centre where the rays (N, 3) of the key frame are seen; far off when behind."""
+        """Project rays (N, 3) of the key frame to (N, 2) px from the image centre; far away if behind the camera."""
         seen = rays @ self.turn.T
         return np.asarray(self.zoom * focal * seen[:, :2] / np.maximum(seen[:, 2:], 1e-3))
 
     def of(self, other: "View") -> "View":
-        """This view, which is compared with what `other` is, compared with what that is compared with."""
+        """Compose views: this view is relative to a frame whose view is `other`."""
         return View(self.turn @ other.turn, self.zoom * other.zoom)
 
     @property
     def inverse(self) -> "View":
+        """The view of the key frame relative to this camera."""
         return View(self.turn.T, 1 / self.zoom)
 
 
@@ -53,8 +56,12 @@ SAME = View(np.eye(3), 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """view: that was found. off: (N,) px by which each point is off. sigma: rad, of the rotation about each axis of the
-    picture's plane, as far as the inliers' residuals tell.
+    """A fitted view.
+
+    Attributes:
+        view: The view.
+        off: (N,) px, residual of each point.
+        sigma: rad, standard deviation of the rotation about each image axis, from the residuals of the inliers.
     """
 
     view: View
@@ -63,18 +70,25 @@ class Fit:
 
     @property
     def inliers(self) -> Mask:
-        return np.asarray(self.off < INLIER)
+        """Which points move with the camera."""
+        return np.asarray(self.off < MAX_INLIER_PX)
 
 
 def fit_view(rays: F64, seen: F64, axes: F64, focal: float, start: View = SAME) -> Fit:
-    """The view in which rays (N, 3) of the key frame are seen at (N, 2) px from the centre, N >= 4. axes: (N, 2, 2), as
-    in `Features`.
+    """Fit the view in which rays (N, 3) of the key frame are at (N, 2) px from the centre, N >= 4.
 
-    Zoom is left at the start's where it is not significant: a camera that only turns must not drift in it.
+    An insignificant zoom is kept at its start value, so that it does not drift while the camera only rotates.
+
+    Args:
+        rays: (N, 3).
+        seen: (N, 2) px.
+        axes: (N, 2, 2), as in `Features`.
+        focal: px.
+        start: Initial view.
     """
     view, off, covariance = _solve(rays, seen, axes, focal, start, np.arange(4))
     zoom, sigma = float(np.log(view.zoom)), float(np.sqrt(covariance[3, 3]))
-    if abs(zoom) < max(_SURE_ZOOM * sigma, _LEAST_ZOOM):
+    if abs(zoom) < max(_MIN_ZOOM_SIGMAS * sigma, _MIN_ZOOM):
         if zoom:
             view, off, covariance = _solve(rays, seen, axes, focal, View(view.turn, 1.0), np.arange(3), near=True)
     elif abs(zoom - np.log(start.zoom)) < sigma / 2:
@@ -83,9 +97,9 @@ def fit_view(rays: F64, seen: F64, axes: F64, focal: float, start: View = SAME) 
 
 
 def most_common(rays: F64, seen: F64, focal: float, expected: View) -> View:
-    """The expected view, turned by the shift that most points share."""
+    """The expected view, rotated by the most frequent shift of the points."""
     shifts = seen - expected.project(rays, focal)
-    alike = np.asarray((np.abs(shifts[:, None] - shifts[None]) < _ALIKE).all(axis=2))
+    alike = np.asarray((np.abs(shifts[:, None] - shifts[None]) < _MAX_SHIFT_DIFFERENCE_PX).all(axis=2))
     best = alike[int(alike.sum(axis=1).argmax())]
     across, down = shifts[best].mean(axis=0) / (focal * expected.zoom)
     return View(to_matrix(np.array([-down, across, 0.0])) @ expected.turn, expected.zoom)
@@ -93,49 +107,69 @@ def most_common(rays: F64, seen: F64, focal: float, expected: View) -> View:
 
 def off_by(view: View, rays: F64, seen: F64, axes: F64, focal: float) -> F64:
     """(N,) px by which points are off a view, as far as it can be measured."""
-    off = (axes @ (seen - view.project(rays, focal))[:, :, None])[:, :, 0]
-    return np.asarray(np.sqrt((off * off).sum(axis=1)))
+    (x, y), parts = (seen - view.project(rays, focal)).T, axes.transpose(1, 2, 0)
+    across, down = parts[0, 0] * x + parts[0, 1] * y, parts[1, 0] * x + parts[1, 1] * y
+    return np.asarray(np.sqrt(across * across + down * down))
 
 
 def _solve(
     rays: F64, seen: F64, axes: F64, focal: float, view: View, free: NDArray[np.int64], near: bool = False
 ) -> tuple[View, F64, F64]:
-    """free: which of rotation x, y, z and zoom are solved. near: whether the view is nearly right. The view, px off,
-    and the covariance (4, 4).
+    """Solve for a view.
+
+    Args:
+        free: Which of rotation x, y, z and zoom are unknown.
+        near: Whether the start is almost correct.
+
+    Returns:
+        The view, residuals in px, and the covariance (4, 4).
     """
-    turn, zoom = view.turn, view.zoom
+    turn, zoom, regular = view.turn, view.zoom, 1e-6 * np.eye(len(free))
+    parts = axes.transpose(1, 2, 0)
+    across, down = np.ascontiguousarray(seen.T)
     normal = np.eye(4)
     for number in range(_ROUNDS):
-        apart, jacobian = _linear(rays, seen, focal, turn, zoom)
-        apart, part = (axes @ apart[:, :, None])[:, :, 0], axes @ jacobian[:, :, free]
-        square = (apart * apart).sum(axis=1)
+        apart, slopes = _linear(rays, (across, down), parts, focal, turn, zoom)
+        slopes = slopes if len(free) == len(slopes) else slopes[free]
+        square = apart[0] * apart[0] + apart[1] * apart[1]
         width = _WIDTH
         if number < _WIDE_ROUNDS and not near:
-            width = max(width, 1.5 * float(np.sqrt(np.median(square))))
-        weighted = part / (1 + square / width**2)[:, None, None]
-        flat = part.reshape(-1, len(free))
-        normal = weighted.reshape(-1, len(free)).T @ flat + 1e-6 * np.eye(len(free))
+            width = max(width, 1.5 * float(np.sqrt(middle_of(square))))
+        weight = 1 / (1 + square / width**2)
+        weighted = (slopes * weight).reshape(len(free), -1)
+        normal = weighted @ slopes.reshape(len(free), -1).T + regular
         step = np.zeros(4)
-        step[free] = np.linalg.solve(normal, weighted.reshape(-1, len(free)).T @ apart.reshape(-1))
+        step[free] = np.linalg.solve(normal, weighted @ apart.reshape(-1))
         turn, zoom = to_matrix(step[:3]) @ turn, zoom * float(np.exp(np.clip(step[3], -0.3, 0.3)))
         if width == _WIDTH and max(float(np.abs(step[:3]).max()), abs(float(step[3]))) * focal < _CONVERGED:
             break
     found = View(turn, zoom)
     off = off_by(found, rays, seen, axes, focal)
-    inliers = off < INLIER
-    variance = (float((off[inliers] ** 2).mean()) / 2 + 0.02**2) if inliers.any() else INLIER**2
+    inliers = off < MAX_INLIER_PX
+    variance = (float((off[inliers] ** 2).mean()) / 2 + 0.02**2) if inliers.any() else MAX_INLIER_PX**2
     covariance = np.zeros((4, 4))
     covariance[np.ix_(free, free)] = variance * np.linalg.inv(normal)
     return found, off, covariance
 
 
-def _linear(rays: F64, seen: F64, focal: float, turn: F64, zoom: float) -> tuple[F64, F64]:
-    """(N, 2) px by which points are off, and (N, 2, 4) px by which they move for a small turn (rad) and zoom (log)."""
-    there = rays @ turn.T
+def _linear(rays: F64, seen: tuple[F64, F64], axes: F64, focal: float, turn: F64, zoom: float) -> tuple[F64, F64]:
+    """Residuals (2, N) px of points, and their Jacobian (4, 2, N) px for a small rotation (rad) and zoom (log).
+
+    Both are along `axes` (2, 2, N).
+    """
+    there = turn @ rays.T
     scale = zoom * focal
-    x, y = (there[:, :2] / np.maximum(there[:, 2:], 1e-3)).T
-    jacobian = np.empty((len(rays), 2, 4))
-    jacobian[:, 0, 0], jacobian[:, 0, 1], jacobian[:, 0, 2], jacobian[:, 0, 3] = -x * y, 1 + x * x, -y, x
-    jacobian[:, 1, 0], jacobian[:, 1, 1], jacobian[:, 1, 2], jacobian[:, 1, 3] = -(1 + y * y), x * y, x, y
-    jacobian *= scale
-    return seen - scale * np.stack([x, y], axis=1), jacobian
+    x, y = there[:2] / np.maximum(there[2], 1e-3)
+    slopes, product = np.empty((4, 2, len(rays))), x * y
+    slopes[0, 0], slopes[1, 0], slopes[2, 0], slopes[3, 0] = -product, 1 + x * x, -y, x
+    slopes[0, 1], slopes[1, 1], slopes[2, 1], slopes[3, 1] = -1 - y * y, product, x, y
+    slopes *= scale
+    apart = axes[:, 0] * (seen[0] - scale * x) + axes[:, 1] * (seen[1] - scale * y)
+    return apart, axes[:, 0] * slopes[:, None, 0] + axes[:, 1] * slopes[:, None, 1]
+
+
+def middle_of(values: F64) -> float:
+    """The median of (N,) numbers, without the cost of NumPy's for few of them."""
+    upper = len(values) // 2
+    ordered = np.partition(values, (upper - 1, upper) if len(values) % 2 == 0 else upper)
+    return float(ordered[upper] if len(values) % 2 else (ordered[upper - 1] + ordered[upper]) / 2)

@@ -1,8 +1,8 @@
-"""Where the camera looked in each frame, from all comparisons with key frames together.
+"""The camera's orientation in each frame, from all comparisons with key frames.
 
-Key frames are nodes and comparisons edges. Along the edges each node gets a place; where there are more edges than it
-needs, because the camera returned, least squares spreads the difference over the loop (F. Lu and E. Milios, Autonomous
-Robots 4, 1997), each edge weighted by its variance.
+Key frames are nodes and comparisons are edges of a graph. Where there are loops, because the camera returned, least
+squares distributes the error over the loop (F. Lu and E. Milios, Autonomous Robots 4, 1997), with edges weighted by
+their variance.
 """
 
 import itertools
@@ -19,15 +19,18 @@ from pose.types import NO_LINK, Background
 F64 = NDArray[np.float64]
 
 _ROUNDS = 4
-_LEAST_SIGMA = 5e-4  # rad, of one comparison: what residuals do not show
+_MIN_SIGMA_RAD = 5e-4  # rad, minimum standard deviation of a comparison
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Views of the measured frames of one scene, N of them, in stretches that are linked within themselves.
+    """Views of the N measured frames of one scene, in connected components ("stretches").
 
-    turns: (N, 3, 3), from each frame's camera axes to those of its stretch's first frame. zooms: (N,), focal length
-    over that frame's. sigmas: (N,) rad. stretches: (N,) number of the stretch, -1 where the view is not known.
+    Attributes:
+        turns: (N, 3, 3), from each frame's camera axes to those of its stretch's first frame.
+        zooms: (N,), focal length relative to that frame's.
+        sigmas: (N,) rad.
+        stretches: (N,) number of the stretch, -1 if the view is unknown.
     """
 
     turns: F64
@@ -38,7 +41,14 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class _Edge:
-    """one, other: nodes. turn: (3, 3), from one's axes to the other's. zoom: log, one's over the other's."""
+    """A comparison of two nodes.
+
+    Attributes:
+        one: Node.
+        other: Node.
+        turn: (3, 3), from one's axes to the other's.
+        zoom: Logarithm of one's zoom over the other's.
+    """
 
     one: int
     other: int
@@ -48,7 +58,7 @@ class _Edge:
 
 
 def place_frames(indices: Sequence[int], samples: Sequence[Background]) -> Placed:
-    """The views of frames with these indices, from what their backgrounds say."""
+    """The views of frames with these indices, from their measured backgrounds."""
     keys = sorted({int(link[0]) for sample in samples for link in sample.links if link[0] != NO_LINK})
     node = {key: number for number, key in enumerate(keys)}
     edges = []
@@ -59,7 +69,7 @@ def place_frames(indices: Sequence[int], samples: Sequence[Background]) -> Place
             seen.append((node[index], np.eye(3), 0.0, 0.0))
         for one, other in itertools.pairwise(seen):
             if one[0] != other[0]:
-                sigma = float(np.hypot(np.hypot(one[3], other[3]), _LEAST_SIGMA))
+                sigma = float(np.hypot(np.hypot(one[3], other[3]), _MIN_SIGMA_RAD))
                 edges.append(_Edge(one[0], other[0], other[1] @ one[1].T, other[2] - one[2], sigma))
     turns, zooms, sigmas, stretches = _solve(len(keys), edges)
     count = len(samples)
@@ -71,14 +81,17 @@ def place_frames(indices: Sequence[int], samples: Sequence[Background]) -> Place
         at = node[int(key)]
         placed.turns[row] = turns[at] @ to_matrix(link[1:4])
         placed.zooms[row] = np.exp(zooms[at] + link[4])
-        placed.sigmas[row] = np.hypot(np.hypot(sigmas[at], link[5]), _LEAST_SIGMA)
+        placed.sigmas[row] = np.hypot(np.hypot(sigmas[at], link[5]), _MIN_SIGMA_RAD)
         placed.stretches[row] = stretches[at]
     return placed
 
 
 def _solve(count: int, edges: list[_Edge]) -> tuple[F64, F64, F64, NDArray[np.int64]]:
-    """Of each node: the turn to the axes of its stretch's first node, the logarithm of its zoom, its standard deviation
-    in rad, and the number of its stretch.
+    """Initial values of each node.
+
+    Returns:
+        The rotation to the axes of its stretch's first node, the logarithm of its zoom, its standard deviation in rad,
+        and the number of its stretch.
     """
     turns, zooms, sigmas = np.tile(np.eye(3), (count, 1, 1)), np.zeros(count), np.zeros(count)
     stretches = np.full(count, -1)
@@ -105,7 +118,7 @@ def _solve(count: int, edges: list[_Edge]) -> tuple[F64, F64, F64, NDArray[np.in
 
 
 def _relax(nodes: NDArray[np.int64], edges: list[_Edge], turns: F64, zooms: F64, sigmas: F64) -> None:
-    """Least squares over one stretch, in place. Its first node stays."""
+    """Least squares over one stretch, in place. Its first node is fixed."""
     row = {int(node): number for number, node in enumerate(nodes)}
     incidence = np.zeros((len(edges), len(nodes)))
     for number, edge in enumerate(edges):
@@ -115,10 +128,10 @@ def _relax(nodes: NDArray[np.int64], edges: list[_Edge], turns: F64, zooms: F64,
     covariance = np.linalg.inv(information)
     sigmas[nodes[1:]] = np.sqrt(np.diagonal(covariance))
     if len(edges) < len(nodes):
-        return  # a tree fits exactly
+        return  # a tree has no residuals
     gain = covariance @ (incidence[:, 1:].T * weights)
     for _ in range(_ROUNDS):
-        # By how much each edge's other end should turn, in the stretch's axes.
+        # Residual rotation of each edge, in the stretch's axes.
         off = np.array([to_vector(turns[e.one] @ e.turn.T @ turns[e.other].T) for e in edges])
         scale = np.array([zooms[e.one] - e.zoom - zooms[e.other] for e in edges])
         turns[nodes[1:]] = to_matrix(gain @ off) @ turns[nodes[1:]]

@@ -1,4 +1,4 @@
-"""Takes the results of a run and says, in the end, how its camera moved."""
+"""Collects the results of a run for the estimate of the camera's motion."""
 
 import numpy as np
 
@@ -18,7 +18,7 @@ class MotionLog:
         self._measured: list[tuple[int, Background]] = []
 
     def add(self, people: People) -> None:
-        """The next frame."""
+        """Add a frame."""
         if people.cut:
             self._cuts.append(len(self._times))
         if people.background is not None:
@@ -29,10 +29,15 @@ class MotionLog:
 
     @property
     def measured(self) -> bool:
-        """Whether any frame was."""
+        """Whether any frame was measured."""
         return bool(self._measured)
 
+    @property
+    def peopled(self) -> bool:
+        """Whether any frame contains people."""
+        return any(self._peopled)
+
     def solve(self) -> tuple[CameraPath, CameraMotion]:
-        """The path of all frames, at least one, and what it amounts to."""
+        """The camera path over all frames, at least one, and its classification."""
         path = find_path(np.array(self._times), self._indices, self._cuts, self._measured)
         return path, judge(path, self._measured, np.array(self._peopled))

@@ -1,4 +1,4 @@
-"""The camera's view in every frame of a run, from the frames that were measured."""
+"""The camera's view in every frame of a run, interpolated from the measured frames."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -14,19 +14,24 @@ from pose.types import Background, CameraView
 F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-BRIDGE = 0.5  # s without a measured view that are bridged
-_AHEAD = 0.1  # s for which a camera goes on as it did
-_HELD = 10.0  # s that are bridged where the camera looks the same before and after
-_SAME, _SAME_ZOOM = np.radians(0.3), 0.01  # rad and share: it looks the same
-_UNSURE = np.radians(3.0)  # rad per s, by which a bridged view may err
+MAX_BRIDGED_S = 0.5  # s; longest gap that is interpolated
+_EXTRAPOLATED_S = 0.1  # s of extrapolation
+_MAX_HELD_S = 10.0  # s; longest gap that is interpolated if the views before and after are equal
+_SAME, _SAME_ZOOM = np.radians(0.3), 0.01  # tolerances of equal views: rad, and relative zoom
+_BRIDGED_SIGMA_RAD = np.radians(3.0)  # rad/s, uncertainty of an interpolated view
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CameraPath:
-    """Where a camera looked, F frames.
+    """Orientation and position of a camera in F frames.
 
-    times: (F,) s. turns: (F, 3, 3), from each frame's camera axes to those of the first frame of its scene. zooms:
-    (F,), focal length over that frame's. sigmas: (F,) rad, NaN where the view is not known. scenes: (F,) 0, 1, ...
+    Attributes:
+        times: (F,) s.
+        turns: (F, 3, 3), from each frame's camera axes to those of the first frame of its scene.
+        zooms: (F,), focal length relative to that of the intrinsics.
+        sigmas: (F,) rad, NaN if the view is unknown.
+        scenes: (F,) 0, 1, ...
+        places: (F, 3) m, camera centre in the axes of the first frame; None without translation.
     """
 
     times: F64
@@ -34,14 +39,16 @@ class CameraPath:
     zooms: F64
     sigmas: F64
     scenes: NDArray[np.int64]
+    places: F64 | None = None
 
     def view(self, time: float) -> CameraView:
-        """Of the frame at this time."""
+        """The view of the frame at this time."""
         row = int(self.rows(np.array([time]))[0])
-        return CameraView(self.turns[row], float(self.zooms[row]), float(np.degrees(self.sigmas[row])))
+        place = None if self.places is None else self.places[row]
+        return CameraView(self.turns[row], float(self.zooms[row]), float(np.degrees(self.sigmas[row])), place)
 
     def rows(self, times: F64) -> NDArray[np.int64]:
-        """The rows of frames at these times."""
+        """Indices of the frames at these times."""
         return np.searchsorted(self.times, times).clip(max=len(self.times) - 1)
 
 
@@ -50,8 +57,11 @@ def find_path(
 ) -> CameraPath:
     """The path of a run.
 
-    times: (F,) s of the frames, and indices: their own, by which links name them. cuts: positions of those that begin
-    another scene. measured: position and background of each frame that was measured, in order.
+    Args:
+        times: (F,) s of the frames.
+        indices: Their indices, as in links.
+        cuts: Positions of frames that start another scene.
+        measured: Position and background of each measured frame, in order.
     """
     count = len(times)
     turns, zooms, sigmas = np.tile(np.eye(3), (count, 1, 1)), np.ones(count), np.full(count, np.nan)
@@ -83,17 +93,17 @@ def _fill(
     times: F64, first: int, end: int, at: NDArray[np.int64], turns: F64, zooms: F64, sigmas: F64,
     out: tuple[F64, F64, F64],
 ) -> None:  # fmt: skip
-    """Put the views of frames `at` into `out`, and those of the frames from `first` to `end` between them."""
+    """Write the views of frames `at` to `out`, and interpolate those between `first` and `end`."""
     all_turns, all_zooms, all_sigmas = out
     all_turns[at], all_zooms[at], all_sigmas[at] = turns, zooms, sigmas
     speeds = _speeds(times[at], turns)
     for edge, outer in ((0, range(first, at[0])), (-1, range(at[-1] + 1, end))):
-        for row in outer:  # before the first and after the last
+        for row in outer:  # before the first and after the last measured frame
             away = times[row] - times[at[edge]]
-            ahead = np.clip(away, -_AHEAD, _AHEAD) * speeds[edge]
+            ahead = np.clip(away, -_EXTRAPOLATED_S, _EXTRAPOLATED_S) * speeds[edge]
             all_turns[row], all_zooms[row] = turns[edge] @ to_matrix(ahead), zooms[edge]
-            if abs(away) <= BRIDGE:
-                all_sigmas[row] = sigmas[edge] + _UNSURE * max(0.0, abs(away) - _AHEAD)
+            if abs(away) <= MAX_BRIDGED_S:
+                all_sigmas[row] = sigmas[edge] + _BRIDGED_SIGMA_RAD * max(0.0, abs(away) - _EXTRAPOLATED_S)
     for left in range(len(at) - 1):
         rows = np.arange(at[left] + 1, at[left + 1])
         if not len(rows):
@@ -105,28 +115,26 @@ def _fill(
         all_zooms[rows] = zooms[left] ** (1 - share) * zooms[left + 1] ** share
         change = abs(float(np.log(zooms[left + 1] / zooms[left])))
         same = float(np.linalg.norm(between)) < _SAME and change < _SAME_ZOOM
-        if gap <= BRIDGE or (same and gap <= _HELD):
-            unsure = 0.0 if same else _UNSURE * gap * share * (1 - share) * (gap > 0.15)
+        if gap <= MAX_BRIDGED_S or (same and gap <= _MAX_HELD_S):
+            unsure = 0.0 if same else _BRIDGED_SIGMA_RAD * gap * share * (1 - share) * (gap > 0.15)
             all_sigmas[rows] = np.maximum(sigmas[left], sigmas[left + 1]) + unsure
 
 
 def _speeds(times: F64, turns: F64) -> F64:
-    """(N, 3) rad/s about the axes of each frame: across its two neighbours, where they are near; at the ends those of
-    the nearest two frames.
-    """
+    """Angular velocity (N, 3) rad/s about the axes of each frame, from its two neighbours; one-sided at the ends."""
     speeds = np.zeros((len(times), 3))
     if len(times) < 2:
         return speeds
     steps = np.diff(times)
     rates = to_vector(np.swapaxes(turns[:-1], 1, 2) @ turns[1:]) / steps[:, None]
     speeds[1:-1] = (rates[:-1] * steps[1:, None] + rates[1:] * steps[:-1, None]) / (steps[1:] + steps[:-1])[:, None]
-    speeds[1:-1][(steps[1:] > BRIDGE) | (steps[:-1] > BRIDGE)] = 0
+    speeds[1:-1][(steps[1:] > MAX_BRIDGED_S) | (steps[:-1] > MAX_BRIDGED_S)] = 0
     for end, step, rate in ((0, steps[0], rates[0]), (-1, steps[-1], rates[-1])):
-        speeds[end] = rate if step <= BRIDGE else 0.0
+        speeds[end] = rate if step <= MAX_BRIDGED_S else 0.0
     return speeds
 
 
 def _hermite(share: F64, between: F64, leaves: F64, arrives: F64) -> F64:
-    """(N, 3) rotation vectors from 0 to `between`, with these speeds at the ends."""
+    """Rotation vectors (N, 3) from 0 to `between`, with given velocities at the ends."""
     s = share[:, None]
     return np.asarray((s**3 - 2 * s**2 + s) * leaves + (3 * s**2 - 2 * s**3) * between + (s**3 - s**2) * arrives)

@@ -1,4 +1,4 @@
-"""Small grey images for tracking, and the features in them."""
+"""Reduced grey images for tracking, and their features."""
 
 from dataclasses import dataclass
 
@@ -10,24 +10,24 @@ from pose.skeletons import Skeleton
 from pose.types import F32, F64, U8, People
 
 SIDE = 480  # px of the longer side
-_AVERAGED = 1.99  # times SIDE, from which on pixels are averaged
+_ALMOST = 1.005  # a factor this near to a whole one counts as whole
 FEATURES = 120
-APART = 9.0  # px between two features
-WINDOW = 11  # px around a feature that is compared
-BACK = 0.5  # px; a point tracked there and back again must come out this near
-_QUALITY = 0.004  # of the best corner
-_NOISE = 6.0  # squared grey levels a px, of gradients; what has less may be noise
-_LIMB, _SKULL = 0.12, 0.1  # of the diagonal of a person's box: how thick limbs are drawn, and the head's radius
+MIN_DISTANCE_PX = 9.0  # px, minimum distance of two features
+WINDOW = 11  # px, window around a feature
+MAX_ROUND_TRIP_PX = 0.5  # px, maximum forward-backward tracking error
+_QUALITY = 0.004  # minimum quality relative to the best corner
+_NOISE = 6.0  # minimum squared gradient, grey levels^2/px; less may be noise
+_LIMB, _SKULL = 0.12, 0.1  # width of limbs and radius of the head, relative to the diagonal of a person's box
 _TRUNK = ("left_shoulder", "right_shoulder", "left_hip", "right_hip")
 _HEAD = ("nose", "head")
-_DARK = 24  # of 255; rows and columns at the border without anything brighter are bars
-_EDGE = 6  # px from the border and from bars, where a feature has no surroundings
-_THUMB = 8  # px of the reduced image that are one of a thumbnail
+_MAX_BAR_GREY = 24  # of 255; darker rows and columns at the border are bars
+_EDGE = 6  # px, minimum distance of features from the border and from bars
+_THUMB = 8  # px of the reduced image per thumbnail px
 _CRITERIA = (cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_COUNT, 12, 0.02)
 
 
 def reduce(image: U8) -> U8:
-    """(h, w) grey, the longer side SIDE px or less, of an image (H, W, 3): its green channel, averaged."""
+    """The green channel (h, w) of an image (H, W, 3), averaged to a longer side of at most SIDE px."""
     height, width = image.shape[:2]
     step = max(1, max(height, width) // (2 * SIDE))
     green = np.ascontiguousarray(image[::step, ::step, 1])
@@ -35,18 +35,23 @@ def reduce(image: U8) -> U8:
     if scale >= 1:
         return green
     size = max(8, round(width * scale)), max(8, round(height * scale))
-    # Averages are slow between whole factors, and not needed where little is lost.
-    way = cv2.INTER_AREA if max(green.shape) > _AVERAGED * SIDE else cv2.INTER_LINEAR
-    return np.asarray(cv2.resize(green, size, interpolation=way), np.uint8)
+    # Averages are fast over whole pixels, and not needed where little is lost.
+    whole = int(max(green.shape) * _ALMOST / SIDE)
+    if whole > 1:
+        few = [max(1, side // whole) for side in green.shape]
+        part = green[: few[0] * whole, : few[1] * whole]
+        green = np.asarray(cv2.resize(part, few[::-1], interpolation=cv2.INTER_AREA), np.uint8)
+    return np.asarray(cv2.resize(green, size, interpolation=cv2.INTER_LINEAR), np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """Points of an image that can be found in another. N points.
+    """N points of an image that can be tracked.
 
-    points: (N, 2) px. axes: (N, 2, 2), whose rows times a displacement are its parts across and along the edge that the
-    point lies on, each times how well it can be measured, 0 to 1: a point on a straight edge says nothing of how far it
-    moved along it.
+    Attributes:
+        points: (N, 2) px.
+        axes: (N, 2, 2); rows times a displacement give its components across and along the edge at the point, each
+            times its measurability, 0 to 1. A point on a straight edge has no information along the edge.
     """
 
     points: F32
@@ -60,9 +65,13 @@ class Features:
 
 
 def people_mask(shape: tuple[int, ...], scale: float, people: People, skeleton: Skeleton) -> U8:
-    """(h, w), 0 where a person may be, 255 elsewhere: trunk, head and limbs, drawn thick.
+    """Mask (h, w), 0 where a person may be, 255 elsewhere: trunk, head and limbs with a margin.
 
-    scale: of the reduced image. people: in pixels of the original image. skeleton: of their keypoints.
+    Args:
+        shape: Of the reduced image.
+        scale: Of the reduced image.
+        people: In pixels of the original image.
+        skeleton: Joint set of the people.
     """
     mask = np.full(shape, 255, np.uint8)
     trunk = [skeleton.names.index(name) for name in _TRUNK if name in skeleton.names]
@@ -86,7 +95,7 @@ def people_mask(shape: tuple[int, ...], scale: float, people: People, skeleton: 
 
 
 def within(points: NDArray[np.floating], mask: U8) -> NDArray[np.bool_]:
-    """Which of the points (N, 2) px lie inside the image and not on people."""
+    """Which points (N, 2) px are inside the image and not on people."""
     height, width = mask.shape
     x, y = points[:, 0], points[:, 1]
     inside = (x >= 1) & (y >= 1) & (x < width - 2) & (y < height - 2)
@@ -95,16 +104,19 @@ def within(points: NDArray[np.floating], mask: U8) -> NDArray[np.bool_]:
 
 
 def find_features(grey: U8, mask: U8) -> Features:
-    """Corners (J. Shi and C. Tomasi, CVPR 1994) where `mask` is not 0, outside bars at the borders and above noise."""
+    """Corners where `mask` is not 0, outside bars at the borders and above noise.
+
+    (J. Shi and C. Tomasi, "Good features to track", CVPR 1994.)
+    """
     allowed = np.zeros_like(mask)
-    rows, columns = (np.flatnonzero(grey.max(axis=axis) > _DARK) for axis in (1, 0))
+    rows, columns = (np.flatnonzero(grey.max(axis=axis) > _MAX_BAR_GREY) for axis in (1, 0))
     if len(rows) and len(columns):
         inner = (
             slice(rows[0] + _EDGE, max(rows[-1] + 1 - _EDGE, 0)),
             slice(columns[0] + _EDGE, max(columns[-1] + 1 - _EDGE, 0)),
         )
         allowed[inner] = mask[inner]
-    found = cv2.goodFeaturesToTrack(grey, FEATURES, _QUALITY, APART, mask=allowed)
+    found = cv2.goodFeaturesToTrack(grey, FEATURES, _QUALITY, MIN_DISTANCE_PX, mask=allowed)
     if found is None:
         return features_at(grey, np.zeros((0, 2), np.float32))
     features = features_at(grey, np.asarray(found, np.float32).reshape(-1, 2))
@@ -112,7 +124,7 @@ def find_features(grey: U8, mask: U8) -> Features:
 
 
 def features_at(grey: U8, points: NDArray[np.floating]) -> Features:
-    """The features of an image at these points (N, 2) px."""
+    """The features of an image at points (N, 2) px."""
     points = np.asarray(points, np.float32)
     height, width = grey.shape
     reach = np.arange(-(WINDOW // 2) - 1, WINDOW // 2 + 2)
@@ -133,9 +145,9 @@ def features_at(grey: U8, points: NDArray[np.floating]) -> Features:
 
 
 def track(one: U8, other: U8, features: Features, expected: F32, levels: int = 2) -> tuple[F32, NDArray[np.bool_]]:
-    """Where features of one image are (N, 2) px in the other, near where they are expected, and which were found.
+    """Track features to another image: (N, 2) px near their expected positions, and which were found.
 
-    Optical flow of B. Lucas and T. Kanade in pyramids, there and back again.
+    Pyramidal optical flow of B. Lucas and T. Kanade, forward and backward.
     """
     points = features.points
     if not len(points):
@@ -145,11 +157,11 @@ def track(one: U8, other: U8, features: Features, expected: F32, levels: int = 2
     height, width = other.shape
     inside = ((there > 1) & (there < [width - 2, height - 2])).all(axis=1)
     off = np.einsum("nij,nj->ni", features.axes, back - points)
-    return there, ok & also & inside & (np.abs(off).max(axis=1) < BACK)
+    return there, ok & also & inside & (np.abs(off).max(axis=1) < MAX_ROUND_TRIP_PX)
 
 
 def thumbnail(grey: U8, mask: U8) -> F32:
-    """A small image for `shift_between`, without people and without its mean."""
+    """A small image for `shift_between`, without people and with mean 0."""
     size = max(8, grey.shape[1] // _THUMB), max(8, grey.shape[0] // _THUMB)
     small = cv2.resize(grey, size, interpolation=cv2.INTER_AREA).astype(np.float32)
     shown = cv2.resize(mask, size, interpolation=cv2.INTER_AREA) > 128
@@ -158,7 +170,7 @@ def thumbnail(grey: U8, mask: U8) -> F32:
 
 
 def shift_between(one: F32, other: F32) -> tuple[F64, float]:
-    """(2,) px of the reduced image by which what the first thumbnail shows is moved in the second, and how clearly."""
+    """Shift (2,) px of the reduced image from the first to the second thumbnail, and its significance."""
     shift, response = cv2.phaseCorrelate(one, other)
     return np.array(shift) * _THUMB, float(response)
 

@@ -1,4 +1,6 @@
-"""Rotations as vectors: axis times angle in radians, and back."""
+"""Conversion between rotation matrices and rotation vectors (axis times angle in radians)."""
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,10 +11,10 @@ _SMALL = 1e-9
 
 
 def to_matrix(vectors: NDArray[np.floating]) -> F64:
-    """(..., 3, 3) rotation matrices of rotation vectors (..., 3), by the formula of Rodrigues."""
+    """Rotation matrices (..., 3, 3) from rotation vectors (..., 3), with Rodrigues' formula."""
     vectors = np.asarray(vectors, np.float64)
     if vectors.ndim == 1:
-        import cv2  # here: help and readers of results start without it
+        import cv2  # imported here, because help and readers of results do not need it
 
         return np.asarray(cv2.Rodrigues(vectors)[0])
     angle = np.linalg.norm(vectors, axis=-1)[..., None, None]
@@ -27,8 +29,10 @@ def to_matrix(vectors: NDArray[np.floating]) -> F64:
 
 
 def to_vector(matrices: NDArray[np.floating]) -> F64:
-    """(..., 3) rotation vectors, of at most pi, of rotation matrices (..., 3, 3)."""
+    """Rotation vectors (..., 3), of length up to pi, from rotation matrices (..., 3, 3)."""
     matrices = np.asarray(matrices, np.float64)
+    if matrices.ndim == 2 and (vector := _vector(np.asarray(matrices, np.float64))) is not None:
+        return vector
     skew = np.stack(
         [
             matrices[..., 2, 1] - matrices[..., 1, 2],
@@ -41,10 +45,21 @@ def to_vector(matrices: NDArray[np.floating]) -> F64:
     cosine = (np.trace(matrices, axis1=-2, axis2=-1) - 1) / 2
     angle = np.arctan2(sine, cosine)
     vectors = skew * np.where(sine > 1e-7, angle / np.maximum(2 * sine, _SMALL), 0.5)[..., None]
-    flipped = (sine <= 1e-7) & (cosine < 0)  # half a turn: the axis is the eigenvector of 1
+    flipped = (sine <= 1e-7) & (cosine < 0)  # at 180 degrees the axis is the eigenvector of 1
     if flipped.any():
         outer = (matrices[flipped] + np.eye(3)) / 2
         best = np.argmax(np.diagonal(outer, axis1=-2, axis2=-1), axis=-1)
         axis = outer[np.arange(len(best)), best]
         vectors[flipped] = np.pi * axis / np.linalg.norm(axis, axis=-1, keepdims=True)
     return np.asarray(vectors)
+
+
+def _vector(matrix: F64) -> F64 | None:
+    """The same of one (3, 3), without the cost of NumPy's calls; None for half a turn."""
+    (a, b, c), (d, e, f), (g, h, i) = matrix.tolist()
+    x, y, z = h - f, c - g, d - b
+    sine, cosine = math.sqrt(x * x + y * y + z * z) / 2, (a + e + i - 1) / 2
+    if sine <= 1e-7 and cosine < 0:
+        return None
+    share = math.atan2(sine, cosine) / (2 * sine) if sine > 1e-7 else 0.5
+    return np.array([share * x, share * y, share * z])

@@ -1,4 +1,4 @@
-"""What a camera did in a run, in one word and with numbers."""
+"""Classification of a camera's motion in a run, with numbers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.camera_motion.parallax import CARRIED_PARALLAX, LONG_LENS
+from pose.camera_motion.parallax import LONG_LENS, MIN_CARRIED_RAD
 from pose.camera_motion.path import CameraPath
 from pose.camera_motion.turns import to_vector
 from pose.types import Background
@@ -18,30 +18,45 @@ STATIC, SHAKING, ROTATING, ZOOMING, TRANSLATING, UNKNOWN, FIXED = (
 )  # fmt: skip
 KINDS = (STATIC, SHAKING, ROTATING, ZOOMING, TRANSLATING, UNKNOWN, FIXED)
 
-_STILL = 0.15  # degrees from the middle of all views within which a camera is static; twice that of roll: about a px
-_STILL_ZOOM = 0.006  # share
-_ZOOMS = 0.02  # share from which on a camera zooms
-_SHAKES = 1.5  # degrees that the slow part of a shaking camera's turn spans at most
-_SLOW = 1.0  # s; what is faster is shake
-_UNKNOWN_SECONDS, _UNKNOWN_SHARE = 0.5, 0.02  # of frames with people, whose view may be unknown
-_ZOOM_PARALLAX = 0.0025  # rad, of a camera that zooms: one that moves forwards shows less than one that moves sideways
-_PARALLAX_SHARE = 60  # per cent of the tests that must stay below
-_WHILE, _WHILE_TESTS, _WHILE_PARALLAX = 4.0, 5, 0.025  # s, tests in them, and rad of their median, of a shorter walk
-_TESTS_SPAN = 5.0  # degrees of turn that are not believed without any test
-_LENS_SIGMA, _LENS_FLOOR = 0.1, 0.03  # of a test's focal length, relative: at most, and what residuals do not show
-_LENS_OFF = 0.12  # log of the focal length of a rotation over the expected one
-_LENS_SPREAD = 0.1  # log; 75 % of the tests must agree within
+_MAX_STATIC_DEGREES = 0.15  # of a static camera from its mean view, about 1 px; twice that for roll
+_MAX_STATIC_ZOOM = 0.006  # share
+_MIN_ZOOM = 0.02  # minimum relative zoom
+_MAX_SHAKE_DEGREES = 1.5  # degrees; maximum span of the slow rotation of a shaking camera
+_SLOW_S = 1.0  # s; faster motion is shake
+# maximum duration in s, and fraction, of frames with people whose view is unknown
+_UNKNOWN_SECONDS, _UNKNOWN_SHARE = 0.5, 0.02
+_ZOOM_PARALLAX = 0.0025  # rad, threshold for a zooming camera: forward motion has less parallax than sideways motion
+_PARALLAX_SHARE = 60  # percentile of the tests that must be below
+# s, number of tests in this time, and rad of their median, for a short walk
+_WHILE, _WHILE_TESTS, _WHILE_PARALLAX = 4.0, 5, 0.025
+_TESTS_SPAN = 5.0  # degrees of rotation that need a test
+_LENS_SIGMA, _LENS_FLOOR = 0.1, 0.03  # relative standard deviation of a test's focal length: maximum, and lower bound
+_MAX_LENS_LOG = 0.12  # log; maximum ratio of the focal length of a rotation to the expected one
+_MAX_LENS_SPREAD_LOG = 0.1  # log; 75 % of the tests must be within
 
 
 @dataclass(frozen=True, slots=True)
 class CameraMotion:
-    """kind: one of `KINDS`; 'fixed' was said, not measured. known: share of the frames with people whose view is known.
-    pan, tilt, roll: degrees that the views span about the camera's vertical, horizontal and viewing axis. shake:
-    degrees rms, of what is faster than a second. zoom: longest over shortest focal length. parallax: degrees by which
-    depth moves the background, in 60 % of the comparisons less; 0 without any. sigma_degrees: of a view, in the median.
-    focal_ratio: focal length under which the background's motion is a rotation, over that of the intrinsics, the
-    median; NaN where the camera turned too little to tell. focal_sigma: of its logarithm, from the spread of the
-    comparisons. NaN where nothing was measured.
+    """Motion of the camera in a run, estimated from the background. NaN where nothing was measured.
+
+    Attributes:
+        kind: One of `KINDS`; 'fixed' is a setting.
+        known: Fraction of the frames with people in which the camera's orientation is known.
+        pan: Range of the rotation about the camera's vertical axis, degrees.
+        tilt: The same about its horizontal axis.
+        roll: The same about its viewing axis.
+        shake: RMS of the rotation faster than 1 Hz, degrees.
+        zoom: Ratio of the longest to the shortest focal length.
+        parallax: 60th percentile over the comparisons of the background's motion due to depth, degrees; 0 without any.
+        sigma_degrees: Median standard deviation of an orientation.
+        focal_ratio: Median ratio of the focal length for which the background's motion is a rotation to that of the
+            intrinsics; NaN if the camera rotated too little.
+        focal_sigma: Standard deviation of its logarithm, from the spread of the comparisons.
+        distance: Length of the camera's path in m; NaN if translation was not estimated
+            (`pose.camera_motion.structure`).
+        distance_sigma: Standard deviation of `distance`, m.
+        drift: Highest speed over all windows, m/s, at which the density of lower-foot velocities peaks with the
+            rotation compensated (`pose.world.footing`). A translation up to this speed is not excluded.
     """
 
     kind: str
@@ -55,30 +70,41 @@ class CameraMotion:
     sigma_degrees: float = float("nan")
     focal_ratio: float = float("nan")
     focal_sigma: float = float("nan")
+    distance: float = float("nan")
+    distance_sigma: float = float("nan")
+    drift: float = float("nan")
+
+    @property
+    def carried(self) -> bool:
+        """Whether the camera's translation is known."""
+        return not np.isnan(self.distance)
 
     @property
     def certain(self) -> bool:
-        """Whether the background tells that the camera kept its place.
+        """Whether the background proves that the camera did not translate.
 
-        Before a plane, translation looks like a rotation with another focal length that changes from comparison to
-        comparison, and translation towards the plane like a zoom (R. Hartley and A. Zisserman, Multiple View Geometry,
-        8.4 and 13). A small shake moves nobody far.
+        In front of a plane, translation looks like a rotation with a varying focal length, and translation towards the
+        plane like a zoom (R. Hartley and A. Zisserman, Multiple View Geometry, 8.4 and 13). A small shake is not a
+        translation.
         """
         if self.kind in (STATIC, FIXED, SHAKING):
             return True
-        agrees = abs(np.log(self.focal_ratio)) < _LENS_OFF and self.focal_sigma < _LENS_SPREAD
-        return self.kind == ROTATING and self.zoom < 1 + _ZOOMS and bool(agrees)
+        agrees = abs(np.log(self.focal_ratio)) < _MAX_LENS_LOG and self.focal_sigma < _MAX_LENS_SPREAD_LOG
+        return self.kind == ROTATING and self.zoom < 1 + _MIN_ZOOM and bool(agrees)
 
     @property
     def moves(self) -> bool:
-        """Whether the path is needed to compare frames with each other."""
+        """Whether the path is needed to compare frames."""
         return self.kind in (SHAKING, ROTATING, ZOOMING, TRANSLATING)
 
 
 def judge(path: CameraPath, measured: Sequence[tuple[int, Background]], peopled: NDArray[np.bool_]) -> CameraMotion:
-    """The motion of a path.
+    """Classify the motion of a path.
 
-    measured: as in `find_path`. peopled: (F,) frames with people; the view of others matters to nobody.
+    Args:
+        path: The path.
+        measured: As in `find_path`.
+        peopled: (F,) frames with people; the views of others do not matter.
     """
     wanted = peopled if peopled.any() else np.ones(len(path.times), bool)
     seen = np.isfinite(path.sigmas)
@@ -113,18 +139,22 @@ def _kind(numbers: tuple[float, ...], missing: float, slow_span: float) -> str:
     known, pan, tilt, roll, _, zoom, apparent = numbers[:7]
     if known < 1 - _UNKNOWN_SHARE and missing > _UNKNOWN_SECONDS:
         return UNKNOWN
-    if max(pan, tilt, roll / 2) < 2 * _STILL and zoom < 1 + 2 * _STILL_ZOOM:
+    if max(pan, tilt, roll / 2) < 2 * _MAX_STATIC_DEGREES and zoom < 1 + 2 * _MAX_STATIC_ZOOM:
         return STATIC
-    if apparent > np.degrees(CARRIED_PARALLAX):
+    if apparent > np.degrees(MIN_CARRIED_RAD):
         return TRANSLATING
-    if zoom > 1 + _ZOOMS and max(pan, tilt) < _SHAKES:
+    if zoom > 1 + _MIN_ZOOM and max(pan, tilt) < _MAX_SHAKE_DEGREES:
         return ZOOMING if apparent < np.degrees(_ZOOM_PARALLAX) else TRANSLATING
-    return SHAKING if slow_span < _SHAKES else ROTATING
+    return SHAKING if slow_span < _MAX_SHAKE_DEGREES else ROTATING
 
 
 def _supported(kind: str, tests: F64, span: float) -> str:
-    """The kind, if a camera that keeps its place is plausible. tests: (N, 4) s, parallax, lens and its
-    sigma. span: degrees.
+    """The kind, if the absence of translation is plausible.
+
+    Args:
+        kind: The kind.
+        tests: (N, 4) s, parallax, lens and its sigma.
+        span: Degrees.
     """
     for time in tests[:, 0]:
         part = tests[(tests[:, 0] <= time) & (tests[:, 0] > time - _WHILE), 1]
@@ -136,7 +166,7 @@ def _supported(kind: str, tests: F64, span: float) -> str:
 
 
 def _focal(tests: F64) -> tuple[float, float]:
-    """The focal length of a rotation over that of the intrinsics, and its spread (log); NaN where no test tells."""
+    """Ratio of the focal length of a rotation to that of the intrinsics, and its deviation (log); NaN without tests."""
     tests = tests[tests[:, 3] < _LENS_SIGMA]
     if not len(tests):
         return float("nan"), float("nan")
@@ -148,7 +178,7 @@ def _focal(tests: F64) -> tuple[float, float]:
 
 
 def _slow(times: F64, views: F64) -> F64:
-    """(N, 3) the mean of the views within half a `_SLOW` before and after each."""
+    """Moving average (N, 3) of the views over `_SLOW_S`."""
     sums = np.concatenate([np.zeros((1, 3)), np.cumsum(views, axis=0)])
-    first, end = np.searchsorted(times, times - _SLOW / 2), np.searchsorted(times, times + _SLOW / 2, side="right")
+    first, end = np.searchsorted(times, times - _SLOW_S / 2), np.searchsorted(times, times + _SLOW_S / 2, side="right")
     return np.asarray((sums[end] - sums[first]) / (end - first)[:, None])

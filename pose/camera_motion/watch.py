@@ -1,4 +1,4 @@
-"""How the camera looks now, from past frames alone: for live results."""
+"""The current camera view from past frames only, for live results."""
 
 from collections import OrderedDict, deque
 
@@ -6,39 +6,50 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.camera_motion.fit import SAME, View
-from pose.camera_motion.parallax import CARRIED_PARALLAX, LONG_LENS
+from pose.camera_motion.parallax import LONG_LENS, MIN_CARRIED_RAD
 from pose.camera_motion.turns import to_matrix, to_vector
 from pose.camera_motion.verdict import ROTATING, STATIC, TRANSLATING, UNKNOWN
 from pose.types import NO_LINK, Background
 
 F64 = NDArray[np.float64]
 
-_STILL, _STILL_ZOOM = np.radians(0.15), 0.006  # rad and share within which a camera stands
-_LOST_AFTER = 0.5  # s without a view
-_AHEAD = 0.15  # s for which a camera goes on as it did
-_PLACES = 2000  # measured frames whose views are kept
-_LATELY, _TESTS, _SHARE = 10.0, 3, 60  # s of tests, fewest, and per cent that must stay below
-_CALM = 3.0  # s without such a test, or standing, after which a carried camera has arrived
+_STILL, _STILL_ZOOM = np.radians(0.15), 0.006  # tolerances of a static camera: rad, and relative zoom
+_LOST_S = 0.5  # s without a view after which the state is unknown
+_EXTRAPOLATED_S = 0.15  # s of extrapolation
+_MAX_VIEWS = 2000  # measured frames whose views are stored
+_LATELY, _TESTS, _SHARE = 10.0, 3, 60  # s of tests, minimum number, and percentile that must be below
+_CALM_S = 3.0  # s without such a test, or static, after which a carried camera has stopped
 
 
 class CameraWatch:
-    """Takes what is measured of each frame. state: `static`, `rotating`, `translating` or `unknown`, as of the
-    frame that was seen last."""
+    """Tracks the state of the camera.
+
+    Attributes:
+        state: `static`, `rotating`, `translating` or `unknown`, in the last frame.
+    """
 
     def __init__(self, ignore_translation: bool = False) -> None:
-        """ignore_translation: whether a carried camera counts as one that turns."""
+        """Start without frames.
+
+        Args:
+            ignore_translation: Treat a carried camera as a rotating one.
+        """
         self._ignore = ignore_translation
         self._tests: deque[tuple[float, float, float]] = deque()  # s, parallax and lens
-        self._suspect = -np.inf  # s, when a test last showed that the camera is carried
-        self._time = -np.inf  # s, of the view that was measured last
+        self._suspect = -np.inf  # s, time of the last test that showed translation
+        self._time = -np.inf  # s, time of the last measured view
         self.state = STATIC
-        self._places: OrderedDict[int, View] = OrderedDict()  # by index, compared with the first frame
+        self._places: OrderedDict[int, View] = OrderedDict()  # by index, relative to the first frame
         self._now, self._speed = SAME, np.zeros(3)  # rad/s
 
     def see(self, background: Background | None, index: int, time: float, cut: bool = False) -> View:
-        """The view of the next frame, compared with the first since the camera stood, was carried or lost.
+        """The view of the next frame, relative to the first since the camera was static, carried or lost.
 
-        background: None where it was not measured. cut: whether another scene begins.
+        Args:
+            background: None if it was not measured.
+            index: Index of the frame.
+            time: s.
+            cut: Whether another scene starts.
         """
         if cut:
             self._tests.clear()
@@ -49,7 +60,7 @@ class CameraWatch:
         self.state = self._judge(time, linked or cut)
         if self.state != ROTATING:
             return SAME
-        ahead = min(time - self._time, _AHEAD)
+        ahead = min(time - self._time, _EXTRAPOLATED_S)
         return View(to_matrix(self._speed * ahead) @ self._now.turn, self._now.zoom)
 
     def _begin(self) -> None:
@@ -57,13 +68,13 @@ class CameraWatch:
         self._places.clear()
 
     def _take(self, background: Background, index: int, time: float) -> bool:
-        """Whether the frame is linked to those before it."""
+        """Whether the frame is connected to earlier ones."""
         if not np.isnan(background.parallax):
             self._tests.append((time, background.parallax, background.lens))
         links = [row for row in background.links if row[0] != NO_LINK]
         views = {int(row[0]): View(to_matrix(row[1:4]).T, float(np.exp(row[4]))) for row in links}
         if not views:
-            return True  # the last view holds for a while
+            return True  # keep the last view for a while
         known = next((key for key in views if key in self._places), None)
         linked = known is not None or not self._places
         if not linked:
@@ -73,22 +84,22 @@ class CameraWatch:
             self._places.setdefault(key, view.inverse.of(now))
             self._places.move_to_end(key)
         self._places[index] = now
-        while len(self._places) > _PLACES:
+        while len(self._places) > _MAX_VIEWS:
             self._places.popitem(last=False)
-        if known is not None and 0 < time - self._time < _LOST_AFTER:
+        if known is not None and 0 < time - self._time < _LOST_S:
             self._speed = to_vector(now.turn @ self._now.turn.T) / (time - self._time)
         self._now, self._time = now, time
         return linked
 
     def _judge(self, time: float, linked: bool) -> str:
-        """The state, from what was seen until a time, s."""
+        """The state, from the frames up to `time` (s)."""
         while self._tests and self._tests[0][0] < time - _LATELY:
             self._tests.popleft()
         if self._is_carried() and not self._ignore:
             self._suspect = self._tests[-1][0]
-        if not linked or time - self._time > _LOST_AFTER:
+        if not linked or time - self._time > _LOST_S:
             return UNKNOWN
-        if time - self._suspect < _CALM:
+        if time - self._suspect < _CALM_S:
             return TRANSLATING
         moved = np.linalg.norm(to_vector(self._now.turn)) > _STILL or abs(np.log(self._now.zoom)) > _STILL_ZOOM
         return ROTATING if moved or self.state == ROTATING else STATIC
@@ -97,4 +108,4 @@ class CameraWatch:
         if len(self._tests) < _TESTS:
             return False
         _, shares, lenses = np.array(self._tests).T
-        return bool(np.percentile(shares, _SHARE) > CARRIED_PARALLAX or np.median(lenses) > LONG_LENS)
+        return bool(np.percentile(shares, _SHARE) > MIN_CARRIED_RAD or np.median(lenses) > LONG_LENS)

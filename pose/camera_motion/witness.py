@@ -1,6 +1,6 @@
-"""A key frame that is followed on after another took its place, to see parallax grow over a wide baseline.
+"""Tracking of a replaced key frame, to measure parallax over a wider baseline.
 
-A key frame is replaced early when its points disagree with a rotation, which is just when a longer look tells why.
+A key frame is replaced early if its points contradict a rotation; longer tracking then reveals the reason.
 """
 
 from dataclasses import replace
@@ -8,41 +8,51 @@ from dataclasses import replace
 import numpy as np
 
 from pose.camera_motion.fit import View
-from pose.camera_motion.key_frames import NEAR, REMEMBERED, KeyFrame, Points, Reduced, centre
-from pose.camera_motion.parallax import FEWEST, Parallax, parallax
+from pose.camera_motion.key_frames import MAX_RESIDUAL_PX, REMEMBERED_S, KeyFrame, Points, Reduced, centre
+from pose.camera_motion.parallax import MIN_POINTS, Parallax, parallax
 from pose.camera_motion.reduced import track, within
 
-EVERY = 0.4  # s between two tests
-_LONGEST = 2.5  # s
-_LEAST_SEEN = 0.4  # of its points; with fewer it ends
-_SHORTEST = 0.4  # s between the two frames of a test: nobody walks far in less
-_LEAST_SHIFT, _FAR = 5.0, 70  # px by which the points have moved, all but the 30 % that moved most
+TEST_INTERVAL_S = 0.4  # s between two tests
+_MAX_S = 2.5  # s
+_MIN_SEEN_SHARE = 0.4  # minimum fraction of its points; with fewer, tracking ends
+_MIN_BASELINE_S = 0.4  # s, minimum time between the two frames of a test
+_LEAST_SHIFT, _FAR = 5.0, 70  # px, minimum 70th percentile of the points' motion
 
 
 class Witness:
-    """Follows the points of one key frame wherever they go."""
+    """Tracks the points of one key frame."""
 
     def __init__(self, key: KeyFrame, time: float) -> None:
-        """time: s, of the frame in which another key frame took its place."""
-        self.key, self._end, self._next, self.over = key, time + _LONGEST, time, False
+        """Start at the replacement of a key frame.
+
+        Args:
+            key: The key frame.
+            time: s, of the replacement.
+        """
+        self.key, self._end, self._next, self.over = key, time + _MAX_S, time, False
 
     def step(self, image: Reduced, view: View) -> Parallax | None:
-        """A test of parallax; None where it is too early for one. view: of the frame, compared with the key frame."""
+        """Test for parallax; None if it is too early.
+
+        Args:
+            image: The frame.
+            view: View of the frame relative to the key frame.
+        """
         points = follow(self.key, image, view)
-        self.over = points is None or len(points.rows) < _LEAST_SEEN * len(self.key.rays) or image.time > self._end
+        self.over = points is None or len(points.rows) < _MIN_SEEN_SHARE * len(self.key.rays) or image.time > self._end
         if points is None or image.time < self._next:
             return None
-        self._next = image.time + EVERY
+        self._next = image.time + TEST_INTERVAL_S
         return tested(self.key, points, view, image)
 
 
 def tested(key: KeyFrame, points: Points, view: View, image: Reduced) -> Parallax | None:
-    """A test of parallax; None where too few points are found, too early, or near where they were."""
+    """Test for parallax; None if there are too few points, it is too early, or they have hardly moved."""
     rows, seen = points.rows, points.seen
-    if image.time - key.time > REMEMBERED:
-        near = np.linalg.norm(seen - view.project(key.rays[rows], image.focal), axis=1) < NEAR
+    if image.time - key.time > REMEMBERED_S:
+        near = np.linalg.norm(seen - view.project(key.rays[rows], image.focal), axis=1) < MAX_RESIDUAL_PX
         rows, seen = rows[near], seen[near]
-    if len(rows) < FEWEST or image.time - key.time < _SHORTEST:
+    if len(rows) < MIN_POINTS or image.time - key.time < _MIN_BASELINE_S:
         return None
     rays, focal = key.rays[rows], image.focal
     shift = np.linalg.norm(seen - focal * rays[:, :2], axis=1)
@@ -53,16 +63,16 @@ def tested(key: KeyFrame, points: Points, view: View, image: Reduced) -> Paralla
 
 
 def follow(key: KeyFrame, image: Reduced, view: View) -> Points | None:
-    """The features of a key frame that are found again, near where they were last time; None where too few are."""
+    """The features of a key frame found near their last positions; None if there are too few."""
     middle = centre(image.grey)
     plain = view.project(key.rays, image.focal) + middle
     guess = (plain + key.off).astype(np.float32)
     rows = np.flatnonzero(within(guess, image.mask))
-    if len(rows) < FEWEST:
+    if len(rows) < MIN_POINTS:
         return None
     there, found = track(key.grey, image.grey, key.features[rows], guess[rows], levels=1)
     found &= within(there, image.mask)
-    if found.sum() < FEWEST:
+    if found.sum() < MIN_POINTS:
         return None
     rows = rows[found]
     key.off[rows] = there[found] - plain[rows]

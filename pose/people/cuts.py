@@ -1,7 +1,8 @@
 """Detection of hard cuts. No person keeps an id across a cut.
 
 Each of the three measures alone also changes within a scene: a person who fills the image changes many cells, a flash
-changes the brightness, a pan moves everything. Only a cut changes all three at once.
+changes the brightness, a pan moves everything. A cut changes all three at once. A cut to another camera in the same
+room keeps the colours, but leaves less of the other two than a pan does.
 """
 
 import cv2
@@ -12,8 +13,10 @@ from pose.types import F32, U8
 CELLS = 32  # along the longer side; each cell is the mean of its pixels
 MAX_SHIFT_CELLS = 4  # largest shift between two frames by a pan or camera shake
 MIN_CORRELATION = 0.75  # of the cells of two frames of one scene, at the best shift
+MIN_SURE_CORRELATION = 0.45  # the same; below it, colours do not count. A third of a second of a pan leaves 0.56
 MIN_COLOUR_OVERLAP = 0.8  # overlap of the colour histograms of two frames of one scene
 MIN_UNCHANGED_SHARE = 0.4  # share of the cells that are not black and keep their brightness within one scene
+MIN_SURE_UNCHANGED_SHARE = 0.2  # the same; below it, colours do not count
 MAX_UNCHANGED_DIFFERENCE = 8  # of 255
 COLOUR_BINS = 32  # along each of two colour axes
 _SAMPLES_PER_CELL = 8  # pixels along one side of a cell, in images with at least twice as many
@@ -39,10 +42,15 @@ class CutDetector:
         if cv2.meanStdDev(cells)[1][0, 0] < _MIN_CONTRAST:
             return False
         self._cells, self._small = cells, small
-        if before is None or before.shape != cells.shape or _unchanged_share(before, cells) >= MIN_UNCHANGED_SHARE:
+        if before is None or before.shape != cells.shape:
             return False
+        unchanged = _unchanged_share(before, cells)
+        if unchanged >= MIN_UNCHANGED_SHARE or (correlation := _correlation(before, cells)) >= MIN_CORRELATION:
+            return False
+        if unchanged < MIN_SURE_UNCHANGED_SHARE and correlation < MIN_SURE_CORRELATION:
+            return True
         overlap = np.minimum(_colour_histogram(small), _colour_histogram(small_before)).sum()
-        return float(overlap) < MIN_COLOUR_OVERLAP and _correlation(before, cells) < MIN_CORRELATION
+        return float(overlap) < MIN_COLOUR_OVERLAP
 
 
 def _sampled(image: U8, cells: tuple[int, int]) -> U8:

@@ -54,7 +54,12 @@ class DetectionSchedule:
         self._last_loss = time
 
     def record_frame(self, tracks: list[PersonTrack], detected: bool, time: float) -> None:
-        """Plan the next pass after a frame. tracks: the people tracked now. detected: whether a pass was due."""
+        """Plan the next pass after a frame.
+
+        Args:
+            tracks: The people tracked now.
+            detected: Whether a pass was due.
+        """
         if detected:
             self._next = time if self._is_searching(time) else time + self._interval
         if any(track.occluders for track in tracks):

@@ -102,7 +102,11 @@ class IdSwapDetector:
     def _updated(
         self, pair: tuple[int, int], visible: dict[int, int], observations: Observations, touching: bool, time: float
     ) -> _Encounter | None:
-        """The encounter of a pair after this frame; None once they are apart. visible: id -> row."""
+        """The encounter of a pair after this frame; None once they are apart.
+
+        Args:
+            visible: id -> row.
+        """
         known = self._encounters.get(pair)
         if len(visible) < 2:
             assert known is not None

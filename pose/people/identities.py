@@ -136,7 +136,11 @@ class Identities:
         return self._next_id - 1
 
     def _associate(self, people: _FramePeople) -> I64:
-        """Run the box tracker on one frame. Returns ids for the people that it recognises."""
+        """Run the box tracker on one frame.
+
+        Returns:
+            Ids for the people that it recognises.
+        """
         if self._tracker is None:
             similarity = box_similarity if self._similarity is None else self._similarity.similarity
             self._tracker = self._choice.build(self._memory, similarity)

@@ -102,7 +102,8 @@ class TrackInitiation:
     ) -> Observations:
         """The new track of a detection (1, 4) that touches tracked people; empty if it shows a part of one of them.
 
-        near: (P,) the tracked people whom the detection touches.
+        Args:
+            near: (P,) the tracked people whom the detection touches.
         """
         track = PersonTrack(region)
         for in_front in (np.zeros(0, np.int64), np.flatnonzero(near)):

@@ -23,7 +23,11 @@ class LostTracks:
     """
 
     def __init__(self, memory_s: float) -> None:
-        """Start without tracks. memory_s: seconds for which a lost track is kept."""
+        """Start without tracks.
+
+        Args:
+            memory_s: Seconds for which a lost track is kept.
+        """
         self._memory = memory_s
         self.tracks: list[PersonTrack] = []
 
@@ -58,7 +62,7 @@ class LostTracks:
         """Swap two ids among the lost tracks.
 
         Args:
-            people: The two ids with the states from before the id switch. Each id takes its clothing colours along.
+            people: The two ids with the states from before the id switch. The clothing colours of an id are kept.
         """
         one, other = people
         swap = {one: other, other: one}

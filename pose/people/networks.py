@@ -17,7 +17,11 @@ class PeopleNetworks:
     """
 
     def __init__(self, detector: Detector, estimator: Estimator, times: StageTimes) -> None:
-        """Keep the networks. times: the run times are added there."""
+        """Keep the networks.
+
+        Args:
+            times: The run times are added there.
+        """
         self.skeleton = estimator.skeleton
         self.boxes_only = False
         self._detector = detector
@@ -41,6 +45,10 @@ class PeopleNetworks:
             return self._estimator.estimate([image], [regions])[0]
 
     def estimate_masked(self, crop: MaskedCrop, track: PersonTrack, region: Regions) -> Observations:
-        """The pose of one track in a masked crop. region: one row, in pixels of the whole image."""
+        """The pose of one track in a masked crop.
+
+        Args:
+            region: One row, in pixels of the whole image.
+        """
         keypoints = self.estimate(crop.image, crop.regions_to_crop(region))
         return Observations.of([track], crop.keypoints_to_image(keypoints))

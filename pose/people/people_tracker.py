@@ -123,7 +123,11 @@ class PeopleTracker:
         self._initiation.reset()
 
     def _assign_ids(self, found: Observations, image: U8, time: float) -> Observations:
-        """Assign ids and the regions for the next frame. Returns the people with an id, sorted by it."""
+        """Assign ids and the regions for the next frame.
+
+        Returns:
+            The people with an id, sorted by it.
+        """
         self._lost.add(self._tracks, found)
         ids = np.array([track.id for track in found.tracks], np.int64)
         region_boxes = crops.region_boxes(found.keypoints.next_regions)
@@ -143,7 +147,11 @@ class PeopleTracker:
         return found
 
     def _swap_ids(self, found: Observations, ids: I64, people: dict[int, PersonState]) -> I64:
-        """Swap two ids, with the clothing colours that belong to each. people: id -> state before the id switch."""
+        """Swap two ids, with the clothing colours that belong to each.
+
+        Args:
+            people: id -> state before the id switch.
+        """
         one, other = people
         self._identities.swap_ids(one, other)
         self._lost.swap_ids(people)
@@ -166,7 +174,11 @@ class PeopleTracker:
 
 
 def _people(found: Observations, boxes: Boxes | None, index: int, time: float, cut: bool) -> People:
-    """The result of a frame. boxes: its detections; None without a detection pass."""
+    """The result of a frame.
+
+    Args:
+        boxes: Its detections; None without a detection pass.
+    """
     return People(
         index=index,
         time=time,

@@ -67,7 +67,11 @@ class PoseSimilarity:
         self._boxes, self._poses = boxes, poses
 
     def remember(self, numbers: I64) -> None:
-        """Store the poses of the frame. numbers: (P,) the track of each person, -1 without one."""
+        """Store the poses of the frame.
+
+        Args:
+            numbers: (P,) the track of each person, -1 without one.
+        """
         for row in np.flatnonzero(numbers >= 0):
             self._last[int(numbers[row])] = self._boxes[row], self._poses[row]
 

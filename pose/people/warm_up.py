@@ -56,7 +56,11 @@ def _check_boxes(boxes: Boxes) -> None:
 
 
 def warm_up_tracker(tracker: str) -> None:
-    """Re-identify a person once: `pose.people.identities` loads the box tracker only then. tracker: its name."""
+    """Re-identify a person once: `pose.people.identities` loads the box tracker only then.
+
+    Args:
+        tracker: Its name.
+    """
     identities = Identities(tracker)
     identities.assign(_BOX, _SCORE, _ID * UNASSIGNED, 0.0, _IMAGE)
     identities.assign(_BOX[:0], _SCORE[:0], _ID[:0], 0.1, _IMAGE)

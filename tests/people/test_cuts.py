@@ -30,6 +30,16 @@ def test_a_cut_between_two_clips_is_found_at_its_frame(clips):
             assert cuts_in(clips[one][:15] + clips[other][:15]) == ([] if one == other else [15]), (one, other)
 
 
+def test_a_cut_to_another_camera_in_the_same_room_is_found(videos):
+    views = []
+    for name in ("view-a", "view-b"):
+        with open_source(str(videos / "two-people" / f"{name}.mp4")) as source:
+            views.append([cv2.resize(frame.image, (270, 480)) for _, frame in zip(range(10), source, strict=False)])
+    one, other = views
+    assert cuts_in(one + other) == [10]
+    assert cuts_in(other + one) == [10]
+
+
 def test_people_who_move_are_no_cut(clips):
     for images in clips.values():
         assert cuts_in(images[::3]) == []

@@ -152,7 +152,14 @@ class FilterTracker(ABC, Generic[T]):
         return np.stack([track.box for track in tracks])
 
     def _observe(self, tracks: Sequence[T], boxes: F64, rows: I64, ids: I64, pairs: list[tuple[int, int]]) -> list[T]:
-        """Update matched tracks with their boxes. pairs: (index in tracks, index in rows). Returns unmatched tracks."""
+        """Update matched tracks with their boxes.
+
+        Args:
+            pairs: (index in tracks, index in rows).
+
+        Returns:
+            Unmatched tracks.
+        """
         left = dict(enumerate(tracks))
         for which, place in pairs:
             track = left.pop(which)

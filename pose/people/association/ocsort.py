@@ -95,7 +95,7 @@ class OcSortTrack(BoxTrack):
 
 
 class OcSort(FilterTracker[OcSortTrack]):
-    """Ignores boxes with a low score."""
+    """Tracks boxes with OC-SORT; boxes with a score below `MIN_START_SCORE` are ignored."""
 
     def _start(self, box: F64, number: int) -> OcSortTrack:
         return OcSortTrack(box, number)

@@ -1,0 +1,118 @@
+"""The path of a carried camera: rotation from the background, corrected by structure from motion, and its translation.
+
+Between key frames the rotation follows the background, whose error is small over a fraction of a second; at key frames
+it equals that of structure from motion. Positions are interpolated with a cubic spline.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.camera_motion.path import MAX_BRIDGED_S, CameraPath
+from pose.camera_motion.reduced import people_mask
+from pose.camera_motion.structure import KeyImage, Structure
+from pose.camera_motion.turns import to_matrix, to_vector
+from pose.skeletons import Skeleton
+from pose.types import Frame, People
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+
+SIDE = 640  # px of the longer side of key images
+EVERY = 0.33  # s between key frames
+MOST_KEYS = 90
+_SPARSEST = 1.0  # maximum s between key frames; no reconstruction of longer clips
+_FEWEST_KEYS = 6
+
+
+def choose_keys(path: CameraPath) -> I64 | str:
+    """Indices (K,) of the key frames of a run, or the reason why there are none."""
+    if path.scenes[-1] > 0:
+        return "the clip has cuts; cut it into its scenes"
+    seconds = float(path.times[-1] - path.times[0])
+    step = max(EVERY, seconds / (MOST_KEYS - 1))
+    if step > _SPARSEST:
+        return f"the clip is longer than {_SPARSEST * (MOST_KEYS - 1):.0f} s; cut it into pieces"
+    wanted = np.arange(path.times[0], path.times[-1] + 1e-9, step)
+    rows = np.unique(path.rows(wanted))
+    rows = np.append(rows, len(path.times) - 1) if len(path.times) - 1 - rows[-1] > 2 else rows
+    return rows if len(rows) >= _FEWEST_KEYS else "the clip is too short"
+
+
+def key_images(frames: Iterator[tuple[Frame, People]], rows: I64, skeleton: Skeleton) -> tuple[list[KeyImage], float]:
+    """The reduced key images of a run, and their scale.
+
+    Args:
+        frames: All frames of the run, in order.
+        rows: Indices of the key frames.
+        skeleton: Joint set of the people.
+    """
+    wanted, images, scale = set(rows.tolist()), [], 1.0
+    for row, (frame, people) in enumerate(frames):
+        if row not in wanted:
+            continue
+        grey = np.ascontiguousarray(frame.image[..., 1])
+        scale = min(1.0, SIDE / max(grey.shape))
+        if scale < 1:
+            size = round(grey.shape[1] * scale), round(grey.shape[0] * scale)
+            grey = np.asarray(cv2.resize(grey, size, interpolation=cv2.INTER_AREA), np.uint8)
+        images.append(KeyImage(grey, people_mask(grey.shape, scale, people, skeleton)))
+        if len(images) == len(rows):
+            break
+    return images, scale
+
+
+def scaled_matrix(matrix: F64, scale: float) -> F64:
+    """Intrinsics (3, 3) px of a reduced image."""
+    reduced = matrix * scale
+    reduced[:2, 2] += (scale - 1) / 2
+    reduced[2, 2] = 1.0
+    return np.asarray(reduced)
+
+
+def travelled(path: CameraPath, keys: I64, found: Structure) -> CameraPath:
+    """The path of the background with the rotations and positions (up to scale) of structure from motion.
+
+    Args:
+        path: Rotations estimated from the background.
+        keys: (K,) indices of its key images.
+        found: The structure.
+    """
+    at = keys[found.rows]
+    times = path.times[at]
+    # The correction from rotations of the background to those of the structure.
+    corrections = found.turns @ np.swapaxes(path.turns[at], 1, 2)
+    turns = _between(path.times, times, corrections) @ path.turns
+    places = np.stack([_spline(path.times, times, side) for side in found.places.T], axis=1)
+    begin = turns[0].T
+    turns, places = begin @ turns, (places - places[0]) @ begin.T
+    away = np.maximum(times[0] - path.times, path.times - times[-1])
+    sigmas = np.where(away > MAX_BRIDGED_S, np.nan, path.sigmas)
+    return replace(path, turns=turns, places=places, sigmas=sigmas, zooms=path.zooms * found.focal)
+
+
+def _between(wanted: F64, times: F64, turns: F64) -> F64:
+    """Rotations (F, 3, 3) at times `wanted`, interpolated from those at times (K,); constant outside."""
+    left = np.clip(np.searchsorted(times, wanted, side="right") - 1, 0, len(times) - 2)
+    share = np.clip((wanted - times[left]) / (times[left + 1] - times[left]), 0, 1)
+    steps = to_vector(np.swapaxes(turns[left], 1, 2) @ turns[left + 1])
+    return np.asarray(turns[left] @ to_matrix(share[:, None] * steps))
+
+
+def _spline(wanted: F64, times: F64, values: F64) -> F64:
+    """Cubic Hermite spline (F,) through values (K,); linear outside."""
+    slopes = np.gradient(values, times)
+    left = np.clip(np.searchsorted(times, wanted, side="right") - 1, 0, len(times) - 2)
+    step = times[left + 1] - times[left]
+    s = np.clip((wanted - times[left]) / step, 0, 1)
+    begin, end = values[left], values[left + 1]
+    inside = (
+        (2 * s**3 - 3 * s**2 + 1) * begin
+        + (3 * s**2 - 2 * s**3) * end
+        + step * ((s**3 - 2 * s**2 + s) * slopes[left] + (s**3 - s**2) * slopes[left + 1])
+    )
+    before, after = np.minimum(wanted - times[0], 0), np.maximum(wanted - times[-1], 0)
+    return np.asarray(inside + before * slopes[0] + after * slopes[-1])
