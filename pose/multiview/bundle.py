@@ -1,7 +1,7 @@
-"""One least-squares solver for joints over time, bone lengths and cameras: calibration, fusion and the fit to the 2D.
+"""Least-squares solver of the calibration: joints over time, bone lengths and cameras.
 
 Levenberg-Marquardt on the normal equations. Given the cameras and bone lengths, the frames of each person are a chain
-(`pose.fit.chain.Chain`); the few shared unknowns are its border, which the Schur complement solves exactly. B. Triggs
+(`pose.fit.chain.Chain`); the few shared unknowns are its border, eliminated exactly by the Schur complement. B. Triggs
 et al., "Bundle adjustment - a modern synthesis", 2000.
 """
 
@@ -25,7 +25,12 @@ _HIPS = r.hip_weights()
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """One person's unknowns: points (K, N, 3) m in the world at the knots, bones: (B,) m, `residuals.BONES`."""
+    """One person's unknowns.
+
+    Attributes:
+        points: (K, N, 3) m in the world at the knots.
+        bones: (B,) m, see `residuals.BONES`.
+    """
 
     points: F64
     bones: F64
@@ -33,25 +38,28 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Freedom:
-    """What of the cameras is unknown. free: (C, PARAMETERS). prior: (C, PARAMETERS) the values that are expected of
-    log focal length, k1, offset and drift (of turn and translation it says nothing), and precision: of the same shape.
+    """Which camera parameters are unknown.
+
+    Attributes:
+        free: (C, PARAMETERS).
+        prior: (C, PARAMETERS) expected values of log focal length, k1, offset and drift (unused for rotation and
+            translation).
+        precision: (C, PARAMETERS).
     """
 
     free: Flags
     prior: F64
     precision: F64
 
-    @classmethod
-    def none(cls, cameras: int) -> "Freedom":
-        """Everything is known."""
-        shape = (cameras, r.PARAMETERS)
-        return cls(np.zeros(shape, bool), np.zeros(shape), np.zeros(shape))
-
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """cameras and bodies; cost: half the sum of squares. deviation: (C, PARAMETERS) of the free parameters, 0
-    elsewhere, as the residuals have it whose noise is independent. covariance: (F, F) of the free ones, in order.
+    """Cameras and bodies.
+
+    Attributes:
+        cost: Half the sum of squares.
+        deviation: (C, PARAMETERS) standard deviations of the free parameters for independent residuals, 0 elsewhere.
+        covariance: (F, F) of the free parameters, in order.
     """
 
     cameras: list[ViewCamera]
@@ -63,8 +71,16 @@ class Solution:
 
 @dataclass(frozen=True, slots=True)
 class _Terms:
-    """One person's normal equations: frames (K, D, D), right (K, D), cross (K, D, M), border (M, M), border_right (M,);
-    M: all cameras' parameters, then this person's bones.
+    """One person's normal equations.
+
+    M counts all cameras' parameters, then this person's bones.
+
+    Attributes:
+        frames: (K, D, D).
+        right: (K, D).
+        cross: (K, D, M).
+        border: (M, M).
+        border_right: (M,).
     """
 
     frames: F64
@@ -75,7 +91,7 @@ class _Terms:
 
 
 class Bundle:
-    """The problem: people as cameras observe them, and how much each kind of residual counts."""
+    """The problem: people as observed by cameras, and the weights of the residuals."""
 
     def __init__(
         self,
@@ -83,13 +99,12 @@ class Bundle:
         freedom: Freedom,
         weights: Weights | None = None,
         body_scale: float = 1.0,
-        bones_known: bool = False,
     ) -> None:
-        """body_scale: by which the lifter's bodies are made larger. bones_known: those of the start stay."""
+        """body_scale: Factor on lifted bodies."""
         self._people, self._freedom, self._weights = people, freedom, weights or Weights()
         self._scale = body_scale
         self._free = np.flatnonzero(freedom.free)  # of all cameras' parameters
-        self._bones = 0 if bones_known else len(BONES)  # unknown ones of each person
+        self._bones = len(BONES)  # unknown ones of each person
 
     def solve(
         self,
@@ -99,9 +114,14 @@ class Bundle:
         tolerance: float = 1e-4,
         covariance: bool = False,
     ) -> Solution:
-        """Iterate from a start. tolerance: relative decrease of the cost at which it ends.
+        """Iterate from a start. Lifted bodies are rotated to the world by the initial cameras.
 
-        The lifter's answers are turned into the world by the cameras of the start.
+        Args:
+            cameras: Initial cameras.
+            bodies: Initial bodies.
+            iterations: Maximum iterations.
+            tolerance: Relative decrease of the cost at which to stop.
+            covariance: Whether to compute covariances.
         """
         cameras, bodies = list(cameras), list(bodies)
         priors = [self._priors(one, cameras) for one in self._people]
@@ -123,14 +143,6 @@ class Bundle:
             return Solution(cameras, bodies, cost, np.zeros(self._freedom.free.shape), np.zeros((0, 0)))
         terms = self._all_terms(bodies, priors, cameras)
         return Solution(cameras, bodies, cost, *self._deviation(terms, cameras))
-
-    def point_variances(self, cameras: Sequence[ViewCamera], body: Body, person: int) -> F64:
-        """(K, N, 3, 3) m^2, of a person's points given the cameras and bone lengths."""
-        one = self._people[person]
-        terms = self._terms(person, body, self._priors(one, list(cameras)), list(cameras))
-        blocks = self._chain(terms, person, 0.0).variances()[: len(body.points)]
-        result: F64 = np.einsum("knanb->knab", blocks.reshape(-1, N, 3, N, 3))
-        return result
 
     def _priors(self, one: Observed, cameras: list[ViewCamera]) -> tuple[F64, F64, F64, F64]:
         limbs = r.prior_of(one, cameras, self._scale, self._weights)
@@ -184,8 +196,7 @@ class Bundle:
             border[np.ix_(columns, columns)] += np.einsum("knia,kn,knib->ab", turn, weight, turn, optimize=True)
             border_right[columns] -= np.einsum("knia,kn,kni->a", turn, weight, off, optimize=True)
         r.BONE_RESIDUALS.add(frames, right, body.points, body.bones)
-        if self._bones:
-            r.BONE_RESIDUALS.add_lengths(cross, border, border_right, body.points, body.bones)
+        r.BONE_RESIDUALS.add_lengths(cross, border, border_right, body.points, body.bones)
         _add_prior(frames, right, body.points, prior)
         self._add_bend(right, one, body)
         return _Terms(
@@ -193,7 +204,7 @@ class Bundle:
         )
 
     def _add_bend(self, right: F64, one: Observed, body: Body) -> None:
-        """The gradient of smoothness; its part of the matrix is in `_chain`."""
+        """Add the gradient of smoothness; its matrix is in `_chain`."""
         weight = (one.step**2 * self._weights.acceleration) ** -2.0
         bend = np.diff(body.points, n=2, axis=0) * weight
         right[:-2] -= bend
@@ -239,7 +250,7 @@ class Bundle:
         return matrix, right, solved
 
     def _columns(self, person: int) -> NDArray[np.int64]:
-        """Of the free parameters and of a person's bones in the Schur complement."""
+        """Indices of the free parameters and of a person's bones in the Schur complement."""
         width = len(self._free)
         return np.append(np.arange(width), width + person * self._bones + np.arange(self._bones))
 
@@ -259,7 +270,7 @@ class Bundle:
         for person, (body, answer) in enumerate(zip(bodies, solved, strict=True)):
             own = shared[self._columns(person)]
             points = body.points + (answer[..., -1] - answer[..., :-1] @ own).reshape(body.points.shape)
-            changed.append(Body(points, body.bones + own[len(self._free) :] if self._bones else body.bones))
+            changed.append(Body(points, body.bones + own[len(self._free) :]))
         return moved, changed
 
     def _deviation(self, terms: list[_Terms], cameras: list[ViewCamera]) -> tuple[F64, F64]:
@@ -284,27 +295,27 @@ class Bundle:
 
 
 def start_body(points: F64) -> Body:
-    """A start at points (K, N, 3) m, with the bones that they have in the median."""
+    """An initial body at points (K, N, 3) m, with their median bone lengths."""
     return Body(points, np.median(r.BONE_RESIDUALS.measure(points)[0], axis=0))
 
 
 def _seen(one: Observed, index: int, camera: ViewCamera) -> F64:
-    """(K, N, 2) px that a camera sees at the knots, to first order in what its clock has changed since `observe`."""
+    """Observed (K, N, 2) px at the knots, corrected to first order for changes of the clock since `observe`."""
     moved = camera.own_time(one.knots) - one.own[index]
     seen: F64 = one.pixels[index] + one.velocity[index] * moved[:, None, None]
     return seen
 
 
 def _squares(off: F64, noise: F64) -> F64:
-    """(K, N) squared distances in standard deviations; 0 where not seen."""
+    """Squared distances (K, N) in standard deviations; 0 where not detected."""
     return np.where(np.isfinite(noise), (off * off).sum(axis=-1) * noise**-2.0, 0.0)
 
 
 def _add_prior(frames: F64, right: F64, points: F64, prior: tuple[F64, F64, F64, F64]) -> None:
-    """The lifter's answer: into (K, N, 3, N, 3) and (K, N, 3)."""
+    """Add the lifter's prior to (K, N, 3, N, 3) and (K, N, 3)."""
     limbs, precision, root, root_precision = prior
     middle = _HIPS @ points
-    shape = np.eye(N) - _HIPS  # (N, N): a point relative to the hips
+    shape = np.eye(N) - _HIPS  # (N, N): maps points to points relative to the hips
     matrix = np.einsum("na,kn,nb->kab", shape, precision, shape, optimize=True)
     matrix += root_precision[:, None, None] * np.outer(_HIPS, _HIPS)
     for axis in range(3):
@@ -327,7 +338,7 @@ def _moved(camera: ViewCamera, move: F64) -> ViewCamera:
 
 
 def turn_matrix(vector: F64) -> F64:
-    """(3, 3) rotation about `vector` (3,) by its length in radians (Rodrigues)."""
+    """Rotation (3, 3) about `vector` (3,) by its length in radians (Rodrigues)."""
     angle = float(np.linalg.norm(vector))
     if angle < 1e-12:
         return np.eye(3)

@@ -1,4 +1,6 @@
-"""Cameras from people: a start from each camera's own 3D, then rounds of bundle adjustment that free more and more."""
+"""Calibration from people: initialisation from each camera's own 3D, then bundle adjustment with more and more
+unknowns.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,26 +13,26 @@ from pose.multiview.initialise import Link
 from pose.multiview.observations import Observed, knots_of, observe
 from pose.multiview.residuals import Weights
 from pose.multiview.types import Track, ViewCamera
-from pose.multiview.windows import FEW_KNOTS, MOST_KNOTS, calibration_windows, shared_span
+from pose.multiview.windows import FEW_KNOTS, MOST_KNOTS, calibration_windows, is_shared
 from pose.types import F64
 
-FOCAL_SIGMA = 0.25  # of the logarithm of an assumed focal length
+FOCAL_SIGMA = 0.25  # standard deviation of the logarithm of an assumed focal length
 RADIAL_SIGMA = 0.03  # of k1
-OFFSET_SIGMA = 0.15  # s, of a start
+OFFSET_SIGMA = 0.15  # s, standard deviation of an initial offset
 DRIFT_SIGMA = 100e-6
-DRIFT_SPAN = 20.0  # s; a shorter overlap does not show a drift
-STAGES = ((0, 5), (1, 15), (2, 15), (3, 15), (3, 15))  # what is free (`freedom`), and iterations
+DRIFT_SPAN = 20.0  # s; minimum overlap to estimate a drift
+STAGES = ((0, 5), (1, 15), (2, 15), (3, 15), (3, 15))  # (stage of `freedom`, iterations)
 ROUGH_STAGES = ((0, 4), (1, 12), (2, 10))
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What of the cameras is given.
+    """Given camera parameters.
 
     Attributes:
-        poses: Poses are kept.
-        clocks: Clocks are kept.
-        start: Poses are a start and refined; known intrinsics are kept.
+        poses: Poses are fixed.
+        clocks: Clocks are fixed.
+        start: Poses are initial values; known intrinsics are fixed.
     """
 
     poses: bool = False
@@ -39,7 +41,7 @@ class Known:
 
 
 def start_cameras(told: Sequence[ViewCamera], links: Sequence[Link]) -> list[ViewCamera]:
-    """The cameras that links reach, in the frame of the first, with offsets; the others as they were told."""
+    """Cameras that are connected by links, in the frame of the first, with offsets; the others unchanged."""
     cameras = list(told)
     for link in links:
         base = cameras[link.first]
@@ -53,7 +55,7 @@ def start_cameras(told: Sequence[ViewCamera], links: Sequence[Link]) -> list[Vie
 
 
 def start_points(observed: Observed, cameras: Sequence[ViewCamera], scale: float = 1.0) -> F64:
-    """Points (K, N, 3) m: the mean of what the cameras' own 3D says, and between those instants a straight line."""
+    """Initial points (K, N, 3) m: the mean of the cameras' own 3D, interpolated linearly over time."""
     places, weight = [], observed.present[..., None, None].astype(float)
     for index, camera in enumerate(cameras):
         places.append(camera.to_world(scale * (observed.limbs[index] + observed.root[index][:, None])))
@@ -67,9 +69,10 @@ def start_points(observed: Observed, cameras: Sequence[ViewCamera], scale: float
 
 
 def freedom(cameras: Sequence[ViewCamera], known: Known, stage: int, span: float) -> Freedom:
-    """What is free in a stage: 0 nothing, 1 turn and translation, 2 also focal lengths and offsets, 3 also k1, drift.
+    """Unknowns of a stage: 0 nothing, 1 rotation and translation, 2 also focal lengths and offsets, 3 also k1 and
+    drift.
 
-    The first camera stands still, and its clock is the common one.
+    The first camera is fixed, and its clock is the common one.
     """
     shape = (len(cameras), r.PARAMETERS)
     free, prior, precision = np.zeros(shape, bool), np.zeros(shape), np.zeros(shape)
@@ -91,8 +94,12 @@ def freedom(cameras: Sequence[ViewCamera], known: Known, stage: int, span: float
 
 @dataclass(frozen=True, slots=True)
 class Adjusted:
-    """What `adjust` finds. solution: its bodies, and seen: what cameras see of them, are of one person in one window
-    each; owners: whose, as rows of the people.
+    """Result of `adjust`.
+
+    Attributes:
+        solution: Cameras, and bodies of one person in one window each.
+        seen: Observations of the bodies.
+        owners: Index of each body's person.
     """
 
     solution: Solution
@@ -107,15 +114,19 @@ def adjust(
     weights: Weights | None = None,
     rough: bool = False,
 ) -> Adjusted:
-    """Bundle adjustment of people (tracks by camera) from a start, in rounds; the 2D is sampled anew in each.
+    """Bundle adjustment of people (tracks by camera) in stages; the 2D is resampled in each.
 
-    people: of whom at least one is seen by two cameras at once. rough: with fewer instants and rounds, and no standard
-    deviations.
+    Args:
+        people: At least one must be seen by two cameras at once.
+        cameras: Initial cameras.
+        known: Given parameters.
+        weights: Weights of the residuals.
+        rough: Use fewer knots and stages, without standard deviations.
     """
     known = known or Known()
     windows = calibration_windows(people, cameras, FEW_KNOTS if rough else MOST_KNOTS)
     span = float(windows[-1][-1] - windows[0][0])
-    jobs = [(row, grid) for row, tracks in enumerate(people) for grid in windows if _is_shared(tracks, cameras, grid)]
+    jobs = [(row, grid) for row, tracks in enumerate(people) for grid in windows if is_shared(tracks, cameras, grid)]
     bodies: list[Body] | None = None
     seen: list[Observed] = []
     solution: Solution | None = None
@@ -136,13 +147,8 @@ def adjust(
     return Adjusted(solution, seen, [row for row, _ in jobs])
 
 
-def _is_shared(tracks: Mapping[int, Track], cameras: Sequence[ViewCamera], grid: F64) -> bool:
-    span = shared_span(tracks, cameras)
-    return span is not None and bool(((grid >= span[0]) & (grid <= span[1])).sum() >= 2)
-
-
 def body_scale(bodies: Sequence[Body], observed: Sequence[Observed]) -> float:
-    """By how much the bodies are larger than the lifters take them for: the median ratio of limb lengths."""
+    """Ratio of the bodies' sizes to lifted ones: the median ratio of limb lengths."""
     ratios = []
     for body, one in zip(bodies, observed, strict=True):
         for camera in range(len(one.limbs)):

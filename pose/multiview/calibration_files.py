@@ -1,7 +1,8 @@
-"""Calibrations in files: our own `cameras.json`, JSON with K, R and t, TOML of aniposelib, Pose2Sim and Caliscope,
-and OpenCV's YAML of a stereo pair.
+"""Calibration files: `cameras.json`, JSON with K, R and t, TOML of aniposelib, Pose2Sim and Caliscope, OpenCV,
+Qualisys.
 
-All have x = K (R X + t) with OpenCV's axes. Fisheye lenses and larger tangential distortion are refused.
+OpenCV means the YAML of a stereo pair, Qualisys its XML. All define x = K (R X + t) with OpenCV's axes. Fisheye lenses
+and large tangential distortion are rejected.
 """
 
 import json
@@ -15,24 +16,34 @@ from typing import Any
 import numpy as np
 import yaml
 
-from pose.errors import PoseError, UsageError, in_brief
+from pose.errors import PoseError, UsageError
 from pose.multiview.bundle import turn_matrix
+from pose.multiview.qualisys import read_qualisys
 from pose.multiview.rig import Accuracy
 from pose.multiview.types import ViewCamera
 from pose.system.json_values import Json
-from pose.system.shown import shown
+from pose.system.shown import in_brief
 from pose.types import F64
 
-FORMS = "cameras.json, TOML of aniposelib, Pose2Sim or Caliscope, or OpenCV YAML with M1, D1, M2, D2, R, T"
+FORMS = (
+    "cameras.json, TOML of aniposelib, Pose2Sim or Caliscope, OpenCV YAML with M1, D1, M2, D2, R, T, or XML of Qualisys"
+)
 MOST_BYTES = 1 << 20
-FARTHEST_METRES = 30.0  # cameras that are farther apart were measured in millimetres
+FARTHEST_METRES = 30.0  # larger distances of cameras are in millimetres
 MOST_TANGENTIAL = 0.01
-MOST_NUMBER = 1e6  # px of an image, m of a room
+MOST_NUMBER = 1e6  # maximum of px and m
 _DISTORTION = ("distortion", "distortions", "distortion_k1_k2_p1_p2")
 
 
 def camera_json(name: str, camera: ViewCamera, accuracy: Accuracy, clock: Sequence[str] = ()) -> dict[str, Json]:
-    """A camera as results and `cameras.json` hold it; lengths in m, angles in degrees. clock: what supports it."""
+    """A camera for results and `cameras.json`; lengths in m, angles in degrees.
+
+    Args:
+        name: Its name.
+        camera: The camera.
+        accuracy: Its standard deviations.
+        clock: Evidence for its clock.
+    """
     known = {
         "rotation": accuracy.turn, "position": accuracy.place, "focal": accuracy.focal, "k1": accuracy.radial,
         "offset": accuracy.offset, "drift": accuracy.drift,
@@ -60,10 +71,18 @@ def write_cameras(path: Path, cameras: Sequence[Mapping[str, Json]]) -> None:
 
 
 def read_cameras(path: Path, names: Sequence[str], sizes: Sequence[tuple[int, int]]) -> list[ViewCamera]:
-    """The cameras of a calibration file for videos, in the frame of the first; clocks are not in it.
+    """The cameras of a calibration file for videos, in the frame of the first, without clocks.
 
-    names, sizes: of the videos. Cameras belong to the videos of their names, or in their order where no name fits.
-    Raises UsageError for a missing file, PoseError for one that does not fit.
+    Cameras are assigned to videos by name, or by order if no name matches.
+
+    Args:
+        path: The file.
+        names: Names of the videos.
+        sizes: Sizes of the videos.
+
+    Raises:
+        UsageError: If the file is missing.
+        PoseError: If it is invalid or does not match.
     """
     if not path.is_file():
         raise UsageError(f"--cameras {path}: no such file")
@@ -74,7 +93,7 @@ def read_cameras(path: Path, names: Sequence[str], sizes: Sequence[tuple[int, in
         chosen = _for_videos(path, found, names)
         cameras = [_camera(name, values, size) for (name, values), size in zip(chosen, sizes, strict=True)]
     except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError, yaml.YAMLError) as error:
-        what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else shown(in_brief(error))
+        what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else in_brief(error)
         raise PoseError(f"--cameras {path}: not a calibration ({what}); allowed: {FORMS}") from error
     return _relative(cameras)
 
@@ -84,6 +103,8 @@ def _read(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
     if suffix in (".yml", ".yaml"):
         return _stereo(path)
     text = path.read_text(encoding="utf-8")
+    if suffix in (".xml", ".txt"):
+        return read_qualisys(text)
     data = tomllib.loads(text) if suffix == ".toml" else json.loads(text)
     if not isinstance(data, Mapping):
         raise ValueError("expected an object of cameras")
@@ -135,7 +156,7 @@ def _camera(name: str, values: Mapping[str, Any], size: tuple[int, int]) -> View
     said = values.get("size", values.get("image_size", size))
     width, height = (int(part) for part in said)
     if width * size[1] != height * size[0]:
-        raise ValueError(f"{name}: is of {width} x {height} px, its video has {size[0]} x {size[1]}")
+        raise ValueError(f"{name}: is for {width} x {height} px, but its video has {size[0]} x {size[1]}")
     matrix[:2] *= size[0] / width
     focal = math.sqrt(float(matrix[0, 0] * matrix[1, 1]))
     if not focal > 0:
@@ -151,9 +172,9 @@ def _array(values: object, shape: tuple[int, ...]) -> F64:
 
 
 def _stereo(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
-    """The two cameras of a stereo calibration as `cv2.FileStorage` writes it, with OpenCV's names of the matrices.
+    """The two cameras of a stereo calibration from `cv2.FileStorage`, with OpenCV's names of the matrices.
 
-    OpenCV does not read it here: its parser aborts the process for some malformed files.
+    It is not parsed with OpenCV, which aborts the process for some malformed files.
     """
     text = path.read_text(encoding="utf-8")
     found = yaml.load(text.removeprefix("%YAML:1.0"), _OpenCvLoader)  # a SafeLoader
@@ -166,7 +187,7 @@ def _stereo(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
 
 
 class _OpenCvLoader(yaml.SafeLoader):
-    """YAML with OpenCV's matrices and without aliases, by which a small file could ask for much memory."""
+    """YAML with OpenCV's matrices; without aliases, which could expand to much memory."""
 
     def compose_node(self, parent: "yaml.Node | None", index: Any) -> "yaml.Node | None":
         if self.check_event(yaml.AliasEvent):
@@ -186,7 +207,7 @@ _OpenCvLoader.add_constructor("tag:yaml.org,2002:opencv-matrix", _matrix)
 
 
 def _relative(cameras: list[ViewCamera]) -> list[ViewCamera]:
-    """The same in the frame of the first, in metres."""
+    """The cameras in the frame of the first, in metres."""
     base = cameras[0]
     places = np.stack([camera.place for camera in cameras])
     apart = float(np.linalg.norm(places - places[0], axis=1).max())

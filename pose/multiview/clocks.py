@@ -1,4 +1,4 @@
-"""What sound and the files' time stamps say of the clocks of cameras, beside their motion."""
+"""Clock offsets of cameras from sound and from the files' time stamps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,12 +9,17 @@ from pose.video.recorded import Recorded
 from pose.video.waveform import Waveform
 
 SOUND, TIMECODE, DATE, MOTION, GIVEN = "sound", "timecode", "date", "motion", "given"
-SIGMAS = {SOUND: 0.015, TIMECODE: 0.03, DATE: 1.5}  # s; sound takes 3 ms for each metre
+SIGMAS = {SOUND: 0.015, TIMECODE: 0.03, DATE: 1.5}  # s; sound takes 3 ms per metre
 
 
 @dataclass(frozen=True, slots=True)
 class ClockHint:
-    """seconds: to add to the second camera's clock to get the first's, by `source`, a key of `SIGMAS`."""
+    """The offset of two cameras' clocks from sound or time stamps.
+
+    Attributes:
+        seconds: Added to the second camera's clock it gives the first's.
+        source: A key of `SIGMAS`.
+    """
 
     first: int
     second: int
@@ -23,17 +28,17 @@ class ClockHint:
 
     @property
     def sigma(self) -> float:
-        """s, its standard deviation."""
+        """Standard deviation, s."""
         return SIGMAS[self.source]
 
     def agrees(self, cameras: Sequence[ViewCamera]) -> bool:
-        """Whether the clocks of cameras are as it says, within three standard deviations."""
+        """Whether the cameras' clocks agree with it, within three standard deviations."""
         off = cameras[self.second].offset - cameras[self.first].offset - self.seconds
         return abs(off) < 3 * self.sigma
 
 
 def clock_hints(waves: Sequence[Waveform | None], recorded: Sequence[Recorded]) -> list[ClockHint]:
-    """All that sound and time stamps say of each pair of cameras. Both in the order of the cameras."""
+    """All offsets of pairs of cameras from sound and time stamps. Both inputs are in the order of the cameras."""
     found = []
     for second in range(len(recorded)):
         for first in range(second):

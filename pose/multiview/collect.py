@@ -1,4 +1,4 @@
-"""Results of one camera's pipeline -> tracks."""
+"""Conversion of one camera's results to tracks."""
 
 from collections.abc import Iterable
 
@@ -9,11 +9,17 @@ from pose.repair.sides import with_lifted_sides
 from pose.skeletons import Skeleton, to_h36m17
 from pose.types import FrameResult
 
-FEWEST_FRAMES = 5  # of a track that is worth anything
+FEWEST_FRAMES = 5  # minimum frames of a useful track
 
 
 def collect_tracks(results: Iterable[FrameResult], skeleton: Skeleton, camera: int) -> list[Track]:
-    """Everybody whom one camera tracked. skeleton: of its keypoints. camera: its index."""
+    """All tracks of one camera.
+
+    Args:
+        results: Results of its pipeline.
+        skeleton: Joint set of its keypoints.
+        camera: Its index.
+    """
     rows: dict[int, list[tuple[float, tuple[np.ndarray, ...]]]] = {}
     for result in results:
         if not len(result.people):

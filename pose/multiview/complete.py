@@ -1,4 +1,4 @@
-"""Human3.6M-17 of triangulated points: pelvis, spine, thorax, neck and head follow the trunk as lifters have them."""
+"""Human3.6M-17 from triangulated points: pelvis, spine, thorax, neck and head follow the trunk, as in lifted poses."""
 
 import numpy as np
 
@@ -14,10 +14,15 @@ _MEASURED = [row for row, joint in enumerate(POINTS) if joint not in DERIVED]
 
 
 def complete(points: F64, joints: F64, present: np.ndarray, sigma: F64) -> F64:
-    """(K, N, 3) m -> (K, 17, 3) m.
+    """Complete points (K, N, 3) m to joints (K, 17, 3) m.
 
-    joints: (C, K, 17, 3) m of each camera's lifting, root-relative in world axes; present: (C, K), whose they are.
-    sigma: (C, K, 17) mm. At knots where no camera has the person the neighbours' shape of the trunk counts.
+    At knots where no camera has the person, the trunk shape of neighbouring knots is used.
+
+    Args:
+        points: (K, N, 3) m.
+        joints: (C, K, 17, 3) m from each camera's lifting, root-relative in world axes.
+        present: (C, K) whether the camera has the person.
+        sigma: (C, K, 17) mm.
     """
     out = np.zeros((len(points), 17, 3))
     out[:, POINTS[_MEASURED]] = points[:, _MEASURED]
@@ -50,6 +55,6 @@ def _spread(points: F64) -> F64:
 
 
 def residuals_px(observed: Observed, pixels: F64) -> F64:
-    """(C, K, N) px between what cameras see and `pixels` (C, K, N, 2); NaN where not seen."""
+    """Residuals (C, K, N) px between observations and `pixels` (C, K, N, 2); NaN where not detected."""
     off = np.linalg.norm(observed.pixels - pixels, axis=-1)
     return np.where(observed.seen, off, np.nan)

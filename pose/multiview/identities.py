@@ -1,7 +1,7 @@
-"""Who is who across calibrated cameras: tracks whose rays meet and whose motions agree belong to one person.
+"""Matching of people across calibrated cameras: tracks whose rays meet and whose motions agree are one person.
 
-Clusters grow from the best agreement on. Two tracks of one camera that overlap in time are two people, and so are two
-tracks of two cameras whose rays miss each other: such tracks never share a cluster, whoever else is in it.
+Clusters grow from the best match. Two tracks of one camera that overlap in time are two people, and so are two tracks
+of two cameras whose rays do not meet; such tracks never share a cluster.
 """
 
 from collections.abc import Sequence
@@ -13,25 +13,30 @@ from pose.multiview.sampling import sample
 from pose.multiview.types import LIMB_POINTS, POINTS, Track, ViewCamera
 from pose.types import F64
 
-RATE = 10.0  # instants a second that are compared
-FEWEST = 4  # instants
-NEAR = 0.06  # m between rays of one joint that is usual, as the next
-ALIKE = 0.10  # m between the cameras' own 3D of one joint
-FARTHEST = 0.16  # m between rays (median over joints and time); more says two people
-UNLIKE = 0.24  # m between their own 3D
-MOST_OVERLAP = 0.3  # s by which two tracks of one camera may overlap and yet be one person's
+RATE = 10.0  # samples/s for the comparison
+FEWEST = 4  # minimum samples
+NEAR = 0.06  # m, typical distance of the rays of one joint
+ALIKE = 0.10  # m, typical distance of the cameras' own 3D of one joint
+FARTHEST = 0.16  # m, maximum distance of rays of one person (median over joints and time)
+UNLIKE = 0.24  # m, maximum distance of the cameras' own 3D
+MOST_OVERLAP = 0.3  # s, maximum overlap of two tracks of one person in one camera
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """cost: 1 is usual for one person; inf: two people. weight: s of overlap."""
+    """How well two tracks match.
+
+    Attributes:
+        cost: 1 is typical for one person; inf for two people.
+        weight: s of overlap.
+    """
 
     cost: float
     weight: float
 
 
 def find_people(tracks: Sequence[Track], cameras: Sequence[ViewCamera]) -> list[list[int]]:
-    """Rows of the tracks of each person, those seen longest first."""
+    """Indices of the tracks of each person, sorted by descending duration."""
     agreements = _agreements(tracks, cameras)
     clusters = [[row] for row in range(len(tracks))]
     while True:
@@ -48,7 +53,7 @@ def find_people(tracks: Sequence[Track], cameras: Sequence[ViewCamera]) -> list[
 
 
 def merge_tracks(tracks: Sequence[Track], rows: Sequence[int]) -> dict[int, Track]:
-    """One track for each camera, of the tracks of one person; where two overlap the longer one counts."""
+    """One track per camera from the tracks of one person; where two overlap, the longer one is used."""
     merged: dict[int, Track] = {}
     for row in sorted(rows, key=lambda row: -len(tracks[row])):
         track = tracks[row]
@@ -72,7 +77,7 @@ def _joined(one: Track, other: Track) -> Track:
 
 
 def _agreements(tracks: Sequence[Track], cameras: Sequence[ViewCamera]) -> dict[tuple[int, int], Agreement]:
-    """Of all pairs of rows that are ever seen at once."""
+    """The agreement of all pairs of tracks that overlap."""
     found = {}
     for i, one in enumerate(tracks):
         for j in range(i):
@@ -89,7 +94,7 @@ def _agreements(tracks: Sequence[Track], cameras: Sequence[ViewCamera]) -> dict[
 
 
 def _cost(one: list[int], other: list[int], agreements: dict[tuple[int, int], Agreement]) -> float:
-    """Mean cost over the pairs of two clusters that are seen at once; inf where none is, or one forbids it."""
+    """Mean cost over the overlapping pairs of two clusters; inf without any, or if one pair is two people."""
     pairs = [agreements[key] for a in one for b in other if (key := (min(a, b), max(a, b))) in agreements]
     total = sum(pair.weight for pair in pairs)
     if not total or any(pair.cost == np.inf for pair in pairs):
@@ -98,7 +103,7 @@ def _cost(one: list[int], other: list[int], agreements: dict[tuple[int, int], Ag
 
 
 def agree(one: Track, other: Track, first: ViewCamera, second: ViewCamera) -> Agreement | None:
-    """How well two tracks of two cameras agree; None where they are not seen at once."""
+    """The agreement of two tracks of two cameras; None if they do not overlap."""
     begin = max(first.common_time(one.times[:1])[0], second.common_time(other.times[:1])[0])
     end = min(first.common_time(one.times[-1:])[0], second.common_time(other.times[-1:])[0])
     count = int((end - begin) * RATE) + 1
@@ -122,7 +127,7 @@ def agree(one: Track, other: Track, first: ViewCamera, second: ViewCamera) -> Ag
 
 
 def world_rays(pixels: F64, camera: ViewCamera) -> F64:
-    """Unit directions (..., 3) in the world of pixels (..., 2); distortion is taken out by fixed-point iteration."""
+    """Unit directions (..., 3) in the world of pixels (..., 2), undistorted by fixed-point iteration."""
     distorted = (pixels - camera.centre) / camera.focal
     ray = distorted
     for _ in range(5):
@@ -134,7 +139,7 @@ def world_rays(pixels: F64, camera: ViewCamera) -> F64:
 
 
 def ray_distance(start_a: F64, a: F64, start_b: F64, b: F64) -> tuple[F64, np.ndarray]:
-    """Distance (...) m of rays from two places (3,) with unit directions (..., 3), and whether they meet in front."""
+    """Distance (...) m of rays from two origins (3,) with unit directions (..., 3), and whether they meet in front."""
     between = start_b - start_a
     cosine = (a * b).sum(axis=-1)
     along_a, along_b = a @ between, b @ between

@@ -1,7 +1,7 @@
-"""A start for the bundle: clock offsets, rotations and places of cameras, and who is who, from each camera's own 3D.
+"""Initialisation of the bundle from each camera's own 3D: clock offsets, camera poses, and matching of people.
 
-For a pair of cameras a hypothesis is a lag and a rotation, which one pair of tracks suggests; all other tracks must
-agree with it. The rotation lays one track's root-relative motion over the other's, reweighted against outliers.
+For a pair of cameras, a hypothesis is a lag and a rotation, from one pair of tracks; other tracks must agree with it.
+The rotation aligns the root-relative motions of the tracks, reweighted against outliers.
 """
 
 from collections.abc import Sequence
@@ -16,20 +16,23 @@ from pose.multiview.types import LIMB_POINTS, POINTS, Track
 from pose.people.association.assignment import best_pairs
 from pose.types import F64
 
-RATE = 10.0  # instants a second at which motions are compared
+RATE = 10.0  # samples/s for the comparison of motions
 FEWEST = 6  # instants
-WORST = 0.16  # m; a median residual above it says that two tracks are two people
+WORST = 0.16  # m; maximum median residual of two tracks of one person
 REWEIGHT = 0.1  # m, residual of half the weight
-OTHER_LAG = 0.15  # s by which two lags differ that are not one
+OTHER_LAG = 0.15  # s, minimum difference of two distinct lags
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """How two cameras stand to each other: x_second = rotation @ x_first + translation.
+    """The relative pose of two cameras: x_second = rotation @ x_first + translation.
 
-    lag: s to add to the second's clock to get the first's. pairs: rows of matched tracks. quality: total of the pairs,
-    s of overlap weighed by how well they agree. sure: of the lag, standard deviations from chance as joint speeds have
-    it; inf where it was given. other_lag: one that fits as well; NaN where there is none.
+    Attributes:
+        lag: s; added to the second's clock it gives the first's.
+        pairs: Indices of matched tracks.
+        quality: Sum over the pairs of overlap in s, weighted by agreement.
+        sure: Significance of the lag from joint speeds, standard deviations from chance; inf if it was given.
+        other_lag: Another lag that fits as well; NaN if there is none.
     """
 
     first: int
@@ -51,9 +54,15 @@ def link_cameras(
     offset: float | None = None,
     near: tuple[float, float] | None = None,
 ) -> list[Link]:
-    """Links of two cameras with distinct lags, best first; empty where no two tracks agree.
+    """Links of two cameras with distinct lags, best first; empty if no tracks agree.
 
-    offset: the lag, where it is known. near: (lag, s around it) within which it must lie.
+    Args:
+        tracks: All tracks.
+        first: Index of a camera.
+        second: Index of a camera.
+        speeds: Joint speeds by track.
+        offset: The lag, if known.
+        near: (lag, tolerance) in s.
     """
     mine = [i for i, track in enumerate(tracks) if track.camera == first]
     theirs = [i for i, track in enumerate(tracks) if track.camera == second]
@@ -89,7 +98,7 @@ def _candidates(
 def _link_at(
     tracks: Sequence[Track], first: int, second: int, mine: list[int], theirs: list[int], lag: float
 ) -> Link | None:
-    """The best rotation at a lag, by what all pairs of tracks say of it."""
+    """The best rotation at a lag, over all pairs of tracks."""
     motions = {
         (a, b): motion for a in mine for b in theirs if (motion := _together(tracks[a], tracks[b], lag)) is not None
     }
@@ -112,7 +121,7 @@ def _link_at(
 
 
 def _together(one: Track, other: Track, lag: float) -> tuple[F64, F64, F64, F64] | None:
-    """Root-relative limbs (K, 12, 3) and roots (K, 3) of two tracks at the instants that both have."""
+    """Root-relative limbs (K, 12, 3) and roots (K, 3) of two tracks at their common times."""
     begin = max(one.times[0], other.times[0] + lag)
     end = min(one.times[-1], other.times[-1] + lag)
     count = int((end - begin) * RATE) + 1
@@ -128,7 +137,7 @@ def _together(one: Track, other: Track, lag: float) -> tuple[F64, F64, F64, F64]
 
 
 def align(source: F64, target: F64) -> tuple[F64, float]:
-    """The rotation R (3, 3) with target = R source for (K, J, 3) motions, and the median residual, m."""
+    """The rotation R (3, 3) with target = R source for motions (K, J, 3), and the median residual, m."""
     weight = np.ones(source.shape[:2])
     rotation = np.eye(3)
     for _ in range(10):
@@ -149,14 +158,14 @@ def _translation(motions: list[tuple[F64, F64, F64, F64]], rotation: F64) -> F64
 
 
 def all_speeds(tracks: Sequence[Track]) -> dict[int, Speeds]:
-    """By the row of each track."""
+    """Joint speeds by index of the track."""
     return {row: speeds_of(track) for row, track in enumerate(tracks)}
 
 
 def spanning_links(links: Sequence[Link], cameras: int) -> list[Link]:
     """Links that connect all cameras to the first, best ones first, each from a connected camera to a new one.
 
-    Cameras that no link reaches are left out.
+    Cameras without links are omitted.
     """
     reached, chosen = {0}, []
     while len(reached) < cameras:

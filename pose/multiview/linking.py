@@ -1,4 +1,4 @@
-"""Links that reach all cameras from the first, by motion, sound and time stamps, and what supports each clock."""
+"""Links from the first camera to all others by motion, sound and time stamps, and the evidence for each clock."""
 
 import math
 from collections.abc import Sequence
@@ -12,13 +12,13 @@ from pose.multiview.synchronise import Speeds
 from pose.multiview.types import Track, ViewCamera
 
 REMEDY = "let people clap, wave or walk about in view of all cameras, or give the start times with --offsets"
-DATE_REACH = 4.0  # s around what dates say, within which a weak match of the motion counts
-LEAST_AGREEMENT = 0.5  # of the quality of the best link, that another one must have to be tried
+DATE_REACH = 4.0  # s; tolerance around dates within which a weak match of the motion is accepted
+LEAST_AGREEMENT = 0.5  # minimum quality of other links to try, relative to the best link
 SAME_LAG = 0.1  # s
-CHECKED = 0.6  # s around a given clock in which motion is compared
-MOST_TRIED = 5  # lags of two cameras
-AMBIGUOUS = 1.1  # times the best lag's cost, below which another one fits as well
-SURE = 3.0  # standard deviations from chance, from which on motion supports a lag by itself
+CHECKED = 0.6  # s; search range of the motion around a given clock
+MOST_TRIED = 5  # lags per pair of cameras
+AMBIGUOUS = 1.1  # maximum ratio to the best lag's cost of another lag that fits as well
+SURE = 3.0  # standard deviations from chance above which motion alone supports a lag
 
 
 def find_links(
@@ -28,7 +28,11 @@ def find_links(
     known: Known,
     hints: Sequence[ClockHint] = (),
 ) -> list[Link]:
-    """The links. Raises PoseError where a camera is not reached."""
+    """Find the links.
+
+    Raises:
+        PoseError: If a camera is not connected.
+    """
     speeds = all_speeds(tracks)
     hypotheses: dict[tuple[int, int], list[Link]] = {}
     for second in range(len(told)):
@@ -58,7 +62,9 @@ def _key(link: Link) -> tuple[int, int]:
 def _links(
     tracks: Sequence[Track], first: int, second: int, speeds: dict[int, Speeds], hints: Sequence[ClockHint]
 ) -> list[Link]:
-    """By what is exact where the poses bear it out, else by motion, else by motion near a date; best first."""
+    """Links from exact hints if the poses support them, otherwise from motion, otherwise from motion near a date;
+    best first.
+    """
     moved = link_cameras(tracks, first, second, speeds)
     for hint in hints:
         if hint.source == DATE:
@@ -73,9 +79,9 @@ def _links(
 
 
 def _best(tracks: Sequence[Track], told: Sequence[ViewCamera], chosen: Link, links: Sequence[Link]) -> Link:
-    """The link whose bundle of the two cameras fits best, in the direction of `chosen`.
+    """The link with the best bundle of the two cameras, in the direction of `chosen`.
 
-    How well motions agree under a rotation does not tell lags of much overlap from right ones; the images do.
+    If the overlap is large, motions agree almost equally well for several lags; the reprojection error decides.
     """
     if len(links) == 1:
         return chosen
@@ -88,7 +94,7 @@ def _best(tracks: Sequence[Track], told: Sequence[ViewCamera], chosen: Link, lin
 
 
 def _cost(tracks: Sequence[Track], told: Sequence[ViewCamera], link: Link) -> float:
-    """Of a rough bundle of the two cameras, for each observed point."""
+    """Cost per observed point of a rough bundle of the two cameras."""
     pair = (link.first, link.second)
     people = [{side: replace(tracks[row], camera=side) for side, row in enumerate(rows)} for rows in link.pairs]
     turned = replace(link, first=0, second=1)
@@ -101,9 +107,9 @@ def _cost(tracks: Sequence[Track], told: Sequence[ViewCamera], link: Link) -> fl
 def clock_sources(
     cameras: Sequence[ViewCamera], tracks: Sequence[Track], known: Known, hints: Sequence[ClockHint]
 ) -> list[tuple[str, ...]]:
-    """Of each camera, what supports its clock: `GIVEN`, or of `MOTION` and sources of hints those that agree with it.
+    """The evidence for each camera's clock: `GIVEN`, or `MOTION` and the sources of hints that agree with it.
 
-    Of the first it is empty: its clock is the common one.
+    Empty for the first camera, whose clock is the common one.
     """
     if known.clocks:
         return [(), *[(GIVEN,)] * (len(cameras) - 1)]
@@ -117,7 +123,7 @@ def clock_sources(
 
 
 def given_notes(cameras: Sequence[ViewCamera], names: Sequence[str], tracks: Sequence[Track]) -> list[str]:
-    """Of given clocks, those that the motion contradicts."""
+    """Notes on given clocks that the motion contradicts."""
     speeds = all_speeds(tracks)
     notes = []
     for index in range(1, len(cameras)):
@@ -152,7 +158,7 @@ def clock_notes(
     links: Sequence[Link],
     hints: Sequence[ClockHint],
 ) -> list[str]:
-    """What is doubtful about the clocks, one line each."""
+    """Notes on uncertain clocks, one line each."""
     notes = []
     for index in range(1, len(cameras)):
         if not sources[index]:

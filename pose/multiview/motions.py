@@ -1,4 +1,4 @@
-"""Everybody's motion on one even time line, in the frame of the first camera, and the world that they stand in."""
+"""Motion of all people on one even time line, in the frame of the first camera, and their world."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -18,14 +18,19 @@ from pose.world.frame import World
 from pose.world.gravity import ANKLES, Standing, find_gravity, given_gravity
 from pose.world.height import scale_to, stature
 
-FASTEST = 60.0  # frames a second of the result
+FASTEST = 60.0  # maximum frames/s of the result
 
 
 @dataclass(frozen=True, slots=True)
 class Motion:
-    """One person. frames: (K,) positions on the time line, increasing. joints: (K, 17, 3) m in the frame of the first
-    camera. sigma: (K, 17) mm. seen_by: (K, 17), bit c: camera c saw the joint. residual: (C, K) px, median over joints,
-    NaN where a camera does not see the person.
+    """One person.
+
+    Attributes:
+        frames: (K,) positions on the time line, increasing.
+        joints: (K, 17, 3) m in the frame of the first camera.
+        sigma: (K, 17) mm.
+        seen_by: (K, 17), bit c is set if camera c detected the joint.
+        residual: (C, K) px, median over joints, NaN where a camera does not see the person.
     """
 
     frames: np.ndarray
@@ -37,18 +42,30 @@ class Motion:
 
 @dataclass(frozen=True, slots=True)
 class TimeLine:
-    """times: (F,) s since the earliest first frame, even. begins: s, that moment by the first camera's clock."""
+    """The common time line.
+
+    Attributes:
+        times: (F,) s since the earliest first frame, even.
+        begins: s, that time on the first camera's clock.
+    """
 
     times: F64
     begins: float
 
     @property
     def fps(self) -> float:
+        """Frames/s."""
         return 1 / float(self.times[1] - self.times[0])
 
 
 def time_line(cameras: Sequence[ViewCamera], spans: Sequence[tuple[float, float]], fps: float) -> TimeLine:
-    """From when the first camera begins until the last one ends. spans: (first, last) s of each by its own clock."""
+    """The time line from the start of the first camera to the end of the last one.
+
+    Args:
+        cameras: The cameras.
+        spans: (first, last) s of each on its own clock.
+        fps: Frames/s.
+    """
     ends = [camera.common_time(np.array(span)) for camera, span in zip(cameras, spans, strict=True)]
     begins, last = min(float(one[0]) for one in ends), max(float(one[1]) for one in ends)
     rate = min(fps, FASTEST)
@@ -57,12 +74,18 @@ def time_line(cameras: Sequence[ViewCamera], spans: Sequence[tuple[float, float]
 
 
 def on_time_line(rig: Rig, line: TimeLine) -> Rig:
-    """The same rig with clocks that give the time of the results."""
+    """Convert the clocks of a rig to the time line of the results."""
     return replace(rig, cameras=[replace(camera, offset=camera.offset - line.begins) for camera in rig.cameras])
 
 
 def find_motions(rig: Rig, line: TimeLine, step: Callable[[int], None] = lambda frames: None) -> list[Motion]:
-    """Everybody's motion. rig: as `on_time_line` gives it. step: called with the number of frames that are done."""
+    """The motion of all people.
+
+    Args:
+        rig: From `on_time_line`.
+        line: The time line.
+        step: Called with the number of finished frames.
+    """
     found = []
     for tracks, bones in zip(rig.people, rig.bones, strict=True):
         ends = [rig.cameras[c].common_time(track.times[[0, -1]]) for c, track in tracks.items()]
@@ -94,7 +117,7 @@ def find_motions(rig: Rig, line: TimeLine, step: Callable[[int], None] = lambda 
 
 
 def _near(instants: F64, seen: F64, reach: float) -> np.ndarray:
-    """(K,) which instants lie within `reach` s of one of `seen`."""
+    """(K,) which times are within `reach` s of one of `seen`."""
     if not len(seen):
         return np.zeros(len(instants), bool)
     place = np.clip(np.searchsorted(seen, instants), 1, max(len(seen) - 1, 1))
@@ -103,18 +126,24 @@ def _near(instants: F64, seen: F64, reach: float) -> np.ndarray:
 
 
 def stature_of(motion: Motion) -> float:
-    """m, of the bones in the median."""
+    """Body height in m from the median bone lengths."""
     return stature(lengths_of(motion.joints, motion.sigma))
 
 
 def scale_for_height(motions: Sequence[Motion], height: float) -> float:
-    """By which everything must be larger for the person who is seen longest to be `height` m tall."""
+    """Scale factor that makes the person with most frames `height` m tall."""
     longest = max(motions, key=lambda motion: len(motion.frames))
     return scale_to(height, stature_of(longest))
 
 
 def find_world(motions: Sequence[Motion], line: TimeLine, up: F64 | None = None) -> World:
-    """Gravity and the floor that all share. up: (3,) against gravity in the first camera's axes, where it is given."""
+    """The common vertical and floor.
+
+    Args:
+        motions: Motion of all people.
+        line: The time line.
+        up: (3,) against gravity in the first camera's axes, if given.
+    """
     standing = [
         Standing(
             (motion.joints - motion.joints[:, :1]).astype(np.float64),
@@ -136,6 +165,6 @@ def find_world(motions: Sequence[Motion], line: TimeLine, up: F64 | None = None)
 
 
 def contacts_of(motion: Motion, world: World, line: TimeLine) -> F64:
-    """(K, 2) probability that the left and the right foot stand."""
+    """(K, 2) probability of contact of the left and the right foot."""
     placed = world.place(motion.joints[:, ANKLES].astype(np.float64))
     return find_contacts(placed, line.times[motion.frames])[1]

@@ -1,4 +1,4 @@
-"""One person as all cameras see them, brought to the knots of a common time line."""
+"""Observations of one person by all cameras, sampled at the knots of a common time line."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,19 +9,26 @@ from pose.multiview.sampling import Samples, sample
 from pose.multiview.types import HIPS, LIMB_POINTS, POINTS, Track, ViewCamera
 from pose.types import F64, Flags
 
-BODY_HEIGHT = 1.7  # m, whose size in the image the noise of keypoints is a share of
-NOISE = 0.015  # of that size, of a point with score 1
+BODY_HEIGHT = 1.7  # m, reference for the noise of keypoints
+NOISE = 0.015  # noise of a point with score 1, relative to its size in the image
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
     """One person at K knots in C cameras; N points, `types.POINTS`.
 
-    knots: (K,) s, evenly spaced. pixels: (C, K, N, 2) px, velocity: (C, K, N, 2) px/s. noise: (C, K, N) px, the
-    standard deviation of each coordinate, inf where not seen. limbs: (C, K, N, 3) m, the lifter's points relative to
-    the middle of the hips, and limb_sigma: (C, K, N) m, inf where there is none. root: (C, K, 3) m, the middle of the
-    hips in each camera's frame. joints: (C, K, 17, 3) m, the lifter's skeleton relative to its root, and joint_sigma:
-    (C, K, 17) mm. present: (C, K). own: (C, K) s, each camera's clock at the knots.
+    Attributes:
+        knots: (K,) s, evenly spaced.
+        pixels: (C, K, N, 2) px.
+        velocity: (C, K, N, 2) px/s.
+        noise: (C, K, N) px, standard deviation of each coordinate, inf where not detected.
+        limbs: (C, K, N, 3) m, lifted points relative to the midpoint of the hips.
+        limb_sigma: (C, K, N) m, inf where there are none.
+        root: (C, K, 3) m, midpoint of the hips in each camera's frame.
+        joints: (C, K, 17, 3) m, lifted skeleton relative to its root.
+        joint_sigma: (C, K, 17) mm.
+        present: (C, K) whether the camera has the person.
+        own: (C, K) s, each camera's clock at the knots.
     """
 
     knots: F64
@@ -38,19 +45,26 @@ class Observed:
 
     @property
     def step(self) -> float:
-        """s between knots."""
+        """Distance of the knots, s."""
         return float(self.knots[1] - self.knots[0])
 
     @property
     def seen(self) -> Flags:
-        """(C, K, N)."""
+        """(C, K, N) whether a point is detected."""
         return np.isfinite(self.noise)
 
 
 def observe(
     tracks: Mapping[int, Track], cameras: Sequence[ViewCamera], knots: F64, width: float | None = None
 ) -> Observed:
-    """tracks: of one person, by camera. width: s, of the kernel (`sampling.sample`)."""
+    """Sample the observations of one person.
+
+    Args:
+        tracks: By camera.
+        cameras: The cameras.
+        knots: (K,) s.
+        width: Width of the kernel, s (`sampling.sample`).
+    """
     c, k, n = len(cameras), len(knots), len(POINTS)
     seen = Observed(
         knots,
@@ -78,14 +92,14 @@ def observe(
 
 
 def _noise(found: Samples, camera: ViewCamera) -> F64:
-    """(K, N) px."""
+    """Standard deviations (K, N) px."""
     size = camera.focal * BODY_HEIGHT / np.maximum(found.root[:, 2], 0.3)
     deviation = NOISE * size[:, None] / np.sqrt(np.maximum(found.scores, 1e-6))
     return np.where(found.scores > 0.05, deviation, np.inf)
 
 
 def _from_hips(found: Samples) -> tuple[F64, F64]:
-    """The lifter's points relative to the middle of the hips (K, N, 3), and that middle (K, 3) in the camera frame."""
+    """Lifted points relative to the midpoint of the hips (K, N, 3), and that midpoint (K, 3) in the camera frame."""
     points = found.joints[:, POINTS]
     middle = points[:, list(HIPS)].mean(axis=1)
     return points - middle[:, None], found.root + middle

@@ -1,6 +1,6 @@
-"""The residuals of a bundle and their derivatives: reprojection, bone lengths, smoothness, the lifter's answer.
+"""Residuals of a bundle and their derivatives: reprojection, bone lengths, smoothness, the lifter's prior.
 
-All are divided by their standard deviation. Reprojection is robust: Cauchy's loss of each point's distance.
+All are divided by their standard deviation. Reprojection is robust: Cauchy loss of each point's distance.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from pose.multiview.observations import Observed
 from pose.multiview.types import HIPS, NEAREST, POINT_NAMES, ViewCamera
 from pose.types import F64
 
-PARAMETERS = 10  # of a camera: turn (3), translation (3), log focal length, k1, offset (s), drift
+PARAMETERS = 10  # per camera: rotation (3), translation (3), log focal length, k1, offset (s), drift
 TURN, SHIFT, FOCAL, RADIAL, OFFSET, DRIFT = slice(0, 3), slice(3, 6), 6, 7, 8, 9
 
 _BONES = (
@@ -24,7 +24,7 @@ BONES = [
     *((f"{side}_{a}", f"{side}_{b}", sigma) for a, b, sigma in _BONES for side in ("left", "right")),
     *_ACROSS,
 ]
-BONE_SIGMA = np.array([sigma for _, _, sigma in BONES])  # m, by which a length may differ from frame to frame
+BONE_SIGMA = np.array([sigma for _, _, sigma in BONES])  # m, standard deviation of a length from frame to frame
 BONE_RESIDUALS = Bones(
     np.array([POINT_NAMES.index(start) for start, _, _ in BONES]),
     np.array([POINT_NAMES.index(end) for _, end, _ in BONES]),
@@ -35,11 +35,13 @@ BONE_RESIDUALS = Bones(
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How much the residuals count.
+    """Weights of the residuals.
 
-    acceleration: m/s^2, the standard deviation. cauchy: standard deviations of a point's reprojection beyond which it
-    counts as an outlier. limb: factor on the lifter's own sigma. root: of a person whom fewer than two cameras see, the
-    standard deviation of the distance as a share of it.
+    Attributes:
+        acceleration: Standard deviation, m/s^2.
+        cauchy: Scale of the Cauchy loss, in standard deviations of a reprojection.
+        limb: Factor on the lifter's sigma.
+        root: Relative standard deviation of the lifted distance, for a person seen by fewer than two cameras.
     """
 
     acceleration: float = 15.0
@@ -61,16 +63,19 @@ def projected(camera: ViewCamera, points: F64) -> tuple[F64, F64, F64]:
     by_ray = camera.focal * (
         factor[..., None, None] * np.eye(2) + growth[..., None, None] * ray[..., :, None] * ray[..., None, :]
     )
-    by_seen = np.zeros((*points.shape[:-1], 2, 3))
-    by_seen[..., 0, 0] = by_seen[..., 1, 1] = 1 / depth
-    by_seen[..., 2] = -ray / depth[..., None]
-    return pixels, by_ray @ by_seen, seen
+    by_seen = np.empty((*points.shape[:-1], 2, 3))
+    by_seen[..., :2] = by_ray / depth[..., None, None]
+    by_seen[..., 2] = -(by_seen[..., 0] * ray[..., :1] + by_seen[..., 1] * ray[..., 1:])
+    return pixels, by_seen, seen
 
 
 def by_parameters(camera: ViewCamera, seen: F64, pixels: F64, by_seen: F64, velocity: F64, own: F64) -> F64:
     """Derivatives (K, N, 2, PARAMETERS) of a camera's residual, projection - observation, by its parameters.
 
-    A turn w replaces the rotation by exp(w) rotation. own: (K,) s.
+    A rotation w replaces the rotation by exp(w) rotation.
+
+    Args:
+        own: (K,) s.
     """
     out = np.empty((*pixels.shape, PARAMETERS))
     turned = seen - camera.translation
@@ -88,10 +93,19 @@ def by_parameters(camera: ViewCamera, seen: F64, pixels: F64, by_seen: F64, velo
 
 
 def prior_of(observed: Observed, cameras: list[ViewCamera], scale: float, weights: Weights) -> tuple[F64, F64]:
-    """The lifter's answers of all cameras as one: points (K, N, 3) m about the middle of the hips, in world axes, and
-    their precision (K, N), 1/m^2; 0 where there is none. scale: by which the lifter's bodies are made larger.
+    """The combined lifter prior of all cameras.
 
-    Cameras err alike, so several are not surer than the surest.
+    Errors of cameras are correlated, so the precision is that of the most precise one.
+
+    Args:
+        observed: Observations.
+        cameras: The cameras.
+        scale: Factor on lifted bodies.
+        weights: Weights of the residuals.
+
+    Returns:
+        Points (K, N, 3) m relative to the midpoint of the hips, in world axes, and their precision (K, N), 1/m^2; 0
+        without a prior.
     """
     precision = np.where(np.isfinite(observed.limb_sigma), observed.limb_sigma, np.inf) ** -2.0
     turned = np.stack([points @ camera.rotation for points, camera in zip(observed.limbs, cameras, strict=True)])
@@ -101,7 +115,7 @@ def prior_of(observed: Observed, cameras: list[ViewCamera], scale: float, weight
 
 
 def root_prior(observed: Observed, cameras: list[ViewCamera], scale: float, weights: Weights) -> tuple[F64, F64]:
-    """Where the lifters see the middle of the hips (K, 3) m, and its precision (K,), 0 where two cameras see it."""
+    """Lifted midpoint of the hips (K, 3) m, and its precision (K,), 0 where two cameras see it."""
     place = np.stack([camera.to_world(scale * root) for root, camera in zip(observed.root, cameras, strict=True)])
     far = scale * np.maximum(observed.root[..., 2], NEAREST)
     alone = observed.present.sum(axis=0) == 1
@@ -111,7 +125,7 @@ def root_prior(observed: Observed, cameras: list[ViewCamera], scale: float, weig
 
 
 def hip_weights() -> F64:
-    """(N,) by which points are averaged to the middle of the hips."""
+    """Weights (N,) of points for the midpoint of the hips."""
     out = np.zeros(len(POINT_NAMES))
     out[list(HIPS)] = 0.5
     return out

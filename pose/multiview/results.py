@@ -1,4 +1,4 @@
-"""Motions as the results of frames, as one camera's pipeline gives them: what files, exports and viewers know."""
+"""Motions as frame results, like those of one camera's pipeline, for files, exports and viewers."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -12,9 +12,9 @@ from pose.world.frame import World
 
 
 class MultiviewResults:
-    """The results of all frames; iterate over them as often as wanted.
+    """The results of all frames; can be iterated repeatedly.
 
-    Boxes and keypoints are those of the first camera: of the frame nearest in time, 0 where it does not see the person.
+    Boxes and keypoints are those of the first camera in the frame nearest in time, 0 where it does not see the person.
     3D is in its frame, `placed` in the world. Ids are 1, 2, ... in the order of the motions.
     """
 
@@ -27,7 +27,11 @@ class MultiviewResults:
         first_camera: Iterable[FrameResult],
         skeleton: Skeleton,
     ) -> None:
-        """first_camera: its own results, which can be iterated over again and again."""
+        """Combine motions with the results of the first camera.
+
+        Args:
+            first_camera: Results of the first camera; must be repeatedly iterable.
+        """
         self._rig, self._motions, self._line, self._world = rig, motions, line, world
         self._first_camera, self._skeleton = first_camera, skeleton
         self._contacts = [contacts_of(motion, world, line) for motion in motions]
@@ -84,21 +88,27 @@ class MultiviewResults:
         return FrameResult(people, poses, placed)
 
     def _box(self, joints: F32) -> F64:
-        """(4,) around the joints (17, 3) m, as the first camera sees them."""
+        """Box (4,) around the joints (17, 3) m in the first camera's image."""
         pixels = self._rig.cameras[0].project(joints.astype(np.float64))
         return np.concatenate([pixels.min(axis=0), pixels.max(axis=0)])
 
 
 class _Nearest:
-    """The result nearest to moments that increase."""
+    """The results nearest to increasing times."""
 
     def __init__(self, results: Iterable[FrameResult], reach: float) -> None:
-        """reach: s within which it must lie."""
+        """Start at the first result.
+
+        Args:
+            results: Results in the order of time.
+            reach: Maximum distance in s.
+        """
         self._results, self._reach = iter(results), reach
         self._before: FrameResult | None = None
         self._after: FrameResult | None = next(self._results, None)
 
     def at(self, time: float) -> FrameResult | None:
+        """The nearest result, or None."""
         while self._after is not None and self._after.time <= time:
             self._before, self._after = self._after, next(self._results, None)
         near = [one for one in (self._before, self._after) if one is not None and abs(one.time - time) <= self._reach]

@@ -1,4 +1,4 @@
-"""Tracks of several cameras in, cameras and people out: the steps in their order, and what may be wrong with them."""
+"""Cameras and people from the tracks of several cameras: all steps in order, and checks of the result."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -15,23 +15,31 @@ from pose.multiview.complete import residuals_px
 from pose.multiview.identities import find_people, merge_tracks
 from pose.multiview.initialise import Link
 from pose.multiview.linking import REMEDY, clock_notes, clock_sources, find_links, given_notes
+from pose.multiview.moved import moved_notes
 from pose.multiview.observations import BODY_HEIGHT, Observed
 from pose.multiview.types import Track, ViewCamera
 from pose.types import F64
 
-LARGEST_RESIDUAL = 0.05  # of a body's height in the image: median reprojection errors above it say "not the same scene"
-SAME_PLACE = 0.03  # m of baseline for each m of distance, and degrees of rotation below, for one place
+LARGEST_RESIDUAL = 0.05  # of a body's height in the image; maximum median reprojection error of one scene
+SAME_PLACE = 0.03  # baseline per distance, and rotation in degrees (below), under which two cameras have the same pose
 SAME_TURN = 4.0
 CORRELATED = 3.0  # by which standard deviations grow, as 2D errors last for many frames
 POOR_RESIDUAL = 0.02  # the same, above which the fit is called poor
-MOVED_DEGREES = 5.0  # by which people turn a calibrated camera that was touched; short clips turn untouched ones by 3
 UNSURE_DEGREES, UNSURE_PLACE = 5.0, 0.15  # standard deviations (place: of the distance) above which a set-up is weak
 
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """Standard deviations of one camera: turn degrees, place m, focal px, radial (k1), offset s, drift. residual: px,
-    the median reprojection error.
+    """Standard deviations of one camera.
+
+    Attributes:
+        turn: Degrees.
+        place: m.
+        focal: px.
+        radial: Of k1.
+        offset: s.
+        drift: Of the clock.
+        residual: Median reprojection error, px.
     """
 
     turn: float
@@ -45,10 +53,17 @@ class Accuracy:
 
 @dataclass(frozen=True, slots=True)
 class Rig:
-    """What is found. cameras: in the frame of the first. people: of each person one track by camera. tracks: the
-    (camera, number) of the tracks that each is made of. bones: (B,) m of each. accuracy: of each camera. scale: by
-    which the lifter's bodies are made larger. clocks: of each camera, what supports its offset, as
-    `linking.clock_sources` has it. notes: what is weak, one line each.
+    """Cameras and people.
+
+    Attributes:
+        cameras: In the frame of the first.
+        people: Tracks of each person, by camera.
+        tracks: (camera, number) of the tracks of each person.
+        bones: (B,) m of each person.
+        accuracy: Of each camera.
+        scale: Factor on lifted bodies.
+        clocks: Evidence for each camera's offset, see `linking.clock_sources`.
+        notes: Weaknesses, one line each.
     """
 
     cameras: list[ViewCamera]
@@ -69,12 +84,18 @@ def find_rig(
     hints: Sequence[ClockHint] = (),
     say: Callable[[str], None] = lambda step: None,
 ) -> Rig:
-    """Offsets, identities and cameras.
+    """Find offsets, identities and cameras.
 
-    names: of the cameras, for messages. hints: what sound and time stamps say of the clocks. say: called with each
-    step.
+    Args:
+        tracks: Tracks of all cameras.
+        told: Given intrinsics, and poses and clocks as stated in `known`.
+        names: Names of the cameras, for messages.
+        known: Which parameters are given.
+        hints: Clock offsets from sound and time stamps.
+        say: Called at each step.
 
-    told: intrinsics; poses and clocks where `known` says so. Raises PoseError with one line where it cannot be done.
+    Raises:
+        PoseError: If the cameras cannot be found.
     """
     known = known or Known()
     for index, name in enumerate(names):
@@ -108,13 +129,13 @@ def find_rig(
     _check(cameras, accuracy, seen, names, known)
     numbers = [[(tracks[row].camera, tracks[row].number) for row in rows] for rows in found]
     clocks = clock_sources(cameras, tracks, known, hints)
-    notes = [*_notes(cameras, accuracy, seen, names), *_moved_notes(shared, cameras, known, names)]
+    notes = [*_notes(cameras, accuracy, seen, names), *(moved_notes(shared, cameras, names) if known.poses else [])]
     notes += given_notes(cameras, names, tracks) if known.clocks else clock_notes(cameras, names, clocks, links, hints)
     return Rig(cameras, people, numbers, _bones(people, shared, adjusted), accuracy, scale, clocks, notes)
 
 
 def rescaled(rig: Rig, factor: float) -> Rig:
-    """The same with all lengths in space times `factor`."""
+    """The rig with all lengths multiplied by `factor`."""
     return replace(
         rig,
         cameras=[replace(camera, translation=factor * camera.translation) for camera in rig.cameras],
@@ -125,7 +146,7 @@ def rescaled(rig: Rig, factor: float) -> Rig:
 
 
 def _linked_people(tracks: Sequence[Track], links: Sequence[Link]) -> list[dict[int, Track]]:
-    """People as links have them: tracks joined through the cameras between them."""
+    """People from links: tracks joined through connected cameras."""
     owner = list(range(len(tracks)))
     for link in links:
         for a, b in link.pairs:
@@ -136,7 +157,7 @@ def _linked_people(tracks: Sequence[Track], links: Sequence[Link]) -> list[dict[
 
 
 def _bones(people: Sequence[dict[int, Track]], shared: Sequence[dict[int, Track]], adjusted: Adjusted) -> list[F64]:
-    """Of each person; who is never seen by two cameras at once gets the mean body of the others."""
+    """Bone lengths of each person; a person never seen by two cameras at once gets the mean body of the others."""
     bodies = adjusted.solution.bodies
     weight = np.array([float(len(body.points)) for body in bodies])
     owners = np.array([id(shared[row]) for row in adjusted.owners])
@@ -170,7 +191,7 @@ def _accuracy(solution: Solution, seen: Sequence[Observed], index: int) -> Accur
 
 
 def _distance(camera: ViewCamera, seen: Sequence[Observed], index: int) -> float:
-    """m, the usual distance of people from a camera."""
+    """Median distance of people from a camera, m."""
     depth = [one.root[index][one.present[index], 2] for one in seen]
     every = np.concatenate(depth) if depth else np.zeros(0)
     return float(np.median(every)) if len(every) else 4.0
@@ -183,7 +204,11 @@ def _check(
     names: Sequence[str],
     known: Known,
 ) -> None:
-    """Raises PoseError for cameras that cannot be right."""
+    """Check the plausibility of the cameras.
+
+    Raises:
+        PoseError: If they are wrong.
+    """
     for index, (camera, one) in enumerate(zip(cameras, accuracy, strict=True)):
         body = camera.focal * BODY_HEIGHT / _distance(camera, seen, index)
         if not math.isfinite(one.residual) or one.residual > LARGEST_RESIDUAL * body:
@@ -230,22 +255,4 @@ def _notes(
         if turn < 15 or turn > 165:
             side = "side by side" if turn < 15 else "opposite each other"
             notes.append(f"the cameras stand {side} ({turn:.0f} degrees): depth is uncertain")
-    return notes
-
-
-def _moved_notes(
-    people: Sequence[dict[int, Track]], cameras: Sequence[ViewCamera], known: Known, names: Sequence[str]
-) -> list[str]:
-    """Of calibrated cameras, those that people would turn: they were touched since."""
-    if not known.poses:
-        return []
-    free = adjust(people, cameras, replace(known, poses=False), rough=True).solution.cameras
-    notes = []
-    for index in range(1, len(cameras)):
-        turn = _angle_between(free[index], cameras[index])
-        if turn > MOVED_DEGREES:
-            notes.append(
-                f"{names[index]}: people fit better if it is turned by {turn:.1f} degrees; was it moved since the "
-                "calibration?"
-            )
     return notes

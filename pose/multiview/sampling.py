@@ -1,7 +1,7 @@
-"""2D and lifted 3D of a track at given instants: local linear regression over neighbouring frames.
+"""2D and lifted 3D of a track at given times: local linear regression over neighbouring frames.
 
-Plain interpolation between two frames has less noise in the middle between them than at either, which would pull a
-camera's refined time offset towards the middle; a kernel wider than a frame does not.
+Linear interpolation has less noise between frames than at frames, which would bias a camera's refined time offset. A
+kernel wider than a frame avoids that.
 """
 
 from dataclasses import dataclass, fields
@@ -12,17 +12,23 @@ from numpy.typing import NDArray
 from pose.multiview.types import POINTS, Track
 from pose.types import F64, Flags
 
-LONGEST_GAP = 0.15  # s; a point that was not seen for longer around an instant is not seen at it
+LONGEST_GAP = 0.15  # s; longest gap of detections around a sampled time
 
-AT_ONCE = 2048  # instants, which bounds the memory
+AT_ONCE = 2048  # times per batch, to bound the memory
 
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """A track at K instants.
+    """A track at K times.
 
-    pixels: (K, N, 2) px and velocity: (K, N, 2) px/s of the points `types.POINTS`. scores: (K, N), 0 where not seen.
-    joints: (K, 17, 3) m, root: (K, 3) m, sigma: (K, 17) mm. present: (K,) whether the track has frames around it.
+    Attributes:
+        pixels: (K, N, 2) px of the points `types.POINTS`.
+        velocity: (K, N, 2) px/s.
+        scores: (K, N), 0 where not detected.
+        joints: (K, 17, 3) m.
+        root: (K, 3) m.
+        sigma: (K, 17) mm.
+        present: (K,) whether the track has frames around the time.
     """
 
     pixels: F64
@@ -35,13 +41,19 @@ class Samples:
 
 
 def bandwidth(track: Track, least: float = 0.02) -> float:
-    """s: a kernel that takes in a frame to each side at the track's own rate."""
+    """Width of a kernel in s that includes one frame on each side at the track's own rate."""
     step = float(np.median(np.diff(track.times))) if len(track) > 1 else 1 / 30
     return max(least, 0.7 * min(step, LONGEST_GAP))
 
 
 def sample(track: Track, instants: F64, width: float | None = None) -> Samples:
-    """The track at `instants` (K,) s by its own clock. width: s, of the kernel; by default `bandwidth`."""
+    """Sample the track at `instants` (K,) s on its own clock.
+
+    Args:
+        track: The track.
+        instants: (K,) s.
+        width: Width of the kernel, s; default `bandwidth`.
+    """
     width = bandwidth(track) if width is None else width
     if len(instants) <= AT_ONCE:
         return _sample(track, instants, width)
@@ -74,12 +86,12 @@ def _sample(track: Track, instants: F64, width: float) -> Samples:
 
 
 def _neighbours(times: F64, instants: F64, width: float) -> tuple[NDArray[np.int64], F64, F64]:
-    """For each instant rows (K, n) around it, their Gaussian weights (0: too far) and how far ahead they are, s."""
+    """For each time, indices (K, n) of frames around it, their Gaussian weights (0: too far) and their distances, s."""
     reach = max(3 * width, LONGEST_GAP)
     first = np.searchsorted(times, instants - reach)
     last = np.searchsorted(times, instants + reach, side="right")
     count = max(int((last - first).max(initial=0)), 1)
-    # At very high frame rates a part of the frames is enough.
+    # At very high frame rates a subset of the frames is sufficient.
     stride = np.maximum(1, -(-(last - first) // 24))
     rows = first[:, None] + stride[:, None] * np.arange(min(count, 24))
     inside = rows < last[:, None]
@@ -87,19 +99,19 @@ def _neighbours(times: F64, instants: F64, width: float) -> tuple[NDArray[np.int
     ahead = times[rows] - instants[:, None]
     nearest = np.where(inside, np.abs(ahead), np.inf).min(axis=1, keepdims=True, initial=np.inf)
     nearest = np.where(np.isfinite(nearest), nearest, 0.0)
-    # Relative to the nearest frame: across a gap both ends of it count, and nothing underflows.
+    # Relative to the nearest frame, so that both ends of a gap count and nothing underflows.
     weight = np.exp(-0.5 * (ahead**2 - nearest**2) / width**2) * inside
     return rows, weight, ahead
 
 
 def _local_line(values: F64, weight: F64, ahead: F64) -> tuple[F64, F64]:
-    """Value (K, N, 2) and slope at 0 of the weighted straight line through values (K, n, N, 2) at `ahead` (K, n)."""
+    """Value (K, N, 2) and slope at 0 of the weighted line through values (K, n, N, 2) at `ahead` (K, n)."""
     at = ahead[..., None]
     s0, s1, s2 = weight.sum(axis=1), (weight * at).sum(axis=1), (weight * at * at).sum(axis=1)
     m0 = np.einsum("knj,knjc->kjc", weight, values)
     m1 = np.einsum("knj,kn,knjc->kjc", weight, ahead, values)
     spread = s0 * s2 - s1 * s1
-    line = spread > 1e-9 * np.maximum(s0 * s0, 1e-300)  # else it is one frame, and no line
+    line = spread > 1e-9 * np.maximum(s0 * s0, 1e-300)  # otherwise there is only one frame
     spread = np.where(line, spread, 1.0)[..., None]
     mean = m0 / np.maximum(s0, 1e-300)[..., None]
     value = np.where(line[..., None], (s2[..., None] * m0 - s1[..., None] * m1) / spread, mean)

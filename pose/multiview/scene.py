@@ -24,9 +24,11 @@ from pose.multiview.rig import Rig, find_rig, rescaled
 from pose.multiview.types import Track, ViewCamera
 from pose.skeletons import Skeleton
 from pose.system.json_values import Json
+from pose.system.shown import in_utf8
 from pose.types import F64, FrameResult
 from pose.video.recorded import Recorded
 from pose.video.waveform import Waveform
+from pose.world.rules import SizeRules
 
 NOT_RECORDED = Recorded()
 
@@ -42,6 +44,7 @@ class CameraRun:
         camera: Its intrinsics, assumed or given.
         wave: Its sound; None if it has none.
         recorded: When it was recorded, according to its file.
+        video: Its file, for results; empty if there is none.
     """
 
     tracks: list[Track]
@@ -50,6 +53,7 @@ class CameraRun:
     camera: Camera
     wave: Waveform | None = None
     recorded: Recorded = NOT_RECORDED
+    video: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +77,21 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What was found. rig: with the clocks of the results. cameras: as files hold them."""
+    """What was found.
+
+    Attributes:
+        rig: With the clocks of the results.
+        line: Times of the results.
+        motions: Of all people.
+        cameras: As files hold them.
+        scale_sigma: Standard deviation of the logarithm of the scale; 0 where a length was given.
+    """
 
     rig: Rig
     line: TimeLine
     motions: list[Motion]
     cameras: list[dict[str, Json]]
+    scale_sigma: float = 0.0
 
 
 def find_scene(runs: Sequence[CameraRun], names: Sequence[str], given: Given) -> Scene:
@@ -111,7 +124,22 @@ def find_scene(runs: Sequence[CameraRun], names: Sequence[str], given: Given) ->
         rig = rescaled(rig, factor)
         motions = [replace(motion, joints=motion.joints * factor, sigma=motion.sigma * factor) for motion in motions]
     cameras = [camera_json(*each) for each in zip(names, rig.cameras, rig.accuracy, rig.clocks, strict=True)]
-    return Scene(rig, line, motions, cameras)
+    for camera, run in zip(cameras, runs, strict=True):
+        if run.video:
+            camera["video"] = in_utf8(run.video)
+    return Scene(rig, line, motions, cameras, _scale_sigma(given, len(motions)))
+
+
+def _scale_sigma(given: Given, people: int) -> float:
+    """Standard deviation of the logarithm of the scale.
+
+    Without a given length the lifter's bodies give the scale. They are average adults, so the scale errs by the mean
+    deviation of the people from that.
+    """
+    measured = given.cameras is not None and not given.refine
+    if measured or given.distance is not None or given.height is not None:
+        return 0.0
+    return SizeRules().uncertainty.adult_sigma / math.sqrt(max(people, 1))
 
 
 def results_of(
@@ -129,7 +157,8 @@ def results_of(
     first = scene.rig.cameras[0]
     world = find_world(scene.motions, scene.line, up)
     results = MultiviewResults(scene.rig, scene.motions, scene.line, world, first_camera, skeleton)
-    heights = {person + 1: (stature_of(motion), 0.0) for person, motion in enumerate(scene.motions)}
+    statures = [stature_of(motion) for motion in scene.motions]
+    heights = {person: (height, height * scene.scale_sigma) for person, height in enumerate(statures, 1)}
     return results, replace(
         info,
         camera=Camera(first.matrix, True, first.size),

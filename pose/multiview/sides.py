@@ -1,4 +1,4 @@
-"""Left-right swaps of one camera, undone by the others: which sides fit the joints in space better."""
+"""Correction of one camera's left-right swaps with the other cameras: which sides fit the 3D joints better."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from pose.multiview.types import POINT_NAMES, ViewCamera
 from pose.types import F64, Flags
 
 _LEGS, _ARMS = ("hip", "knee", "ankle"), ("shoulder", "elbow", "wrist")
-LIMB_ORDERS = []  # of points, in which left and right of the legs, or the arms, have changed places
+LIMB_ORDERS = []  # orders of points with left and right legs, or arms, swapped
 for _parts in (_LEGS, _ARMS):
     _order = np.arange(len(POINT_NAMES))
     for _part in _parts:
@@ -17,15 +17,15 @@ for _parts in (_LEGS, _ARMS):
         _order[[_left, _right]] = _right, _left
     LIMB_ORDERS.append(_order)
 
-MARGIN = 3.0  # of half squared standard deviations, by which swapped sides must fit better
-SECONDS = 0.08  # over which the evidence is averaged
+MARGIN = 3.0  # minimum improvement of the cost by swapped sides
+SECONDS = 0.08  # s over which the evidence is averaged
 CAUCHY = 2.0
 
 
 def swapped_sides(observed: Observed, cameras: list[ViewCamera], points: F64) -> Flags:
-    """(C, K, 2): in which images legs and arms fit points (K, N, 3) m better with left and right exchanged.
+    """(C, K, 2): in which images legs and arms fit points (K, N, 3) m better with left and right swapped.
 
-    Only where another camera sees the person: alone, a camera has nobody to correct it.
+    Only where another camera sees the person as well.
     """
     out = np.zeros((len(cameras), len(points), 2), bool)
     width = SECONDS / observed.step
@@ -38,13 +38,13 @@ def swapped_sides(observed: Observed, cameras: list[ViewCamera], points: F64) ->
         plain = _loss(observed.pixels[index] - expected, observed.noise[index])
         for limb, order in enumerate(LIMB_ORDERS):
             other = _loss(observed.pixels[index][:, order] - expected, observed.noise[index][:, order])
-            gain = np.convolve((plain - other).sum(axis=1), kernel, mode="same")
+            gain = blurred((plain - other).sum(axis=1), kernel)
             out[index, :, limb] = (gain > MARGIN) & helped & observed.present[index]
     return out
 
 
 def with_sides(observed: Observed, swapped: Flags) -> Observed:
-    """The same with left and right exchanged where `swapped` (C, K, 2) says so."""
+    """The observations with left and right swapped where `swapped` (C, K, 2)."""
     if not swapped.any():
         return observed
     parts = {name: getattr(observed, name).copy() for name in ("pixels", "velocity", "noise")}
@@ -52,6 +52,13 @@ def with_sides(observed: Observed, swapped: Flags) -> Observed:
         for array in parts.values():
             array[camera, knot] = array[camera, knot][LIMB_ORDERS[limb]]
     return replace(observed, **parts)
+
+
+def blurred(row: F64, kernel: F64) -> F64:
+    """(K,) convolved with an odd kernel, which may be longer than it."""
+    half = len(kernel) // 2
+    result: F64 = np.convolve(row, kernel)[half : half + len(row)]
+    return result
 
 
 def _loss(off: F64, noise: F64) -> F64:

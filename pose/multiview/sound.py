@@ -1,10 +1,11 @@
 """Time offsets between cameras from their sound.
 
-Onsets (rises of the energy in bands) are correlated over all lags. Each likely lag is then tested on pieces of a few
-seconds by generalised cross-correlation with phase transform (GCC-PHAT; C. Knapp and G. Carter, 1976), which survives
-reverberation and different microphones. The pieces must agree on one line: offset and drift of the clocks.
+Onsets (increases of the energy in frequency bands) are correlated over all lags. Each candidate lag is then tested on
+pieces of a few seconds by generalised cross-correlation with phase transform (GCC-PHAT; C. Knapp and G. Carter, 1976),
+which is robust against reverberation and different microphones. The pieces must agree on one line: offset and drift of
+the clocks.
 
-Sound takes 3 ms for each metre, so that the offset is exact to about 10 ms in a room; the images refine it.
+Sound takes 3 ms per metre, so the offset is exact to about 10 ms in a room; the images refine it.
 """
 
 from dataclasses import dataclass
@@ -15,26 +16,30 @@ from numpy.lib.stride_tricks import sliding_window_view
 from pose.types import F32, F64
 from pose.video.waveform import RATE, Waveform
 
-HOP = 40  # samples between onsets: 200 a second
+HOP = 40  # samples between onsets: 200/s
 BANDS = ((100.0, 400.0), (400.0, 1000.0), (1000.0, 2000.0), (2000.0, 3800.0))  # Hz
-MOST_LAGS = 6  # that are tested
-LEAST_ONSETS = 4.0  # standard deviations of the onsets' correlation over the lags
+MOST_LAGS = 6  # maximum lags that are tested
+LEAST_ONSETS = 4.0  # minimum peak, in standard deviations of the onsets' correlation over the lags
 LEAST_OVERLAP = 3.0  # s
 PIECE = 4.0  # s
 MOST_PIECES = 16
-REACH = 0.15  # s around a likely lag within which pieces are searched
-AGREE = 0.012  # s from the common line
-LEAST_SHARE = 0.6  # of the pieces that agree
-LEAST_PEAK = 7.0  # standard deviations of a piece's correlation; a piece without such a peak says nothing
-FEWEST = 3  # pieces that agree
-UNIQUE = 0.97  # of the peak, that another one may reach more than `AGREE` away from it
-SMOOTH = 4  # samples over which a peak may be spread, by drift within a piece
+REACH = 0.15  # s; search range of pieces around a candidate lag
+AGREE = 0.012  # s; maximum distance from the common line
+LEAST_SHARE = 0.6  # minimum fraction of agreeing pieces
+LEAST_PEAK = 7.0  # minimum peak, in standard deviations of a piece's correlation; other pieces are ignored
+FEWEST = 3  # minimum agreeing pieces
+UNIQUE = 0.97  # maximum second peak more than `AGREE` away, relative to the highest
+SMOOTH = 4  # samples; width of a peak due to drift within a piece
 
 
 @dataclass(frozen=True, slots=True)
 class HeardLag:
-    """seconds: to add to the second camera's clock to get the first's, at the middle of the overlap. pieces: how many
-    say so. share: of those that say anything.
+    """The lag of two recordings.
+
+    Attributes:
+        seconds: Added to the second camera's clock it gives the first's, at the middle of the overlap.
+        pieces: Number of agreeing pieces.
+        share: Fraction of the pieces with a clear peak that agree.
     """
 
     seconds: float
@@ -43,7 +48,7 @@ class HeardLag:
 
 
 def heard_lag(one: Waveform, other: Waveform) -> HeardLag | None:
-    """The lag between two recordings of one scene; None where their sound does not tell."""
+    """The lag between two recordings of one scene; None if their sound does not determine it."""
     for lag in _likely(onsets(one), onsets(other)):
         found = _tested(one, other, lag + one.first - other.first)
         if found is not None:
@@ -52,7 +57,7 @@ def heard_lag(one: Waveform, other: Waveform) -> HeardLag | None:
 
 
 def onsets(wave: Waveform) -> F64:
-    """(K,) by how much the energy of the bands rises, 200 times a second, with mean 0."""
+    """Increase of the energy of the bands, (K,) at 200/s, with mean 0."""
     window = 4 * HOP
     count = max((len(wave.samples) - window) // HOP + 1, 0)
     rise = np.zeros(count)
@@ -62,7 +67,7 @@ def onsets(wave: Waveform) -> F64:
     hertz = np.fft.rfftfreq(window, 1 / RATE)
     inside = [(hertz >= low) & (hertz < high) for low, high in BANDS]
     before = np.zeros(len(BANDS))
-    for first in range(0, count, 4096):  # in pieces, so that memory does not grow
+    for first in range(0, count, 4096):  # in pieces, to bound the memory
         rows = sliding_window_view(wave.samples, window)[first * HOP :: HOP][: min(4096, count - first)]
         power = np.abs(np.fft.rfft(rows * taper, axis=1)) ** 2
         level = np.log(np.stack([power[:, band].sum(axis=1) for band in inside], axis=1) + 1e-4)
@@ -75,7 +80,7 @@ def onsets(wave: Waveform) -> F64:
 
 
 def _likely(one: F64, other: F64) -> list[float]:
-    """The likeliest lags of the second, s, best first."""
+    """Candidate lags of the second recording, s, best first."""
     n, m = len(one), len(other)
     if min(n, m) < 2:
         return []
@@ -100,7 +105,7 @@ def _likely(one: F64, other: F64) -> list[float]:
 
 
 def _tested(one: Waveform, other: Waveform, lag: float) -> HeardLag | None:
-    """A lag as pieces of the overlap have it, or None."""
+    """The lag determined by pieces of the overlap, or None."""
     begin = max(one.first, other.first + lag)
     end = min(one.first + one.seconds, other.first + other.seconds + lag)
     if end - begin < LEAST_OVERLAP:
@@ -126,7 +131,7 @@ def _tested(one: Waveform, other: Waveform, lag: float) -> HeardLag | None:
 
 
 def _line(at: F64, off: F64) -> tuple[float, float]:
-    """Height and slope (at most 300 ppm) of a robust line."""
+    """Offset and slope (at most 300 ppm) of a robust line."""
     best, score = (float(np.median(off)), 0.0), -1
     for slope in np.linspace(-300e-6, 300e-6, 25):
         flat = off - slope * at
@@ -143,7 +148,7 @@ def _cut(wave: Waveform, start: float, seconds: float) -> F32:
 
 
 def _piece(one: F32, other: F32) -> float | None:
-    """By how many seconds more the second lags, where GCC-PHAT has a clear peak; None where it has none."""
+    """Additional lag of the second recording in s, from a clear peak of GCC-PHAT; None without one."""
     count = min(len(one), len(other))
     if count < RATE // 2 or not one[:count].any() or not other[:count].any():
         return None
@@ -160,5 +165,5 @@ def _piece(one: F32, other: F32) -> float | None:
         return None
     others = np.abs(np.arange(len(values)) - peak) > AGREE * RATE
     if values[others].max() > UNIQUE * values[peak]:
-        return None  # a tone has many
+        return None  # a tone has many peaks
     return (peak - reach) / RATE

@@ -1,7 +1,7 @@
-"""Time offsets between cameras from motion: joint speeds of each camera's own 3D, correlated over the lag.
+"""Time offsets between cameras from motion: cross-correlation of joint speeds in each camera's own 3D.
 
-Speeds relative to the root do not depend on where a camera stands. The significance of a peak follows from Fisher's
-transform of the correlation and from the length of the overlap at that lag.
+Speeds relative to the root do not depend on the camera's position. The significance of a peak follows from Fisher's
+transform of the correlation and the length of the overlap at that lag.
 """
 
 from dataclasses import dataclass
@@ -12,16 +12,21 @@ from pose.multiview.sampling import sample
 from pose.multiview.types import LIMB_POINTS, POINTS, Track
 from pose.types import F64, Flags
 
-RATE = 30.0  # samples a second of the speeds
+RATE = 30.0  # samples/s of the speeds
 LEAST_OVERLAP = 0.8  # s
-INDEPENDENT = 6.0  # independent numbers in a second of twelve joints' speeds
-LEAST_SURE_NEAR = 0.5  # the same where time stamps say about when
-LEAST_SURE = 1.5  # standard deviations from chance, below which a lag is no candidate; the poses decide
+INDEPENDENT = 6.0  # independent values per second of twelve joints' speeds
+LEAST_SURE_NEAR = 0.5  # the same if time stamps give an approximate lag
+LEAST_SURE = 1.5  # minimum standard deviations from chance of a candidate lag; the poses select one
 
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """seconds: to add to the second camera's clock to get the first's. sure: standard deviations from chance."""
+    """A candidate lag.
+
+    Attributes:
+        seconds: Added to the second camera's clock it gives the first's.
+        sure: Significance, standard deviations from chance.
+    """
 
     seconds: float
     sure: float
@@ -29,7 +34,13 @@ class Lag:
 
 @dataclass(frozen=True, slots=True)
 class Speeds:
-    """A track's joint speeds, standardised: values (K, 12), seen (K,); first: s of the first by the camera's clock."""
+    """A track's joint speeds, standardised.
+
+    Attributes:
+        first: Time of the first value on the camera's clock, s.
+        values: (K, 12).
+        seen: (K,) whether the joints are detected.
+    """
 
     values: F64
     seen: Flags
@@ -43,7 +54,7 @@ def speeds_of(track: Track) -> Speeds:
     found = sample(track, first + np.arange(count) / RATE, width=0.04)
     joints = found.joints[:, POINTS[LIMB_POINTS]]
     moved = np.linalg.norm(np.gradient(joints, axis=0) * RATE, axis=-1)
-    values = np.sqrt(np.minimum(moved, 8.0))  # the root: a few fast moments must not decide alone
+    values = np.sqrt(np.minimum(moved, 8.0))  # square root, so that a few fast moments do not dominate
     seen = found.present
     if seen.sum() >= 2:
         values = values - values[seen].mean(axis=0)
@@ -52,9 +63,13 @@ def speeds_of(track: Track) -> Speeds:
 
 
 def lags(one: Speeds, other: Speeds, most: int = 4, near: tuple[float, float] | None = None) -> list[Lag]:
-    """The likeliest lags between two cameras' tracks of one person, surest first.
+    """Candidate lags between two cameras' tracks of one person, by descending significance.
 
-    near: (lag, s around it) within which they must lie; weaker ones count then.
+    Args:
+        one: Speeds in the first camera.
+        other: Speeds in the second camera.
+        most: Maximum number.
+        near: (lag, tolerance) in s; weaker candidates are then accepted.
     """
     correlation, overlap, lag = correlate(one, other)
     enough = overlap >= LEAST_OVERLAP * RATE
@@ -76,7 +91,9 @@ def lags(one: Speeds, other: Speeds, most: int = 4, near: tuple[float, float] | 
 
 
 def correlate(one: Speeds, other: Speeds) -> tuple[F64, F64, F64]:
-    """Correlation, overlap and lag (L,), both in samples: sample k of `other` is at sample k + lag of `one`."""
+    """Correlation, overlap and lag (L,), both in samples: sample k of `other` corresponds to sample k + lag of
+    `one`.
+    """
     n, m = len(one.values), len(other.values)
     size = 1 << (n + m - 1).bit_length()
 
@@ -96,7 +113,7 @@ def correlate(one: Speeds, other: Speeds) -> tuple[F64, F64, F64]:
 
 
 def _peak(values: F64, index: int) -> float:
-    """Where between its neighbours the top of a parabola through the peak is, in samples."""
+    """Position of the vertex of a parabola through the peak and its neighbours, in samples."""
     if not 0 < index < len(values) - 1:
         return 0.0
     before, top, after = values[index - 1 : index + 2]

@@ -20,19 +20,24 @@ POINTS = np.array([1, 2, 3, 4, 5, 6, 9, 10, 11, 12, 13, 14, 15, 16])
 POINT_NAMES = tuple(H36M17.names[joint] for joint in POINTS)
 HIPS = (POINT_NAMES.index("left_hip"), POINT_NAMES.index("right_hip"))
 SHOULDERS = (POINT_NAMES.index("left_shoulder"), POINT_NAMES.index("right_shoulder"))
-NEAREST = 0.1  # m; what is nearer to a camera, or behind it, counts as at this depth
-# Points whose definition a detector and Human3.6M share, and of which the lifter's answer may serve as a prior.
+NEAREST = 0.1  # m; minimum depth for projection
+# Points that detectors and Human3.6M define equally, for which lifted positions can be a prior.
 LIMB_POINTS = np.array([row for row, name in enumerate(POINT_NAMES) if name not in ("neck", "head")])
 
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """One person as one camera tracked them.
+    """One person as tracked by one camera.
 
-    camera: index of the camera. number: the track's id in that camera. times: (T,) s by the camera's own clock,
-    increasing. keypoints: (T, 17, 2) px in Human3.6M-17 as `pose.skeletons.to_h36m17` gives it. scores: (T, 17), 0
-    where not seen. joints: (T, 17, 3) m root-relative, root: (T, 3) m and sigma: (T, 17) mm of that camera's own
-    lifting, in its frame.
+    Attributes:
+        camera: Index of the camera.
+        number: The track's id in that camera.
+        times: (T,) s on the camera's own clock, increasing.
+        keypoints: (T, 17, 2) px in Human3.6M-17, from `pose.skeletons.to_h36m17`.
+        scores: (T, 17), 0 where not detected.
+        joints: (T, 17, 3) m root-relative, from that camera's lifting, in its frame.
+        root: (T, 3) m.
+        sigma: (T, 17) mm.
     """
 
     camera: int
@@ -64,10 +69,18 @@ class Track:
 class ViewCamera:
     """One calibrated camera of several.
 
-    size: (width, height) px. focal: px, square pixels. centre: (2,) px, the principal point. radial: the coefficients
-    k1, k2 of radial distortion (OpenCV's model). rotation: (3, 3) and translation: (3,) m: x_camera = rotation @ x +
-    translation. offset: s and drift: x = time of the first camera, where t = (1 + drift) * own time + offset. known:
-    whether the intrinsics were given.
+    The time of the first camera is t = (1 + drift) * own time + offset.
+
+    Attributes:
+        size: (width, height) px.
+        focal: px, square pixels.
+        centre: (2,) px, the principal point.
+        radial: Coefficients k1, k2 of radial distortion (OpenCV's model).
+        rotation: (3, 3).
+        translation: (3,) m: x_camera = rotation @ x + translation.
+        offset: s.
+        drift: Relative rate difference of the clocks.
+        known: Whether the intrinsics were given.
     """
 
     size: tuple[int, int]
@@ -82,7 +95,7 @@ class ViewCamera:
 
     @classmethod
     def of(cls, camera: Camera) -> "ViewCamera":
-        """At the origin, with the intrinsics of `camera`."""
+        """A camera at the origin with the intrinsics of `camera`."""
         focal = math.sqrt(float(camera.matrix[0, 0] * camera.matrix[1, 1]))
         return cls(
             camera.size, focal, camera.matrix[:2, 2].astype(np.float64), np.eye(3), np.zeros(3), known=camera.known
@@ -90,17 +103,17 @@ class ViewCamera:
 
     @property
     def matrix(self) -> F64:
-        """(3, 3) px."""
+        """Intrinsics (3, 3) px."""
         return np.array([[self.focal, 0, self.centre[0]], [0, self.focal, self.centre[1]], [0, 0, 1]])
 
     @property
     def place(self) -> F64:
-        """(3,) m, the optical centre in the world."""
+        """Optical centre (3,) m in the world."""
         place: F64 = -self.rotation.T @ self.translation
         return place
 
     def own_time(self, times: F64) -> F64:
-        """Instants of the common time line by this camera's clock, s."""
+        """Convert common times to this camera's clock, s."""
         own: F64 = (times - self.offset) / (1 + self.drift)
         return own
 
@@ -110,7 +123,7 @@ class ViewCamera:
         return times
 
     def to_camera(self, points: NDArray[np.floating]) -> F64:
-        """(..., 3) m in the world -> the same in the camera frame."""
+        """Transform points (..., 3) m from the world to the camera frame."""
         moved: F64 = points @ self.rotation.T + self.translation
         return moved
 
@@ -120,7 +133,7 @@ class ViewCamera:
         return moved
 
     def project(self, points: NDArray[np.floating]) -> F64:
-        """(..., 3) m in the world -> (..., 2) px, with distortion; what is not in front counts as at `NEAREST`."""
+        """Project points (..., 3) m in the world to (..., 2) px, with distortion; depths are at least `NEAREST`."""
         seen = self.to_camera(points)
         ray = seen[..., :2] / np.maximum(seen[..., 2:], NEAREST)
         square = (ray * ray).sum(axis=-1, keepdims=True)

@@ -1,6 +1,6 @@
-"""Which moments of a recording calibrate its cameras: all of a short one, the liveliest parts of a long one.
+"""Selection of the parts of a recording for calibration: all of a short one, the parts with most motion of a long one.
 
-A long recording gives three windows, one in each third, so that the drift of clocks shows between them.
+A long recording has three windows, one in each third, which reveals the drift of clocks.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,17 +11,17 @@ from pose.multiview.sampling import sample
 from pose.multiview.types import LIMB_POINTS, POINTS, Track, ViewCamera
 from pose.types import F64
 
-MOST_KNOTS = 240  # of all people together
-FEW_KNOTS = 90  # of them for a rough result
-KNOT_RATES = (8.0, 25.0)  # a second, the fewest and the most
-WINDOWS = 3  # of a long recording
-RATE = 4.0  # instants a second at which moments are judged
-FASTEST = 2.0  # m/s of joints; what is faster counts as this
-STANDING = 0.1  # m/s that a person counts who does not move
+MOST_KNOTS = 240  # maximum knots of all people together
+FEW_KNOTS = 90  # maximum for a rough result
+KNOT_RATES = (8.0, 25.0)  # minimum and maximum knots/s
+WINDOWS = 3  # number of windows of a long recording
+RATE = 4.0  # samples/s for the selection
+FASTEST = 2.0  # m/s, upper bound of joint speeds
+STANDING = 0.1  # m/s, lower bound for a static person
 
 
 def shared_span(tracks: Mapping[int, Track], cameras: Sequence[ViewCamera]) -> tuple[float, float] | None:
-    """From when the second camera has a person until the second last one loses them; None where that is never."""
+    """The time in which at least two cameras may have a person; None if there is none."""
     ends = [
         (float(cameras[c].common_time(track.times[[0]])[0]), float(cameras[c].common_time(track.times[[-1]])[0]))
         for c, track in tracks.items()
@@ -32,10 +32,16 @@ def shared_span(tracks: Mapping[int, Track], cameras: Sequence[ViewCamera]) -> t
     return (first, last) if last > first else None
 
 
+def is_shared(tracks: Mapping[int, Track], cameras: Sequence[ViewCamera], grid: F64) -> bool:
+    """Whether a grid (K,) s has two instants at which two cameras have the person."""
+    span = shared_span(tracks, cameras)
+    return span is not None and bool(((grid >= span[0]) & (grid <= span[1])).sum() >= 2)
+
+
 def calibration_windows(
     people: Sequence[Mapping[int, Track]], cameras: Sequence[ViewCamera], most: int = MOST_KNOTS
 ) -> list[F64]:
-    """Even instants, one array for each window, together about `most` for all people who are seen in them."""
+    """Even times, one array per window, together about `most` for all people in them."""
     spans = [span for tracks in people if (span := shared_span(tracks, cameras)) is not None]
     if not spans:
         return [np.zeros(0)]
@@ -45,7 +51,7 @@ def calibration_windows(
         rate = float(np.clip(most / max(total, 1e-3), *KNOT_RATES))
         return [np.arange(begin, max(end, begin + 2 / rate), 1 / rate)]
     rate = KNOT_RATES[0]
-    together = total / (end - begin)  # people at a time
+    together = total / (end - begin)  # mean number of people
     length = max(most / rate / WINDOWS / max(together, 1.0), 1.0)
     instants = np.arange(begin, end, 1 / RATE)
     worth = _worth(people, cameras, instants)
@@ -59,7 +65,7 @@ def calibration_windows(
 
 
 def _worth(people: Sequence[Mapping[int, Track]], cameras: Sequence[ViewCamera], instants: F64) -> F64:
-    """(K,) by how many cameras people are seen, times how fast they move."""
+    """(K,) number of cameras that see people, times the speed of the people."""
     worth = np.zeros(len(instants))
     for tracks in people:
         seen, speed = np.zeros(len(instants)), np.zeros(len(instants))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 from mutations import damaged, one_line, other_value, quick_and_long, try_mutations
+from test_qualisys import written
 
 from pose.errors import PoseError
 from pose.multiview.calibration_files import read_cameras
@@ -57,11 +58,13 @@ def test_values_of_any_kind(tmp_path, examples):
     try_mutations(check, examples)
 
 
-@pytest.mark.parametrize("suffix", ["json", "toml", "yml"])
+@pytest.mark.parametrize("suffix", ["json", "toml", "yml", "xml"])
 @quick_and_long(30, 5_000)
 def test_damaged_files(tmp_path, suffix, examples):
     path = tmp_path / f"a.{suffix}"
-    whole = {"json": json.dumps(DOCUMENT).encode(), "toml": TOML.encode(), "yml": b""}[suffix] or stereo(path)
+    qualisys = written((0, 0, 639, 479), names=("21001", "21002")).encode()
+    texts = {"json": json.dumps(DOCUMENT).encode(), "toml": TOML.encode(), "yml": b"", "xml": qualisys}
+    whole = texts[suffix] or stereo(path)
 
     def check(data: st.DataObject) -> None:
         path.write_bytes(damaged(data, whole))

@@ -6,50 +6,20 @@ import jsonschema
 import numpy as np
 import pytest
 import scenes
-from pose_datasets.several_cameras import film_scene
 
 from pose.camera import Camera
 from pose.errors import PoseError
 from pose.export import export, open_recording
-from pose.files import JsonWriter, NpzWriter, RunInfo, WorldInfo, load_poses
+from pose.files import JsonWriter, NpzWriter, load_poses
 from pose.files.json import SCHEMA_PATH
-from pose.multiview.calibration_files import camera_json, read_cameras, write_cameras
-from pose.multiview.motions import find_motions, find_world, on_time_line, scale_for_height, stature_of, time_line
-from pose.multiview.results import MultiviewResults
-from pose.multiview.rig import find_rig, rescaled
+from pose.multiview.calibration_files import read_cameras, write_cameras
+from pose.multiview.motions import find_motions, scale_for_height, stature_of
+from pose.multiview.rig import rescaled
+from pose.multiview.scene import CameraRun, Given, find_scene, results_of
 from pose.skeletons import COCO17
-from pose.types import FrameResult, Poses3D
 from pose.view.grid import CameraGrid
 
 NAMES = ["left", "right"]
-
-
-@pytest.fixture(scope="module")
-def scene():
-    """Two cameras, the first of which begins later, and one person: what `pose-run` has before it writes files."""
-    points = scenes.person(1, seconds=4.0)
-    views = scenes.cameras(people=[points], seed=2, seconds=4.0, offset=2.0, rates=(30.0,))
-    views = [views[1], views[0]]  # the late one first
-    tracks = [scenes.track(view, i, points, noise_px=1.0) for i, view in enumerate(views)]
-    rig = find_rig(tracks, scenes.told(views), NAMES)
-    line = time_line(rig.cameras, [(track.times[0], track.times[-1]) for track in tracks], 30.0)
-    rig = on_time_line(rig, line)
-    motions = find_motions(rig, line)
-    world = find_world(motions, line)
-    first = [
-        FrameResult(
-            people, Poses3D(np.zeros((n, 17, 3), np.float32), np.ones((n, 3), np.float32), np.ones((n, 17), np.float32))
-        )
-        for people in film_scene(np.random.default_rng(0), [points], scenes.RATE, views[0], None)
-        for n in [len(people)]
-    ]
-    results = MultiviewResults(rig, motions, line, world, first, COCO17)
-    cameras = [camera_json(*each) for each in zip(NAMES, rig.cameras, rig.accuracy, strict=True)]
-    info = RunInfo(
-        source="left.mp4, right.mp4", fps=line.fps, camera=Camera(rig.cameras[0].matrix, True, rig.cameras[0].size),
-        skeleton=COCO17, world=WorldInfo(world, {1: (stature_of(motions[0]), 0.0)}), cameras=tuple(cameras),
-    )  # fmt: skip
-    return views, points, rig, line, motions, results, info
 
 
 def test_time_line_begins_with_the_earliest_camera(scene):
@@ -173,3 +143,30 @@ def test_grid_shows_every_camera_and_the_3d_view(scene):
     drawn = [grid.draw(result) for result in list(results)[:2]]
     assert drawn[0].shape == (grid.size[1], grid.size[0], 3)
     assert drawn[0].std() > 1
+
+
+@pytest.mark.parametrize(
+    ("given", "sigma"),
+    [
+        ({}, 0.054),  # C. C. Gordon et al., ANSUR II, 2014
+        ({"height": 1.7}, 0.0),
+        ({"distance": (0, 1, 4.0)}, 0.0),
+        ({"cameras": True}, 0.0),
+        ({"cameras": True, "refine": True}, 0.054),
+    ],
+)
+def test_a_scale_without_a_given_length_is_as_uncertain_as_the_height_of_adults(scene, monkeypatch, given, sigma):
+    views, points, rig, _, _, results, info = scene
+    monkeypatch.setattr("pose.multiview.scene.find_rig", lambda *args: rig)
+    monkeypatch.setattr("pose.multiview.scene.clock_hints", lambda *args: None)
+    camera = Camera(rig.cameras[0].matrix, True, rig.cameras[0].size)
+    tracks = [scenes.track(view, i, points) for i, view in enumerate(views)]
+    runs = [CameraRun([track], (float(track.times[0]), float(track.times[-1])), 30.0, camera) for track in tracks]
+    if "cameras" in given:
+        given = {**given, "cameras": rig.cameras}
+    found = find_scene(runs, NAMES, Given(**given))
+    _, described = results_of(found, results, info, COCO17)
+    ((height, uncertainty),) = described.world.heights.values()
+    assert uncertainty == pytest.approx(sigma * height)
+    if "height" in given:
+        assert height == pytest.approx(1.7, abs=1e-3)

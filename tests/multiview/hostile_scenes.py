@@ -1,75 +1,27 @@
-"""Set-ups that several cameras get wrong easily: each a function that makes tracks, and what is true of them."""
+"""Set-ups with cameras, people or moments that several cameras get wrong easily."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 import scenes
+from setups import (
+    LEFT,
+    ONE,
+    RIGHT,
+    SECONDS,
+    SETUPS,
+    changed,
+    filmed,
+    joined,
+    mirrored,
+    moved_camera,
+    of_views,
+    setup,
+    still,
+    turned,
+)
 
 from pose.multiview.calibrate import Known
-from pose.multiview.types import Track, ViewCamera
-from pose.skeletons import H36M17
-
-SECONDS = 5.0
-ONE, TWO = scenes.person(1, SECONDS), scenes.person(5, SECONDS)
-LEFT = scenes.person(1, SECONDS, away=(-0.9, 0.0))
-RIGHT = scenes.person(5, SECONDS, away=(0.9, 0.3))
-
-
-@dataclass
-class Setup:
-    """tracks and cameras, as `find_rig` takes them, and the truth: cameras, and who each (camera, number) is."""
-
-    tracks: list[Track]
-    told: list[ViewCamera]
-    truth: list[ViewCamera]
-    known: Known = field(default_factory=Known)
-    people: dict[tuple[int, int], int] | None = None  # None: number n is person n
-
-
-SETUPS: dict[str, Callable[[], Setup]] = {}
-
-
-def setup(make: Callable[[], Setup]) -> Callable[[], Setup]:
-    SETUPS[make.__name__.removeprefix("_")] = make
-    return make
-
-
-def filmed(people, azimuths=(0.0, 90.0), noise_px=2.0, seed=2, seconds=SECONDS, **changes) -> Setup:
-    views = scenes.cameras(azimuths, people=people, seed=seed, seconds=seconds, **{"offset": 1.0, **changes})
-    return of_views(views, people, noise_px)
-
-
-def of_views(views, people, noise_px=2.0) -> Setup:
-    tracks = [
-        scenes.track(view, i, points, number=n + 1, noise_px=noise_px)
-        for i, view in enumerate(views)
-        for n, points in enumerate(people)
-    ]
-    return Setup(tracks, scenes.told(views), scenes.exact(views))
-
-
-def changed(track: Track, **parts) -> Track:
-    return replace(track, **parts)
-
-
-def still(points, frame=60):
-    return np.repeat(points[frame : frame + 1], len(points), axis=0)
-
-
-def turned(degrees, axis=1):
-    c, s = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
-    out = np.eye(3)
-    a, b = (axis + 1) % 3, (axis + 2) % 3
-    out[a, a], out[a, b], out[b, a], out[b, b] = c, -s, s, c
-    return out
-
-
-def moved_camera(view, rotation=None, place=None):
-    rotation = view.rotation if rotation is None else rotation
-    place = -view.rotation.T @ view.translation if place is None else place
-    return replace(view, rotation=rotation, translation=-rotation @ place)
-
 
 # Two cameras at every angle.
 for _degrees in (0, 3, 8, 15, 25, 40, 60, 90, 120, 150, 165, 172, 177, 180):
@@ -113,22 +65,6 @@ def _one_clip_twice_and_mirrored():
 def _a_mirrored_video():
     one = filmed([ONE])
     return replace(one, tracks=[one.tracks[0], mirrored(one.tracks[1], one.told[1], 1)])
-
-
-def mirrored(track: Track, camera: ViewCamera, index: int) -> Track:
-    """As a selfie camera shows a person: left is right."""
-    order = [H36M17.index(swapped_name(name)) for name in H36M17.names]
-    keypoints = track.keypoints[:, order].copy()
-    keypoints[..., 0] = 2 * camera.centre[0] - keypoints[..., 0]
-    flip = np.array([-1, 1, 1], np.float32)
-    return changed(
-        track, camera=index, keypoints=keypoints, joints=track.joints[:, order] * flip, root=track.root * flip
-    )
-
-
-def swapped_name(name: str) -> str:
-    side, _, rest = name.partition("_")
-    return {"left": f"right_{rest}", "right": f"left_{rest}"}.get(side, name)
 
 
 # One camera is mounted strangely.
@@ -273,11 +209,6 @@ def _ids_switch_in_the_middle():
     return replace(one, tracks=[*one.tracks[:2], *switched])
 
 
-def joined(one: Track, other: Track) -> Track:
-    parts = ("times", "keypoints", "scores", "joints", "root", "sigma")
-    return changed(one, **{name: np.concatenate([getattr(one, name), getattr(other, name)]) for name in parts})
-
-
 @setup
 def _a_track_in_ten_pieces():
     one = filmed([ONE])
@@ -382,142 +313,3 @@ def _given_clocks_that_are_wrong_by_a_fifth_of_a_second():
     one = filmed([ONE])
     told = [one.told[0], replace(one.told[1], offset=one.truth[1].offset + 0.2)]
     return replace(one, told=told, known=Known(clocks=True))
-
-
-# What the 2D networks may do.
-def second_with(one: Setup, **parts) -> Setup:
-    return replace(one, tracks=[one.tracks[0], changed(one.tracks[1], **parts)])
-
-
-@setup
-def _keypoints_with_much_noise():
-    return filmed([ONE], noise_px=15.0)
-
-
-@setup
-def _keypoints_at_random():
-    one = filmed([ONE])
-    track = one.tracks[1]
-    rng = np.random.default_rng(5)
-    return second_with(
-        one, keypoints=rng.uniform(0, 1000, track.keypoints.shape).astype(np.float32),
-        joints=rng.normal(0, 0.3, track.joints.shape).astype(np.float32),
-    )  # fmt: skip
-
-
-@setup
-def _scores_of_nought():
-    one = filmed([ONE])
-    return second_with(one, scores=np.zeros_like(one.tracks[1].scores))
-
-
-@setup
-def _a_frozen_video():
-    one = filmed([ONE])
-    track = one.tracks[1]
-    parts = {name: np.repeat(getattr(track, name)[:1], len(track), axis=0) for name in ("keypoints", "joints", "root")}
-    return second_with(one, **parts)
-
-
-@setup
-def _only_the_upper_body():
-    one = filmed([ONE])
-    scores = one.tracks[1].scores.copy()
-    scores[:, 1:7] = 0
-    return second_with(one, scores=scores)
-
-
-@setup
-def _only_the_legs():
-    one = filmed([ONE])
-    scores = one.tracks[1].scores.copy()
-    scores[:, 8:] = 0
-    return second_with(one, scores=scores)
-
-
-@setup
-def _left_and_right_exchanged_throughout():
-    one = filmed([ONE], (0.0, 80.0, 190.0))
-    order = [H36M17.index(swapped_name(name)) for name in H36M17.names]
-    track = one.tracks[1]
-    swapped = changed(track, keypoints=track.keypoints[:, order], joints=track.joints[:, order])
-    return replace(one, tracks=[one.tracks[0], swapped, one.tracks[2]])
-
-
-@setup
-def _a_lifter_that_mistakes_front_for_back():
-    one = filmed([ONE])
-    return second_with(one, joints=one.tracks[1].joints * np.array([1, 1, -1], np.float32))
-
-
-@setup
-def _a_body_twice_as_large_in_one_camera():
-    one = filmed([ONE])
-    return second_with(one, joints=2 * one.tracks[1].joints, root=2 * one.tracks[1].root)
-
-
-@setup
-def _depth_that_is_wrong_by_half():
-    one = filmed([ONE])
-    return second_with(one, root=1.5 * one.tracks[1].root)
-
-
-@setup
-def _a_track_of_three_frames():
-    one = filmed([ONE])
-    return replace(one, tracks=[one.tracks[0], one.tracks[1][:3]])
-
-
-# A calibration that does not fit.
-def given(change: Callable[[list[ViewCamera]], list[ViewCamera]], azimuths=(0.0, 90.0), clocks=False) -> Setup:
-    one = filmed([ONE], azimuths)
-    return replace(one, told=change(list(one.truth)), known=Known(poses=True, clocks=clocks))
-
-
-def second_camera(one: list[ViewCamera], **parts) -> list[ViewCamera]:
-    return [one[0], replace(one[1], **parts), *one[2:]]
-
-
-@setup
-def _a_calibration_that_fits():
-    return given(lambda one: one)
-
-
-@setup
-def _a_calibration_of_cameras_in_another_order():
-    return given(lambda one: [one[0], one[2], one[1]], (0.0, 80.0, 200.0))
-
-
-@setup
-def _a_calibrated_camera_turned_by_twenty_degrees():
-    return given(lambda one: second_camera(one, rotation=turned(20) @ one[1].rotation))
-
-
-@setup
-def _a_calibrated_camera_turned_by_three_degrees():
-    return given(lambda one: second_camera(one, rotation=turned(3) @ one[1].rotation))
-
-
-@setup
-def _a_calibrated_camera_that_was_carried_half_a_metre():
-    return given(lambda one: second_camera(one, translation=one[1].translation + np.array([0.5, 0, 0])))
-
-
-@setup
-def _a_calibrated_focal_length_wrong_by_a_third():
-    return given(lambda one: second_camera(one, focal=one[1].focal * 1.33))
-
-
-@setup
-def _a_calibration_in_the_wrong_unit():
-    return given(lambda one: second_camera(one, translation=10 * one[1].translation))
-
-
-@setup
-def _calibrated_cameras_at_one_place():
-    return given(lambda one: second_camera(one, rotation=one[0].rotation, translation=one[0].translation))
-
-
-@setup
-def _a_calibration_from_behind_a_mirror():
-    return given(lambda one: second_camera(one, rotation=turned(180) @ one[1].rotation))

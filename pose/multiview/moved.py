@@ -1,0 +1,82 @@
+"""Detection of cameras that were rotated after their calibration, from the people they see."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pose.multiview import residuals as r
+from pose.multiview.bundle import Body, Bundle, Freedom, start_body
+from pose.multiview.calibrate import start_points
+from pose.multiview.observations import knots_of, observe
+from pose.multiview.types import Track, ViewCamera
+from pose.multiview.windows import FEW_KNOTS, calibration_windows, is_shared
+
+LEAST_DEGREES = 1.5  # minimum rotation that is reported
+LEAST_DEVIATIONS = 5.0  # minimum rotation in standard deviations; large, because 2D errors are correlated over time
+STEPS = 6  # iterations of the bundle adjustment per camera
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Rotation of a camera about its centre that fits the people best.
+
+    Attributes:
+        degrees: Angle of the rotation.
+        deviation: Standard deviation in degrees if the noise of the residuals is independent.
+        gain: Decrease of the cost.
+    """
+
+    degrees: float
+    deviation: float
+    gain: float
+
+
+def turns_of(people: Sequence[Mapping[int, Track]], cameras: Sequence[ViewCamera]) -> list[Turn]:
+    """The rotation of each camera that fits best while all others are fixed."""
+    seen = [
+        observe(tracks, cameras, knots_of(tracks, cameras, grid), width=0.03)
+        for grid in calibration_windows(people, cameras, FEW_KNOTS)
+        for tracks in people
+        if is_shared(tracks, cameras, grid)
+    ]
+    bodies = [start_body(start_points(one, cameras)) for one in seen]
+    fixed = Bundle(seen, _turning(len(cameras), None)).solve(cameras, bodies, iterations=15, tolerance=1e-3)
+    found = []
+    for index, camera in enumerate(cameras):
+        # With the origin of the world at the camera's centre, a rotation does not move the centre.
+        moved = [replace(one, translation=one.rotation @ camera.place + one.translation) for one in cameras]
+        own = [Body(body.points - camera.place, body.bones) for body in fixed.bodies]
+        bundle = Bundle(seen, _turning(len(cameras), index))
+        solution = bundle.solve(moved, own, STEPS, tolerance=1e-3, covariance=True)
+        cosine = (np.trace(solution.cameras[index].rotation @ camera.rotation.T) - 1) / 2
+        deviation = math.degrees(float(np.linalg.norm(solution.deviation[index, r.TURN])))
+        found.append(
+            Turn(math.degrees(math.acos(float(np.clip(cosine, -1, 1)))), deviation, fixed.cost - solution.cost)
+        )
+    return found
+
+
+def moved_notes(
+    people: Sequence[Mapping[int, Track]], cameras: Sequence[ViewCamera], names: Sequence[str]
+) -> list[str]:
+    """A warning if people fit better with one camera rotated; empty otherwise.
+
+    With two cameras, it is unknown which of them moved.
+    """
+    turns = turns_of(people, cameras)
+    index = int(np.argmax([turn.gain for turn in turns]))
+    turn = turns[index]
+    if turn.degrees < LEAST_DEGREES or turn.degrees < LEAST_DEVIATIONS * turn.deviation:
+        return []
+    which = f"{names[index]} is" if len(cameras) > 2 else "one of the two cameras is"
+    return [f"people fit better if {which} rotated by {turn.degrees:.1f} degrees; was it moved since the calibration?"]
+
+
+def _turning(cameras: int, which: int | None) -> Freedom:
+    shape = (cameras, r.PARAMETERS)
+    free = np.zeros(shape, bool)
+    if which is not None:
+        free[which, r.TURN] = True
+    return Freedom(free, np.zeros(shape), np.zeros(shape))

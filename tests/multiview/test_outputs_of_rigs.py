@@ -1,0 +1,139 @@
+"""Reports, exports and the Python API with results of several cameras, the first of which begins last."""
+
+import re
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from pose.analysis import analyse
+from pose.analysis.moments import moments
+from pose.analysis.report import write_report
+from pose.errors import PoseError
+from pose.export import export, open_recording
+from pose.files import NpzWriter, load_poses
+from pose.files.cameras import result_cameras, result_title
+from pose.result import load
+from pose.view.top_view import CameraMark, GroundPath, top_view
+
+
+@pytest.fixture(scope="module")
+def poses(scene, tmp_path_factory):
+    *_, results, info = scene
+    path = tmp_path_factory.mktemp("several") / "poses.npz"
+    with NpzWriter(path, info) as writer:
+        for result in results:
+            writer.write(result)
+    return path
+
+
+def test_cameras_of_a_file_are_those_of_the_rig(scene, poses):
+    _, _, rig, _, motions, _, _ = scene
+    cameras = load(poses).cameras
+    for found, camera, accuracy in zip(cameras, rig.cameras, rig.accuracy, strict=True):
+        np.testing.assert_allclose(found.place, camera.place, atol=1e-5)
+        joints = motions[0].joints[3].astype(np.float64)
+        np.testing.assert_allclose(found.project(joints), camera.project(joints), atol=0.05)
+        assert found.own_time(2.0) == pytest.approx(float(camera.own_time(np.array([2.0]))[0]), abs=1e-5)
+        assert found.result_time(found.own_time(1.5)) == pytest.approx(1.5)
+        assert found.place_sigma == pytest.approx(accuracy.place, abs=1e-6)
+    counts = load(poses).seen_by
+    assert set(np.unique(counts)) <= {0.0, 1.0, 2.0}
+    assert counts[0, -1].mean() > 1.5
+
+
+def test_a_joint_counts_as_seen_where_any_camera_saw_it(scene, poses):
+    views, *_ = scene
+    table = load_poses(poses)
+    alone = np.flatnonzero(table.time < views[0].offset - 0.2)
+    assert (table.scores[alone] == 0).all()
+    assert table.joint_scores(alone).mean() > 0.8
+    np.testing.assert_array_equal(table.joint_scores(alone) > 0, table.seen_by[alone] > 0)
+
+
+def test_the_report_shows_cameras_from_above(scene, poses, tmp_path):
+    table = load_poses(poses)
+    write_report(analyse(table), table, tmp_path / "analysis.html", result_title(table.run, table.run.source))
+    page = (tmp_path / "analysis.html").read_text(encoding="utf-8")
+    drawing = ElementTree.fromstring(re.search(r"<svg.*?</svg>", page)[0])
+    assert len(drawing.findall("rect")) == 2
+    assert {"left", "right", "person 1", "1 m"} <= {text.text for text in drawing.findall("text")}
+    assert "<h1>Movement analysis: left.mp4, right.mp4</h1>" in page
+    assert "x to the right, z towards left" in page
+    written = list(export(open_recording(poses), ["html", "coco"], tmp_path, "poses"))
+    assert '<section class="cameras">' in written[0].path.read_text(encoding="utf-8")
+    assert any("of the first camera, left" in note for note in written[1].notes)
+
+
+def test_images_of_moments_are_those_of_a_camera_that_sees_the_person(scene, poses, monkeypatch):
+    views, *_ = scene
+    table = load_poses(poses)
+    event = next(iter(analyse(table).events))
+    asked = []
+
+    def frame(video, time, fps):
+        asked.append((video, time))
+
+    monkeypatch.setattr("pose.analysis.moments._frame", frame)
+    files = [dict(camera) | {"video": str(poses)} for camera in table.run.cameras]
+    filmed = replace(table, run=replace(table.run, cameras=tuple(files)))
+    early, late = (views[0].offset - 0.2) / 2, views[0].offset + 1.0
+    for time, video in ((early, poses), (late, poses.parent)):
+        moments(filmed, [replace(event, time=time)], poses.parent)
+        row = int(np.argmin(np.abs(table.time - time)))
+        seen = [(table.seen_by[row] >> camera & 1).sum() for camera in range(2)]
+        best = int(np.argmax(seen))
+        assert asked[-1][0] == (poses.parent if best == 0 else video)
+        assert asked[-1][1] == pytest.approx(result_cameras(filmed.run)[best].own_time(float(table.time[row])))
+    assert asked[0][0] == poses, "the first camera has not begun"
+
+
+def test_rerun_shows_every_camera(poses, tmp_path):
+    pytest.importorskip("rerun")
+    (written,) = export(open_recording(poses), ["rrd"], tmp_path, "poses")
+    assert b"world/camera2" in written.path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"R": [[1, 2], [3, 4]]}, {"R": [[1, 0, 0], [0, 1, 0], [0, 0, 2]]}, {"K": [[0, 0, 0]] * 3}, {"t": "left"},
+        {"t": [1e300, 0, 0]}, {"size": [0, 480]}, {"size": [640]}, {"drift": -1.0}, {"sigma": None}, {"name": 3},
+        {"offset": float("nan")}, {"distortion": []}, {"residual_px": "small"},
+    ],
+)  # fmt: skip
+def test_a_camera_that_is_none_is_one_line(scene, change):
+    info = scene[-1]
+    broken = replace(info, cameras=(info.cameras[0], dict(info.cameras[1]) | change))
+    with pytest.raises(PoseError, match="cameras of the result: not a calibration") as caught:
+        result_cameras(broken)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("count", [0, 1, 8])
+def test_top_views_of_anything_are_whole(count):
+    rng = np.random.default_rng(count)
+    names = ["<camera> & a name that is longer than its place"] * count
+    marks = [CameraMark(name, 1000.0 * rng.standard_normal(3), np.array([0.0, -1.0, 0.0]), 0.5, 1e6) for name in names]
+    paths = [
+        GroundPath("nobody", np.full((5, 3), np.nan), (0, 0, 0)),
+        GroundPath("person 1", np.array([[0.0, 1, 0], [np.nan, 1, 0], [1.0, 1, 1]]), (1, 2, 3), dashed=True),
+    ]
+    drawing = ElementTree.fromstring(top_view(paths, marks))
+    assert len(drawing.findall("rect")) == count
+    numbers = re.findall(r"-?\d+\.\d+", ElementTree.tostring(drawing, encoding="unicode"))
+    assert all(np.isfinite(float(number)) for number in numbers)
+    assert "nobody" not in {text.text for text in drawing.findall("text")}
+
+
+def test_a_camera_on_the_left_of_the_people_is_drawn_there():
+    mark = CameraMark("cam", np.array([-2.0, 1.5, 0.0]), np.array([1.0, 0.0, 0.0]), 0.4, 0.1)
+    path = GroundPath("person 1", np.array([[2.0, 1, -1], [2.0, 1, 1]]), (0, 0, 0))
+    drawing = ElementTree.fromstring(top_view([path], [mark]))
+    camera, (first, last) = (
+        drawing.find("rect"),
+        [one for one in drawing.findall("circle") if one.get("fill") != "none"],
+    )
+    assert float(camera.get("x")) < float(first.get("cx")) - 100
+    assert float(first.get("cy")) < float(last.get("cy")), "z points down"

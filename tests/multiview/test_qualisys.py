@@ -1,0 +1,105 @@
+"""XML of Qualisys, written here from known cameras, and what its points project to."""
+
+import numpy as np
+import pytest
+
+from pose.errors import PoseError
+from pose.multiview.calibration_files import read_cameras
+
+SENSOR = (1920, 1088)
+CROP = (320, 120, 1599, 959)  # left, top, right, bottom: both ends belong to the video
+FOCAL, CENTRE = (1680.5, 1680.5), (955.25, 540.75)  # px of the sensor
+CAMERAS = {  # position in m, what it looks at; the world has z up
+    "21001": ((4.0, -3.0, 1.5), (0.0, 0.2, 1.0)),
+    "21002": ((-3.5, -2.5, 2.2), (0.3, 0.0, 0.9)),
+    "21003": ((0.5, 5.0, 1.8), (0.0, 0.0, 1.1)),
+}
+
+
+def axes(place, target):
+    """(3, 3) right, up and backwards of a camera in the world, a row each."""
+    back = np.subtract(place, target)
+    back /= np.linalg.norm(back)
+    right = np.cross([0.0, 0.0, 1.0], back)
+    right /= np.linalg.norm(right)
+    return np.stack([right, np.cross(back, right), back])
+
+
+def written(crop=CROP, distortion=(-0.045, 0.13), skew=0.0, names=tuple(CAMERAS), head="<?xml version='1.0'?>"):
+    """The text that QTM would export."""
+    parts = []
+    for name in names:
+        place, target = CAMERAS[name]
+        turn = " ".join(f'r{i + 1}{j + 1}="{value:.15f}"' for (i, j), value in np.ndenumerate(axes(place, target)))
+        position = " ".join(f'{axis}="{1000 * value:.6f}"' for axis, value in zip("xyz", place, strict=True))
+        left, top, right, bottom = crop
+        parts.append(
+            f'<camera active="1" avg-residual="0.4" serial="{name}" model="Miqus Video" viewrotation="0">'
+            f'<fov_video left="{left}" top="{top}" right="{right}" bottom="{bottom}"/>'
+            f"<transform {position} {turn}/>"
+            f'<intrinsic focallength="9.3" sensorMinU="0" sensorMaxU="{64 * (SENSOR[0] - 1)}" sensorMinV="0" '
+            f'sensorMaxV="{64 * (SENSOR[1] - 1)}" focalLengthU="{64 * FOCAL[0]}" focalLengthV="{64 * FOCAL[1]}" '
+            f'centerPointU="{64 * CENTRE[0]}" centerPointV="{64 * CENTRE[1]}" skew="{skew}" '
+            f'radialDistortion1="{distortion[0]}" radialDistortion2="{distortion[1]}" radialDistortion3="0" '
+            'tangentalDistortion1="0.0005" tangentalDistortion2="-0.0004"/></camera>'
+        )
+    return f'{head}<calibration type="regular"><cameras>{"".join(parts)}</cameras></calibration>'
+
+
+def image_of(name, point, crop, distortion):
+    """(2,) px where a camera sees a point of the world, from what the numbers of the file mean."""
+    place, target = CAMERAS[name]
+    right, up, back = axes(place, target) @ np.subtract(point, place)
+    u, v = right / -back, -up / -back
+    square = u * u + v * v
+    bent = 1 + distortion[0] * square + distortion[1] * square**2
+    return np.array([FOCAL[0] * u * bent + CENTRE[0] - crop[0], FOCAL[1] * v * bent + CENTRE[1] - crop[1]])
+
+
+@pytest.mark.parametrize("suffix", ["xml", "txt"])
+@pytest.mark.parametrize("crop", [CROP, (0, 0, SENSOR[0] - 1, SENSOR[1] - 1)])
+def test_points_are_where_the_file_says(tmp_path, suffix, crop):
+    path = tmp_path / f"Calib.qca.{suffix}"
+    path.write_text(written(crop))
+    size = (crop[2] - crop[0] + 1, crop[3] - crop[1] + 1)
+    names = ["21003", "21001", "21002"]
+    cameras = read_cameras(path, names, [size] * 3)
+    assert cameras[0].translation == pytest.approx(np.zeros(3), abs=1e-9)
+    base = np.diag([1.0, -1.0, -1.0]) @ axes(*CAMERAS[names[0]])
+    for point in np.random.default_rng(0).uniform([-1, -1, 0], [1, 1, 2], (20, 3)):
+        local = base @ (point - CAMERAS[names[0]][0])
+        for name, camera in zip(names, cameras, strict=True):
+            np.testing.assert_allclose(camera.project(local), image_of(name, point, crop, (-0.045, 0.13)), atol=1e-3)
+    apart = np.linalg.norm(np.subtract(CAMERAS["21001"][0], CAMERAS["21003"][0]))
+    assert np.linalg.norm(cameras[1].place) == pytest.approx(apart), "mm became m"
+
+
+def test_a_video_of_half_the_size_and_inactive_cameras(tmp_path):
+    path = tmp_path / "calibration.xml"
+    text = written((0, 0, SENSOR[0] - 1, SENSOR[1] - 1), names=("21001", "21002"))
+    path.write_text(text.replace("<cameras>", '<cameras><camera active="0" serial="9"/>'))
+    cameras = read_cameras(path, ["left", "right"], [(960, 544)] * 2)
+    assert cameras[0].focal == pytest.approx(FOCAL[0] / 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "not XML"),
+        ("21001 1 2 3", "not XML"),
+        ("<calibration><cameras/></calibration>", "no camera in it"),
+        ('<calibration><camera active="0"/></calibration>', "no camera in it"),
+        ('<calibration><cameras><camera serial="left"/></cameras></calibration>', "'transform' is missing"),
+        (written(skew=2.0), "skew is not supported"),
+        (written().replace('r11="', 'r11="2" old="'), "its rotation is not one"),
+        (written().replace('x="', 'x="nan" old="'), "x is not a finite number"),
+        (written(head='<!DOCTYPE a [<!ENTITY b "c">]>'), "document type definition"),
+        (written((0, 0, 1087, 1919)), "is for 1088 x 1920 px, but its video has 1280 x 840"),
+    ],
+)
+def test_what_is_no_calibration_is_one_line(tmp_path, text, message):
+    path = tmp_path / "calibration.xml"
+    path.write_text(text)
+    with pytest.raises(PoseError, match=message) as caught:
+        read_cameras(path, list(CAMERAS), [(1280, 840)] * 3)
+    assert "\n" not in str(caught.value)
