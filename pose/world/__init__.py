@@ -1,1 +1,1 @@
-"""A world to stand in: gravity, floor, true size and feet that do not slide, for people before a fixed camera."""
+"""World coordinates for people: gravity, floor, metric size, and feet without skating."""

@@ -1,16 +1,16 @@
-"""The order of the steps from lifted tracks to people who stand in the world. `pose.world.rules` has the thresholds.
+"""The steps from lifted tracks to people in the world, in order. `pose.world.rules` has the thresholds.
 
 1. size       bone lengths are constant, equal left and right; a given height scales pose and root together; limbs whose
               2D contradicts them are flagged
-2. depth      the distance from the whole body, held together over time, with its uncertainty
+2. depth      the distance from the whole body, filtered over time, with its uncertainty
 3. gaps       short ones are filled and marked
-4. smoothing  without delay, stretch by stretch; then the bones get their length again
+4. smoothing  zero-phase, per segment; then bone lengths are restored
 5. gravity    given, or from feet and bodies
-6. floor      common to all who are on it, found together with everybody's scale (`pose.world.ground`)
-7. contacts   feet that stand, with hysteresis
-8. feet       the path goes with standing feet, and the legs hold them
+6. floor      common to all people on it, estimated together with all scales (`pose.world.ground`)
+7. contacts   foot contacts, with hysteresis
+8. feet       the path follows standing feet, and the legs keep them in place
 
-Each step is a function of a sequence in a file of its own, and each can be left out.
+Each step is a function of a sequence in its own file, and each is optional.
 """
 
 from collections.abc import Mapping
@@ -46,9 +46,13 @@ _UP = np.array([0.0, 1.0, 0.0])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """Which steps are taken, and what is known. camera_known: its intrinsics, not just an assumed field of view. up:
-    (3,) against gravity in the camera's axes. heights: m, by the person's id; of everybody where the id is None. path:
-    of a camera that turns or zooms; None where it stands still.
+    """The selected steps, and known values.
+
+    Attributes:
+        camera_known: Whether the intrinsics are known, not an assumed field of view.
+        up: (3,) against gravity in the camera's axes.
+        heights: m, by the person's id; for all people if the id is None.
+        path: Path of a moving camera; None if it is static.
     """
 
     depth: bool = True
@@ -64,17 +68,26 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """One person in the world. T frames, those that were filled included.
+    """One person in the world, in T frames, including filled ones.
 
-    times: (T,) s. joints: (T, 17, 3) m relative to the pelvis and root: (T, 3) m, in the camera's axes. placed: (T, 17,
-    3) m in the world, y up, the floor at 0. sigma: (T, 17) mm as lifted. root_sigma: (T,) mm, of the distance; NaN
-    without the step that finds it.
-    contacts: (T, 2) probability that left and right foot stand. stands: (T, 2), whether it was held. filled: (T,).
-    moved: (T,) mm, by how much the joints were moved in the mean, the pelvis with them; NaN in filled frames. height:
-    m, and height_sigma: m, 0 where it was given. floor: m, how far the person was raised to the common floor.
-    partial: (T,), not fully visible or below the floor (`pose.world.trim`). inconsistent: (T, 4), limbs whose 2D
-    contradicts the person's bones (`pose.world.consistency`). footing: (N, 4), how feet move before a compensated
-    camera (`pose.world.footing`); else (0, 4).
+    Attributes:
+        times: (T,) s.
+        joints: (T, 17, 3) m relative to the pelvis, in camera axes.
+        root: (T, 3) m, pelvis, in camera axes.
+        placed: (T, 17, 3) m in the world, y up, floor at 0.
+        sigma: (T, 17) mm, from the lifter.
+        root_sigma: (T,) mm, uncertainty of the distance; NaN if the step that estimates it is off.
+        contacts: (T, 2) probability of contact of the left and the right foot.
+        stands: (T, 2) whether the foot was held in place.
+        filled: (T,) whether the frame was filled.
+        moved: (T,) mm, mean displacement of the joints by all steps, pelvis included; NaN in filled frames.
+        height: Body height, m.
+        height_sigma: Its standard deviation, m; 0 if it was given.
+        height_interval: Shortest interval that holds 68 %, m.
+        raised: Distance by which the person was raised to the common floor, m.
+        partial: (T,) whether the person is not fully visible, or below the floor (`pose.world.trim`).
+        inconsistent: (T, 4) limbs whose 2D contradicts the person's bone lengths (`pose.world.consistency`).
+        footing: (N, 4) samples of lower-foot velocities with a compensated camera (`pose.world.footing`), else (0, 4).
     """
 
     times: F64
@@ -89,6 +102,7 @@ class Cleaned:
     moved: F64
     height: float
     height_sigma: float
+    height_interval: tuple[float, float]
     raised: float
     partial: Mask
     inconsistent: Mask
@@ -98,9 +112,13 @@ class Cleaned:
 def clean(
     people: Mapping[int, Person], frames: F64 | None = None, steps: Steps | None = None, rules: Rules = RULES
 ) -> tuple[World, dict[int, Cleaned]]:
-    """The world that people (by id) stand in, and each of them in it.
+    """The world of people (by id), and each person in it.
 
-    frames: (F,) s of the video's frames, for gaps; without them nothing is filled.
+    Args:
+        people: By id.
+        frames: (F,) s of the video's frames; without them no gaps are filled.
+        steps: The steps.
+        rules: Thresholds.
     """
     steps = steps or Steps()
     works = {number: prepare(number, person, frames, steps, rules) for number, person in people.items()}
@@ -109,7 +127,7 @@ def clean(
 
 
 def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules: Rules = RULES) -> Work:
-    """Steps 1 to 4: what needs no world."""
+    """Steps 1 to 4, which need no world."""
     if steps.path is not None:
         person = unzoomed(person, steps.path)
     lengths = lengths_of(person.joints, person.sigma)
@@ -128,10 +146,14 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
     if steps.depth:
         seen = depths.sight(person, rules.depth)
         slope, intercept = np.ones(1), np.zeros(1)
-        if steps.path is not None:  # the depth of somebody who stands still changes while the camera turns
-            slope, intercept = seen.distances(steps.path.turns[steps.path.rows(person.times)])
+        if steps.path is not None:  # the depth of a static person changes while the camera rotates
+            rows = steps.path.rows(person.times)
+            camera = None if steps.path.places is None else steps.path.places[rows]
+            slope, intercept = seen.distances(steps.path.turns[rows], camera)
         distance, variance = slope * seen.depth + intercept, slope**2 * seen.variance
-        distance, left = depths.smooth_depths(distance, variance, person.times, rules.depth)
+        carried = steps.path is not None and steps.path.places is not None
+        reach = float(np.median(seen.depth)) if carried else None
+        distance, left = depths.smooth_depths(distance, variance, person.times, rules.depth, reach)
         z, left = (distance - intercept) / slope, left / slope**2
         person = replace(person, root=seen.place(z))
         spread = np.hypot(np.sqrt(left), (0.0 if steps.camera_known else rules.depth.unknown_lens_share) * z)
@@ -159,8 +181,12 @@ def prepare(number: int, person: Person, frames: F64 | None, steps: Steps, rules
 
 
 def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: Rules = RULES) -> Cleaned:
-    """Steps 6 to 8: one person at their scale on the common floor, with their feet."""
+    """Steps 6 to 8: one person at the final scale on the common floor, with foot contacts."""
     work, world, own = resized(work, ground.sizes[number], rules.size), ground.world, ground.floors.get(number)
+    if steps.path is not None and steps.path.places is not None:  # the camera's path has its own scale
+        own_scale = 1.0 if work.given else ground.sizes[number].scale
+        places = steps.path.places[steps.path.rows(work.times)]
+        work = replace(work, root=work.root + (1 - own_scale / ground.travel) * places)
     placed = world.place(work.joints + work.root[:, None])
     raised = 0.0
     if own is not None and abs(own - world.floor) <= rules.floor.max_step_m:
@@ -185,6 +211,6 @@ def put_on_floor(number: int, work: Work, ground: Ground, steps: Steps, rules: R
     joints -= root[:, None]
     return Cleaned(
         work.times, joints, root, placed, work.sigma, work.root_sigma, contacts, stands, work.filled, moved_by,
-        work.height, work.height_sigma, raised,
+        work.height, work.height_sigma, work.height_interval, raised,
         partial_frames(placed, work.visible, stretches(work.times, rules.gaps)), work.inconsistent, footing,
     )  # fmt: skip

@@ -1,15 +1,15 @@
-"""Limbs whose 2D contradicts the person's own bones, such as a knee that is seen at mid-thigh under clothes.
+"""Detection of limbs whose 2D contradicts the person's bones, such as a knee detected at mid-thigh under clothes.
 
 A network may report such a joint with a high score, and the lifter then bends the limb to explain it. The projected
-length of both bones of a limb, as a share of their own length, says more when it is compared over a few seconds:
+length of both bones of a limb, relative to their own lengths, is compared over a few seconds:
 
-- A leg contradicts the other one when the ratio of its thigh to its shank differs from that of the other leg and from
-  that of a straight leg. In a walk or a squat the two legs agree in the median over time.
-- An arm has no such partner in its posture. It contradicts itself where one bone is seen longer than it is, which no
-  posture explains, while the other one is seen short.
+- A leg is inconsistent if the ratio of its thigh to its shank differs from that of the other leg and from that of a
+  straight leg. In a walk or a squat the two legs agree in the median over time.
+- Arms have no such symmetry. An arm is inconsistent if one bone appears longer than it is, which no posture explains,
+  while the other one appears short.
 
-A flagged limb keeps its pose. The uncertainty of its middle and its end joint grows with the distance along the limb
-by which the middle joint is displaced.
+A flagged limb keeps its pose. The uncertainty of its middle and end joint grows with the displacement of the middle
+joint along the limb.
 """
 
 import numpy as np
@@ -25,16 +25,16 @@ Mask = NDArray[np.bool_]
 _JOINTS = [[H36M17.index(joint) for joint in joints] for joints in LIMBS.values()]
 _OTHERS = [1, 0, 3, 2]  # the same limb of the other side
 _LEGS = np.array([name.endswith("leg") for name in LIMBS])
-_TINY = 0.02  # share of a bone's length; less is noise
-_STEPS = 8  # medians that are taken within one window
+_TINY = 0.02  # minimum fraction of a bone's length; less is noise
+_STEPS = 8  # medians per window
 
 
 def check_limbs(person: Person, rules: ConsistencyRules = RULES.consistency) -> tuple[Mask, F64]:
-    """Limbs that contradict the person's bones, and the uncertainty that this adds.
+    """Limbs that contradict the person's bones, and the resulting uncertainty.
 
     Args:
-        person: with bones of constant length, at the lifter's distance.
-        rules: thresholds.
+        person: With constant bone lengths, at the lifter's distance.
+        rules: Thresholds.
 
     Returns:
         (T, 4) flags of `pose.skeletons.LIMBS`, and (T, 17) mm to be added in quadrature to sigma.
@@ -59,8 +59,9 @@ def check_limbs(person: Person, rules: ConsistencyRules = RULES.consistency) -> 
 
 
 def _seen_shares(person: Person, rules: ConsistencyRules) -> tuple[F64, F64]:
-    """(T, 4, 2) projected length of the upper and the lower bone of each limb as a share of its own length, NaN where
-    it is not seen; and (4, 2) m, those lengths.
+    """Projected lengths (T, 4, 2) of the upper and lower bone of each limb, and the true lengths (4, 2) m.
+
+    Projected lengths are relative to the true ones, NaN where not detected.
     """
     places = person.joints + person.root[:, None]
     shares, lengths = np.full((len(person), len(LIMBS), 2), np.nan), np.zeros((len(LIMBS), 2))
@@ -76,8 +77,9 @@ def _seen_shares(person: Person, rules: ConsistencyRules) -> tuple[F64, F64]:
 
 
 def _medians(shares: F64, times: F64, rules: ConsistencyRules) -> tuple[F64, F64]:
-    """(T, 4) log ratio of the upper to the lower bone's share, and the larger share, as medians over a window around
-    each frame; NaN where too little is seen.
+    """(T, 4) log ratio of the upper to the lower bone's relative length, and the larger one, as sliding medians.
+
+    NaN with too few detections.
     """
     within = np.maximum(shares, _TINY)
     values = np.concatenate([np.log(within[..., 0] / within[..., 1]), shares[..., 0], shares[..., 1]], axis=1)
@@ -97,6 +99,6 @@ def _medians(shares: F64, times: F64, rules: ConsistencyRules) -> tuple[F64, F64
 
 
 def _middle(ratios: F64, lengths: F64) -> F64:
-    """Where along a limb (0 to 1) its middle joint is seen, for log ratios (T, 4) and bones (4, 2) m."""
+    """Position along a limb (0 to 1) of its detected middle joint, for log ratios (T, 4) and bones (4, 2) m."""
     upper = np.exp(ratios) * lengths[:, 0]
     return np.asarray(upper / (upper + np.maximum(lengths[:, 1], 1e-6)))

@@ -1,5 +1,4 @@
-"""When a foot stands on the floor: it hardly moves and is low, for long enough, with a threshold for coming and one for
-going.
+"""Foot contacts: a foot is in contact while it is slow and low for long enough, with hysteresis thresholds.
 
 (Speeds as in D. Rempe et al., "HuMoR", ICCV 2021, with hysteresis; fitted to the training subjects' true contacts.)
 """
@@ -14,18 +13,18 @@ from pose.world.rules import RULES, ContactRules
 F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-_LOWEST = 0.03  # m; feet this far above the lowest joint still are the lowest
+_LOWEST = 0.03  # m; tolerance of feet above the lowest joint
 
 
 def ankle_speeds(ankles: NDArray[np.floating], times: F64) -> F64:
-    """(T, 2) m/s of ankles (T, 2, 3) m, from central differences."""
+    """Speeds (T, 2) m/s of ankles (T, 2, 3) m, from central differences."""
     if len(times) < 2:
         return np.zeros(ankles.shape[:2])
     return np.asarray(np.linalg.norm(np.gradient(ankles.astype(np.float64), times, axis=0), axis=-1))
 
 
 def find_contacts(ankles: NDArray[np.floating], times: F64, rules: ContactRules = RULES.contacts) -> tuple[Mask, F64]:
-    """Whether left and right foot stand (T, 2), and with what probability (T, 2), of ankles (T, 2, 3) m on floor 0."""
+    """Contacts (T, 2) of the left and right foot, and their probability (T, 2), for ankles (T, 2, 3) m on floor 0."""
     speed = ankle_speeds(ankles, times)
     height = ankles[..., 1] - ANKLE_HEIGHT
     middle = (rules.contact_on_speed_mps + rules.contact_off_speed_mps) / 2
@@ -39,11 +38,15 @@ def find_contacts(ankles: NDArray[np.floating], times: F64, rules: ContactRules 
 
 
 def ground_below(joints: F64, times: F64, rules: ContactRules = RULES.contacts) -> F64:
-    """(T,) m above the floor of what the person (T, 17, 3) m in the world stands on: a step, a stool, a treadmill; 0
-    where it is the floor.
+    """Height (T,) m above the floor of the person's support, such as a step, a stool or a treadmill; 0 on the floor.
 
-    It is where the lower foot has been at its lowest within `rules.max_flight_s` s around, since nobody flies for
-    longer; not where another joint was lower than the feet.
+    It is the lowest height of the lower foot within `rules.max_flight_s`, the longest flight phase. Frames in which
+    another joint is lower than the feet do not count.
+
+    Args:
+        joints: (T, 17, 3) m in the world.
+        times: (T,) s.
+        rules: Thresholds.
     """
     feet = joints[:, ANKLES, 1].min(axis=1)
     standing = np.where(feet <= joints[..., 1].min(axis=1) + _LOWEST, feet - ANKLE_HEIGHT, 0.0)
@@ -52,7 +55,7 @@ def ground_below(joints: F64, times: F64, rules: ContactRules = RULES.contacts) 
 
 
 def _held(speed: F64, low: Mask, times: F64, rules: ContactRules) -> Mask:
-    """(T,) with hysteresis; short contacts and short pauses are dropped."""
+    """Contacts (T,) with hysteresis, without short contacts and short pauses."""
     stands = np.zeros(len(times), bool)
     begun = False
     for t, (fast, near) in enumerate(zip(speed.tolist(), low.tolist(), strict=True)):
@@ -68,6 +71,6 @@ def _held(speed: F64, low: Mask, times: F64, rules: ContactRules) -> Mask:
 
 
 def runs(mask: Mask) -> list[tuple[int, int]]:
-    """(first, one after the last) of every stretch of True in (T,)."""
+    """(first, one after the last) of every run of True in (T,)."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(np.int8), [0]])))
     return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))

@@ -1,9 +1,8 @@
-"""How far away a person is: from their own body and all that is seen of it, held together by where they were before.
+"""Distance of a person from the whole detected body, filtered over time.
 
-The lifter says it for every frame alone, as the size of the body in metres over its size in the picture; with one or
-two joints in view that is a guess which may lie hundreds of metres away. Here the whole body of one size is laid over
-what is seen, which also says how well that determines the distance, and a motion model carries the distance through
-frames that do not say it.
+The lifter estimates the distance per frame, from the size of the body in metres over its size in the image. With one or
+two detected joints this estimate can be wrong by hundreds of metres. Here the body with constant bone lengths is fitted
+to all detections, which also gives the uncertainty. A motion model bridges frames without information.
 """
 
 from dataclasses import dataclass
@@ -16,15 +15,18 @@ from pose.world.rules import RULES, DepthRules
 
 F64 = NDArray[np.float64]
 
-_LEAST_COSINE = 0.5  # between a line of sight and the axis along which distances are compared
+_LEAST_COSINE = 0.5  # minimum cosine between a line of sight and the axis along which distances are compared
 
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """What single frames say of where the pelvis is.
+    """Estimates of the pelvis position from single frames.
 
-    depth: (T,) m, and variance: (T,) m^2, infinite where a frame says none. ray, offset: (T, 2), such that the body
-    lies where the picture shows it if its pelvis, at depth z, is at x, y = ray z + offset.
+    Attributes:
+        depth: (T,) m.
+        variance: (T,) m^2, infinite without information.
+        ray: (T, 2); a pelvis at depth z is at x, y = ray z + offset.
+        offset: (T, 2) m.
     """
 
     depth: F64
@@ -33,11 +35,11 @@ class Sighting:
     offset: F64
 
     def place(self, depth: F64) -> F64:
-        """Roots (T, 3) m of this depth (T,) m."""
+        """Roots (T, 3) m for depths (T,) m."""
         return np.concatenate([self.ray * depth[:, None] + self.offset, depth[:, None]], axis=1)
 
-    def distances(self, turns: F64) -> tuple[F64, F64]:
-        """What stays comparable while the camera turns: the distance along one fixed axis.
+    def distances(self, turns: F64, places: F64 | None = None) -> tuple[F64, F64]:
+        """What stays comparable while the camera moves: the distance along one fixed axis.
 
         The distance is linear in the depth z, and for a camera that does not turn it is z itself. The axis is the view
         of the first frame, or the person's mean direction where the person is ever more than 60 degrees from that
@@ -45,6 +47,8 @@ class Sighting:
 
         Args:
             turns: (T, 3, 3), from each frame's camera axes to fixed ones.
+            places: (T, 3) m, the camera's centre in these; None if it keeps its place. Without a fixed axis, they do
+                not count.
 
         Returns:
             (T,) slope and (T,) m, such that a pelvis at depth z is at distance slope * z + intercept.
@@ -55,16 +59,18 @@ class Sighting:
         fixed = (np.array([0.0, 0.0, 1.0]), mean / max(float(np.linalg.norm(mean)), 1e-9))
         axis = next((one for one in fixed if (lines @ one).min(initial=1.0) > _LEAST_COSINE), lines)
         offsets = np.einsum("tij,tj->ti", turns[:, :, :2], self.offset)
+        if places is not None and axis is not lines:
+            offsets = offsets + places
         return (sights * axis).sum(axis=1), (offsets * axis).sum(axis=1)
 
 
 def sight(person: Person, rules: DepthRules = RULES.depth) -> Sighting:
-    """Where the body of one size fits what each frame shows.
+    """Fit the body with constant bone lengths to each frame.
 
-    Some of the depth is the lifter's, the rest (`rules.fitted_share`) is where the body fits what is seen best: each
-    seen joint j says twice (across and down) that x + x_j = ray_j (z + z_j), which is least squares in x, y, z,
-    weighted by the uncertainty of the joint and of the picture. Its normal equations give the variance. Where nothing
-    is seen the pelvis is on the lifter's ray.
+    The depth is a weighted mean of the lifter's and of a fit (`rules.fitted_share`). Each detected joint j gives two
+    equations (across and down), x + x_j = ray_j (z + z_j), solved by least squares for x, y, z with the uncertainty of
+    the joint and of the detection. The normal equations give the variance. Without detections the pelvis is on the
+    lifter's ray.
     """
     weight, offset = _weights(person, rules)
     total = weight.sum(axis=1)
@@ -91,9 +97,9 @@ def sight(person: Person, rules: DepthRules = RULES.depth) -> Sighting:
 
 
 def _weights(person: Person, rules: DepthRules) -> tuple[F64, F64]:
-    """(T, 17) inverse variances of what the joints say, 1 / m^2, and (T, 17, 2) their rays' depth minus their place.
+    """Inverse variances (T, 17) of the joints' equations, 1 / m^2, and (T, 17, 2) their constant terms.
 
-    A joint that is not seen where the lifter puts it was an outlier, or its limb was exchanged.
+    Joints that are not detected near their lifted position were outliers, or their limb was swapped.
     """
     joints, root = person.joints, person.root
     offset = person.rays * joints[..., 2:] - joints[..., :2]
@@ -104,12 +110,13 @@ def _weights(person: Person, rules: DepthRules) -> tuple[F64, F64]:
     return person.scores / (variance * doubt), offset
 
 
-def smooth_depths(measured: F64, variance: F64, times: F64, rules: DepthRules = RULES.depth) -> tuple[F64, F64]:
-    """Depth (T,) m over time and its variance (T,) m^2: a Kalman filter forwards, the smoother of Rauch, Tung and
-    Striebel backwards.
+def smooth_depths(
+    measured: F64, variance: F64, times: F64, rules: DepthRules = RULES.depth, reach_m: float | None = None
+) -> tuple[F64, F64]:
+    """Depth (T,) m over time and its variance (T,) m^2: Kalman filter and Rauch-Tung-Striebel smoother.
 
-    The state is depth and speed; the speed forgets itself within `settle` s and is driven by `agility` m/s^1.5. Before
-    anything is seen the depth is the median of what was measured, within a few metres.
+    The state is depth and speed; the speed decays within `speed_memory_s` and is driven by `agility_mps15`. The initial
+    depth is the median of the measurements, with a standard deviation of half of `reach_m` (default: the depth itself).
     """
     agility, settle = rules.agility_mps15, rules.speed_memory_s
     usable = np.isfinite(variance)
@@ -118,7 +125,11 @@ def smooth_depths(measured: F64, variance: F64, times: F64, rules: DepthRules = 
     best = np.argsort(variance[usable])[: max(1, usable.sum() // 2)]
     middle = float(np.median(measured[usable][best]))
     z, v = middle, 0.0
-    a, b, c = (0.5 * middle) ** 2, 0.0, 1.0  # covariance of depth and speed: [[a, b], [b, c]]
+    a, b, c = (
+        (0.5 * (middle if reach_m is None else reach_m)) ** 2,
+        0.0,
+        1.0,
+    )  # covariance of depth and speed: [[a, b], [b, c]]
     count = len(times)
     steps = np.diff(times, prepend=times[0]).tolist()
     noise = np.where(usable, variance, 1e12).tolist()

@@ -1,9 +1,9 @@
-"""Feet that stand do not slide: the body goes with them, and what is left the legs take.
+"""Removal of foot skating: the path of the body is corrected, and the legs take the remainder.
 
-The body's path is changed as little as makes standing feet stand: least squares over the whole track, in which each
-step that standing feet make counts against the path as it was. In the direction of the view, where a camera knows
-least, the path gives way more easily than across. Then each foot is held where it stood on average, by turning the
-leg, within a limit; before and after, the correction fades. A foot that goes on moving slides, and is left to.
+The path is changed as little as necessary to keep standing feet in place: least squares over the whole track, in which
+steps of standing feet are weighed against changes of the path. Along the viewing direction, where a camera is least
+accurate, the path is less stiff. Then each foot is kept at its mean position by rotating the leg, within a limit; the
+correction is faded in and out. A foot that keeps moving is sliding and is not changed.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ _LEGS = tuple(
 
 
 def standing(ankles: F64, contacts: Mask, times: F64, rules: FootRules = RULES.feet) -> Mask:
-    """(T, 2) contacts of ankles (T, 2, 3) m that stand: those in which the foot does not go on sliding."""
+    """Contacts (T, 2) of ankles (T, 2, 3) m in which the foot does not keep sliding."""
     stands = contacts.copy()
     for side in range(2):
         for first, last in runs(contacts[:, side]):
@@ -39,11 +39,11 @@ def standing(ankles: F64, contacts: Mask, times: F64, rules: FootRules = RULES.f
 
 
 def path_correction(ankles: F64, stands: Mask, times: F64, rules: FootRules = RULES.feet) -> F64:
-    """(T, 3) m to add to the whole body so that standing feet (T, 2) of ankles (T, 2, 3) m stay where they are.
+    """Correction (T, 3) m of the whole body that keeps standing feet (T, 2) of ankles (T, 2, 3) m in place.
 
-    Minimises, for each axis by itself, sum (c_t / path)^2 + sum ((c_t+1 - c_t) / shake)^2 + sum over standing feet
-    ((c_t+1 - c_t + its step) / step)^2: a tridiagonal system. The terms are those of `rules.rate_fps` frames a second;
-    at another rate each counts for the time it stands for.
+    Minimises, per axis, sum (c_t / path)^2 + sum ((c_t+1 - c_t) / shake)^2 + sum over standing feet ((c_t+1 - c_t + its
+    step) / step)^2: a tridiagonal system. The terms are defined at `rules.rate_fps`; at other rates they are weighted
+    by their duration.
     """
     both = (stands[1:] & stands[:-1]).astype(np.float64)
     steps = (np.diff(ankles, axis=0) * both[..., None]).sum(axis=1)
@@ -51,7 +51,7 @@ def path_correction(ankles: F64, stands: Mask, times: F64, rules: FootRules = RU
     correction = np.zeros((len(ankles), 3))
     if not feet.any():
         return correction
-    span = np.diff(times) * rules.rate_fps  # of each step, in frames of that rate
+    span = np.diff(times) * rules.rate_fps  # duration of each step, in frames of that rate
     shake, step = rules.step_sigma_m**2 * span, rules.contact_step_sigma_m**2 * span
     link = 1 / shake + feet / step
     frames = np.clip(np.gradient(times) * rules.rate_fps, 0, 10)
@@ -68,11 +68,11 @@ def path_correction(ankles: F64, stands: Mask, times: F64, rules: FootRules = RU
 
 
 def hold_feet(joints: F64, stands: Mask, times: F64, rules: FootRules = RULES.feet) -> F64:
-    """(T, 17, 3) m in the world with standing feet in one place each: the legs turn, and bend a little
-    (`rules.bend_share`); the rest stays as it was.
+    """Keep standing feet in place: (T, 17, 3) m in the world, with rotated and slightly bent legs.
 
-    A foot is held where it was on average while it stood. Nothing moves by more than `rules.max_foot_shift_m`, and the
-    correction comes and goes over `rules.fade_s` seconds. Lengths of thigh and shank stay.
+    A foot is kept at its mean position during a contact. Corrections are at most `rules.max_foot_shift_m` and are faded
+    over `rules.fade_s` seconds. `rules.bend_share` of a correction along the leg bends it. Lengths of thigh and shank
+    are kept.
     """
     held = joints.copy()
     for side, leg in enumerate(_LEGS):
@@ -92,7 +92,7 @@ def hold_feet(joints: F64, stands: Mask, times: F64, rules: FootRules = RULES.fe
 
 
 def _offsets(ankle: F64, stands: Mask, times: F64, rules: FootRules) -> F64:
-    """(T, 3) m from where an ankle is to where it is held; between two stances it goes over from one to the other."""
+    """Vectors (T, 3) m from an ankle to its target; between two contacts they are interpolated."""
     weight, total = np.zeros(len(times)), np.zeros((len(times), 3))
     for first, last in runs(stands):
         offset = ankle[first:last].mean(axis=0) - ankle[first:last]
@@ -102,14 +102,14 @@ def _offsets(ankle: F64, stands: Mask, times: F64, rules: FootRules) -> F64:
         around = np.arange(max(start, 0), min(end, len(times)))
         away = np.maximum(np.maximum(times[first] - times[around], times[around] - times[last - 1]), 0) / rules.fade_s
         share = (1 + np.cos(np.pi * np.minimum(away, 1))) / 2
-        share[(away > 0) & stands[around]] = 0  # where the foot stands already elsewhere
+        share[(away > 0) & stands[around]] = 0  # the foot is already in the next contact
         total[around] += share[:, None] * offset[np.clip(around - first, 0, last - first - 1)]
         weight[around] += share
     return np.asarray(total / np.maximum(weight, 1)[:, None])
 
 
 def _tridiagonal(diagonal: list[float], beside: list[float], right: list[float]) -> list[float]:
-    """The solution of a symmetric tridiagonal system (L. H. Thomas); plain floats are faster than arrays of one."""
+    """Solve a symmetric tridiagonal system (L. H. Thomas); plain floats are faster than small arrays."""
     for i in range(1, len(diagonal)):
         factor = beside[i - 1] / diagonal[i - 1]
         diagonal[i] -= factor * beside[i - 1]

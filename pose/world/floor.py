@@ -1,4 +1,4 @@
-"""How high the floor is: where feet stand most."""
+"""Height of the floor from standing feet."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,19 +7,23 @@ from pose.world.rules import RULES, FloorRules
 
 F64 = NDArray[np.float64]
 
-ANKLE_HEIGHT = 0.08  # m above the floor, standing
+ANKLE_HEIGHT = 0.08  # m above the floor when standing
 _FEW = 5
 
 
 def own_floor(
     ankles: NDArray[np.floating], times: F64, rules: FloorRules = RULES.floor, seen: NDArray[np.bool_] | None = None
 ) -> float | None:
-    """Height in m of the floor under one person whose ankles are at (T, 2, 3) m, y up; None where it is not known.
+    """Height in m of the floor under one person, y up; None if unknown.
 
-    seen: (T, 2), which of them the picture shows; the others count where hardly any are seen.
+    It is a low percentile of the heights of slow feet, robust against single wrong frames and against a stool or step
+    on which the person stands for a while.
 
-    A low percentile of the heights of slow feet: one frame that is wrong moves nothing, and a stool or a step that
-    somebody stands on for a while is not taken for the floor.
+    Args:
+        ankles: (T, 2, 3) m.
+        times: (T,) s.
+        rules: Thresholds.
+        seen: (T, 2), which ankles are detected; others are used if almost none are.
     """
     if len(ankles) < 3:
         return None
@@ -33,7 +37,7 @@ def own_floor(
 
 
 def common_floor(floors: list[float], seconds: list[float]) -> float:
-    """The floor of everybody: the median of the people's own, each counting for as long as it was seen."""
+    """The common floor: the median of the people's own, weighted by duration."""
     order = np.argsort(floors)
     share = np.cumsum(np.array(seconds)[order])
     return float(np.array(floors)[order][np.searchsorted(share, share[-1] / 2)])

@@ -1,8 +1,7 @@
-"""Heels and toes in 3D, from where they are in the image, the lifted ankle, and the proportions of a foot.
+"""Heels and toes in 3D, from their image positions, the lifted ankle, and the proportions of a foot.
 
-The lifter has no feet. A point of the foot lies on its ray as far from the ankle as the foot is long; a foot that
-stands lies flat on the floor, so its direction is that from heel to toe on the floor. Nothing is made up for a point
-that is not seen.
+The lifter has no feet. A foot point is on its ray at the foot's length from the ankle. A foot in contact is flat on the
+floor, so its direction is that from heel to toe on the floor. Points that are not detected are not estimated.
 """
 
 from dataclasses import dataclass
@@ -17,21 +16,21 @@ F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 PARTS = ("heel", "toe")
-LEAST_SCORE = 0.3
-STANDS = 0.5  # probability of contact from which a foot is flat
-# Shares of the shank (knee to ankle, 0.246 of the stature): the ankle above the sole, and heel and big toe behind and
-# before it. Source: Drillis and Contini 1966, in Winter, Biomechanics and Motor Control; of the foot's length of 0.152
-# of the stature 30 % lie behind the ankle.
+MIN_SCORE = 0.3
+MIN_CONTACT = 0.5  # minimum contact probability of a flat foot
+# Relative to the shank (knee to ankle, 0.246 of the stature): ankle above the sole, heel behind and big toe in front of
+# the ankle. Source: Drillis and Contini 1966, in Winter, Biomechanics and Motor Control; the foot's length is 0.152 of
+# the stature, 30 % of it behind the ankle.
 _KNEES = [H36M17.index(f"{side}_knee") for side in ("left", "right")]
 _ANKLES = [H36M17.index(f"{side}_ankle") for side in ("left", "right")]
 _HIPS = [H36M17.index(f"{side}_hip") for side in ("left", "right")]
-_GRAZING = 0.02  # sine of the angle between ray and floor below which the floor says nothing
+_GRAZING = 0.02  # minimum sine of the angle between ray and floor
 _TOES = ("foot_index", "big_toe")
 
 
 @dataclass(frozen=True, slots=True)
 class FootShape:
-    """Heel and toe of a foot that stands flat, in lengths of the shank: below the ankle, and before it."""
+    """Heel and toe of a flat foot, in shank lengths: below the ankle, and in front of it."""
 
     below: tuple[float, float] = (0.039 / 0.246, 0.039 / 0.246)
     before: tuple[float, float] = (-0.3 * 0.152 / 0.246, 0.7 * 0.152 / 0.246)
@@ -41,7 +40,7 @@ USUAL = FootShape()
 
 
 def foot_joints(skeleton: Skeleton) -> NDArray[np.int64] | None:
-    """(2, 3) joints of a 2D skeleton: ankle, heel and toe of the left and of the right foot; None where it has none."""
+    """Joints (2, 3) of a 2D skeleton: ankle, heel and toe of the left and right foot; None if there are none."""
     rows = []
     for side in ("left", "right"):
         toe = next((name for part in _TOES if (name := f"{side}_{part}") in skeleton.names), None)
@@ -58,15 +57,15 @@ def lift_feet(
 
     Args:
         joints: (N, 17, 3) m, Human3.6M-17 in the camera frame.
-        pixels: (N, 2, 3, 2) px, ankle, heel and toe of left and right foot as the estimator sees them.
+        pixels: (N, 2, 3, 2) px, ankle, heel and toe of the left and right foot.
         scores: (N, 2, 3) of these.
         matrix: (3, 3) px, intrinsics.
-        up: (N, 3) the vertical in the camera frame.
-        contacts: (N, 2) probability that a foot stands.
-        shape: of both feet.
+        up: (N, 3) vertical in the camera frame.
+        contacts: (N, 2) contact probability.
+        shape: Of both feet.
 
     Returns:
-        (N, 2, 2, 3) m in the camera frame, heel and toe of left and right foot; NaN where one is not seen.
+        (N, 2, 2, 3) m in the camera frame, heel and toe of the left and right foot; NaN where not detected.
     """
     ankles = joints[:, _ANKLES]
     shanks = np.linalg.norm(joints[:, _KNEES] - ankles, axis=-1)
@@ -74,14 +73,14 @@ def lift_feet(
     forward = _forward(joints, up)
     swinging = _on_spheres(ankles, rays, shanks, forward, shape)
     flat = _on_floor(ankles, rays, shanks, up, forward, shape)
-    feet = np.where((contacts >= STANDS)[..., None, None], flat, swinging)
-    seen = (scores >= LEAST_SCORE) & np.isfinite(pixels).all(axis=-1)
+    feet = np.where((contacts >= MIN_CONTACT)[..., None, None], flat, swinging)
+    seen = (scores >= MIN_SCORE) & np.isfinite(pixels).all(axis=-1)
     feet[~(seen[..., :1] & seen[..., 1:])] = np.nan
     return feet
 
 
 def _rays(ankles: F64, pixels: F64, matrix: F64) -> F64:
-    """(N, 2, 2, 3) directions of heels and toes, moved by as much as the lifted ankles miss the seen ones."""
+    """Directions (N, 2, 2, 3) of heels and toes, corrected by the offset between lifted and detected ankles."""
     shown = ankles @ matrix.T
     missed = shown[..., :2] / shown[..., 2:] - pixels[:, :, 0]
     there = np.nan_to_num(pixels[:, :, 1:] + missed[:, :, None])
@@ -90,14 +89,16 @@ def _rays(ankles: F64, pixels: F64, matrix: F64) -> F64:
 
 
 def _forward(joints: F64, up: F64) -> F64:
-    """(N, 3) where the pelvis faces, level."""
+    """Horizontal facing direction (N, 3) of the pelvis."""
     forward = np.cross(joints[:, _HIPS[0]] - joints[:, _HIPS[1]], up)
     return np.asarray(forward / np.maximum(np.linalg.norm(forward, axis=-1, keepdims=True), 1e-9))
 
 
 def _on_spheres(ankles: F64, rays: F64, shanks: F64, forward: F64, shape: FootShape) -> F64:
-    """Where each ray is as far from the ankle as the point is; of two places the toe takes the one more to the front,
-    the heel the one more to the back. A ray that passes too far away gives its nearest direction.
+    """The intersection of each ray with a sphere around the ankle.
+
+    Of two intersections the toe takes the one farther to the front, the heel the other. A ray without intersection
+    gives the nearest direction.
     """
     radii = shanks[..., None] * np.hypot(shape.before, shape.below)
     along = (ankles[:, :, None] * rays).sum(axis=-1)
@@ -110,7 +111,7 @@ def _on_spheres(ankles: F64, rays: F64, shanks: F64, forward: F64, shape: FootSh
 
 
 def _on_floor(ankles: F64, rays: F64, shanks: F64, up: F64, forward: F64, shape: FootShape) -> F64:
-    """Heel and toe of feet that stand flat: level with the floor, in the direction from heel to toe there."""
+    """Heel and toe of flat feet: at the height of the floor, in the direction from heel to toe there."""
     upwards = up[:, None, None]
     below = ankles[:, :, None] - (np.array(shape.below) * shanks[..., None])[..., None] * upwards
     falling = (rays * upwards).sum(axis=-1)

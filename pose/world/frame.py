@@ -1,4 +1,4 @@
-"""The world of a fixed camera: x to its right, y up, z towards it, metres; the origin lies on the floor below it."""
+"""The world of a static camera: x to its right, y up, z towards it, metres; the origin is on the floor below it."""
 
 import math
 from dataclasses import dataclass
@@ -8,20 +8,23 @@ from numpy.typing import NDArray
 
 F64 = NDArray[np.float64]
 
-LEVEL_UP = np.array([0.0, -1.0, 0.0])  # against gravity, in the frame of a camera that is held level
+LEVEL_UP = np.array([0.0, -1.0, 0.0])  # against gravity, in the frame of a level camera
 
 GIVEN, FEET, BODIES, UNKNOWN = "given", "feet", "bodies", "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Where the floor is, seen from the camera.
+    """Vertical and floor relative to the camera.
 
-    rotation: (3, 3), from the camera's axes to the world's. floor: m, the floor's height along y after the rotation,
-    below 0 where the camera stands above it: p_world = rotation @ p_camera - (0, floor, 0). found_by: how the vertical
-    was found, 'given', 'feet' (the plane they stand on, with 'bodies'), 'bodies' (that stand upright) or 'unknown':
-    then the camera counts as level. sigma_degrees: of the vertical in each of the two directions in which it may err;
-    NaN where it is unknown. floor_known: False where nobody's feet told of it; then it is 0, the camera's own height.
+    Attributes:
+        rotation: (3, 3), from the camera's axes to the world's.
+        floor: m, the floor's height along y after the rotation, negative if the camera is above it: p_world = rotation
+            @ p_camera - (0, floor, 0).
+        found_by: Source of the vertical: 'given', 'feet' (their plane, with 'bodies'), 'bodies' (upright ones) or
+            'unknown': the camera is assumed to be level.
+        sigma_degrees: Standard deviation of the vertical in both directions; NaN if it is unknown.
+        floor_known: Whether feet determined the floor; otherwise it is 0, the camera's own height.
     """
 
     rotation: F64
@@ -32,19 +35,19 @@ class World:
 
     @property
     def up(self) -> F64:
-        """(3,) against gravity, in the camera's axes."""
+        """Direction (3,) against gravity in the camera's axes."""
         result: F64 = self.rotation[1]
         return result
 
     @property
     def confidence(self) -> float:
-        """The probability that the vertical is right within 5 degrees; 0 where it is unknown."""
+        """The probability that the vertical is correct within 5 degrees; 0 if it is unknown."""
         if self.found_by == UNKNOWN:
             return 0.0
         return float(-np.expm1(-((5.0 / max(self.sigma_degrees, 1e-3)) ** 2) / 2))
 
     def place(self, points: NDArray[np.floating]) -> F64:
-        """(..., 3) m in the camera's axes to the world."""
+        """Transform points (..., 3) m from the camera's axes to the world."""
         placed: F64 = points @ self.rotation.T
         placed[..., 1] -= self.floor
         return placed
@@ -58,26 +61,29 @@ class World:
 
 
 def rotation_of(up: NDArray[np.floating]) -> F64:
-    """(3, 3) from the camera's axes to the world's, for the direction `up` (3,) in the camera's axes.
+    """Rotation (3, 3) from the camera's axes to the world's, for `up` (3,) in the camera's axes.
 
-    A camera that looks straight up or down has no forward on the floor; its picture's lower edge is taken instead.
+    If the camera looks straight up or down, the lower edge of the image defines forward.
     """
     a, b, c = (float(part) for part in up)
     size = math.sqrt(a * a + b * b + c * c)
     a, b, c = a / size, b / size, c / size
-    level = math.hypot(a, b)  # how much of the view lies on the floor
+    level = math.hypot(a, b)  # horizontal component of the view
     if level < 1e-6:
         z = np.array([0.0, 1.0, 0.0])
         z -= b * np.array([a, b, c])
         z /= np.linalg.norm(z)
         return np.stack([np.cross([a, b, c], z), [a, b, c], z])
-    p, q, r = a * c / level, b * c / level, -level  # -(forward - its part along the vertical)
+    p, q, r = a * c / level, b * c / level, -level  # -(forward - its vertical component)
     return np.array([[b * r - c * q, c * p - a * r, a * q - b * p], [a, b, c], [p, q, r]])
 
 
 def up_of(pitch: float, roll: float) -> F64:
-    """(3,) against gravity in the axes of a camera that looks `pitch` degrees above the horizon and is turned `roll`
-    degrees clockwise about its view, as its holder sees it.
+    """Direction (3,) against gravity in camera axes, for a camera's pitch and roll.
+
+    Args:
+        pitch: Elevation of the view above the horizon, degrees.
+        roll: Clockwise rotation about the view as seen from behind the camera, degrees.
     """
     a, b = np.radians([pitch, roll])
     return np.array([-np.sin(b) * np.cos(a), -np.cos(b) * np.cos(a), np.sin(a)])

@@ -1,4 +1,4 @@
-"""Frames in which a person is missing: filled between those before and after where the gap is short, and marked."""
+"""Interpolation of short gaps in which a person is missing."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +11,18 @@ Mask = NDArray[np.bool_]
 
 
 def fill_gaps(person: Person, frames: F64, rules: GapRules = RULES.gaps) -> tuple[Person, Mask]:
-    """The person with the frames (F,) s of the video that lie in their short gaps, and which of the (T',) are filled.
+    """Fill the short gaps of a person.
 
-    Joints and root are interpolated linearly; sigma is that of the worse end. A filled joint has score 0, since nobody
-    saw it. Frames in longer gaps, and before and after the person, stay missing.
+    Joints and root are interpolated linearly; sigma is that of the worse end. Filled joints have score 0. Frames in
+    longer gaps, and before and after the person, stay missing.
+
+    Args:
+        person: The person.
+        frames: (F,) s of the video's frames.
+        rules: Thresholds.
+
+    Returns:
+        The person with additional frames, and which of the (T',) are filled.
     """
     times = person.times
     after = np.searchsorted(times, frames)
@@ -30,7 +38,7 @@ def fill_gaps(person: Person, frames: F64, rules: GapRules = RULES.gaps) -> tupl
         part = share.reshape(-1, *[1] * (values.ndim - 1))
         return np.asarray(values[after - 1] * (1 - part) + values[after] * part)
 
-    places = after  # of the filled frames among the old ones
+    places = after  # positions of the filled frames among the old ones
     nothing = np.zeros((len(missing), *person.scores.shape[1:]))
     new = {
         "joints": between(person.joints),

@@ -1,14 +1,12 @@
-"""Which way is up, from people before a fixed camera.
+"""The vertical from people in front of a static camera.
 
-Bodies that stand tell it: their centre of mass is above the middle of their feet. That is weak in the direction of the
-view, where the lifter errs, and people lean. Feet that stand on one floor at different places tell it by the plane
-through them, as far as they have gone; who stays on one spot spreads their feet by the errors of their depth alone, and
-that says nothing. Both are put together, each with the uncertainty that it had on people of known gravity; what is left
-says how far the answer can be trusted.
+Standing bodies: their centre of mass is above the middle of their feet. This is inaccurate along the viewing direction,
+where the lifter errs, and because people lean. Feet on one floor at different positions: their plane, with an accuracy
+that depends on their spread; for a person on one spot the spread is due to depth errors only. Both are combined with
+their uncertainties on people with known gravity, which gives the uncertainty of the result.
 
-The lines from feet to head of people at different places meet in the vanishing point of the vertical. Weighing the
-bodies' directions so that these lines count more than the lifter's depth did not measure better (see
-docs/studies/world.md).
+The lines from feet to head of people at different positions meet in the vertical vanishing point. Giving these lines
+more weight than the lifter's depth was not more accurate (see docs/studies/world.md).
 """
 
 from collections.abc import Iterable
@@ -27,8 +25,8 @@ ANKLES = [H36M17.index("left_ankle"), H36M17.index("right_ankle")]
 _HIPS = [H36M17.index("left_hip"), H36M17.index("right_hip")]
 _PELVIS, _THORAX = H36M17.index("pelvis"), H36M17.index("thorax")
 
-# Shares of the body's mass at its joints: each segment's (D. A. Winter, Biomechanics and Motor Control of Human
-# Movement, table 4.1) at its two ends so that its own centre is where it is. Limbs are counted for each side.
+# Fractions of the body's mass at the joints: each segment's mass (D. A. Winter, Biomechanics and Motor Control of
+# Human Movement, table 4.1) is split between its ends so that its centre is kept. Limbs are per side.
 _LIMB_MASSES = {"shoulder": 0.0158, "elbow": 0.0192, "wrist": 0.0150, "hip": 0.0567, "knee": 0.0673, "ankle": 0.0370}
 _TRUNK_MASSES = {"pelvis": 0.2485, "thorax": 0.2485, "neck": 0.0405, "head": 0.0405}
 _MASSES = np.array(
@@ -36,12 +34,18 @@ _MASSES = np.array(
 )
 
 _ROUNDS = 3
-_FEW = 10  # feet that stand
+_FEW = 10  # minimum standing feet
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What one person says. joints: (T, 17, 3) m relative to the pelvis, root: (T, 3) m, camera axes. times: (T,) s."""
+    """One person's motion.
+
+    Attributes:
+        joints: (T, 17, 3) m relative to the pelvis, camera axes.
+        root: (T, 3) m, camera axes.
+        times: (T,) s.
+    """
 
     joints: F64
     root: F64
@@ -49,24 +53,26 @@ class Standing:
 
 
 def given_gravity(up: F64) -> World:
-    """The world of a known vertical; its floor is not known yet."""
+    """The world of a given vertical, without a floor."""
     return World(rotation_of(up), 0.0, GIVEN, 0.0, floor_known=False)
 
 
 def find_gravity(people: Iterable[Standing], rules: GravityRules = RULES.gravity) -> World:
-    """The vertical that people show together; its floor is not known yet. Unknown where it cannot be trusted.
+    """Estimate the common vertical of people; the floor is not estimated. Unknown if it is not reliable.
 
-    people: looked at once, one after another; only the places of standing feet are kept.
+    Args:
+        people: Iterated once; only the positions of standing feet are stored.
+        rules: Thresholds.
     """
     total, seconds, feet = np.zeros(3), 0.0, []
     for person in people:
-        direction, lasts = _body(person, rules)
+        direction, lasts = body_direction_sum(person, rules)
         total, seconds = total + direction, seconds + lasts
         feet.append(_standing_feet(person, rules))
     if seconds == 0:
         return _unknown()
     up = _unit(total)
-    tangent = np.linalg.svd(up[None])[2][1:].T  # (3, 2): the two directions in which it may err
+    tangent = np.linalg.svd(up[None])[2][1:].T  # (3, 2): the two directions of errors
     believed = np.eye(2) / (rules.body_sigma_rad**2 + rules.posture_sigma_rad**2 / max(seconds, 1e-3))
     information = believed
     body, found = up, up
@@ -82,11 +88,17 @@ def find_gravity(people: Iterable[Standing], rules: GravityRules = RULES.gravity
     return World(rotation_of(found), 0.0, FEET if by_feet else BODIES, sigma, floor_known=False)
 
 
+def body_up(people: Iterable[Standing], rules: GravityRules = RULES.gravity) -> F64:
+    """The vertical (3,) from bodies alone; that of a level camera without any."""
+    total = sum((body_direction_sum(person, rules)[0] for person in people), np.zeros(3))
+    return _unit(total) if total.any() else LEVEL_UP
+
+
 def body_directions(
     joints: NDArray[np.floating], feet_ahead: float = RULES.gravity.feet_ahead_share
 ) -> tuple[F64, F64]:
-    """(T, 3) unit vectors from the middle of the feet to the centre of mass of bodies (T, 17, 3), and its height (T,) m
-    above them.
+    """Unit vectors (T, 3) from the middle of the feet to the centre of mass of bodies (T, 17, 3), and its height
+    (T,) m.
     """
     joints = np.asarray(joints, np.float64)
     axis = _MASSES @ joints - joints[:, ANKLES].mean(axis=1)
@@ -96,9 +108,9 @@ def body_directions(
     return _unit(_unit(axis) - feet_ahead * ahead), height
 
 
-def _body(person: Standing, rules: GravityRules) -> tuple[F64, float]:
-    """The sum (3,) of the directions of one person's body where it stands, each times the seconds that it stands for,
-    and the seconds of all.
+def body_direction_sum(person: Standing, rules: GravityRules = RULES.gravity) -> tuple[F64, float]:
+    """The sum (3,) of the directions of one person's standing body, weighted by duration, and the total duration in
+    s.
     """
     if len(person.times) < 2:
         return np.zeros(3), 0.0
@@ -112,7 +124,7 @@ def _body(person: Standing, rules: GravityRules) -> tuple[F64, float]:
 
 
 def _standing_feet(person: Standing, rules: GravityRules) -> tuple[F64, float]:
-    """Places (N, 3) m of ankles that hardly move, and how many of them are one observation."""
+    """Positions (N, 3) m of slow ankles, and how many of them count as one independent observation."""
     if len(person.times) < 3:
         return np.zeros((0, 3)), 1.0
     ankles = (person.joints + person.root[:, None])[:, ANKLES]
@@ -123,10 +135,11 @@ def _standing_feet(person: Standing, rules: GravityRules) -> tuple[F64, float]:
 
 
 def _plane_information(feet: tuple[F64, float], up: F64, rules: GravityRules, turn: int) -> F64:
-    """(3, 3) M such that u M u is how badly a plane of normal u fits one person's feet, in standard deviations squared.
+    """Information matrix (3, 3) M: u M u is the misfit of planes with normal u to one person's feet, in squared
+    deviations.
 
-    Every person has a plane of its own, all parallel: who is taken for too large is also put too far away and too low.
-    Along the floor the spread counts that is more than errors make, `rules.foot_spread_m` in each direction.
+    Each person has its own parallel plane, because a size error moves the person along the line of sight. Along the
+    floor, only the spread beyond depth errors (`rules.foot_spread_m`) counts.
     """
     points, together = feet
     if len(points) < _FEW:
@@ -134,7 +147,7 @@ def _plane_information(feet: tuple[F64, float], up: F64, rules: GravityRules, tu
     height = points @ up
     low = float(np.percentile(height, 10))
     on = np.abs(height - low) < rules.plane_distance_m if turn else height < low + 3 * rules.plane_distance_m
-    if not on.any():  # it may lie between them
+    if not on.any():  # the minimum may be between them
         return np.zeros((3, 3))
     spread = points[on] - points[on].mean(axis=0)
     square = spread.T @ spread / max(len(spread), 1)

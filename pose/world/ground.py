@@ -1,5 +1,4 @@
-"""The world that people share: vertical, floor, and how large everybody is (`pose.world.gravity`,
-`pose.world.sizes`)."""
+"""The common world of people: vertical, floor, and all body scales (`pose.world.gravity`, `pose.world.sizes`)."""
 
 import math
 from collections.abc import Mapping
@@ -17,24 +16,35 @@ from pose.world.work import Work
 
 F64 = NDArray[np.float64]
 
-_NEAR_FLOOR = 0.15  # m above a person's lowest standing feet; the place of a person's feet is that of such ankles
+_NEAR_FLOOR = 0.15  # m above a person's lowest standing feet; ankles below it define the position of the feet
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """world: vertical and floor. floors: by id, height of each person's own floor along the vertical, m, where it is
-    known, at the person's final scale. sizes: by id.
+    """The common world of people.
+
+    Attributes:
+        world: Vertical and floor.
+        floors: By id, height of each person's own floor along the vertical, m, at the person's final scale, if known.
+        sizes: By id.
+        travel: Factor for the path of a carried camera, whose scale comes from people: the mean of theirs.
     """
 
     world: World
     floors: Mapping[int, float]
     sizes: Mapping[int, Size]
+    travel: float = 1.0
 
 
 def find_world(works: Mapping[int, Work], up: F64 | None = None, rules: Rules = RULES) -> Ground:
-    """The world of people (by id), each at the scale that the lifter gave it. up: (3,) the vertical, where it is given.
+    """Estimate vertical, floor and body sizes from all people of a run.
 
-    The people are read one after another, so `works` may read them from a file.
+    People are read one after another, so `works` may read them from a file.
+
+    Args:
+        works: People by track id, at the lifted scale.
+        up: (3,) vertical in the static frame; None estimates it.
+        rules: Thresholds.
     """
     if up is None:
         world = find_gravity((Standing(w.joints, w.root, w.times) for w in works.values()), rules.gravity)
@@ -60,18 +70,20 @@ def find_world(works: Mapping[int, Work], up: F64 | None = None, rules: Rules = 
     if floors:
         level = _level(floors, seconds, sizes.floor, rules)
         world = replace(world, floor=level, floor_known=True)
-    return Ground(world, floors, sizes.people)
+    logs = [0.0 if one.given else math.log(sizes.people[n].scale) for n, one in evidence.items()]
+    travel = math.exp(float(np.average(logs, weights=list(seconds.values())))) if logs else 1.0
+    return Ground(world, floors, sizes.people, travel)
 
 
 def _level(floors: Mapping[int, float], seconds: Mapping[int, float], expected: float | None, rules: Rules) -> float:
-    """The common floor, m: the median of those who stand near the most probable one."""
+    """The common floor, m: the median over people close to the most probable one."""
     near = [n for n, floor in floors.items() if expected is None or abs(floor - expected) <= rules.floor.max_step_m]
     chosen = near or list(floors)
     return common_floor([floors[n] for n in chosen], [seconds[n] for n in chosen])
 
 
 def _feet(work: Work, world: World, rules: Rules) -> F64 | None:
-    """(3,) m in the world's axes, the camera at 0: the middle of a person's standing feet at the height of the sole."""
+    """Centre (3,) m of a person's standing feet at the height of the sole, in world axes with the camera at 0."""
     ankles = (work.joints[:, ANKLES] + work.root[:, None]) @ world.rotation.T
     floor = own_floor(ankles, work.times, rules.floor, work.feet_seen)
     if floor is None:

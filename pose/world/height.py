@@ -1,4 +1,4 @@
-"""How tall a person is, from the bones; and a person brought to a height that somebody knows."""
+"""Body height from bone lengths, and scaling of a person to a given height."""
 
 import math
 
@@ -16,26 +16,27 @@ _STRAIGHT = [H36M17.edges.index((H36M17.index(a), H36M17.index(b))) for a, b in 
 
 
 def stature(bones: NDArray[np.floating], rules: SizeRules = RULES.size) -> float:
-    """m from the sole to the crown of a body with bones (16,) m (`H36M17.edges`), straightened: shank, thigh, trunk,
-    neck and head in one line, and what lies above the head joint and below the ankle.
+    """Height in m of a straightened body with bones (16,) m (`H36M17.edges`).
+
+    The sum of shank, thigh, trunk, neck and head, and of the parts above the head joint and below the ankle.
     """
     return float(sum(bones[_STRAIGHT].tolist())) + rules.ankle_height_m + rules.crown_height_m
 
 
 def scaled_stature(own: float, scale: float, rules: SizeRules = RULES.size) -> float:
-    """m, the height of a body whose bones become `scale` times as long; it is `own` m tall.
+    """Height in m of a body whose bones are scaled, from its present height `own` in m.
 
-    What lies below the ankle and above the head joint shrinks with the root of the scale: feet and heads of children
-    are large.
+    The parts below the ankle and above the head joint scale with the square root, because children have large feet and
+    heads.
     """
     fixed = rules.ankle_height_m + rules.crown_height_m
     return (own - fixed) * scale + fixed * math.sqrt(scale)
 
 
 def scale_to(height: float, own: float, rules: SizeRules = RULES.size) -> float:
-    """The factor for joints and root that makes who is `own` m tall `height` m tall; what they look like stays.
+    """The factor for joints and root that changes the height from `own` to `height` in m.
 
-    The head's crown and the foot's sole have a fixed length in `stature`, so the factor is that of the rest.
+    The parts above the head joint and below the ankle are constant in `stature`, so the factor is that of the rest.
     """
     fixed = rules.ankle_height_m + rules.crown_height_m
-    return (height - fixed) / (own - fixed) if own > fixed else 1.0  # without bones there is nothing to scale
+    return (height - fixed) / (own - fixed) if own > fixed else 1.0  # nothing to scale

@@ -1,7 +1,7 @@
-"""Tracks that were one person's: one ends, another begins soon after, where, how and as large as the first would be.
+"""Joining of tracks of one person: one ends, and another starts soon after with matching position, pose and size.
 
-A tracker forgets who is hidden for a second, and has to: it does not know what comes. After the run everything is
-known. Nothing is joined across a cut, and two tracks that were there at the same time are two people.
+A causal tracker must drop a person who is occluded for a second. After the run all frames are known. Tracks are not
+joined across a cut, nor if they overlap in time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,14 +16,17 @@ from pose.world.rules import RULES, JoinRules
 
 F64 = NDArray[np.float64]
 
-_NEAR_END = 0.5  # s at the ends of a track that say where and how fast somebody was
-_ENOUGH = 10  # frames that say how large somebody is
+_NEAR_END = 0.5  # s at the ends of a track from which position and velocity are estimated
+_ENOUGH = 10  # minimum frames to estimate the size
 
 
 def find_joins(people: Mapping[int, Person], scenes: Sequence[float], rules: JoinRules = RULES.joins) -> dict[int, int]:
-    """What track, by its id, is which earlier person's.
+    """Find tracks, by id, that belong to an earlier track.
 
-    scenes: s, when each scene begins, the first included.
+    Args:
+        people: By id.
+        scenes: s, start of each scene, including the first.
+        rules: Thresholds.
     """
     tracks = {number: _track(person) for number, person in people.items()}
     costs = {
@@ -48,8 +51,17 @@ def find_joins(people: Mapping[int, Person], scenes: Sequence[float], rules: Joi
 
 @dataclass(frozen=True, slots=True)
 class _Track:
-    """What a track says of who it may be. begin, end: s. came: (3,) m, where it begins; went, speed: (3,) m and m/s,
-    where and how it ends. first, last: (17, 3) m, the poses. size: m, the sum of the bones; None of too few frames.
+    """Properties of a track.
+
+    Attributes:
+        begin: s.
+        end: s.
+        came: (3,) m, first position.
+        went: (3,) m, last position.
+        speed: (3,) m/s, last velocity.
+        first: (17, 3) m, first pose.
+        last: (17, 3) m, last pose.
+        size: m, sum of the bone lengths; None with too few frames.
     """
 
     begin: float
@@ -71,7 +83,7 @@ def _track(person: Person) -> _Track:
 
 
 def _cost(one: _Track, other: _Track, scenes: Sequence[float], rules: JoinRules) -> float:
-    """Below 1 where the second track may go on with the person of the first."""
+    """Cost of joining two tracks; below 1 if they may be one person."""
     gap = other.begin - one.end
     if not 0 < gap <= rules.longest_gap_s or any(one.end < at <= other.begin for at in scenes):
         return np.inf
@@ -86,8 +98,10 @@ def _cost(one: _Track, other: _Track, scenes: Sequence[float], rules: JoinRules)
 
 
 def _end(person: Person, at: int) -> tuple[F64, F64]:
-    """Where (3,) m somebody is at the first (0) or last (-1) frame, and how fast (3,) m/s, by a line through the frames
-    near it; depth by its median, since single frames err most in it.
+    """Position (3,) m and velocity (3,) m/s at the first (0) or last (-1) frame, from a line through neighbouring
+    frames.
+
+    The depth is their median, since single frames have large depth errors.
     """
     near = np.abs(person.times - person.times[at]) <= _NEAR_END
     times, roots = person.times[near] - person.times[at], person.root[near]

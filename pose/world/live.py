@@ -1,12 +1,13 @@
-"""People put into their world while they are seen: the steps of `pose.world.clean`, from the past alone.
+"""World coordinates for live results: the steps of `pose.world.clean` from past frames only.
 
-1. size       bones settle over the first seconds, equal left and right; a given height scales pose and root together
-2. depth      a filter over what each frame says, with its uncertainty
-3. smoothing  One-Euro on time stamps; then the bones get their length again
-4. world      gravity and floor from what was seen so far, gone to slowly
-5. contacts   feet that stand, with hysteresis
+1. size       bone lengths settle over the first seconds, equal left and right; a given height scales pose and root
+2. depth      a filter over the estimates of single frames, with its uncertainty
+3. smoothing  One-Euro on time stamps; then bone lengths are restored
+4. world      gravity and floor from past frames, followed slowly
+5. contacts   foot contacts, with hysteresis
 
-Nothing is filled, and no foot is held: that needs the future. Memory is bounded: people who are gone are forgotten.
+Gaps are not filled and feet are not corrected, because both need future frames. Memory is bounded: people who have left
+are forgotten.
 """
 
 import math
@@ -37,7 +38,11 @@ F64 = NDArray[np.float64]
 
 @dataclass(slots=True)
 class _Live:
-    """The state of one person. smooth: None before the first frame, and after a gap."""
+    """The state of one person.
+
+    Attributes:
+        smooth: None before the first frame, and after a gap.
+    """
 
     bones: LiveBones
     depth: LiveDepth
@@ -49,13 +54,21 @@ class _Live:
 
 
 class LiveWorld:
-    """Puts the people of frame after frame into the world of a camera that keeps its place.
+    """Transforms the people of each frame to the world of a camera that does not translate.
 
-    world: of the frame that was placed last. heights: by id, m, with its sigma, of the people in it.
+    Attributes:
+        world: World of the last frame.
+        heights: By id, heights and their sigmas (m) of the people in the last frame.
     """
 
     def __init__(self, camera: Camera, steps: Steps | None = None, rules: Rules = RULES) -> None:
-        """steps: `fill` and `feet` need the future, and mean nothing here."""
+        """Start without people.
+
+        Args:
+            camera: The camera.
+            steps: `fill` and `feet` are ignored, because they need future frames.
+            rules: Thresholds.
+        """
         self._camera, self._steps, self._rules = camera, steps or Steps(), rules
         self._ground = LiveGround(self._steps.up, rules)
         smooth, pelvis = rules.smooth, np.arange(17)[:, None] == 0
@@ -68,13 +81,16 @@ class LiveWorld:
 
     @property
     def world(self) -> World:
+        """The world of the last frame."""
         return self._ground.world
 
     def place(self, result: FrameResult, skeleton: Skeleton, view: View = SAME) -> FrameResult:
-        """The same frame, cleaned and placed.
+        """Clean a frame and transform it to the world. Times must increase.
 
-        skeleton: of its keypoints. view: the camera's, compared with the first frame's, whose axes are the world's.
-        Times must increase.
+        Args:
+            result: The frame.
+            skeleton: Joint set of its keypoints.
+            view: View of the camera relative to the first frame, whose axes are the world's.
         """
         time = result.time
         forget_s = self._rules.live.forget_s
@@ -106,7 +122,7 @@ class LiveWorld:
         return _result(result, rows, joints @ view.turn.T, root @ view.turn.T, placed, spread, contacts, moved)
 
     def _known(self, ids: list[int], time: float) -> tuple[list[_Live], list[float]]:
-        """What is known of each of these people, and the s since they were seen."""
+        """The state of each of these people, and the s since they were seen."""
         lives, elapsed, rules = [], [], self._rules
         for number in ids:
             one = self._people.get(number)
@@ -118,7 +134,7 @@ class LiveWorld:
         return lives, elapsed
 
     def _seen(self, result: FrameResult, skeleton: Skeleton, rows: "slice | NDArray[np.intp]") -> Person:
-        """The people of the frame, one a row, as they were lifted."""
+        """The lifted people of the frame, one per row."""
         people, poses = result.people, result.poses
         pixels, scores = to_h36m17(people.keypoints[rows], people.scores[rows], skeleton)
         if not np.isfinite(pixels.sum()):
@@ -129,7 +145,7 @@ class LiveWorld:
         return Person(joints, root, sigma, np.full(len(root), result.time), rays, scores.astype(np.float64))
 
     def _sized(self, person: Person, lives: list[_Live], ids: list[int], elapsed: list[float]) -> tuple[Person, F64]:
-        """Step 1, and the bones (P, 16) m."""
+        """Step 1, and bone lengths (P, 16) m."""
         rules, heights = self._rules, self._steps.heights
         for row, one in enumerate(lives):
             if one.bones.wants(elapsed[row]):
@@ -152,7 +168,9 @@ class LiveWorld:
         return Person(joints, root, person.sigma, person.times, person.rays, person.scores), lengths
 
     def _at_depth(self, person: Person, lives: list[_Live], elapsed: list[float]) -> tuple[F64, F64]:
-        """Step 2: roots (P, 3) m, and the standard deviation (P,) mm of the distance, with doubts of size and lens."""
+        """Step 2: roots (P, 3) m, and standard deviation (P,) mm of the distance, including that of size and focal
+        length.
+        """
         seen, rules = sight(person, self._rules.depth), self._rules
         lens = 0.0 if self._camera.known else rules.depth.unknown_lens_share
         depth, spread = np.empty(len(lives)), np.empty(len(lives))
@@ -164,7 +182,7 @@ class LiveWorld:
         return seen.place(depth), spread
 
     def _smoothed(self, joints: F64, root: F64, lives: list[_Live], lengths: F64, time: float) -> tuple[F64, F64]:
-        """Step 3. The root takes the place of the pelvis, which is 0."""
+        """Step 3. The root replaces the pelvis, which is 0."""
         both = joints.copy()
         both[:, 0] = root
         for row, one in enumerate(lives):
@@ -177,7 +195,7 @@ class LiveWorld:
 
 
 def _unzoomed(person: Person, zoom: float) -> Person:
-    """The person with the focal length of the frame: `zoom` times as long, so as much further away."""
+    """The person with the focal length of the frame: `zoom` times longer, hence farther away by that factor."""
     return replace(person, root=person.root * [1, 1, zoom], rays=person.rays / zoom)
 
 
@@ -186,8 +204,8 @@ def _lengths(vectors: F64) -> F64:
 
 
 def _whole(poses: Poses3D) -> "slice | NDArray[np.intp]":
-    """Which of the people have 3D: all of whose numbers are numbers."""
-    with np.errstate(invalid="ignore", over="ignore"):  # infinities of both signs
+    """Which people have finite 3D."""
+    with np.errstate(invalid="ignore", over="ignore"):  # infinities of both signs give NaN
         total = poses.joints.sum() + poses.root.sum() + poses.sigma.sum()
     if math.isfinite(total):
         return slice(None)
@@ -205,10 +223,10 @@ def _result(
     contacts: F64,
     moved: F64,
 ) -> FrameResult:
-    """Everybody in float32; who has no 3D has no place either."""
+    """The result with all people in float32; NaN for people without 3D."""
     n = len(result.poses)
 
-    def everybody(values: F64, missing: float = np.nan) -> NDArray[np.float32]:
+    def per_person(values: F64, missing: float = np.nan) -> NDArray[np.float32]:
         if isinstance(rows, slice):
             return values.astype(np.float32)
         full = np.full((n, *values.shape[1:]), missing, np.float32)
@@ -216,8 +234,8 @@ def _result(
         return full
 
     where = Placed(
-        everybody(placed), everybody(spread), everybody(contacts, 0.0), np.zeros(n, bool), everybody(moved)
+        per_person(placed), per_person(spread), per_person(contacts, 0.0), np.zeros(n, bool), per_person(moved)
     )  # fmt: skip
     poses = result.poses
-    cleaned = Poses3D(everybody(joints), everybody(root), poses.sigma, poses.exchanged, poses.ahead)
+    cleaned = Poses3D(per_person(joints), per_person(root), poses.sigma, poses.exchanged, poses.ahead)
     return FrameResult(result.people, cleaned, where)

@@ -1,7 +1,7 @@
-"""Gravity and floor while people are seen: what the frames so far tell, looked at again and again, and gone to slowly.
+"""Live estimate of gravity and floor, updated repeatedly from past frames and displayed with smoothing.
 
-Live nobody knows the future, so the answer changes. What is shown moves towards it so slowly that nothing jumps, and it
-turns about the feet, which therefore stay where they are on the screen.
+The estimate changes over time. The displayed world follows it slowly, without jumps, and rotates about the feet, which
+therefore keep their position on the screen.
 """
 
 import math
@@ -18,13 +18,17 @@ from pose.world.rules import Rules
 
 F64 = NDArray[np.float64]
 
-_SEEN_DEGREES = 0.01  # less of a turn is none
+_SEEN_DEGREES = 0.01  # degrees, smallest rotation that is applied
 
 
 @dataclass(slots=True)
 class _Seen:
-    """What is kept of one person: poses and places of the last while. own: m, the person's floor along the shown
-    vertical, above the common one; raised: m, by how much the person is lifted now."""
+    """Recent poses and positions of one person.
+
+    Attributes:
+        own: m, the person's floor along the displayed vertical, above the common one.
+        raised: m, current shift of the person.
+    """
 
     poses: deque[tuple[float, F64, F64]] = field(default_factory=deque)
     last: float = 0.0
@@ -34,21 +38,27 @@ class _Seen:
 
 
 class LiveGround:
-    """The world of one camera, from everybody that it has seen lately.
+    """The world of one camera, from all recently seen people.
 
-    world: as it is shown in the frame that was seen last. `unknown` until people have told it.
+    Attributes:
+        world: As displayed in the last frame. `unknown` until people determine it.
     """
 
     def __init__(self, up: F64 | None, rules: Rules) -> None:
-        """up: (3,) against gravity in the camera's axes, where it is given."""
+        """Start without people.
+
+        Args:
+            up: (3,) against gravity in the camera's axes, if given.
+            rules: Thresholds.
+        """
         self._rules = rules
         self._given = up is not None
         self._found = given_gravity(up) if up is not None else find_gravity([], rules.gravity)
         self._found_at = 0.0
         self._up = self._found.up.copy()
-        self._common = 0.0  # m, the floor along the vertical that was found
-        self._feet: F64 | None = None  # (3,) m, a point of the floor that is shown, camera axes
-        self._goal: F64 | None = None  # where it is going
+        self._common = 0.0  # m, the floor along the estimated vertical
+        self._feet: F64 | None = None  # (3,) m, a point of the displayed floor, camera axes
+        self._goal: F64 | None = None  # its target
         self._people: dict[int, _Seen] = {}
         self._time: float | None = None
         self._due = self._level_due = -np.inf
@@ -57,7 +67,14 @@ class LiveGround:
         self.world = self._found
 
     def see(self, ids: list[int], joints: F64, root: F64, time: float) -> list[float]:
-        """The people (P, 17, 3) m and (P, 3) m, camera axes, of the next frame; m by which each is to be raised."""
+        """Add the people of the next frame; returns m by which each is to be shifted up.
+
+        Args:
+            ids: (P,).
+            joints: (P, 17, 3) m, camera axes.
+            root: (P, 3) m, camera axes.
+            time: s.
+        """
         rules = self._rules.live
         elapsed = 0.0 if self._time is None else time - self._time
         self._time = time
@@ -78,7 +95,7 @@ class LiveGround:
         return self._move(ids, elapsed)
 
     def _look(self, time: float) -> None:
-        """Find the world anew in what is remembered."""
+        """Estimate the world again from the stored poses."""
         rules = self._rules.live
         self._forget(time)
         assert self._begun is not None
@@ -96,7 +113,7 @@ class LiveGround:
         self._goal = middle + (self._common - middle @ up) * up
 
     def _level(self, ids: list[int], time: float) -> None:
-        """By how much each of these people is to be raised: to stand, with the feet of lately, on the common floor."""
+        """Update the shift of each of these people that places their recent feet on the common floor."""
         rules = self._rules
         self._level_due = time + rules.live.floor_update_s
         for number in ids:
@@ -107,13 +124,13 @@ class LiveGround:
                 one.begun, one.raised = True, one.wanted
 
     def _floor(self, one: Standing) -> float:
-        """The floor under somebody, m along the vertical that was found."""
+        """The floor under a person, m along the estimated vertical."""
         ankles = (one.joints[:, ANKLES] + one.root[:, None]) @ self._found.rotation.T
         floor = own_floor(ankles, one.times, self._rules.floor)
         return float(ankles[..., 1].min()) - ANKLE_HEIGHT if floor is None else floor
 
     def _move(self, ids: list[int], elapsed: float) -> list[float]:
-        """Show a little more of what was found; m by which each of these people is raised."""
+        """Move the displayed world towards the estimate; returns m by which each of these people is shifted up."""
         rules = self._rules.live
         if self._goal is not None:
             share = -math.expm1(-elapsed / rules.blend_s)
@@ -138,7 +155,7 @@ class LiveGround:
         return [self._people[number].raised for number in ids]
 
     def _forget(self, time: float) -> None:
-        """Leave out what is too long ago, and most people who are gone."""
+        """Remove old poses, and surplus people who have left."""
         rules = self._rules.live
         kept = {n: one for n, one in self._people.items() if one.last >= time - rules.memory_s}
         for one in kept.values():
@@ -149,7 +166,7 @@ class LiveGround:
 
 
 def _standing(one: _Seen, since: float = -np.inf) -> Standing:
-    """What is remembered of a person, from `since` s on; at least the last pose."""
+    """The stored poses of a person from `since` s on; at least the last pose."""
     kept = [pose for pose in one.poses if pose[0] >= since] or [one.poses[-1]]
     times, joints, root = zip(*kept, strict=True)
     return Standing(np.array(joints), np.array(root), np.array(times))

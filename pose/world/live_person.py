@@ -1,4 +1,4 @@
-"""One person live: bones that settle, a distance that holds together, and feet that stand, each from the past alone."""
+"""Live state of one person: bone lengths, filtered distance and foot contacts, from past frames only."""
 
 import math
 from collections import deque
@@ -15,7 +15,7 @@ _PARENTS, _CHILDREN = np.array(H36M17.edges).T
 
 
 def _mirrored_edges() -> NDArray[np.int64]:
-    """(16,) the bone on the other side of each bone; itself in the middle of the body."""
+    """(16,) index of the bone on the other side for each bone; itself in the middle of the body."""
     flip = H36M17.flip_order
     edges = list(H36M17.edges)
     return np.array([edges.index((int(flip[a]), int(flip[b]))) for a, b in edges])
@@ -25,25 +25,31 @@ _MIRRORED = _mirrored_edges()
 
 
 class LiveBones:
-    """One length for each bone, equal left and right: means weighted by 1/sigma^2, which settle and then stay.
+    """Bone lengths, equal left and right: running means weighted by 1/sigma^2, which become constant.
 
-    A bone is settled once it was seen for `rules.bone_settle_s` s as well as `rules.clear_sigma_mm` says; what was seen
-    worse counts for less time. lengths: (16,) m. seconds: for how long they were seen, in the mean.
+    A bone is settled after `rules.bone_settle_s` s with a sigma of `rules.clear_sigma_mm`; frames with larger sigma
+    count for less time.
+
+    Attributes:
+        lengths: (16,) m.
+        seconds: Mean duration for which they were seen.
     """
 
     def __init__(self, rules: LiveRules) -> None:
         self._rules = rules
-        self._known = np.zeros(16)  # s worth of clear view
+        self._known = np.zeros(16)  # equivalent s of clear view
         self.lengths = np.zeros(16)
         self._since, self.settled, self.seconds = 0.0, False, 0.0
 
     def wants(self, elapsed: float) -> bool:
-        """Whether to `see` the next frame, `elapsed` s after the last one: neighbours err alike, a few are enough."""
+        """Whether to add the next frame, `elapsed` s after the last one; errors of neighbouring frames are
+        correlated.
+        """
         self._since += min(elapsed, self._rules.remember_every_s)
         return not self.settled and (self._since >= self._rules.remember_every_s - 1e-6 or not self.seconds)
 
     def see(self, joints: F64, sigma: F64) -> None:
-        """A frame: joints (17, 3) m with sigma (17,) mm."""
+        """Add a frame: joints (17, 3) m with sigma (17,) mm."""
         rules = self._rules
         bones, doubt = joints[_CHILDREN] - joints[_PARENTS], sigma * sigma
         lengths = np.sqrt((bones * bones).sum(axis=-1))
@@ -59,9 +65,13 @@ class LiveBones:
 
 
 class LiveDepth:
-    """The distance from what each frame says of it: the forward half of `pose.world.depth.smooth_depths`.
+    """Filtered distance of a person: the forward pass of `pose.world.depth.smooth_depths`.
 
-    Before the first frame it is anywhere in a large room. depth: m. variance: m^2.
+    The prior is anywhere in a large room.
+
+    Attributes:
+        depth: m.
+        variance: m^2.
     """
 
     def __init__(self, depth_rules: DepthRules, rules: LiveRules) -> None:
@@ -70,7 +80,9 @@ class LiveDepth:
         self.variance, self._both, self._speeds = rules.start_depth_sigma_m**2, 0.0, 1.0
 
     def see(self, depth: float, variance: float, elapsed: float) -> None:
-        """What the next frame says, `elapsed` s after the last one; an infinite variance says nothing."""
+        """Add the estimate of the next frame, `elapsed` s after the last one; an infinite variance carries no
+        information.
+        """
         rules = self._rules
         if elapsed > 0:
             keep = math.exp(-elapsed / rules.speed_memory_s)
@@ -91,17 +103,21 @@ class LiveDepth:
 
 
 class LiveContacts:
-    """Whether feet stand, as `pose.world.contacts` says it, with speeds of the last moments instead of both sides."""
+    """Foot contacts as in `pose.world.contacts`, with one-sided speeds."""
 
     def __init__(self, contact_rules: ContactRules, rules: LiveRules) -> None:
         self._rules, self._live = contact_rules, rules
         self._past: deque[tuple[float, list[list[float]]]] = deque()
         self._standing = [False, False]
-        self._since = [-np.inf, -np.inf]  # when that changed
+        self._since = [-np.inf, -np.inf]  # time of the last change
 
     def see(self, ankles: F64, heights: list[float], time: float) -> tuple[list[bool], list[float]]:
-        """Which feet stand, and with what probability. ankles: (2, 3) m in axes that do not turn. heights: m of the
-        ankles above where they are when standing.
+        """Update the contacts; returns them and their probabilities.
+
+        Args:
+            ankles: (2, 3) m in axes that do not rotate.
+            heights: m of the ankles above their standing height.
+            time: s.
         """
         rules, live, now = self._rules, self._live, ankles.tolist()
         probability = []
@@ -113,7 +129,7 @@ class LiveContacts:
                 (x, y, z), (px, py, pz) = now[side], places[side]
                 speed = ((x - px) ** 2 + (y - py) ** 2 + (z - pz) ** 2) ** 0.5 / (time - before)
             else:
-                speed = live.contact_off_speed_mps  # nothing is known
+                speed = live.contact_off_speed_mps  # unknown
             low = heights[side] < rules.contact_height_m
             stands = low and speed < (live.contact_off_speed_mps if self._standing[side] else live.contact_on_speed_mps)
             if stands != self._standing[side] and time - self._since[side] >= rules.min_contact_s:

@@ -1,4 +1,6 @@
-"""People before a camera that turns and zooms: into axes that do not turn, and back (`pose.camera_motion`)."""
+"""Conversion of people between the moving camera's frame and the static frame of its first view
+(`pose.camera_motion`).
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -13,26 +15,31 @@ F64 = NDArray[np.float64]
 
 
 def unzoomed(person: Person, path: CameraPath) -> Person:
-    """The person with the focal length that each frame had: twice as long, twice as far away."""
+    """The person with the focal length of each frame: twice as long means twice as far away."""
     zooms = path.zooms[path.rows(person.times)]
     root = person.root * np.stack([np.ones_like(zooms), np.ones_like(zooms), zooms], axis=1)
     return replace(person, root=root, rays=person.rays / zooms[:, None, None])
 
 
 def to_static(person: Person, path: CameraPath) -> Person:
-    """Joints and root in the axes of the path instead of the camera's; rays stay as they are."""
-    turns = path.turns[path.rows(person.times)]
-    root = np.einsum("tij,tj->ti", turns, person.root)
+    """Joints and root in the axes of the path instead of the camera's; rays are unchanged."""
+    rows = path.rows(person.times)
+    turns, root = path.turns[rows], np.einsum("tij,tj->ti", path.turns[rows], person.root)
+    if path.places is not None:
+        root = root + path.places[rows]
     return replace(person, joints=np.einsum("tij,tkj->tki", turns, person.joints), root=root)
 
 
 def to_cameras(points: F64, times: F64, path: CameraPath) -> F64:
-    """(T, 17, 3) m in the path's axes to those of the camera at each of the times (T,) s."""
-    return np.asarray(np.einsum("tji,tkj->tki", path.turns[path.rows(times)], points))
+    """Rotate (T, 17, 3) m from the path's axes to those of the camera at times (T,) s."""
+    rows = path.rows(times)
+    if path.places is not None:
+        points = points - path.places[rows][:, None]
+    return np.asarray(np.einsum("tji,tkj->tki", path.turns[rows], points))
 
 
 class StaticPeople(Mapping[int, Person]):
-    """Everybody of a run in the axes of the path."""
+    """All people of a run in the axes of the path."""
 
     def __init__(self, people: Mapping[int, Person], path: CameraPath) -> None:
         self._people, self._path = people, path

@@ -1,4 +1,4 @@
-"""One person over time on the way through the steps: what the lifter said, and what the picture shows."""
+"""One person over time during the world steps: lifted 3D, and 2D."""
 
 from dataclasses import dataclass
 
@@ -14,8 +14,15 @@ F64 = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """joints: (T, 17, 3) m relative to the pelvis and root: (T, 3) m, camera axes. sigma: (T, 17) mm. times: (T,) s,
-    increasing. rays: (T, 17, 2) where the joints are seen, camera-normalised, 0 where not. scores: (T, 17).
+    """One person over time.
+
+    Attributes:
+        joints: (T, 17, 3) m relative to the pelvis, camera axes.
+        root: (T, 3) m, camera axes.
+        sigma: (T, 17) mm.
+        times: (T,) s, increasing.
+        rays: (T, 17, 2) detected joints, camera-normalised, 0 where not detected.
+        scores: (T, 17).
     """
 
     joints: F64
@@ -30,7 +37,7 @@ class Person:
 
 
 def person_of(lifted: Sequence3D, seen: Sequence2D) -> Person:
-    """A person from what was lifted and the 2D that it was lifted from."""
+    """A person from a lifted sequence and its 2D."""
     pixels, scores = to_h36m17(seen.keypoints, seen.scores, get_skeleton(seen.skeleton))
     rays = np.where(scores[..., None] > 0, normalize_pixels(pixels, seen.camera.matrix), 0.0)
     joints, root, sigma = (part.astype(np.float64) for part in (lifted.joints, lifted.root, lifted.sigma))

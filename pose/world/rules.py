@@ -9,13 +9,19 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DepthRules:
-    """fitted_share: weight of the least-squares fit to the 2D in the distance of a frame; the rest is the lifter's own.
-    pixel_sigma_share: standard deviation of a 2D joint, as a share of the body's extent. variance_factor: factor on the
-    variance of one frame's distance, because errors of neighbouring frames are correlated. outlier_share: share of the
-    body's extent by which a joint may be off before its weight falls to half. agility_mps15: m/s^1.5, process noise of
-    the speed along the viewing direction. speed_memory_s: time constant with which that speed decays.
-    unknown_lens_share: relative standard deviation of distances when the field of view is assumed; lenses in use span
-    35 to 90 degrees.
+    """Thresholds of the distance step.
+
+    Attributes:
+        fitted_share: Weight of the least-squares fit to the 2D in the distance of a frame; the rest is the lifter's
+            own.
+        pixel_sigma_share: Standard deviation of a 2D joint, as a share of the body's extent.
+        variance_factor: Factor on the variance of one frame's distance, because errors of neighbouring frames are
+            correlated.
+        outlier_share: Share of the body's extent by which a joint may be off before its weight falls to half.
+        agility_mps15: m/s^1.5, process noise of the speed along the viewing direction.
+        speed_memory_s: Time constant with which that speed decays.
+        unknown_lens_share: Relative standard deviation of distances when the field of view is assumed; lenses in use
+            span 35 to 90 degrees.
     """
 
     fitted_share: float = 0.25
@@ -29,16 +35,24 @@ class DepthRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GapRules:
-    """longest_gap_s: longest gap that is filled. Nothing is filled or smoothed across a longer one."""
+    """Thresholds of gap filling.
+
+    Attributes:
+        longest_gap_s: Longest gap that is filled. There is no filling or smoothing across longer ones.
+    """
 
     longest_gap_s: float = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmoothRules:
-    """cutoff_hz: cut-off of the zero-phase filter. live_cutoff_hz, live_cutoff_hz_per_mps: cut-off of the One-Euro
-    filter at rest, and its increase per m/s; live_root_...: the same for the pelvis. live_speed_cutoff_hz: cut-off of
-    the speed that One-Euro uses.
+    """Cut-off frequencies of the smoothing.
+
+    Attributes:
+        cutoff_hz: Cut-off of the zero-phase filter.
+        live_cutoff_hz, live_cutoff_hz_per_mps: Cut-off of the One-Euro filter at rest, and its increase per m/s;
+            live_root_...: the same for the pelvis.
+        live_speed_cutoff_hz: Cut-off of the speed that One-Euro uses.
     """
 
     cutoff_hz: float = 6.0
@@ -51,14 +65,22 @@ class SmoothRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GravityRules:
-    """feet_ahead_share: the middle of the feet lies ahead of the ankles by this share of the height of the centre of
-    mass above them. upright_share: only frames count in which that height exceeds this share of its maximum.
-    max_tilt_degrees: bodies that lean more from the camera's vertical are ignored. body_sigma_rad: error of the
-    direction from one person in one posture. posture_sigma_rad: additional error for a person seen for one second; it
-    falls with the square root of the duration. standing_speed_mps: slower feet may stand. foot_height_sigma_m: distance
-    of standing feet from their plane. foot_spread_m: spread over the floor that depth errors alone cause.
-    plane_distance_m: feet farther from the plane do not stand on it. correlation_s: time for which foot errors stay the
-    same. trusted_degrees: with a larger uncertainty the vertical is reported as unknown.
+    """Thresholds of the vertical.
+
+    Attributes:
+        feet_ahead_share: The middle of the feet lies ahead of the ankles by this share of the height of the centre of
+            mass above them.
+        upright_share: Only frames count in which that height exceeds this share of its maximum.
+        max_tilt_degrees: Bodies that lean more from the camera's vertical are ignored.
+        body_sigma_rad: Error of the direction from one person in one posture.
+        posture_sigma_rad: Additional error for a person seen for one second; it falls with the square root of the
+            duration.
+        standing_speed_mps: Slower feet may stand.
+        foot_height_sigma_m: Distance of standing feet from their plane.
+        foot_spread_m: Spread over the floor that depth errors alone cause.
+        plane_distance_m: Feet farther from the plane do not stand on it.
+        correlation_s: Time for which foot errors stay the same.
+        trusted_degrees: With a larger uncertainty the vertical is reported as unknown.
     """
 
     feet_ahead_share: float = 0.09
@@ -76,9 +98,14 @@ class GravityRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FloorRules:
-    """standing_speed_mps: slower feet stand. lowest_percentile: per cent of standing feet that may be lower than the
-    floor because of errors. max_step_m: a person whose own floor is this close to the common floor is moved onto it;
-    one farther away stands on something else. seen_score: minimum 2D score of an ankle.
+    """Thresholds of the floor.
+
+    Attributes:
+        standing_speed_mps: Slower feet stand.
+        lowest_percentile: Per cent of standing feet that may be lower than the floor because of errors.
+        max_step_m: A person whose own floor is this close to the common floor is moved onto it; one farther away stands
+            on something else.
+        seen_score: Minimum 2D score of an ankle.
     """
 
     standing_speed_mps: float = 0.5
@@ -89,10 +116,14 @@ class FloorRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContactRules:
-    """contact_on_speed_mps, contact_off_speed_mps: hysteresis thresholds of the ankle's speed. contact_height_m:
-    maximum height of the ankle above its standing height. max_flight_s: nobody is off the ground for longer before or
-    after the lowest moment of a jump. min_contact_s: shortest contact, and shortest pause between two. speed_width_mps,
-    height_width_m: widths of the logistic functions that give the probability.
+    """Thresholds of foot contacts.
+
+    Attributes:
+        contact_on_speed_mps, contact_off_speed_mps: Hysteresis thresholds of the ankle's speed.
+        contact_height_m: Maximum height of the ankle above its standing height.
+        max_flight_s: Maximum flight time before or after the lowest point of a jump.
+        min_contact_s: Shortest contact, and shortest pause between two.
+        speed_width_mps, height_width_m: Widths of the logistic functions that give the probability.
     """
 
     contact_on_speed_mps: float = 0.5
@@ -106,13 +137,18 @@ class ContactRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FootRules:
-    """max_slide_m: distance (x, y, z of the world) that a foot may move within slide_window_s and still count as
-    standing; in a whole stance three times as far. z is the viewing direction, in which depth drifts.
-    contact_step_sigma_m: standard deviation of a standing foot's motion between frames at rate_fps. path_sigma_m:
-    standard deviation of the body's path (x, y, z). step_sigma_m: of the change of its correction between frames.
-    max_foot_shift_m: limit of the correction of a foot. bend_share: share of that correction along the leg that bending
-    takes; the rest turns the leg only, because a nearly straight leg moves its knee far for a small change of length.
-    fade_s: duration over which a correction begins and ends.
+    """Thresholds of the foot-locking step.
+
+    Attributes:
+        max_slide_m: Distance (x, y, z of the world) that a foot may move within slide_window_s and still count as
+            standing; in a whole stance three times as far. z is the viewing direction, in which depth drifts.
+        contact_step_sigma_m: Standard deviation of a standing foot's motion between frames at rate_fps.
+        path_sigma_m: Standard deviation of the body's path (x, y, z).
+        step_sigma_m: Of the change of its correction between frames.
+        max_foot_shift_m: Limit of the correction of a foot.
+        bend_share: Share of that correction along the leg that bending takes; the rest turns the leg only, because a
+            nearly straight leg moves its knee far for a small change of length.
+        fade_s: Duration over which a correction begins and ends.
     """
 
     max_slide_m: tuple[float, float, float] = (0.2, 0.2, 0.4)
@@ -127,38 +163,66 @@ class FootRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SizeRules:
-    """ankle_height_m, crown_height_m: extent of an adult's body below the ankle and above the head joint.
-    live_sigma_share: relative standard deviation of the lifter's body size on the adults of the training and validation
-    subjects; only live, where nothing else is known.
+class SizePrior:
+    """Prior of the log scale of one person relative to the lifter's size: a mixture of adults and children.
 
-    The rest is of `pose.world.sizes`. adult_sigma: standard deviation of the log scale of adults about the lifter's
-    height: the spread of adult heights of both sexes is 0.054 (C. C. Gordon et al., NATICK/TR-15/007, ANSUR II, 2014:
-    men 1.756 +- 0.069 m, women 1.629 +- 0.064 m), and the lifter's mean is that of its training subjects.
-    adult_log_heights: range of the log height, m, as lifted, that adults have; outside it the lifter is wrong.
-    child_share: prior probability of a child or a very small adult. child_log_scale, child_sigma: mean and standard
-    deviation of a child's log scale about the lifter's height. adult_means, adult_sigmas: logarithms of leg and head
-    length as shares of the straight body, and of the height, as the lifter finds them for adults; child_offset,
-    child_slopes: logistic regression of child against adult on them. All fitted to virtual people of training subjects
-    with proportions from two years to adult. group_sigma_factor: factor on the posterior's standard deviation of people
-    who are compared with others: their feet err together; the posterior of a person alone needs none. floor_sigma_m,
-    floor_sigma_share: error of the height of standing feet, and a share of their distance. step_share, step_m:
-    probability that somebody stands on something, and its mean height. stray_share, stray_m: probability that feet are
-    anywhere, and within how many metres.
+    Very small adults count as children.
+
+    Attributes:
+        adult_sigma: Standard deviation of adults.
+        child_log_scale: Mean of children.
+        child_sigma: Standard deviation of children.
+        child_log_odds: Intercept of the logistic regression of child against adult.
+        child_slopes: Its slopes for leg length and head length, relative to the straight body, and for height,
+            normalised with `SizeRules.adult_means`.
+    """
+
+    adult_sigma: float
+    child_log_scale: float
+    child_sigma: float
+    child_log_odds: float
+    child_slopes: tuple[float, float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeRules:
+    """Thresholds of the sizes of people (`pose.world.sizes`).
+
+    The priors were fitted to virtual people of training subjects with proportions from two years to adult.
+
+    Attributes:
+        adult_log_heights: Range of the logarithm of the lifted height (m) of adults; outside it the lifter is wrong.
+        adult_means: Mean logarithms of leg length and head length, as shares of the straight body, and of the height.
+        adult_sigmas: Their standard deviations.
+        estimate: Prior of the estimate: four of ten people are children, and adults are rarely taken for children.
+        uncertainty: Prior of the uncertainty: half of the people are adults, half are children of 0.9 to 1.6 m. Adults
+            vary as both sexes do (0.054: C. C. Gordon et al., NATICK/TR-15/007, ANSUR II, 2014: men 1.756 +- 0.069 m,
+            women 1.629 +- 0.064 m). It ignores the share of the legs, which the lifter shortens if the camera looks
+            down.
+        group_sigma_factor: Factor on the uncertainty of people who are compared with others, whose feet have common
+            errors.
+        floor_sigma_m: Error of the height of standing feet.
+        floor_sigma_share: The part of that error that grows with the distance.
+        step_share: Probability that a person stands on something.
+        step_m: Its mean height.
+        stray_share: Probability that feet are at any height.
+        stray_m: Range of these heights.
     """
 
     ankle_height_m: float = 0.08
     crown_height_m: float = 0.10
     live_sigma_share: float = 0.035
     adult_log_heights: tuple[float, float] = (0.477, 0.637)
-    adult_sigma: float = 0.05
-    child_share: float = 0.4
-    child_log_scale: float = -0.25
-    child_sigma: float = 0.11
     adult_means: tuple[float, float, float] = (-0.695, -1.742, 0.548)
     adult_sigmas: tuple[float, float, float] = (0.0247, 0.0693, 0.0353)
-    child_offset: float = -0.91
-    child_slopes: tuple[float, float, float] = (-0.10, 0.65, -0.86)
+    estimate: SizePrior = SizePrior(
+        adult_sigma=0.05, child_log_scale=-0.25, child_sigma=0.11, child_log_odds=-1.315,
+        child_slopes=(-0.10, 0.65, -0.86),
+    )  # fmt: skip
+    uncertainty: SizePrior = SizePrior(
+        adult_sigma=0.054, child_log_scale=-0.25, child_sigma=0.125, child_log_odds=-0.20,
+        child_slopes=(0.0, 0.84, -0.46),
+    )  # fmt: skip
     group_sigma_factor: float = 1.15
     floor_sigma_m: float = 0.04
     floor_sigma_share: float = 0.01
@@ -170,15 +234,23 @@ class SizeRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveRules:
-    """What is different without a future (`pose.world.live`). bone_settle_s: seconds of clear view after which a bone
-    keeps its length. clear_sigma_mm: sigma of clearly seen joints. unsettled_share: additional relative error of the
-    height in the first second. start_depth_m, start_depth_sigma_m: distance assumed before a person is measured.
-    min_depth_m: lower bound of distances. contact_on_speed_mps, contact_off_speed_mps: as in `ContactRules`, for speeds
-    over the last speed_window_s. remember_every_s: interval between poses kept for the world, for memory_s, of at most
-    max_people. update_s, first_update_s: interval between two estimates of the world, and the first one.
-    floor_update_s: interval between two estimates of the floor under each person, from the last floor_window_s.
-    blend_s: time constant with which the shown world follows the estimate. forget_s: a person unseen for this long is
-    forgotten.
+    """Thresholds of live processing (`pose.world.live`).
+
+    Attributes:
+        bone_settle_s: Seconds of clear view after which a bone length is constant.
+        clear_sigma_mm: Sigma of clearly seen joints.
+        unsettled_share: Additional relative error of the height in the first second.
+        start_depth_m: Prior distance of a person.
+        start_depth_sigma_m: Its standard deviation.
+        min_depth_m: Lower bound of distances.
+        contact_on_speed_mps: As in `ContactRules`, for speeds over the last `speed_window_s`.
+        contact_off_speed_mps: Alike.
+        remember_every_s: Interval between poses stored for the world, for `memory_s`, of at most `max_people`.
+        update_s: Interval between two estimates of the world.
+        first_update_s: Time of the first estimate.
+        floor_update_s: Interval between two estimates of the floor under each person, from the last `floor_window_s`.
+        blend_s: Time constant with which the displayed world follows the estimate.
+        forget_s: A person unseen for this long is forgotten.
     """
 
     bone_settle_s: float = 10.0
@@ -203,10 +275,16 @@ class LiveRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinRules:
-    """longest_gap_s: longest gap between two tracks of one person. across_m, along_m: maximum distance of the second
-    track's start from where the first would be, across the view and along it; growth_mps: increase of both per second.
-    bone_share: maximum relative difference of bone lengths. pose_m: maximum mean distance of joints, and
-    pose_growth_mps: its increase per second.
+    """Thresholds for joining tracks of one person.
+
+    Attributes:
+        longest_gap_s: Longest gap between two tracks of one person.
+        across_m, along_m: Maximum distance of the second track's start from where the first would be, across the view
+            and along it.
+        growth_mps: Increase of both per second.
+        bone_share: Maximum relative difference of bone lengths.
+        pose_m: Maximum mean distance of joints.
+        pose_growth_mps: Its increase per second.
     """
 
     longest_gap_s: float = 3.0
@@ -220,10 +298,15 @@ class JoinRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackRules:
-    """seen_score: minimum 2D score of a joint that counts as seen. max_pause_s: longest pause within a piece of a
-    track, at least two frames. min_seen_s: a piece seen for less is left out where less than min_seen_share of the time
-    within around_s of it is seen. doubtful_seen_s, doubtful_joint_share: a track is doubtful if it is seen for less, or
-    with a smaller share of its joints in the mean.
+    """Thresholds for doubtful tracks.
+
+    Attributes:
+        seen_score: Minimum 2D score of a joint that counts as seen.
+        max_pause_s: Longest pause within a piece of a track, at least two frames.
+        min_seen_s: A piece seen for less is left out where less than min_seen_share of the time within around_s of it
+            is seen.
+        doubtful_seen_s, doubtful_joint_share: A track is doubtful if it is seen for less, or with a smaller share of
+            its joints in the mean.
     """
 
     seen_score: float = 0.3
@@ -237,8 +320,12 @@ class TrackRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrimRules:
-    """seen_score: minimum 2D score of a joint that counts as seen. visible_share: of the joints, for a person to count
-    as fully visible."""
+    """Thresholds for partial frames.
+
+    Attributes:
+        seen_score: Minimum 2D score of a joint that counts as seen.
+        visible_share: Of the joints, for a person to count as fully visible.
+    """
 
     seen_score: float = 0.3
     visible_share: float = 0.7
@@ -246,13 +333,20 @@ class TrimRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsistencyRules:
-    """seen_score: minimum 2D score of a joint that counts. window_s: duration over which medians are taken.
-    least_frames, least_share: minimum number, and share, of its frames that show both ends of a bone. leg_log_ratio:
-    minimum logarithm, up or down, of the ratio of thigh to shank, each seen as a share of its length; leg_difference:
-    by which it must differ from that of the other leg. arm_log_ratio: the same for an arm; arm_stretch: and how long
-    one of its bones must be seen, as a share of its length. leg_sigma_share, arm_sigma_share: factors on the
-    displacement of the middle joint that give the added sigma; with them 68 % of the displaced knees and elbows of
-    training subjects are within sigma.
+    """Thresholds of limbs whose 2D contradicts the bone lengths (`pose.world.consistency`).
+
+    Attributes:
+        seen_score: Minimum 2D score of a joint that is used.
+        window_s: Duration over which medians are taken.
+        least_frames: Minimum number of frames in it that show both ends of a bone.
+        least_share: Minimum fraction of such frames.
+        leg_log_ratio: Minimum absolute logarithm of the ratio of thigh to shank, each relative to its bone length.
+        leg_difference: Minimum difference of this logarithm from that of the other leg.
+        arm_log_ratio: As `leg_log_ratio`, for an arm.
+        arm_stretch: Minimum length in the image of one of the arm's bones, relative to its bone length.
+        leg_sigma_share: Added sigma of a knee, relative to its displacement. With it, about 68 % of the displaced
+            joints of training and validation subjects are within sigma.
+        arm_sigma_share: The same for an elbow.
     """
 
     seen_score: float = 0.3
@@ -263,17 +357,23 @@ class ConsistencyRules:
     leg_difference: float = 0.7
     arm_log_ratio: float = 0.8
     arm_stretch: float = 1.2
-    leg_sigma_share: float = 0.8
+    leg_sigma_share: float = 0.75
     arm_sigma_share: float = 0.45
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FootingRules:
-    """Whether feet stand once a moving camera is compensated (`pose.world.footing`). width_mps: of the kernel of the
-    density of velocities. along_share: factor on velocities along the line of sight, which err more. vertical_mps: a
-    foot that rises or falls faster does not stand. window_s: duration of a window. least_s: of samples in it.
-    least_standing: density at rest over the highest density below which feet slide; least_standing_uncertain: the same
-    where the background does not tell rotation from translation. most_sliding: share of the windows that may slide.
+    """Thresholds of the test of standing feet with a compensated camera (`pose.world.footing`).
+
+    Attributes:
+        width_mps: Width of the kernel of the density of velocities.
+        along_share: Factor on velocities along the line of sight, which are less accurate.
+        vertical_mps: A foot that rises or falls faster is not in contact.
+        window_s: Duration of a window.
+        least_s: Minimum duration of samples in a window.
+        least_standing: Minimum ratio of the density at rest to the highest density of standing feet.
+        least_standing_uncertain: The same if the background does not distinguish rotation from translation.
+        most_sliding: Maximum fraction of windows with sliding feet.
     """
 
     width_mps: float = 0.1
@@ -287,8 +387,34 @@ class FootingRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TravelRules:
+    """Thresholds of the scale of a carried camera's path (`pose.world.travel_scale`).
+
+    Attributes:
+        width_mps: Kernel width of the density of velocities.
+        along_share: Factor on velocities along the line of sight, which have larger errors.
+        nearest_m, farthest_m: Range of the background's distance.
+        block_s: Time over which errors of velocities are correlated.
+        most_sigma: Maximum standard deviation of the scale's logarithm, without that of heights.
+        agree: Maximum difference of the logarithm for each person and each half of the clip.
+        feet_sigma: Standard deviation of the logarithm from errors of the lifter that are constant over the clip.
+        height_sigma: Standard deviation of the logarithm of body heights.
+    """
+
+    width_mps: float = 0.15
+    along_share: float = 0.5
+    nearest_m: float = 0.5
+    farthest_m: float = 100.0
+    block_s: float = 1.0
+    most_sigma: float = 0.12
+    agree: float = 0.35
+    feet_sigma: float = 0.1
+    height_sigma: float = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """All of them."""
+    """The thresholds of all steps."""
 
     depth: DepthRules = field(default_factory=DepthRules)
     gaps: GapRules = field(default_factory=GapRules)
@@ -303,6 +429,7 @@ class Rules:
     trim: TrimRules = field(default_factory=TrimRules)
     consistency: ConsistencyRules = field(default_factory=ConsistencyRules)
     footing: FootingRules = field(default_factory=FootingRules)
+    travel: TravelRules = field(default_factory=TravelRules)
     live: LiveRules = field(default_factory=LiveRules)
 
 

@@ -1,6 +1,6 @@
-"""A whole run put into its world: results in, the same results cleaned and placed out.
+"""World coordinates of a whole run: results in, cleaned and transformed results out.
 
-What is known of people lies on disk meanwhile; in memory is one person at a time, about 10 MB for a minute of them.
+People are stored on disk; in memory is one person at a time, about 10 MB per minute.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,6 +19,7 @@ from pose.world.ground import find_world
 from pose.world.join import find_joins
 from pose.world.moving import StaticPeople
 from pose.world.rules import RULES, Rules
+from pose.world.scene_tilt import scene_tilt
 from pose.world.sizes import Size
 from pose.world.store import SeenPeople, Works, rows_of
 from pose.world.tracks import Scenes, is_doubtful, shown_frames
@@ -31,19 +32,25 @@ _PLACED: "np.dtype[Any]" = np.dtype(
         ("box", "<f4", 4), ("partial", "?"), ("inconsistent", "?", len(LIMBS)),
     ]
 )  # fmt: skip
-_AT_ONCE = 256  # rows of a person that are read together
+_AT_ONCE = 256  # rows of a person per read
 
 
 class PlacedRun:
-    """The results of a run in their world. Iterate over it as often as wanted; close it in the end.
+    """The results of a run in their world. Can be iterated repeatedly; must be closed.
 
-    results: can be iterated twice or more, like a spool or a list; frames in order. skeleton: of their keypoints.
-    join: join tracks of one person, and leave out what shows nobody (`pose.world.tracks`). folder: for nameless
-    temporary files. joined: by the id that a track had, the one that it became. dropped: ids of tracks that were left
-    out. doubtful: ids of tracks that may show nobody. world: where the floor is. heights: of everybody, by id, m, with
-    its sigma. sizes: of everybody, by id. filled: number of filled frames of people. left_out: number of their frames
-    that show nobody. inconsistent: by id, s for which each limb contradicts the person's bones
-    (`pose.world.consistency`). footing: of everybody, how feet move before a compensated camera (`pose.world.footing`).
+    Attributes:
+        joined: By the id that a track had, the one that it became.
+        dropped: Ids of tracks that were left out.
+        doubtful: Ids of tracks that may not show a person.
+        world: Position of the floor.
+        heights: By id, m, with its sigma.
+        height_intervals: By id, m.
+        sizes: By id.
+        filled: Number of filled frames of people.
+        inconsistent: By id, s for which each limb contradicts the person's bones (`pose.world.consistency`).
+        footing: Per person, how feet move before a compensated camera (`pose.world.footing`).
+        scene_tilt: Degrees between the verticals of two scenes; 0 if they agree (`pose.world.scene_tilt`).
+        path: Path of the camera at the scale of the people; None for a static camera.
     """
 
     def __init__(
@@ -56,18 +63,31 @@ class PlacedRun:
         join: bool = True,
         folder: Path | None = None,
     ) -> None:
+        """Compute the world.
+
+        Args:
+            results: Frames in order; can be iterated twice or more, like a spool or a list.
+            skeleton: Skeleton of their keypoints.
+            camera: The camera.
+            steps: Optional steps.
+            rules: Thresholds.
+            join: Join tracks of one person, and leave out what shows no person (`pose.world.tracks`).
+            folder: Folder for unnamed temporary files.
+        """
         self._results = results
-        self._path = steps.path if steps else None
+        self.path = steps.path if steps else None
         self.joined: dict[int, int] = {}
         self.dropped: set[int] = set()
         self.doubtful: set[int] = set()
         self._left_out: dict[int, set[float]] = {}  # by track, s
         self.heights: dict[int, tuple[float, float]] = {}
+        self.height_intervals: dict[int, tuple[float, float]] = {}
         self.sizes: Mapping[int, Size] = {}
         self.filled = 0
         self.inconsistent: dict[int, dict[str, float]] = {}
         self.footing: list[F64] = []
-        self._begins: list[tuple[float, int]] = []  # s and id of everybody
+        self.scene_tilt = 0.0
+        self._begins: list[tuple[float, int]] = []  # s and id of all people
         self._rows = RowFile(_PLACED, folder)
         try:
             with SeenPeople(skeleton, camera, folder) as people:
@@ -81,6 +101,7 @@ class PlacedRun:
 
     @property
     def left_out(self) -> int:
+        """Number of frames of people that were left out because they show no person."""
         return sum(map(len, self._left_out.values()))
 
     def _judge(self, people: SeenPeople, rules: Rules, join: bool) -> None:
@@ -92,10 +113,10 @@ class PlacedRun:
                     self._left_out[number] = set(person.times[~shown].tolist())
                     people.leave_out(number, self._left_out[number])
             self.dropped = self._left_out.keys() - people.keys()
-            still = people if self._path is None else StaticPeople(people, self._path)
+            still = people if self.path is None else StaticPeople(people, self.path)
             self.joined = find_joins(still, scenes.begins, rules.joins)
             people.join(self.joined)
-        self.doubtful = {number for number, person in people.items() if is_doubtful(person, scenes, rules.tracks)}
+        self.doubtful = _doubtful(people, scenes, rules)
 
     def _place(self, people: SeenPeople, steps: Steps, rules: Rules, folder: Path | None) -> None:
         with Works(folder) as works:
@@ -103,19 +124,25 @@ class PlacedRun:
                 works.add(number, prepare(number, person, people.frames, steps, rules))
             ground = find_world(works, steps.up, rules)
             self.world, self.sizes = ground.world, ground.sizes
+            if people.cuts and steps.up is None:
+                self.scene_tilt = scene_tilt(works.values(), [float(people.frames[0]), *people.cuts], rules.gravity)
+            if steps.path is not None and steps.path.places is not None:
+                self.path = replace(steps.path, places=ground.travel * steps.path.places)
+                steps = replace(steps, path=self.path)
             for number, work in works.items():
                 one = put_on_floor(number, work, ground, steps, rules)
                 boxes = people.boxes(number, one.times)
                 self._rows.append(number, rows_of(one, len(one.times), _PLACED, box=boxes))
                 self._begins.append((float(one.times[0]), number))
                 self.heights[number] = one.height, one.height_sigma
+                self.height_intervals[number] = one.height_interval
                 self.filled += int(one.filled.sum())
                 self.footing.append(one.footing)
                 if one.inconsistent.any():
                     self.inconsistent[number] = _durations(one.inconsistent, one.times, people.frames)
 
     def close(self) -> None:
-        """Let the temporary file go."""
+        """Delete the temporary file."""
         self._rows.close()
 
     def __enter__(self) -> Self:
@@ -134,7 +161,7 @@ class PlacedRun:
             yield self._placed(self._renamed(result), here)
 
     def _renamed(self, result: FrameResult) -> FrameResult:
-        """With the ids of joined tracks, and without what was left out."""
+        """The result with ids of joined tracks, without dropped people."""
         ids = result.people.ids.tolist()
         if not {*ids} & (self._left_out.keys() | self.joined.keys()):
             return result
@@ -150,7 +177,12 @@ class PlacedRun:
         return FrameResult(replace(people, ids=named, hands=hands, faces=faces, **parts), kept)
 
     def _placed(self, result: FrameResult, here: "dict[int, _Cursor]") -> FrameResult:
-        """here: everybody who has come; goes on."""
+        """The result in the world.
+
+        Args:
+            result: The result.
+            here: Cursors of people so far; updated.
+        """
         place = {number: i for i, number in enumerate(result.people.ids.tolist())}
         found: dict[int, Rows] = {}
         for number, cursor in list(here.items()):
@@ -179,11 +211,28 @@ class PlacedRun:
             part["partial"],
             part["inconsistent"],
         )
-        return FrameResult(people, poses, placed, None if self._path is None else self._path.view(result.time))
+        return FrameResult(people, poses, placed, None if self.path is None else self.path.view(result.time))
+
+
+def doubtful_tracks(
+    results: Iterable[FrameResult],
+    skeleton: Skeleton,
+    camera: Camera,
+    rules: Rules = RULES,
+    folder: Path | None = None,
+) -> set[int]:
+    """Ids of tracks that may not show a person, for results without a world. Arguments as in `PlacedRun`."""
+    with SeenPeople(skeleton, camera, folder) as people:
+        people.gather(results)
+        return _doubtful(people, Scenes.of(people.frames, people.cuts), rules) if people else set()
+
+
+def _doubtful(people: SeenPeople, scenes: Scenes, rules: Rules) -> set[int]:
+    return {number for number, person in people.items() if is_doubtful(person, scenes, rules.tracks)}
 
 
 def _durations(flags: Flags, times: F64, frames: F64) -> dict[str, float]:
-    """s for which each limb is flagged (T, 4) at times (T,) s, of a video with frames (F,) s."""
+    """Seconds for which each limb is flagged (T, 4) at times (T,) s, in a video with frames (F,) s."""
     ends = np.append(frames[1:], 2 * frames[-1] - frames[-2] if len(frames) > 1 else frames[-1])
     lasts = (ends - frames)[np.searchsorted(frames, times)]
     seconds = (flags * lasts[:, None]).sum(axis=0).tolist()
@@ -191,7 +240,11 @@ def _durations(flags: Flags, times: F64, frames: F64) -> dict[str, float]:
 
 
 class _Cursor:
-    """The rows of one person, one after another. ended: there are no more."""
+    """The rows of one person in order.
+
+    Attributes:
+        ended: There are no more rows.
+    """
 
     def __init__(self, portions: Iterator[Rows]) -> None:
         self._portions = portions
@@ -200,7 +253,7 @@ class _Cursor:
         self.ended = False
 
     def take(self, time: float) -> Rows | None:
-        """The next row (1,), and go on, if it is that of `time` s or before."""
+        """The next row (1,), and advance, if its time is `time` s or earlier."""
         if self._rows["times"][self._at] > time:
             return None
         row = self._rows[self._at : self._at + 1]

@@ -1,15 +1,16 @@
-"""How large people are: heights, distances, floor and vertical of all people together.
+"""Joint estimate of body sizes, floor and vertical.
 
-A single camera cannot observe scale: a near child and a far adult give the same image. What is known of a person is the
-lifter's height, which is that of an adult unless the proportions are a child's, and what is known of all people is that
-they mostly stand on one floor: who is taken for too tall is also put too far away and too low. The posterior of every
-person's scale, of the floor's height below the camera and of the error of the vertical is evaluated on a grid:
+A single camera cannot observe scale: a near child and a far adult give the same image. The prior for a person is the
+lifter's height, an adult's unless the proportions are those of a child. In addition, people mostly stand on one floor:
+a height that is too large also places the person too far away and too low. The posterior of every person's scale, of
+the floor's height below the camera and of the error of the vertical is evaluated on a grid:
 
-- prior of log scale: a mixture of an adult and a child, weighted by the proportions that the lifter found
+- prior of log scale: a mixture of an adult and a child, weighted by the proportions that the lifter found; one prior
+  for the estimate and a wider one for its uncertainty, because it costs more to take an adult for a child
 - likelihood: standing feet are on the floor; with a small probability on something above it, or nowhere near it
 - prior of the vertical: its own uncertainty
 
-The floor is therefore the lowest level on which somebody stands. A person alone keeps the prior.
+The floor is therefore the lowest level with standing feet. A single person keeps the prior.
 """
 
 import math
@@ -20,11 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.skeletons import H36M17
-from pose.world.rules import RULES, SizeRules
+from pose.world.rules import RULES, SizePrior, SizeRules
 
 F64 = NDArray[np.float64]
 
 _U = np.linspace(-0.9, 0.6, 76)  # log scale; one of them is 0
+_STEP = 0.02  # between them
+_WIDTHS = np.linspace(0, 1.5, 301)  # half widths of intervals that are tried
+_STARTS = 64  # intervals that are tried
+_INSIDE = math.erf(math.sqrt(0.5))  # of a normal distribution within one standard deviation
 _LEVELS = 160  # floor heights that are tried
 _TILTS = (9, 5)  # errors of the vertical that are tried, towards the camera's view and across it
 _TILT_REACH = 2.5  # standard deviations of the vertical that they span
@@ -37,9 +42,13 @@ _HEAD = [_BONES["neck"], _BONES["head"]]
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What one person says. bones: (16,) m as lifted. height: m as lifted. given: whether the height is known.
+    """Measurements of one person.
 
-    feet: (3,) m, where the feet stand as lifted, in the world's axes, the camera at 0; None where that is not known.
+    Attributes:
+        bones: (16,) m as lifted.
+        height: m as lifted.
+        given: Whether the height was given.
+        feet: (3,) m, position of the standing feet as lifted, in world axes with the camera at 0; None if unknown.
     """
 
     bones: F64
@@ -50,20 +59,31 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """scale: factor for the person as lifted. sigma: of its logarithm. on_floor: probability that the person stands on
-    the common floor. alone: scale of the person if nobody else were there.
+    """Size of one person.
+
+    Attributes:
+        scale: Factor for the lifted person.
+        sigma: Uncertainty of its logarithm: an interval of +- sigma holds 68 % of the posterior.
+        on_floor: Probability that the person stands on the common floor.
+        alone: Scale of the person without the other people.
+        reach: Distances from the logarithm of `scale` down and up to the ends of the shortest interval that holds 68 %.
     """
 
     scale: float
     sigma: float
     on_floor: float
     alone: float
+    reach: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """people: by id. floor: m, height of the common floor, in the axes of the corrected vertical; None where nobody's
-    feet tell. tilt: (2,) rad, rotation of the vertical about x and about z that makes the floor common.
+    """The sizes of all people.
+
+    Attributes:
+        people: By id.
+        floor: m, height of the common floor along the corrected vertical; None without standing feet.
+        tilt: (2,) rad, rotation of the vertical about x and z that gives a common floor.
     """
 
     people: Mapping[int, Size]
@@ -71,50 +91,56 @@ class Sizes:
     tilt: tuple[float, float]
 
 
-def child_likelihood(bones: F64, height: float, rules: SizeRules = RULES.size) -> tuple[float, float]:
-    """The probability that a person with these bones (16,) m is a child, and the mean log scale of such a child."""
+def child_probability(bones: F64, height: float, chosen: SizePrior, rules: SizeRules = RULES.size) -> float:
+    """The probability that a person with these bones (16,) m, `height` m tall, is a child."""
     leg, trunk, head = (float(bones[part].sum()) for part in (_LEG, _TRUNK, _HEAD))
     whole = leg + trunk + head
-    if min(leg, head) <= 0:
-        return rules.child_share, rules.child_log_scale
-    values = np.array([math.log(leg / whole), math.log(head / whole), math.log(height)])
+    known = min(leg, head) > 0
+    shares = [math.log(leg / whole), math.log(head / whole)] if known else rules.adult_means[:2]
+    values = np.array([*shares, math.log(max(height, 1e-3))])
     apart = np.clip((values - rules.adult_means) / rules.adult_sigmas, -4, 4)
-    before = math.log(rules.child_share / (1 - rules.child_share))
-    odds = before + rules.child_offset + float(apart @ rules.child_slopes)
-    return 1 / (1 + math.exp(-odds)), rules.child_log_scale
+    return 1 / (1 + math.exp(-chosen.child_log_odds - float(apart @ chosen.child_slopes)))
 
 
-def prior(one: Evidence, rules: SizeRules = RULES.size) -> F64:
+def prior(one: Evidence, chosen: SizePrior, rules: SizeRules = RULES.size) -> F64:
     """(2, U) the probability of each log scale of one person alone, as an adult and as a child."""
     if one.given:
         return np.stack([np.abs(_U) < 1e-9, np.zeros(len(_U), bool)]).astype(np.float64)
-    share, mean = child_likelihood(one.bones, one.height, rules)
-    usual = np.clip(math.log(max(one.height, 1e-3)), *rules.adult_log_heights) - math.log(max(one.height, 1e-3))
-    adult = np.exp(-0.5 * ((_U - usual) / rules.adult_sigma) ** 2)
-    child = np.exp(-0.5 * ((_U - mean) / rules.child_sigma) ** 2)
+    share = child_probability(one.bones, one.height, chosen, rules)
+    log_height = math.log(max(one.height, 1e-3))
+    usual = np.clip(log_height, *rules.adult_log_heights) - log_height
+    adult = np.exp(-0.5 * ((_U - usual) / chosen.adult_sigma) ** 2)
+    child = np.exp(-0.5 * ((_U - chosen.child_log_scale) / chosen.child_sigma) ** 2)
     return np.stack([(1 - share) * adult / adult.sum(), share * child / child.sum()])
 
 
 def find_sizes(people: Mapping[int, Evidence], tilt_sigma: float, rules: SizeRules = RULES.size) -> Sizes:
-    """Scales of people (by id), the floor and the error of the vertical.
+    """Estimate the scales of people, the floor and the error of the vertical.
 
-    First the posterior of everybody as adults and children; then, with everybody as what they more probably are, the
-    most probable floor and the scales on it. The uncertainty is that of the first. tilt_sigma: rad, 0 where the
-    vertical is known.
+    First computes the posteriors with each person as adult or child. Then, with each person as the more probable of the
+    two, computes the most probable floor and the scales on it. The uncertainty is that of the first, with its own
+    prior.
+
+    Args:
+        people: By id.
+        tilt_sigma: Uncertainty of the vertical, rad; 0 where the vertical is known.
+        rules: Thresholds.
     """
-    priors = {number: prior(one, rules) for number, one in people.items()}
+    priors = {number: prior(one, rules.estimate, rules) for number, one in people.items()}
     standing = {number: one.feet for number, one in people.items() if one.feet is not None}
-    chances = {n: chance.sum(axis=0) for n, chance in priors.items()}
+    wide = {number: prior(one, rules.uncertainty, rules).sum(axis=0) for number, one in people.items()}
     likely = {n: chance[int(chance.sum(axis=1).argmax())] for n, chance in priors.items()}
-    if len(standing) < 2:  # nobody to compare with
-        return Sizes({n: _size(likely[n], chances[n], 1.0, likely[n]) for n in people}, None, (0.0, 0.0))
-    alone = dict(likely)
-    grid = _Grid(standing, chances, tilt_sigma, rules)
-    posterior, marginal = grid.posterior(chances)
+    if len(standing) < 2:  # no other person to compare with
+        return Sizes({n: _size(likely[n], wide[n], 1.0, likely[n]) for n in people}, None, (0.0, 0.0))
+    alone, both = dict(likely), {n: chance.sum(axis=0) for n, chance in priors.items()}
+    grid = _Grid(standing, both, tilt_sigma, rules)
+    estimated, spread = grid.posteriors(both, wide)
     for n in standing:
-        both = np.stack([part * grid.scales(n, posterior / marginal[n])[0] for part in priors[n]])
-        likely[n], chances[n] = priors[n][int(both.sum(axis=1).argmax())], both.sum(axis=0)
-    posterior, marginal = grid.posterior(likely)
+        whole, _ = grid.given(n)
+        likely[n] = priors[n][int((priors[n] @ estimated.scales(n, whole)).argmax())]
+        wide[n] = wide[n] * spread.scales(n, whole)
+    (found,) = grid.posteriors(likely)
+    posterior = found.share
     best = int(posterior.sum(axis=0).argmax())
     there = np.zeros_like(posterior)
     there[:, best] = posterior[:, best] / posterior[:, best].sum()
@@ -122,15 +148,21 @@ def find_sizes(people: Mapping[int, Evidence], tilt_sigma: float, rules: SizeRul
     for n in people:
         chance, on_floor, factor = likely[n], 1.0, 1.0
         if n in standing:
-            whole, on = grid.scales(n, there / marginal[n])
+            whole, on = (_Posterior(there, found.marginals).scales(n, part) for part in grid.given(n))
             chance, on_floor, factor = likely[n] * whole, float(likely[n] @ on), rules.group_sigma_factor
-        sizes[n] = _size(chance, chances[n], on_floor, alone[n], factor)
+        sizes[n] = _size(chance, wide[n], on_floor, alone[n], factor)
     tilt = float(there[:, best] @ grid.about_x), float(there[:, best] @ grid.about_z)
     return Sizes(sizes, float(grid.levels[best]), tilt)
 
 
 class _Grid:
-    """Errors of the vertical (D) and floor heights (H) that are tried. levels: (H,) m. about_x, about_z: (D,) rad."""
+    """Grid of errors of the vertical (D) and floor heights (H).
+
+    Attributes:
+        levels: (H,) m.
+        about_x: (D,) rad.
+        about_z: (D,) rad.
+    """
 
     def __init__(self, feet: Mapping[int, F64], priors: Mapping[int, F64], tilt_sigma: float, rules: SizeRules) -> None:
         self.about_x, self.about_z, self._weight = _tilts(tilt_sigma)
@@ -139,24 +171,44 @@ class _Grid:
         self.levels = np.linspace(*_span(self._heights, priors), _LEVELS)
         self._rules = rules
 
-    def posterior(self, priors: Mapping[int, F64]) -> tuple[F64, dict[int, F64]]:
-        """(D, H) of all people together, and of each one's feet by themselves."""
-        marginal = {n: self._given(n)[0] @ priors[n] + 1e-300 for n in self._heights}
-        total = np.log(self._weight)[:, None] + sum(np.log(part) for part in marginal.values())
-        posterior = np.exp(total - total.max())
-        return posterior / posterior.sum(), marginal
+    def posteriors(self, *priors: Mapping[int, F64]) -> list["_Posterior"]:
+        """For each set of priors, by id, of the scale."""
+        marginals: list[dict[int, F64]] = [{} for _ in priors]
+        for n in self._heights:
+            whole, _ = self.given(n)
+            for marginal, chances in zip(marginals, priors, strict=True):
+                marginal[n] = whole @ chances[n] + 1e-300
+        return [self._posterior(marginal) for marginal in marginals]
 
-    def scales(self, number: int, share: F64) -> tuple[F64, F64]:
-        """(U,) a person's likelihood for each scale, weighted by `share` (D, H); and what of it is on the floor."""
-        whole, on = self._given(number)
-        return np.tensordot(share, whole, 2), np.tensordot(share, on, 2)
+    def _posterior(self, marginals: Mapping[int, F64]) -> "_Posterior":
+        total = np.log(self._weight)[:, None] + sum(np.log(part) for part in marginals.values())
+        share = np.exp(total - total.max())
+        return _Posterior(share / share.sum(), marginals)
 
-    def _given(self, number: int) -> tuple[F64, F64]:
+    def given(self, number: int) -> tuple[F64, F64]:
+        """(D, H, U) the likelihood of a person's feet, and what of it is on the floor."""
         return _feet_given(self._heights[number], self._away[number], self.levels, self._rules)
 
 
+@dataclass(frozen=True, slots=True)
+class _Posterior:
+    """Posterior on a grid of D errors of the vertical and H floor heights.
+
+    Attributes:
+        share: (D, H) probability, given all people.
+        marginals: (D, H) by id, likelihood of the feet of one person alone.
+    """
+
+    share: F64
+    marginals: Mapping[int, F64]
+
+    def scales(self, number: int, given: F64) -> F64:
+        """(U,) a person's likelihood (D, H, U) for each scale, on the floors that the others make probable."""
+        return np.asarray(np.tensordot(self.share / self.marginals[number], given, 2))
+
+
 def _tilts(sigma: float) -> tuple[F64, F64, F64]:
-    """Errors of the vertical about x and about z, (D,) rad, and how likely each is."""
+    """Errors of the vertical about x and about z, (D,) rad, and their probabilities."""
     if sigma == 0:
         return np.zeros(1), np.zeros(1), np.ones(1)
     one, other = (np.linspace(-_TILT_REACH, _TILT_REACH, count) for count in _TILTS)
@@ -165,7 +217,7 @@ def _tilts(sigma: float) -> tuple[F64, F64, F64]:
 
 
 def _span(heights: Mapping[int, F64], priors: Mapping[int, F64]) -> tuple[float, float]:
-    """The range of floor heights, m: that of all feet, at all scales that are possible."""
+    """The range of floor heights, m: that of all feet at all possible scales."""
     ends = []
     for n, height in heights.items():
         scales = np.exp(_U[priors[n] > 1e-4 * priors[n].max()])
@@ -174,11 +226,16 @@ def _span(heights: Mapping[int, F64], priors: Mapping[int, F64]) -> tuple[float,
 
 
 def _feet_given(height: F64, away: float, levels: F64, rules: SizeRules) -> tuple[F64, F64]:
-    """(D, H, U) density of a person's feet being where they are, 1 / m, for each tilt, floor and scale; and the part of
-    it that is due to standing on the floor. height: (D,) m as lifted, away: m from the camera.
+    """Density (D, H, U) of a person's feet, 1 / m, for each tilt, floor and scale; and the part due to the floor.
+
+    Args:
+        height: (D,) m as lifted.
+        away: m from the camera.
+        levels: (H,) m.
+        rules: Thresholds.
     """
     scale = np.exp(_U)
-    above = height[:, None, None] * scale - levels[:, None]  # m above the floor
+    above = height[:, None, None] * scale - levels[:, None]  # height above the floor, m
     sigma = np.hypot(rules.floor_sigma_m, rules.floor_sigma_share * away * scale)
     share = 1 - rules.step_share - rules.stray_share
     on = share * np.exp(-0.5 * (above / sigma) ** 2) / (sigma * math.sqrt(2 * math.pi))
@@ -191,17 +248,45 @@ def _size(chance: F64, whole: F64, on_floor: float, alone: F64, factor: float = 
 
     Args:
         chance: (U,) posterior of the log scale on the most probable floor.
-        whole: (U,) posterior on all floors, adult or child.
-        on_floor: probability that the person stands on the common floor.
-        alone: (U,) posterior if nobody else were there.
-        factor: on the standard deviation of `whole`.
+        whole: (U,) posterior on all floors, adult or child, with the prior of the uncertainty.
+        on_floor: Probability that the person stands on the common floor.
+        alone: (U,) posterior without the other people.
+        factor: Factor on the half width of the interval of `whole`.
     """
     middle = _median(chance)
-    sigma = math.sqrt(max(float(whole @ (_U - middle) ** 2 / whole.sum()), 0.0))
-    return Size(math.exp(middle), factor * sigma, on_floor, math.exp(_median(alone)))
+    down, up = _reach(whole, middle)
+    sigma = factor * _half_width(whole, middle)
+    return Size(math.exp(middle), sigma, on_floor, math.exp(_median(alone)), (factor * down, factor * up))
+
+
+def _half_width(chance: F64, middle: float) -> float:
+    """Half the width of the interval about `middle` that holds 68 % of the posterior of a log scale."""
+    if np.count_nonzero(chance) == 1:  # a given height
+        return 0.0
+    edges, below = _cumulated(chance)
+    inside = np.interp(middle + _WIDTHS, edges, below) - np.interp(middle - _WIDTHS, edges, below)
+    return float(np.interp(_INSIDE, inside, _WIDTHS))
+
+
+def _reach(chance: F64, middle: float) -> tuple[float, float]:
+    """How far the shortest interval that holds 68 % of the posterior and `middle` goes down and up from it."""
+    if np.count_nonzero(chance) == 1:
+        return 0.0, 0.0
+    edges, below = _cumulated(chance)
+    here = float(np.interp(middle, edges, below))
+    outside = np.linspace(max(0.0, here - _INSIDE), min(here, 1 - _INSIDE), _STARTS)
+    low, high = np.interp(outside, below, edges), np.interp(outside + _INSIDE, below, edges)
+    best = int((high - low).argmin())
+    return max(0.0, middle - float(low[best])), max(0.0, float(high[best]) - middle)
+
+
+def _cumulated(chance: F64) -> tuple[F64, F64]:
+    """The edges of the grid's cells, (U + 1,), and what of a posterior (U,) lies below each."""
+    edges = np.append(_U - _STEP / 2, _U[-1] + _STEP / 2)
+    return edges, np.append(0, np.cumsum(chance)) / chance.sum()
 
 
 def _median(chance: F64) -> float:
-    """The median of a log scale, between the grid's values."""
+    """The median of a log scale, interpolated between grid values."""
     below = (np.cumsum(chance) - chance / 2) / chance.sum()
     return float(np.interp(0.5, below, _U))

@@ -1,6 +1,6 @@
-"""Smoothing that moves nothing in time: offline a Butterworth filter run forwards and backwards, live One-Euro.
+"""Smoothing without delay: offline a zero-phase Butterworth filter, live One-Euro.
 
-Both work on time stamps in seconds, so that one cut-off means the same at every frame rate.
+Both work on time stamps in seconds, so that a cut-off frequency means the same at every frame rate.
 """
 
 import numpy as np
@@ -8,16 +8,16 @@ from numpy.typing import NDArray
 
 F64 = NDArray[np.float64]
 
-_AT_ONCE = 8  # columns; hours of a person in all 51 would take much memory
-_PAD_SECONDS = 1.0  # of point reflection at both ends, which keeps position and speed there
+_AT_ONCE = 8  # columns at once, to bound the memory
+_PAD_SECONDS = 1.0  # s of point reflection at both ends, which keeps position and velocity there
 
 
 def zero_phase(values: NDArray[np.floating], times: F64, hertz: float, order: int = 2) -> F64:
-    """(T, ...) low-passed at `hertz`: gain 1 / (1 + (f / hertz)^(2 order)), the square of a Butterworth filter's.
+    """Low-pass filter (T, ...) at `hertz` with gain 1 / (1 + (f / hertz)^(2 order)), the squared gain of a Butterworth
+    filter.
 
-    That is what running the filter of this order forwards and backwards gives; the phase is zero. Uneven time stamps
-    are interpolated to even ones and back; what the filter takes away is what is interpolated, so that a constant
-    speed stays exactly what it is.
+    This equals a forward and backward pass of a filter of this order; the phase is zero. Uneven time stamps are
+    resampled. Only the removed part is interpolated back, so a constant velocity is unchanged.
     """
     count = len(times)
     smooth = np.array(values, np.float64)
@@ -40,7 +40,7 @@ def _low_passed(flat: F64, times: F64, hertz: float, order: int) -> F64:
     pad = min(count - 1, max(3, round(_PAD_SECONDS / step)))
     first, last = rows[:1], rows[-1:]
     padded = np.concatenate([2 * first - rows[pad:0:-1], rows, 2 * last - rows[-2 : -pad - 2 : -1]])
-    # A straight line from end to end is taken out, so that the ends meet as the transform wants it.
+    # Subtract the line between the ends, because the transform assumes periodic signals.
     line = padded[:1] + np.linspace(0, 1, len(padded))[:, None] * (padded[-1:] - padded[:1])
     spectrum = np.fft.rfft(padded - line, axis=0)
     frequency = np.fft.rfftfreq(len(padded), step)
@@ -53,7 +53,7 @@ def _low_passed(flat: F64, times: F64, hertz: float, order: int) -> F64:
 
 
 def _interpolated(at: F64, times: F64, rows: F64) -> F64:
-    """Rows (T, D) of `times` at other times (N,), linearly."""
+    """Interpolate rows (T, D) at `times` linearly to other times (N,)."""
     after = np.clip(np.searchsorted(times, at), 1, len(times) - 1)
     share = ((at - times[after - 1]) / (times[after] - times[after - 1]))[:, None]
     mixed: F64 = rows[after - 1] * (1 - share) + rows[after] * share
@@ -61,24 +61,28 @@ def _interpolated(at: F64, times: F64, rows: F64) -> F64:
 
 
 class OneEuro:
-    """A causal low-pass whose cut-off rises with the speed: still things are calm, fast ones are not late.
+    """A causal low-pass filter whose cut-off increases with speed: little jitter at rest, little delay in motion.
 
-    (G. Casiez et al., "1 Euro filter: a simple speed-based low-pass filter for noisy input in interactive systems",
-    CHI 2012.) All numbers of an array are filtered together, the speed is that of each number.
+    (G. Casiez et al., "1 Euro filter: a simple speed-based low-pass filter for noisy input in interactive systems", CHI
+    2012.) Each value of an array has its own speed.
     """
 
     def __init__(
         self, least_hertz: NDArray[np.floating] | float, slope: NDArray[np.floating] | float, speed_hertz: float = 1.0
     ) -> None:
-        """least_hertz: cut-off at rest. slope: added to it for each unit a second; both for all numbers, or for each.
-        speed_hertz: of the speed itself.
+        """Set the cut-off frequencies, for all values or for each.
+
+        Args:
+            least_hertz: Cut-off at rest.
+            slope: Increase per unit/s.
+            speed_hertz: Cut-off of the speed itself.
         """
         self._least, self._slope, self._speed_hertz = least_hertz, slope, speed_hertz
         self._time: float | None = None
         self._value, self._speed = np.zeros(0), np.zeros(0)
 
     def __call__(self, value: NDArray[np.floating], time: float) -> F64:
-        """The filtered `value` of `time` s; times must increase."""
+        """Filter the next `value` at `time` s; times must increase."""
         if self._time is None:
             self._value, self._speed = np.asarray(value, np.float64), np.zeros(value.shape)
         else:
@@ -92,6 +96,6 @@ class OneEuro:
 
 
 def _share(hertz: NDArray[np.floating] | float, step: float) -> NDArray[np.floating] | float:
-    """How much of the new value a first-order low-pass takes after `step` s."""
+    """Weight of a new value in a first-order low-pass after `step` s."""
     turned = 2 * np.pi * hertz * step
     return turned / (1 + turned)

@@ -1,4 +1,4 @@
-"""People of a run on disk, between the steps: in memory is one of them at a time."""
+"""Storage of a run's people on disk between the steps; one of them is in memory at a time."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -32,22 +32,24 @@ _WORK: "np.dtype[Any]" = np.dtype(
 )  # fmt: skip
 _FLAGS = ("feet_seen", "visible", "filled", "inconsistent")
 _SIZE = ("bones", "height", "height_sigma", "given")
-_BLOCK = 4096  # rows that wait to be written
-_UNSURE = 1e4  # mm, of what is not a number
+_BLOCK = 4096  # rows per write
+_UNSURE = 1e4  # mm, replaces non-finite values
 
 
 class SeenPeople(Mapping[int, Person]):
-    """Everybody of a run as they were lifted, by id.
+    """All lifted people of a run, by id.
 
-    frames: (F,) s of the run's frames. cuts: s of those that begin another scene.
+    Attributes:
+        frames: (F,) s of the run's frames.
+        cuts: s of frames that start another scene.
     """
 
     def __init__(self, skeleton: Skeleton, camera: Camera, folder: Path | None) -> None:
         self._skeleton, self._camera = skeleton, camera
         self._rows = RowFile(_PERSON, folder)
-        self._begins: dict[int, float] = {}  # s, of each track
-        self._tracks: dict[int, list[int]] = {}  # of each person, in their order
-        self._left_out: dict[int, set[float]] = {}  # s of the frames of each track that show nobody
+        self._begins: dict[int, float] = {}  # s, frames of each track
+        self._tracks: dict[int, list[int]] = {}  # tracks of each person, in order
+        self._left_out: dict[int, set[float]] = {}  # s of dropped frames of each track
         self.frames, self.cuts = np.zeros(0), list[float]()
 
     def __enter__(self) -> "SeenPeople":
@@ -63,7 +65,7 @@ class SeenPeople(Mapping[int, Person]):
         )
         joints, root, sigma, times, rays, scores = (rows[name].astype(np.float64) for name in Person.__slots__)
         del rows
-        if not finite.all():  # as if the frame before or after were seen again, and nothing of it
+        if not finite.all():  # a copy of the previous or next frame without detections
             whole = np.flatnonzero(finite)
             near = whole[np.searchsorted(whole, np.arange(len(times))).clip(max=len(whole) - 1)] if len(whole) else []
             joints, root, sigma = (part[near] if len(whole) else np.ones_like(part) for part in (joints, root, sigma))
@@ -78,7 +80,7 @@ class SeenPeople(Mapping[int, Person]):
         return len(self._tracks)
 
     def leave_out(self, track: int, times: set[float]) -> None:
-        """Forget the frames of a track at these times, s; the track itself where they are all of its frames."""
+        """Drop the frames of a track at these times, s; or the whole track if these are all of its frames."""
         rows = self._rows.read(track)["times"]
         left = [time for time in rows.tolist() if time not in times]
         self._left_out[track] = times
@@ -88,13 +90,13 @@ class SeenPeople(Mapping[int, Person]):
             del self._begins[track], self._tracks[track]
 
     def join(self, joined: Mapping[int, int]) -> None:
-        """Make tracks of one person (`find_joins`) one."""
+        """Merge tracks of one person (`find_joins`)."""
         self._tracks = {}
         for track in sorted(self._begins, key=self._begins.__getitem__):
             self._tracks.setdefault(joined.get(track, track), []).append(track)
 
     def boxes(self, number: int, times: F64) -> F32:
-        """(T, 4) px around a person at times (T,) s, between those of the frames around where there is none."""
+        """Boxes (T, 4) px of a person at times (T,) s, interpolated where there are none."""
         rows = self._read(number)
         sides = [np.interp(times, rows["times"], rows["box"][:, side]) for side in range(4)]
         return np.stack(sides, axis=1).astype(np.float32)
@@ -110,7 +112,7 @@ class SeenPeople(Mapping[int, Person]):
         return rows[~np.isin(rows["times"], list(self._left_out[track]))]
 
     def gather(self, results: Iterable[FrameResult]) -> None:
-        """Take all results of the run, in their order; every track is a person."""
+        """Add all results of the run in order; every track is a person."""
         frames = []
         waiting: dict[int, list[tuple[FrameResult, int]]] = {}
         count = 0
@@ -146,7 +148,7 @@ class SeenPeople(Mapping[int, Person]):
 
 
 class Works(Mapping[int, Work]):
-    """People between the steps, by id."""
+    """Intermediate data of people, by track id, in a temporary file."""
 
     def __init__(self, folder: Path | None) -> None:
         self._rows = RowFile(_WORK, folder)
@@ -175,7 +177,7 @@ class Works(Mapping[int, Work]):
 
 
 def rows_of(arrays: object, count: int, kind: "np.dtype[Any]", **more: NDArray[np.generic]) -> Rows:
-    """Rows of what an object, or `more`, has by the names of `kind`."""
+    """Rows from the attributes of an object, or `more`, named by the fields of `kind`."""
     rows = np.zeros(count, kind)
     for name in kind.names or ():
         rows[name] = more[name] if name in more else getattr(arrays, name)

@@ -1,7 +1,7 @@
-"""Which parts of a track show a person, judged by the frames and joints that were seen, not by first and last frame.
+"""Detection of track segments that are not people, from the detections within them rather than their total length.
 
 A tracker may start a track on a shadow or between two people, lose it, and find it again elsewhere. Such a track is
-long from its first to its last frame, and hardly ever seen.
+long from its first to its last frame, with few detections.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,12 @@ Pieces = list[tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Scenes:
-    """When scenes begin: (N,) s, increasing, the first included. end: s of the last frame. step: s between frames."""
+    """Start times of scenes: (N,) s, increasing, including the first.
+
+    Attributes:
+        end: s of the last frame.
+        step: s between frames.
+    """
 
     begins: Sequence[float]
     end: float
@@ -28,26 +33,26 @@ class Scenes:
 
     @classmethod
     def of(cls, frames: F64, cuts: Sequence[float] = ()) -> "Scenes":
-        """The scenes of frames (F,) s, of which those at `cuts` begin another scene."""
+        """The scenes of frames (F,) s with cuts at `cuts`."""
         step = float(np.median(np.diff(frames))) if len(frames) > 1 else 0.0
         return cls([float(frames[0]), *cuts], float(frames[-1]), step)
 
     def around(self, time: float) -> tuple[float, float]:
-        """First and last second of the scene that holds `time`."""
+        """First and last second of the scene that contains `time`."""
         first = max((at for at in self.begins if at <= time), default=time)
         return first, min((at for at in [*self.begins, self.end] if at > time), default=self.end)
 
     def touched(self, first: float, last: float, within: float) -> bool:
-        """Whether a scene begins or ends within so many seconds of the first or the last second of something."""
+        """Whether a scene starts or ends within `within` s of `first` or `last`."""
         return any(min(abs(first - at), abs(last - at)) <= within for at in [*self.begins, self.end])
 
 
 def shown_frames(person: Person, scenes: Scenes, rules: TrackRules = RULES.tracks) -> Mask:
-    """(T,) False for frames that show nobody: short pieces of a track of which little else is seen around.
+    """(T,) False for frames that probably do not show a person: short, isolated pieces of a track.
 
-    A piece ends where the person is missing for longer than `max_pause_s`. It is left out if it is seen for less than
-    `min_seen_s`, each frame counted by the share of its joints that are seen, if less than `min_seen_share` of the
-    second around it is seen, and if it touches neither end of its scene: people enter and leave there.
+    A piece ends where the person is missing for longer than `max_pause_s`. It is dropped if it is shorter than
+    `min_seen_s`, with frames weighted by their fraction of detected joints; if less than `min_seen_share` of the time
+    around it has detections; and if it does not touch an end of its scene, where people enter and leave.
     """
     share = _shown_share(person, rules)
     kept = np.ones(len(person), bool)
@@ -65,7 +70,7 @@ def shown_frames(person: Person, scenes: Scenes, rules: TrackRules = RULES.track
 
 
 def is_doubtful(person: Person, scenes: Scenes, rules: TrackRules = RULES.tracks) -> bool:
-    """Whether a track may show nobody: it is seen for a short time, in few of its frames, or with few joints."""
+    """Whether a track may not be a person: it is short, or few of its frames or joints are detected."""
     if len(person) == 0:
         return True
     share = _shown_share(person, rules)
@@ -77,7 +82,7 @@ def is_doubtful(person: Person, scenes: Scenes, rules: TrackRules = RULES.tracks
 
 
 def _shown_share(person: Person, rules: TrackRules) -> F64:
-    """(T,) share of the joints that each frame shows."""
+    """(T,) fraction of detected joints."""
     return np.asarray((person.scores >= rules.seen_score).mean(axis=1))
 
 

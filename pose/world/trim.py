@@ -1,8 +1,8 @@
-"""Frames of a person that are not to be trusted as a motion: marked `partial`, and left out of exports by `--trim`.
+"""Detection of `partial` frames of a person, which `--trim` omits from exports because their motion is unreliable.
 
-The rule: a frame is partial if the lower ankle is below the floor, or if it comes before the first or after the last
-frame of a visit in which the person is fully visible. Fully visible means that at least `visible_share` of the joints
-and one ankle are seen. A visit that shows nobody fully, such as somebody behind a desk, is only judged by the floor.
+A frame is partial if the lower ankle is below the floor, or if it is before the first or after the last fully visible
+frame of a visit. Fully visible means that at least `visible_share` of the joints and one ankle are detected. A visit
+without fully visible frames, such as of a person behind a desk, is judged by the floor only.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ F64 = NDArray[np.float64]
 
 
 def fully_visible(scores: F64, rules: TrimRules = RULES.trim) -> Mask:
-    """(T,) whether enough joints and an ankle are seen, of scores (T, 17)."""
+    """(T,) whether enough joints and an ankle are detected, from scores (T, 17)."""
     seen = scores >= rules.seen_score
     return np.asarray((seen.mean(axis=1) >= rules.visible_share) & seen[:, ANKLES].any(axis=1))
 
@@ -24,7 +24,10 @@ def fully_visible(scores: F64, rules: TrimRules = RULES.trim) -> Mask:
 def partial_frames(placed: F64, visible: Mask, visits: list[slice]) -> Mask:
     """(T,) whether frames of joints (T, 17, 3) m in the world are partial.
 
-    visible: (T,), `fully_visible`. visits: the frames between gaps that are too long to fill.
+    Args:
+        placed: (T, 17, 3) m.
+        visible: (T,), from `fully_visible`.
+        visits: The frames between gaps that are too long to fill.
     """
     partial = np.asarray(placed[:, ANKLES, 1].min(axis=1) < 0)
     for part in visits:

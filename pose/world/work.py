@@ -1,5 +1,6 @@
-"""A person between the steps that need no world and those that do."""
+"""A person between the steps without and with a world."""
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,14 +16,24 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One person, T frames, filled ones included, in the camera frame.
+    """One person in T frames, including filled ones, in the camera frame.
 
-    times: (T,) s. joints: (T, 17, 3) m relative to the pelvis. root: (T, 3) m. sigma: (T, 17) mm. lifted: (T, 17, 3) m,
-    where the joints were; NaN in filled frames. feet_seen: (T, 2), whether the image shows the left and the right
-    ankle. visible: (T,), whether it shows the person fully. filled: (T,). inconsistent: (T, 4), limbs whose 2D
-    contradicts the bones. root_sigma: (T,) mm, of the distance, without
-    the uncertainty of the size; NaN where it is not known. bones: (16,) m. height: m. height_sigma: m. given: whether
-    the height was given.
+    Attributes:
+        times: (T,) s.
+        joints: (T, 17, 3) m relative to the pelvis.
+        root: (T, 3) m.
+        sigma: (T, 17) mm.
+        lifted: (T, 17, 3) m, joints as lifted; NaN in filled frames.
+        feet_seen: (T, 2), whether the image shows the left and the right ankle.
+        visible: (T,), whether the image shows the person fully.
+        filled: (T,).
+        inconsistent: (T, 4), limbs whose 2D contradicts the bones.
+        root_sigma: (T,) mm, of the distance, without the uncertainty of the size; NaN where unknown.
+        bones: (16,) m.
+        height: m.
+        height_sigma: m.
+        height_interval: The shortest interval that holds the height with a probability of 68 %, m.
+        given: Whether the height was given.
     """
 
     times: F64
@@ -38,14 +49,15 @@ class Work:
     bones: F64
     height: float
     height_sigma: float = 0.0
+    height_interval: tuple[float, float] = (0.0, 0.0)
     given: bool = False
 
 
 def resized(work: Work, size: Size, rules: SizeRules = RULES.size) -> Work:
     """The person at another scale: pose, distance and their uncertainties."""
-    scale, height = size.scale, scaled_stature(work.height, size.scale, rules)
-    if work.given:
-        scale, height = 1.0, work.height
+    scale, height = (1.0, work.height) if work.given else (size.scale, scaled_stature(work.height, size.scale, rules))
+    down, up = size.reach
+    ends = [scaled_stature(height, math.exp(by), rules) for by in (-size.sigma, size.sigma, -down, up)]
     root = scale * work.root
     return replace(
         work,
@@ -55,5 +67,6 @@ def resized(work: Work, size: Size, rules: SizeRules = RULES.size) -> Work:
         bones=scale * work.bones,
         root_sigma=np.hypot(scale * work.root_sigma, 1000 * size.sigma * np.linalg.norm(root, axis=1)),
         height=height,
-        height_sigma=height * size.sigma,
+        height_sigma=(ends[1] - ends[0]) / 2,
+        height_interval=(ends[2], ends[3]),
     )

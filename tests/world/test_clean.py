@@ -116,7 +116,7 @@ def test_distances_are_within_their_sigma_as_often_as_they_should(rng):
     inside = []
     for _ in range(12):
         walker = seen_person(walking(2.0), turn=rng.uniform(-90, 90), distance=rng.uniform(5, 10))
-        size = 1 + RULES.size.adult_sigma * rng.standard_normal()
+        size = 1 + RULES.size.estimate.adult_sigma * rng.standard_normal()
         noise = 0.01 * rng.standard_normal(walker.joints.shape) * (np.arange(17) > 0)[:, None]
         taken = replace(walker, joints=size * walker.joints + noise, root=size * walker.root)
         one = clean({1: taken}, taken.times)[1][1]

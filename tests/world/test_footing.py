@@ -13,7 +13,7 @@ from pose.camera_motion.verdict import ROTATING, UNKNOWN, ZOOMING, CameraMotion
 from pose.skeletons import H36M17
 from pose.types import FrameResult, People, Poses3D
 from pose.world.clean import Steps
-from pose.world.footing import lower_feet, settle, standing_shares
+from pose.world.footing import find_footing, lower_feet, settle
 from pose.world.run import PlacedRun
 
 CERTAIN = CameraMotion(ROTATING, 1.0, zoom=1.0, focal_ratio=1.0, focal_sigma=0.01)
@@ -49,9 +49,11 @@ def decided(motion, footing):
 @pytest.mark.parametrize("world", [standing(), walking(4.0)], ids=["standing", "walking"])
 def test_feet_that_stand_support_the_camera(world):
     footing = run_of(world)
-    assert standing_shares(footing).min() > 0.8
+    assert find_footing(footing).shares.min() > 0.8
     for motion in (CERTAIN, UNCERTAIN):
-        assert decided(motion, footing).motion == motion
+        found = decided(motion, footing).motion
+        assert found.kind == motion.kind
+        assert found.drift < 0.05
 
 
 @pytest.mark.parametrize("drift", [(0.4, 0, 0), (0, 0, 0.8)])
@@ -60,6 +62,13 @@ def test_feet_that_slide_end_the_world(world, drift):
     found = decided(CERTAIN, run_of(world, drift))
     assert (found.motion.kind, found.path) == (UNKNOWN, None)
     assert "standing feet slide" in found.problem
+
+
+def test_a_slow_translation_that_remains_is_said():
+    """Too slow to end the world."""
+    found = decided(CERTAIN, run_of(walking(4.0), (0.12, 0, 0)))
+    assert not found.problem
+    assert found.motion.drift == pytest.approx(0.12, abs=0.04)
 
 
 def test_without_feet_the_background_must_be_certain():
@@ -85,4 +94,4 @@ def test_what_a_background_tells_with_certainty(change, certain):
 
 def test_few_frames_say_nothing():
     assert lower_feet(np.zeros((2, 17, 3)), np.array([0.0, 0.1])).shape == (0, 4)
-    assert len(standing_shares([])) == 0
+    assert len(find_footing([]).shares) == 0

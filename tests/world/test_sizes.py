@@ -13,7 +13,7 @@ from pose.world.clean import Steps, clean, prepare
 from pose.world.frame import up_of
 from pose.world.gravity import ANKLES
 from pose.world.height import scaled_stature, stature
-from pose.world.sizes import Evidence, Size, find_sizes
+from pose.world.sizes import Evidence, Size, _half_width, _reach, find_sizes
 from pose.world.work import resized
 
 WALKER = seen_person(standing(4.0))
@@ -101,6 +101,40 @@ def test_a_lifted_height_that_no_adult_has_is_doubted():
     assert one.sigma > 0.1
 
 
+@pytest.mark.parametrize("wide", [0.02, 0.1])
+def test_sigma_holds_68_per_cent_of_the_posterior(wide):
+    """Of a normal posterior it is the standard deviation, also between the values of the grid."""
+    grid = np.linspace(-0.9, 0.6, 76)
+    chance = np.exp(-0.5 * ((grid - 0.013) / wide) ** 2)
+    assert _half_width(chance, 0.013) == pytest.approx(wide, rel=0.1)
+
+
+def test_sigma_of_an_adult_ignores_a_child_who_is_unlikely():
+    """Half the interval that holds 68 %, not the standard deviation: a small second peak far away widens it little."""
+    grid = np.linspace(-0.9, 0.6, 76)
+    adult, child = (np.exp(-0.5 * ((grid - at) / 0.05) ** 2) for at in (0.0, -0.4))
+    chance = 0.9 * adult + 0.1 * child
+    assert 0.05 < _half_width(chance, 0.0) < 0.065
+    assert math.sqrt(chance @ grid**2 / chance.sum()) > 0.12
+
+
+def test_the_interval_is_short_and_reaches_where_the_other_peak_is():
+    grid = np.linspace(-0.9, 0.6, 76)
+    adult, child = (np.exp(-0.5 * ((grid - at) / 0.05) ** 2) for at in (0.0, -0.3))
+    for part, wide in ((adult, False), (0.5 * adult + 0.5 * child, True)):
+        down, up = _reach(part, 0.0)
+        assert down + up <= 2 * _half_width(part, 0.0) + 0.02
+        assert (down > 2 * up) == wide
+        inside = (grid > -down - 0.01) & (grid < up + 0.01)
+        assert part[inside].sum() / part.sum() == pytest.approx(0.68, abs=0.1)
+
+
+def test_a_given_height_has_no_interval():
+    one = find_sizes({1: evidence((0, -1.5, -4), given=True), 2: evidence((1, -1.5, -4))}, 0.0).people
+    assert one[1].reach == (0, 0)
+    assert min(one[2].reach) > 0
+
+
 def test_a_child_beside_an_adult_in_a_whole_clip():
     """The lifter makes an adult of a child, who is then too far away and below the floor."""
     up = up_of(-15, 0)
@@ -128,5 +162,6 @@ def test_the_image_of_a_resized_person_stays():
     before, after = (one.joints + one.root[:, None] for one in (work, small))
     np.testing.assert_allclose(after[..., :2] / after[..., 2:], before[..., :2] / before[..., 2:], atol=1e-9)
     assert small.height == pytest.approx(scaled_stature(work.height, 0.7))
-    assert small.height_sigma == pytest.approx(0.1 * small.height)
+    # Feet and heads change less than bones, so the height is surer than the scale.
+    assert 0.9 * 0.1 * small.height < small.height_sigma < 0.1 * small.height
     assert (small.root_sigma >= 0.7 * work.root_sigma).all()

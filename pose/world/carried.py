@@ -1,0 +1,85 @@
+"""The path of a carried camera in metres: structure from motion on key frames, scaled by people."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from pose.camera import Camera
+from pose.camera_motion.decision import Decision
+from pose.camera_motion.path import CameraPath
+from pose.camera_motion.structure import has_colmap, reconstruct
+from pose.camera_motion.travel import choose_keys, key_images, scaled_matrix, travelled
+from pose.camera_motion.verdict import TRANSLATING
+from pose.skeletons import Skeleton
+from pose.types import Frame, FrameResult
+from pose.world.clean import Steps, prepare
+from pose.world.rules import RULES, Rules
+from pose.world.store import SeenPeople, Works
+from pose.world.travel_scale import Scale, find_scale
+
+Images = Callable[[], Iterator[Frame]]
+
+INSTALL = "pip install 'pose-run[slam]' estimates translation"
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The data of a run.
+
+    Attributes:
+        results: Can be iterated twice.
+        images: Returns its frames again; None if they are not available.
+    """
+
+    results: Iterable[FrameResult]
+    skeleton: Skeleton
+    camera: Camera
+    images: Images | None = None
+    folder: Path | None = None
+
+
+def carry(decision: Decision, run: Recorded, steps: Steps, rules: Rules = RULES) -> Decision:
+    """The decision about a camera that may be carried, with the translation from structure from motion.
+
+    Without a reliable reconstruction the decision is unchanged, and its `translation` gives the reason.
+    """
+    assert decision.measured is not None
+    found = _travel(run, decision.measured, steps, rules)
+    if isinstance(found, str):
+        return replace(decision, translation=found)
+    path, scale = found
+    assert path.places is not None
+    distance = float(np.linalg.norm(np.diff(path.places, axis=0), axis=1).sum())
+    sigma = distance * scale.sigma
+    motion = replace(decision.motion, kind=TRANSLATING, distance=distance, distance_sigma=sigma)
+    return Decision(motion, path, check_feet=True, measured=decision.measured)
+
+
+def _travel(run: Recorded, path: CameraPath, steps: Steps, rules: Rules) -> tuple[CameraPath, Scale] | str:
+    if not has_colmap():
+        return INSTALL
+    if run.images is None:
+        return "the images are not available any more"
+    keys = choose_keys(path)
+    if isinstance(keys, str):
+        return keys
+    pairs = ((frame, result.people) for frame, result in zip(run.images(), run.results, strict=False))
+    images, reduced = key_images(pairs, keys, run.skeleton)
+    if len(images) < len(keys):
+        return "the images are not available any more"
+    found = reconstruct(images, scaled_matrix(run.camera.matrix, reduced), run.camera.known)
+    if isinstance(found, str):
+        return found
+    unscaled = travelled(path, keys, found)
+    with SeenPeople(run.skeleton, run.camera, run.folder) as people, Works(run.folder) as works:
+        people.gather(run.results)
+        still = replace(steps, path=replace(unscaled, places=None))
+        for number, person in people.items():
+            works.add(number, prepare(number, person, people.frames, still, rules))
+        scale = find_scale(works, unscaled, found.depth, rules.travel)
+    if isinstance(scale, str):
+        return scale
+    assert unscaled.places is not None
+    return replace(unscaled, places=scale.value * unscaled.places), scale

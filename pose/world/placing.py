@@ -1,0 +1,65 @@
+"""World coordinates of a whole run, with its camera motion."""
+
+from dataclasses import replace
+
+from pose.camera_motion.decision import AUTO, FREE, Decision, decide
+from pose.camera_motion.log import MotionLog
+from pose.camera_motion.verdict import TRANSLATING
+from pose.world.carried import Recorded, carry
+from pose.world.clean import Steps
+from pose.world.footing import settle
+from pose.world.run import PlacedRun
+
+
+def place_run(
+    recorded: Recorded, log: MotionLog, camera: str, steps: Steps, join: bool = True
+) -> tuple[PlacedRun | None, Decision]:
+    """Transform a run to its world, and decide about its camera. The caller closes the run.
+
+    Translation is estimated if the background shows it, if feet slide after compensation of the rotation, and with
+    `free` for every moving camera.
+
+    Args:
+        recorded: Results of the run, and access to its images.
+        log: Backgrounds of its frames.
+        camera: See `PipelineConfig`.
+        steps: Steps of the world; their path is ignored.
+        join: See `PlacedRun`.
+
+    Returns:
+        None without a world; the decision then has a problem.
+    """
+    first = decide(log, camera)
+    if not log.peopled:  # there are no people
+        return _settled(recorded, replace(first, problem=""), steps, join)
+    if first.measured is None or camera not in (AUTO, FREE) or not first.motion.moves:
+        return _settled(recorded, first, steps, join)
+    shown = first.motion.kind == TRANSLATING
+    if camera == AUTO and not shown:
+        run, settled = _settled(recorded, first, steps, join)
+        if run is not None:
+            return run, settled
+        first = settled
+    carried = carry(first, recorded, steps)
+    if not carried.translation:
+        run, settled = _settled(recorded, carried, steps, join)
+        if run is not None:
+            return run, settled
+        carried = replace(first, translation="standing feet contradict structure from motion")
+    if carried.problem:
+        problem = carried.problem.removesuffix(")")
+        return None, replace(carried, problem=f"{problem}; {carried.translation})")
+    return _settled(recorded, carried, steps, join)
+
+
+def _settled(recorded: Recorded, decision: Decision, steps: Steps, join: bool) -> tuple[PlacedRun | None, Decision]:
+    """The run with the path of a decision, unless feet contradict it."""
+    if decision.problem:
+        return None, decision
+    steps = replace(steps, path=decision.path)
+    run = PlacedRun(recorded.results, recorded.skeleton, recorded.camera, steps, join=join, folder=recorded.folder)
+    settled = settle(decision, run.footing)
+    if settled.problem:
+        run.close()
+        return None, settled
+    return run, settled

@@ -1,0 +1,156 @@
+"""The metric scale of a carried camera's path, from people.
+
+Structure from motion gives the camera's path up to scale; the lifter gives people in metres, relative to the camera.
+Standing feet do not move in the static frame: a foot's velocity relative to the camera, in axes that do not rotate, is
+the negative velocity of the camera. The lower foot is mostly in contact, so the scale is the one with the highest
+density of lower-foot velocities at rest (as in `pose.world.footing`), refined by least squares.
+
+The uncertainty is that of blocks of time (a sandwich estimator), since errors of neighbouring frames are correlated,
+and that of body heights. If people, or the halves of the clip, contradict each other, there is no scale.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.camera_motion.path import CameraPath
+from pose.world.gravity import ANKLES, Standing, body_up
+from pose.world.rules import RULES, TravelRules
+from pose.world.work import Work
+
+F64 = NDArray[np.float64]
+
+_TRIED = 300  # candidate scales
+_ROUNDS = 20  # iterations of the refinement
+_FEW = 20  # minimum samples
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A scale of the camera's path.
+
+    Attributes:
+        value: m per unit of the structure.
+        sigma: Standard deviation of its logarithm, including that of body heights.
+    """
+
+    value: float
+    sigma: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Samples:
+    """Velocities of lower feet.
+
+    Attributes:
+        feet: (N, 3) m/s, the component along the line of sight times `rules.along_share`.
+        camera: (N, 3) units/s, velocities of the camera, scaled likewise.
+        seconds: (N,) times.
+        people: (N,) ids.
+    """
+
+    feet: F64
+    camera: F64
+    seconds: F64
+    people: NDArray[np.int64]
+
+    def only(self, rows: NDArray[np.bool_]) -> "_Samples":
+        return _Samples(self.feet[rows], self.camera[rows], self.seconds[rows], self.people[rows])
+
+
+def find_scale(
+    works: Mapping[int, Work], path: CameraPath, depth: float, rules: TravelRules = RULES.travel
+) -> Scale | str:
+    """The metric scale of a path's positions, or the reason why there is none.
+
+    Args:
+        works: People, by id, prepared with the path's rotation only.
+        path: The path.
+        depth: Median distance of the structure's points, in its unit.
+        rules: Thresholds.
+    """
+    samples = _samples(works, path, rules)
+    if len(samples.feet) < _FEW:
+        return "no standing feet are in view that give the scale"
+    value = _densest(samples, depth, rules)
+    value, sigma = _refined(samples, value, rules)
+    if not sigma < rules.most_sigma:
+        return "standing feet do not give the scale of the camera's path"
+    for part, strict in _parts(samples):
+        some = samples.only(part)
+        own, own_sigma = _refined(some, _densest(some, depth, rules), rules)
+        if (strict or own_sigma < rules.most_sigma) and not abs(np.log(max(own, 1e-9) / value)) < rules.agree:
+            return "people, or parts of the clip, contradict each other in the scale of the camera's path"
+    return Scale(value, float(np.linalg.norm([sigma, rules.feet_sigma, rules.height_sigma])))
+
+
+def _samples(works: Mapping[int, Work], path: CameraPath, rules: TravelRules) -> _Samples:
+    assert path.places is not None
+    up = body_up(Standing(work.joints, work.root, work.times) for work in works.values())
+    speeds = np.gradient(path.places, path.times, axis=0)
+    parts = []
+    for number, work in works.items():
+        if len(work.times) < 3:
+            continue
+        rows = path.rows(work.times)
+        ankles = work.joints[:, ANKLES] + work.root[:, None]
+        low = (ankles @ up).argmin(axis=1)
+        every = np.arange(len(low))
+        velocity, camera = np.gradient(ankles, work.times, axis=0)[every, low], speeds[rows]
+        sight = work.root / np.maximum(np.linalg.norm(work.root, axis=1, keepdims=True), 1e-9)
+        usable = work.feet_seen[every, low] & ~work.filled & np.isfinite(path.sigmas[rows])
+        parts.append(
+            _Samples(
+                _foreshortened(velocity, sight, rules)[usable],
+                _foreshortened(camera, sight, rules)[usable],
+                work.times[usable],
+                np.full(int(usable.sum()), number),
+            )
+        )
+    if not parts:
+        return _Samples(np.zeros((0, 3)), np.zeros((0, 3)), np.zeros(0), np.zeros(0, np.int64))
+    return _Samples(
+        np.concatenate([one.feet for one in parts]), np.concatenate([one.camera for one in parts]),
+        np.concatenate([one.seconds for one in parts]), np.concatenate([one.people for one in parts]),
+    )  # fmt: skip
+
+
+def _foreshortened(vectors: F64, sight: F64, rules: TravelRules) -> F64:
+    along = (vectors * sight).sum(axis=1, keepdims=True)
+    return np.asarray(vectors - (1 - rules.along_share) * along * sight)
+
+
+def _densest(samples: _Samples, depth: float, rules: TravelRules) -> float:
+    scales = np.geomspace(rules.nearest_m / depth, rules.farthest_m / depth, _TRIED)
+    density = [float(_weights(samples, scale, 2 * rules.width_mps).sum()) for scale in scales]
+    return float(scales[int(np.argmax(density))])
+
+
+def _weights(samples: _Samples, scale: float, width: float) -> F64:
+    left = samples.feet + scale * samples.camera
+    return np.asarray(np.exp(-0.5 * (left * left).sum(axis=1) / width**2))
+
+
+def _refined(samples: _Samples, scale: float, rules: TravelRules) -> tuple[float, float]:
+    """The refined scale, and the standard deviation of its logarithm."""
+    square, product = (samples.camera**2).sum(axis=1), (samples.camera * samples.feet).sum(axis=1)
+    weight = np.ones(len(square))
+    for _ in range(_ROUNDS):
+        weight = _weights(samples, scale, rules.width_mps)
+        scale = -float(weight @ product) / max(float(weight @ square), 1e-12)
+        if scale <= 0:
+            return 1e-9, float("inf")
+    score = weight * (product + scale * square)
+    blocks = np.unique(np.column_stack([samples.people, samples.seconds // rules.block_s]), axis=0, return_inverse=True)
+    sums = np.bincount(blocks[1].ravel(), score)
+    information = float(weight @ square) - float((weight * (product + scale * square) ** 2).sum()) / rules.width_mps**2
+    return scale, float(np.sqrt((sums**2).sum())) / max(information, 1e-12) / scale
+
+
+def _parts(samples: _Samples) -> list[tuple[NDArray[np.bool_], bool]]:
+    """The samples of each half of the time, which must agree, and of each person, if it has enough samples."""
+    late = samples.seconds >= np.median(samples.seconds)
+    people = [samples.people == number for number in np.unique(samples.people)]
+    return [(late, True), (~late, True), *((part, False) for part in people if part.sum() >= _FEW)]
