@@ -1,7 +1,7 @@
-"""Results in other programs' formats, one file a format.
+"""Export of results to other formats, one file per format.
 
-A new one is a file with a `FORMAT` and a line in the table. They read a `Recording`, a result whose arrays may lie on
-the disk, and hold a few thousand frames of it at a time.
+To add a format, write a file with a `FORMAT` and add a line to the table. Exports read a `Recording`, a result whose
+arrays may be memory-mapped, in portions of a few thousand frames.
 """
 
 import os
@@ -34,8 +34,8 @@ from pose.export.text import LIST
 from pose.export.tracks import Recording, open_recording
 from pose.system.written_files import WrittenFiles, say_warning
 
-# Up to so many files, the record is saved after each; beyond, ever more rarely, because each time writes all names.
-# A file not recorded yet when a process is killed counts as a file of the user: it is renamed, not replaced.
+# Up to this number of files, the record is saved after each; beyond, at growing intervals, because it contains all
+# names. A file that is not recorded when a process is killed counts as the user's: it is renamed, not replaced.
 SAVED_EACH = 200
 
 FORMATS: dict[str, Format] = {
@@ -60,7 +60,12 @@ FORMATS: dict[str, Format] = {
 
 
 def check_formats(names: list[str], option: str) -> None:
-    """Raises UsageError for an unknown format of `option`, PoseError where the library of one is missing."""
+    """Check the formats of `option`.
+
+    Raises:
+        UsageError: If a format is unknown.
+        PoseError: If the library of a format is not installed.
+    """
     for name in names:
         if name not in FORMATS:
             raise UsageError(f"{option}: unknown format {name!r}; known: {', '.join(FORMATS)}")
@@ -81,7 +86,7 @@ def is_available(name: str) -> bool:
 
 
 def targets(recording: Recording, names: list[str], people: list[int], folder: Path, stem: str) -> list[Path]:
-    """The files that `export` would write, but for lists of filled frames beside them."""
+    """The files that `export` would write, without the lists of filled frames beside them."""
     paths = []
     for name in names:
         form = FORMATS[name]
@@ -93,9 +98,12 @@ def targets(recording: Recording, names: list[str], people: list[int], folder: P
 def export(
     recording: Recording, names: list[str], folder: Path, stem: str, people: list[int] | None = None
 ) -> Iterator[Written]:
-    """Write every format for `people` (all by default) into `folder`, file after file.
+    """Write every format for `people` (default all) to `folder`.
 
-    A person without any usable frame has no file of their own. Raises PoseError when a file cannot be written.
+    A person without valid frames has no file.
+
+    Raises:
+        PoseError: If a file cannot be written.
     """
     chosen = recording.people if people is None else people
     for name in names:
@@ -120,10 +128,21 @@ def export_all(
     done: Callable[[Written], None],
     warn: Callable[[str], None] = say_warning,
 ) -> list[str]:
-    """Write every format for `people`. done: called with each file that is whole. warn: as of `WrittenFiles`.
+    """Write every format for `people`.
 
-    A file of the user that is in the way is renamed (`WrittenFiles`). A format that cannot be written does not keep the
-    others from being written: returns what each such format had to say, one line each.
+    The user's own files of these names are renamed (`WrittenFiles`). If one format fails, the others are still written.
+
+    Args:
+        recording: What to export.
+        names: The formats.
+        people: Ids.
+        folder: Target folder.
+        stem: Start of the file names.
+        done: Called with each finished file.
+        warn: See `WrittenFiles`.
+
+    Returns:
+        One line per format that failed.
     """
     record, problems, unsaved, saved = WrittenFiles(folder, warn), [], 0, 0
     for name in names:

@@ -1,4 +1,4 @@
-"""Joint angles as CSV, one row for each person and frame; pose/export/joint_angles.py defines them."""
+"""Joint angles as CSV, one row per person and frame; defined in pose/export/joint_angles.py."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ from pose.system.whole_file import whole_file
 
 @dataclass(frozen=True, slots=True)
 class AngleRows:
-    """Angles of n frames of one person.
+    """Angles of one person in n frames.
 
     Attributes:
-        person: id.
+        person: Id.
         frame: (n,) index in the result, or in the resampled timeline.
         time: (n,) s.
-        angles: of these frames.
-        contacts: (n, 2) probability that the left and the right foot stand; NaN without a world.
+        angles: Angles of these frames.
+        contacts: (n, 2) probability of contact of the left and the right foot; NaN without a world.
     """
 
     person: int
@@ -35,7 +35,7 @@ class AngleRows:
 
 
 def angle_rows(recording: Recording, people: list[int]) -> Iterator[AngleRows]:
-    """Person after person, in portions; frames in which a person is missing have no row."""
+    """The rows of one person after another, in portions; frames without the person have no row."""
     for person in people:
         track = recording.track(person, recording.timeline)
         if track is None:
@@ -50,12 +50,13 @@ def angle_rows(recording: Recording, people: list[int]) -> Iterator[AngleRows]:
 
 
 def angle_notes(recording: Recording) -> Notes:
-    """What a reader of the angles must know."""
+    """Notes on the angles for the summary."""
     vertical = "the image's own" if recording.space.name == CAMERA else "that of the world"
     return [f"degrees; the vertical that the trunk's lean refers to is {vertical}", "no ankles: 3D has no feet"]
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
+    """Write all people; see `pose.export.format.SceneFormat`."""
     with whole_file(target) as hidden, hidden.open("wb") as file:
         file.write((",".join(["frame", "time", "person", *columns()]) + "\n").encode("ascii"))
         for part in angle_rows(recording, people):

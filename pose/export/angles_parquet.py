@@ -1,4 +1,4 @@
-"""Parquet: joint angles with their uncertainty and foot contacts, one row for each person and frame."""
+"""Parquet: joint angles with uncertainty and foot contacts, one row per person and frame."""
 
 from pathlib import Path
 
@@ -14,6 +14,7 @@ CONTACTS = ("left_contact", "right_contact")
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
+    """Write all people; see `pose.export.format.SceneFormat`."""
     import pyarrow
     import pyarrow.parquet
 

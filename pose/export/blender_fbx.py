@@ -1,4 +1,4 @@
-"""Run by Blender (or by Python with `bpy`): a GLB as FBX.
+"""Script for Blender, or for Python with `bpy`: converts GLB to FBX.
 
 Usage: blender --background --factory-startup --python blender_fbx.py -- in.glb out.fbx FRAMES_PER_SECOND START END (s)
 """
@@ -10,6 +10,7 @@ import bpy
 
 
 def main() -> None:
+    """Convert the file named on the command line."""
     source, target, *numbers = sys.argv[sys.argv.index("--") + 1 :]
     rate, start, end = map(float, numbers)
     bpy.ops.wm.read_factory_settings(use_empty=True)
@@ -19,7 +20,8 @@ def main() -> None:
     bpy.ops.import_scene.gltf(filepath=source, bone_heuristic="TEMPERANCE")
     scene.frame_start = math.ceil(rate * start - 1e-3)
     scene.frame_end = max(scene.frame_start + 1, math.floor(rate * end + 1e-3))
-    scene.frame_set(scene.frame_start)  # the exporter takes the bind pose from here, where the person has scale 1
+    # the exporter takes the bind pose from this frame, in which the person has scale 1
+    scene.frame_set(scene.frame_start)
     bpy.ops.export_scene.fbx(
         filepath=target,
         object_types={"ARMATURE", "MESH", "EMPTY"},

@@ -1,8 +1,8 @@
 """BVH: a skeleton with one motion, for Blender, MotionBuilder, Maya, Unreal and others.
 
-Degrees and centimetres (custom: the file cannot say). R = Rz Rx Ry. The root's offset is 0 because readers disagree
-whether its position channels replace the offset or add to it. Source of the rules: the importers of Blender and
-three.js; Meredith and Maddock, Motion Capture File Formats Explained, 2001.
+Units are degrees and centimetres, by convention: the format has no field for them. R = Rz Rx Ry. The root's offset is 0
+because readers disagree whether its position channels replace the offset or add to it. Sources: the importers of
+Blender and three.js; Meredith and Maddock, Motion Capture File Formats Explained, 2001.
 """
 
 from collections.abc import Iterator
@@ -28,6 +28,7 @@ CENTIMETRES = 100.0
 
 
 def write(track: Track, target: Path) -> Notes:
+    """Write one person; see `pose.export.format.PersonFormat`."""
     assert track.rate is not None, "BVH has one rate"
     bones = Bones(track)
     fingers = Fingers.of(track, bones)
@@ -51,7 +52,12 @@ def write(track: Track, target: Path) -> Notes:
 
 
 def _with_fingers(turns: F64, hands: F64) -> F64:
-    """(T, 47, 4) turns of the body and, after each wrist, of its fingers. turns: (T, 17, 4). hands: (T, 2, 16, 4)."""
+    """Rotations (T, 47, 4) of the body and, after each wrist, of its fingers.
+
+    Args:
+        turns: (T, 17, 4).
+        hands: (T, 2, 16, 4).
+    """
     parts, first = [], 0
     for side, wrist in enumerate(WRIST_JOINTS):
         parts += [turns[:, first:wrist], hands[:, side]]
@@ -80,7 +86,7 @@ def _joint(body: Body, fingers: Fingers | None, joint: int, depth: int) -> Itera
 
 
 def _finger(bones: HandBones, side: int, finger: int, depth: int, part: int = 0) -> Iterator[str]:
-    """A joint of a finger and those after it."""
+    """A joint of a finger and the following ones."""
     indent, at = "  " * depth, 3 * finger + part
     yield f"{indent}JOINT {SIDES[side]}_{FINGER_NAMES[at]}"
     yield f"{indent}{{"

@@ -1,10 +1,9 @@
-"""C3D: joints as points, for the programs of motion capture. Little-endian floats, frame after frame to the disk.
+"""C3D: joints as points, for motion capture programs. Little-endian floats, written frame by frame.
 
-Not by `ezc3d`, the field's library, which holds all frames in memory and loses those beyond 65,535 when it reads its
-own file; tests read with it and with py-c3d. A missing point has coordinates 0 and residual -1: NaN is not portable.
-Foot contacts are in the group EVENT; beyond 255, in parameters with 2, 3, ... after their names, as the format does it
-for labels of points.
-Source: Motion Lab Systems, The C3D File Format: A Technical User Guide.
+The library `ezc3d` is not used: it holds all frames in memory and loses those beyond 65,535 when it reads its own file.
+Tests read with it and with py-c3d. A missing point has coordinates 0 and residual -1, since NaN is not portable. Foot
+contacts are in the group EVENT; beyond 255, in parameters with 2, 3, ... appended to their names, as the format does
+for labels of points. Source: Motion Lab Systems, The C3D File Format: A Technical User Guide.
 """
 
 import struct
@@ -20,21 +19,27 @@ from pose.export.tracks import Track
 from pose.skeletons import H36M17
 from pose.system.whole_file import whole_file
 
-MOST_FRAMES = 65_535  # that the header can count; what is longer says so in TRIAL:ACTUAL_END_FIELD
+MOST_FRAMES = 65_535  # maximum in the header; longer files use TRIAL:ACTUAL_END_FIELD
 BLOCK = 512  # bytes
 _INTEL = 84
 _TEXT, _INTEGER, _FLOAT = -1, 2, 4
-MOST_EVENTS = 2040  # that fit into the blocks of the parameters
-_AT_ONCE = 255  # entries of one parameter
+MOST_EVENTS = 2040  # maximum that fits into the parameter blocks
+_AT_ONCE = 255  # maximum entries of one parameter
 _Value = str | list[str] | int | float | tuple[int, ...] | NDArray[np.float32]
 
 
 def write(track: Track, target: Path, events: list[Event] | None = None) -> Notes:
-    """Write one person. events: of the group EVENT; foot contacts by default."""
+    """Write one person.
+
+    Args:
+        track: Motion of the person.
+        target: File to write.
+        events: Events of the group EVENT; default foot contacts.
+    """
     assert track.rate is not None, "C3D has one rate"
     first, contacts = _first(track), events is None
     events = contact_events(track) if events is None else events
-    offset = (first - 1) / track.rate - float(track.times[0])  # s, of the file's time
+    offset = (first - 1) / track.rate - float(track.times[0])  # s, in the file's time
     with whole_file(target) as hidden, hidden.open("wb") as file:
         file.write(_head(len(track), track.rate, first, _events(events, offset, f"person{track.person}")))
         for span in track.spans():
@@ -42,20 +47,21 @@ def write(track: Track, target: Path, events: list[Event] | None = None) -> Note
             cells[~span.known, :, 3] = -1
             cells[span.known, :, :3] = 1000 * track.space.to_file(span.places[span.known])
             file.write(cells.tobytes())
-        if len(track) < MOST_FRAMES:  # a longer one is read to its end, where a block's rest may look like a frame
+        # longer ones are read to the end of the file, where padding of a block may look like a frame
+        if len(track) < MOST_FRAMES:
             file.write(bytes(-file.tell() % BLOCK))
     long = [f"more than {MOST_FRAMES} frames: some programs read only that many"] if len(track) > MOST_FRAMES else []
     if len(events) > MOST_EVENTS:
         long.append(f"more than {MOST_EVENTS} events: the first are in the file")
     of = " of foot contacts (of the ankles)" if contacts else ""
-    said = [f"{min(len(events), MOST_EVENTS)} events{of}"] if events else []
-    return [f"{timing(track)}; millimetres", *said, *missing(track), *long]
+    notes = [f"{min(len(events), MOST_EVENTS)} events{of}"] if events else []
+    return [f"{timing(track)}; millimetres", *notes, *missing(track), *long]
 
 
 def _first(track: Track) -> int:
-    """Number of the first frame, counted from 1 at 0 s of the video: readers take (number - 1) / rate for its time.
+    """Number of the first frame, counted from 1 at 0 s of the video; readers compute its time as (number - 1) / rate.
 
-    1 where the header could not count to the last frame.
+    1 if the header could not count to the last frame.
     """
     assert track.rate is not None
     first = max(0, round(float(track.times[0]) * track.rate)) + 1
@@ -63,7 +69,12 @@ def _first(track: Track) -> int:
 
 
 def _events(events: list[Event], offset: float, subject: str) -> dict[str, _Value]:
-    """The group EVENT. offset: s between the video's time and the file's. subject: name of the person."""
+    """The group EVENT.
+
+    Args:
+        offset: s between the video's time and the file's.
+        subject: Name of the person.
+    """
     events = events[:MOST_EVENTS]
     group: dict[str, _Value] = {"USED": len(events)}
     for start in range(0, len(events), _AT_ONCE):
@@ -79,7 +90,7 @@ def _events(events: list[Event], offset: float, subject: str) -> dict[str, _Valu
 
 
 def _head(frames: int, rate: float, first: int, events: dict[str, _Value]) -> bytes:
-    """The header's block and those of the parameters."""
+    """The header block and the parameter blocks."""
     counted = min(frames, MOST_FRAMES)
     size = len(_parameters(counted, rate, frames, 0, first, events))
     blocks = -(-size // BLOCK)
@@ -87,14 +98,14 @@ def _head(frames: int, rate: float, first: int, events: dict[str, _Value]) -> by
     count = struct.pack("<4B", 1, 0x50, blocks, _INTEL)
     header = struct.pack(
         "<BBHHHHHfHHf", 2, 0x50, len(H36M17), 0, first, first + counted - 1, 0, -1.0, 2 + blocks, 0, rate
-    )  # a scale below 0 says that points are floats
+    )  # a negative scale means that points are floats
     return header.ljust(BLOCK, b"\0") + (count + parameters[4:]).ljust(blocks * BLOCK, b"\0")
 
 
 def _parameters(
     counted: int, rate: float, frames: int, data_start: int, first: int, events: dict[str, _Value]
 ) -> bytes:
-    """All groups, after four bytes for their own count."""
+    """All groups, after the four bytes of the parameter header."""
     point: dict[str, _Value] = {
         "USED": len(H36M17), "FRAMES": counted, "DATA_START": data_start, "SCALE": -1.0, "RATE": rate, "UNITS": "mm",
         "LABELS": list(H36M17.names), "DESCRIPTIONS": list(H36M17.names), "X_SCREEN": "+X", "Y_SCREEN": "+Y",
@@ -117,12 +128,12 @@ def _parameters(
 
 
 def _record(name: str, group: int, rest: bytes) -> bytes:
-    """A group, or a parameter of one; `rest` ends with the length of its description, which is 0."""
+    """A group or a parameter; `rest` ends with the length of its description, 0."""
     return struct.pack("<bb", len(name), group) + name.encode("ascii") + struct.pack("<h", 2 + len(rest)) + rest
 
 
 def _packed(value: _Value) -> bytes:
-    """Kind, dimensions and values."""
+    """Type, dimensions and values."""
     if isinstance(value, str):
         return struct.pack("<bBB", _TEXT, 1, len(value)) + value.encode("ascii")
     if isinstance(value, list):

@@ -1,6 +1,6 @@
-"""COCO keypoint results: a list with one object for each person and frame, as COCO's evaluation reads it.
+"""COCO keypoint results: a list with one object per person and frame, for COCO's evaluation.
 
-image_id is the frame's index, the third number of a keypoint its score (0: not seen), and track_id the person.
+image_id is the index of the frame, the third number of a keypoint its score (0: not detected), and track_id the person.
 """
 
 from pathlib import Path
@@ -17,6 +17,7 @@ from pose.types import U8
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
+    """Write all people; see `pose.export.format.SceneFormat`."""
     with whole_file(target) as hidden, hidden.open("wb") as file:
         file.write(b"[")
         separator = b"\n"
@@ -29,11 +30,11 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
 
 
 def _objects(part: People2D) -> bytes:
-    """One for each row, each with a comma and a new line after it."""
+    """One object per row, each followed by a comma and a new line."""
     boxes = np.concatenate([part.boxes[:, :2], part.boxes[:, 2:] - part.boxes[:, :2]], axis=1)
     score, box, points = (np.nan_to_num(values) for values in (part.scores, boxes, part.points))
     hands: list[str | U8] = []
-    if part.hands is not None:  # the names of COCO-WholeBody's results
+    if part.hands is not None:  # names in COCO-WholeBody's results
         for side, name in enumerate(("lefthand_kpts", "righthand_kpts")):
             hands += [f'],"{name}":[', keypoints(part.hands[:, side])]
     return text(

@@ -1,4 +1,4 @@
-"""CSV: the tidy table for spreadsheets, pandas and R. UTF-8, a point as the decimal sign."""
+"""CSV: the tidy table for spreadsheets, pandas and R. UTF-8, with decimal points."""
 
 import csv
 import io
@@ -12,6 +12,7 @@ from pose.system.whole_file import whole_file
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
+    """Write all people; see `pose.export.format.SceneFormat`."""
     video, space = _quoted(recording.name), recording.space.name
     with whole_file(target) as hidden, hidden.open("wb") as file:
         file.write((",".join(COLUMNS) + "\n").encode("ascii"))
@@ -26,7 +27,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
 
 
 def _quoted(cell: str) -> str:
-    """A cell, quoted where it must be."""
+    """A cell, quoted if necessary."""
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator="").writerow([cell])
     return buffer.getvalue()

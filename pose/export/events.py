@@ -1,4 +1,4 @@
-"""Foot contacts of a track as events, for formats that hold events."""
+"""Foot contacts of a track as events, for formats with events."""
 
 from dataclasses import dataclass
 
@@ -9,15 +9,21 @@ from pose.export.tracks import Track
 from pose.types import Flags
 from pose.world.rules import RULES
 
-STRIKE, OFF = "Foot Strike", "Foot Off"  # the labels that programs of gait analysis know
+STRIKE, OFF = "Foot Strike", "Foot Off"  # the labels in gait analysis programs
 SIDES = ("Left", "Right")
-GENERAL = "General"  # the side of moments without one
-STANDS = 0.5  # probability of a contact
+GENERAL = "General"  # for events without a side
+MIN_CONTACT = 0.5  # minimum probability of a contact
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """time: s of the video. label: `STRIKE`, `OFF` or another moment. side: one of `SIDES`, or `GENERAL`."""
+    """An event.
+
+    Attributes:
+        time: s of the video.
+        label: `STRIKE`, `OFF` or another label.
+        side: One of `SIDES`, or `GENERAL`.
+    """
 
     time: float
     label: str
@@ -25,24 +31,24 @@ class Event:
 
 
 def contact_events(track: Track, least_s: float = RULES.contacts.min_contact_s) -> list[Event]:
-    """Beginnings and ends of foot contacts, in the order of time.
+    """Starts and ends of foot contacts, in the order of time.
 
-    A foot stands where the probability of its contact is at least 0.5. Contacts and pauses shorter than `least_s`
-    seconds count as what is around them. Where a person appears, disappears or is missing there is no event.
+    A foot is in contact if the probability is at least 0.5. Contacts and pauses shorter than `least_s` are merged with
+    their surroundings. There are no events where a person appears, disappears or is missing.
 
     Args:
-        track: of a result with a world; without one there are no events.
-        least_s: shortest contact, and shortest pause.
+        track: Track of a result with a world; otherwise there are no events.
+        least_s: Shortest contact, and shortest pause, s.
 
     Returns:
-        Events: a strike at the first frame in which the foot stands, an off at the first in which it does not.
+        A strike at the first frame with contact, an off at the first frame without.
     """
     events = []
     contacts, times = track.contacts, track.times
     known = np.isfinite(contacts).min(axis=1)
     for first, last in stretches(known):
         for side, name in enumerate(SIDES):
-            stands: Flags = contacts[first : last + 1, side] >= STANDS
+            stands: Flags = contacts[first : last + 1, side] >= MIN_CONTACT
             for value in (False, True):
                 for begin, end in stretches(stands if value else ~stands):
                     inner = begin > 0 and first + end < last

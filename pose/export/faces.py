@@ -1,4 +1,4 @@
-"""Head pose and openness of eyes, brows and mouth as CSV, one row for each person and frame with a face."""
+"""Head pose and openness of eyes, brows and mouth as CSV, one row per person and frame with a face."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,10 +14,11 @@ from pose.system.whole_file import whole_file
 from pose.types import I64
 
 _COLUMNS = ("frame", "time", "person", "score", *(f"{name}_deg" for name in ANGLES), *MEASURES)
-_PORTION = 256  # rows that are in memory at a time: a face has 468 points
+_PORTION = 256  # rows in memory at a time; a face has 468 points
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
+    """Write all people; see `pose.export.format.SceneFormat`."""
     scores = recording.table.face_scores
     with whole_file(target) as hidden, hidden.open("wb") as file:
         file.write((",".join(_COLUMNS) + "\n").encode("ascii"))
@@ -25,12 +26,12 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
             for part in _seen(recording, person):
                 file.write(_lines(recording.table, part, person))
     if scores is None:
-        return ["no faces were looked for (pose-run --face)"]
+        return ["faces were not estimated (pose-run --face)"]
     return ["the video's own frames; degrees against the line of sight; ratios: docs/guides/face.md"]
 
 
 def _seen(recording: Recording, person: int) -> Iterator[I64]:
-    """The rows of the table in which a person's face is seen, in portions."""
+    """The rows of the table with a face of the person, in portions."""
     scores, own = recording.table.face_scores, recording.rows_of(person)
     assert scores is not None
     for start in range(0, len(own), _PORTION):

@@ -1,4 +1,4 @@
-"""FBX, by way of GLB and Blender: of its Python module `bpy`, or of the program `blender` where that is installed."""
+"""FBX, converted from GLB by Blender: its Python module `bpy`, or an installed `blender`."""
 
 import shutil
 import subprocess
@@ -16,12 +16,16 @@ from pose.export.tracks import Track
 from pose.system.whole_file import whole_file
 
 _SCRIPT = Path(__file__).with_name("blender_fbx.py")
-_MOST_SECONDS = 3600.0  # after which Blender hangs
-_TAIL = 300  # characters of what Blender said, for an error
+_MOST_SECONDS = 3600.0  # timeout of Blender
+_TAIL = 300  # characters of Blender's output in an error
 
 
 def _blender() -> list[str]:
-    """What runs a script in Blender. Raises PoseError where there is none."""
+    """The command that runs a script in Blender.
+
+    Raises:
+        PoseError: If Blender is not installed.
+    """
     if find_spec("bpy") is not None:
         return [sys.executable]
     if (program := shutil.which("blender")) is not None:
@@ -30,22 +34,30 @@ def _blender() -> list[str]:
 
 
 def check() -> None:
-    """Raises PoseError where there is no Blender."""
+    """Check that Blender is installed.
+
+    Raises:
+        PoseError: If it is not.
+    """
     _blender()
 
 
 def write(track: Track, target: Path) -> Notes:
-    """Raises PoseError where there is no Blender, or it fails."""
+    """Write one person.
+
+    Raises:
+        PoseError: If Blender is not installed or fails.
+    """
     recording, command = track.recording, _blender()
     start, times = float(recording.timeline.times[0]), track.times
     rate = 30.0 if len(times) < 2 else float(f"{1 / np.median(np.diff(times)):.6g}")
     with TemporaryDirectory() as folder, whole_file(target) as hidden:
         source, made = Path(folder) / "scene.glb", Path(folder) / "scene.fbx"
         _, note, *_ = glb.write(recording, [track.person], source)
-        said = [str(source), str(made), *(f"{value:.6f}" for value in (rate, times[0] - start, times[-1] - start))]
+        arguments = [str(source), str(made), *(f"{value:.6f}" for value in (rate, times[0] - start, times[-1] - start))]
         try:
             run = subprocess.run(
-                [*command, str(_SCRIPT), "--", *said],
+                [*command, str(_SCRIPT), "--", *arguments],
                 capture_output=True,
                 text=True,
                 timeout=_MOST_SECONDS,

@@ -1,4 +1,4 @@
-"""What a scene shows of a person: a mesh on bones and how they move; here the stick figure of the plain skeleton."""
+"""What a 3D scene shows of a person: a mesh on moving bones; here the stick figure of the plain skeleton."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,11 +16,20 @@ F64 = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A person to draw. names and parents (-1: the root) of B bones; heads: (B, 3) m in the T-pose.
+    """A person to draw.
 
-    vertices: (V, 3) m, normals: (V, 3) or None (flat shading), bones: (V, 4) and weights: (V, 4) of sum 1, triangles:
-    (F, 3). moving: the bones that turn. spans: the motion in portions, with turns (n, B, 4). note: for the summary,
-    once `spans` has been used up.
+    Attributes:
+        names: (B,) names of the bones.
+        parents: (B,) parents of the bones; -1 for the root.
+        heads: (B, 3) m in the T-pose.
+        vertices: (V, 3) m.
+        normals: (V, 3), or None for flat shading.
+        bones: (V, 4) bones that move each vertex.
+        weights: (V, 4) their weights, with sum 1.
+        triangles: (F, 3).
+        moving: The bones that rotate.
+        spans: The motion in portions, with rotations (n, B, 4).
+        note: For the summary, after `spans` is exhausted.
     """
 
     track: Track
@@ -38,7 +47,7 @@ class Look:
 
 
 def sticks(track: Track) -> Look:
-    """Programs make bones of joints only where a mesh hangs on them, hence the sticks."""
+    """The stick figure of a track. Programs show joints as bones only if a mesh is attached."""
     bones = Bones(track)
     heads = _rest_places(bones.body)
     vertices, joints, triangles = _sticks(bones.body, heads)
@@ -54,7 +63,7 @@ def sticks(track: Track) -> Look:
 
 
 def _rest_places(body: Body) -> F64:
-    """(17, 3) m of the T-pose, its ankles on the ground."""
+    """Joints (17, 3) m of the T-pose, with the ankles on the ground."""
     places = np.zeros((len(NAMES), 3))
     for joint, parent in enumerate(PARENTS[1:], start=1):
         places[joint] = places[parent] + body.offsets[joint]
@@ -63,11 +72,11 @@ def _rest_places(body: Body) -> F64:
 
 
 def _sticks(body: Body, rest: F64) -> tuple[NDArray[np.float32], NDArray[np.uint8], NDArray[np.uint16]]:
-    """A slim octahedron for each bone: vertices (V, 3) m, the joint that each follows (V,), triangles (F, 3)."""
+    """A thin octahedron per bone: vertices (V, 3) m, the joint of each vertex (V,), triangles (F, 3)."""
     bones = [(parent, rest[parent], rest[joint]) for joint, parent in enumerate(PARENTS) if parent >= 0]
     bones += [(leaf, rest[leaf], rest[leaf] + body.tips[leaf]) for leaf in LEAVES]
     bones = [bone for bone in bones if np.linalg.norm(bone[2] - bone[1]) >= 1e-6]
-    if not bones:  # all joints in one point: a skin needs a mesh all the same
+    if not bones:  # all joints coincide, but a skin needs a mesh
         bones = [(0, rest[0], rest[0] + (0, 1e-3, 0))]
     corners = np.array([(1, 0, 2), (2, 0, 3), (3, 0, 4), (4, 0, 1), (1, 2, 5), (2, 3, 5), (3, 4, 5), (4, 1, 5)])
     vertices: list[F64] = []

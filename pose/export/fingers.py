@@ -1,7 +1,7 @@
-"""Finger bones and their rotations, from the points of hands.
+"""Finger bones and their rotations, from hand points.
 
 Rest pose: the T-pose of `pose.export.skeleton`, palms down, fingers straight along the arm. The palm is rigid, so its
-points give the whole rotation of the wrist; each bone of a finger takes the shortest turn from its parent.
+points determine the rotation of the wrist. Each finger bone gets the shortest rotation relative to its parent.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,7 +21,7 @@ from pose.hand_points import FINGERS, INDEX_KNUCKLE, LITTLE_KNUCKLE, MIDDLE_KNUC
 F64 = NDArray[np.float64]
 
 PARTS = ("proximal", "middle", "distal")
-# Of one hand: the wrist, then three joints of each finger from the palm to the tip.
+# One hand: the wrist, then three joints of each finger from the palm to the tip.
 FINGER_NAMES = tuple(f"{finger}_{part}" for finger in FINGERS for part in PARTS)
 FINGER_PARENTS = tuple(0 if at % 3 == 0 else at for at in range(len(FINGER_NAMES)))  # 0: the wrist, else joint at - 1
 WRIST_JOINTS = tuple(NAMES.index(f"{side}_wrist") for side in SIDES)
@@ -31,8 +31,11 @@ _THUMB_REST = np.array([np.cos(np.radians(40)), 0.0, np.sin(np.radians(40))])
 
 @dataclass(frozen=True, slots=True)
 class HandBones:
-    """The constant bones of one person's hands. offsets: (2, 15, 3) m, each finger joint from its parent in the rest
-    pose, in file axes. tips: (2, 5, 3) m, from the last joint of each finger.
+    """The constant bones of one person's hands.
+
+    Attributes:
+        offsets: (2, 15, 3) m, each finger joint from its parent in the rest pose, in file axes.
+        tips: (2, 5, 3) m, from the last joint of each finger.
     """
 
     offsets: F64
@@ -40,14 +43,14 @@ class HandBones:
 
 
 def hand_turns(places: F64, forearms: F64) -> F64:
-    """The rotations that bring hands nearest to their points.
+    """The rotations that fit hands to their points.
 
     Args:
-        places: (T, 2, 21, 3) m, left and right hand in file axes (y up); the origin does not matter.
-        forearms: (T, 2, 4) turns (w, x, y, z) of the forearms in the file's frame.
+        places: (T, 2, 21, 3) m, left and right hand in file axes (y up), from any origin.
+        forearms: (T, 2, 4) rotations (w, x, y, z) of the forearms in the file's frame.
 
     Returns:
-        (T, 2, 16, 4) turns in the parent's frame: the wrist in the forearm's, then 15 finger joints in the order of
+        (T, 2, 16, 4) rotations in the parent's frame: the wrist in the forearm's, then 15 finger joints in the order of
         `FINGER_NAMES`. NaN where a hand is NaN.
     """
     turns = np.full((*places.shape[:2], 1 + len(_JOINTS), 4), np.nan)
@@ -67,15 +70,15 @@ def _turns_of_side(points: F64, forearm: F64, side: int) -> F64:
 
 
 def finger_turns(points: F64, palm: F64, rest: F64) -> F64:
-    """The shortest turns that bring the bones of fingers to the directions that points show.
+    """The shortest rotations that align finger bones with their points.
 
     Args:
         points: (T, 21, 3) m of one hand in file axes.
-        palm: (T, 4) turn of the hand in the file's frame.
+        palm: (T, 4) rotation of the hand in the file's frame.
         rest: (15, 3) directions of the bones in the rest pose, in the order of `FINGER_NAMES`.
 
     Returns:
-        (T, 15, 4) turns in the parent's frame.
+        (T, 15, 4) rotations in the parent's frame.
     """
     whole = np.empty((len(points), 1 + len(_JOINTS), 4))
     turns = np.empty((len(points), len(_JOINTS), 4))
@@ -89,15 +92,16 @@ def finger_turns(points: F64, palm: F64, rest: F64) -> F64:
 
 
 def _rest(joint: int, outward: float) -> F64:
-    """The direction (3,) of the bone after a point of a hand in the rest pose."""
+    """Direction (3,) of the bone after a hand point in the rest pose."""
     along = _THUMB_REST if joint < INDEX_KNUCKLE else np.array([1.0, 0.0, 0.0])
     result: F64 = along * np.array([outward, 1, 1])
     return result
 
 
 def palm_turns(points: F64, side: int) -> F64:
-    """(T, 4) the turn of the palm in hands (T, 21, 3): x along the arm (of the right arm: against it), z to the index
-    finger, y up from the back of the hand.
+    """Rotations (T, 4) of the palm of hands (T, 21, 3).
+
+    Axes: x along the arm (of the right arm: against it), z to the index finger, y up from the back of the hand.
     """
     along = points[:, MIDDLE_KNUCKLE] - points[:, WRIST]
     across = points[:, INDEX_KNUCKLE] - points[:, LITTLE_KNUCKLE]
@@ -119,16 +123,18 @@ class Fingers:
 
     @classmethod
     def of(cls, track: Track, bones: Bones) -> "Fingers | None":
-        """None where the track shows no hand."""
+        """The fingers of a track; None if it has no hands."""
         if track.recording.table.hand_scores is None:
             return None
         fingers = cls(track, bones)
         return fingers if np.isfinite(fingers.body.offsets).all() else None
 
     def turns(self, span: Span, body: F64) -> F64:
-        """(n, 2, 16, 4) as `hand_turns`; a hand that is not seen keeps its last turns.
+        """Rotations (n, 2, 16, 4) as from `hand_turns`; a hand that is not detected keeps its last rotations.
 
-        span: the next one of the track. body: (n, 17, 4) turns of the body, each joint in its parent's frame.
+        Args:
+            span: The next span of the track.
+            body: (n, 17, 4) rotations of the body's joints in their parents' frames.
         """
         whole = _whole(body)
         forearms = np.stack([whole[:, PARENTS[joint]] for joint in WRIST_JOINTS], axis=1)
@@ -148,7 +154,7 @@ class Fingers:
 
 
 def _whole(turns: F64) -> F64:
-    """(n, 17, 4) turns in the file's frame of turns in the parents' frames."""
+    """Convert rotations (n, 17, 4) in the parents' frames to the file's frame."""
     whole = turns.copy()
     for joint, parent in enumerate(PARENTS[1:], start=1):
         whole[:, joint] = rotations.multiply(whole[:, parent], turns[:, joint])
@@ -156,7 +162,7 @@ def _whole(turns: F64) -> F64:
 
 
 def _fit(portions: Iterable[F64]) -> HandBones:
-    """The median bones of hands (T, 2, 21, 3) in file axes; both hands pooled, one the mirror of the other."""
+    """Median bones of hands (T, 2, 21, 3) in file axes; both hands are pooled, one of them mirrored."""
     palms, lengths = [], []
     for places in portions:
         for side, mirror in enumerate((1.0, -1.0)):

@@ -1,4 +1,4 @@
-"""The 2D keypoints of a result, frame after frame, in the joint sets of other programs."""
+"""2D keypoints of a result, frame by frame, in the joint sets of other programs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from pose.export.digits import joined, number, row, without_first
 from pose.export.tracks import CHUNK, Recording
+from pose.files.cameras import result_cameras
 from pose.skeletons import Skeleton
 from pose.types import F32, I64, U8
 
@@ -24,12 +25,18 @@ _BLAZEPOSE_TOES = {"left_big_toe": "left_foot_index", "right_big_toe": "right_fo
 
 @dataclass(frozen=True, slots=True)
 class People2D:
-    """The chosen people of F frames, N rows in the order of the frames.
+    """People in F frames, N rows in the order of the frames.
 
-    frames: (F,) their indices in the result. edges: (F + 1,) where the rows of each frame begin, and where the last
-    ends. rows_frame, ids: (N,). points: (N, K, 3) x px, y px, score; 0, 0, 0 for a joint that is not seen or that the
-    estimator does not know. boxes: (N, 4) xyxy px. scores: (N,). hands: (N, 2, 21, 3) x px, y px, score
-    of left and right hand, 0, 0, 0 for what is not seen; None where nobody looked for hands.
+    Attributes:
+        frames: (F,) indices in the result.
+        edges: (F + 1,) start of the rows of each frame, and the end.
+        rows_frame: (N,) frame of each row.
+        ids: (N,).
+        points: (N, K, 3) x px, y px, score; 0, 0, 0 for joints that are not detected or unknown to the estimator.
+        boxes: (N, 4) xyxy px.
+        scores: (N,).
+        hands: (N, 2, 21, 3) x px, y px, score of left and right hand, 0, 0, 0 where not detected; None without hand
+            tracking.
     """
 
     frames: I64
@@ -43,7 +50,7 @@ class People2D:
 
 
 def portions(recording: Recording, people: list[int], names: tuple[str, ...]) -> Iterator[People2D]:
-    """Every frame of the recording, also those without anybody; a few thousand rows, or one frame, at a time."""
+    """All frames of the recording, including empty ones; a few thousand rows, or one frame, at a time."""
     table = recording.table
     pick = _Picker(table.skeleton, names)
     begins = np.searchsorted(table.frame_index, [*recording.frames, recording.frames[-1] + 1])
@@ -71,18 +78,22 @@ def _hands(recording: Recording, rows: I64) -> F32 | None:
 
 
 def keypoints(points: F32) -> U8:
-    """Characters (N, ...) of points (N, K, 3): x, y, score and so on, with commas between."""
+    """Characters (N, ...) of points (N, K, 3): x, y, score and so on, separated by commas."""
     places, scores = row(number(points[..., :2], 2, prefix=","), 2), number(points[..., 2], 3, prefix=",")
     return without_first(row(joined(places, scores)))
 
 
 def own_frames(recording: Recording) -> list[str]:
-    """What to know of times where others are resampled."""
-    return ["the video's own frames: --fps resamples 3D alone"] if recording.timeline.resampled else []
+    """Notes on the frames, and on their times if other formats are resampled."""
+    several = [
+        f"of the first camera, {camera.name}; frames are numbered as in the result"
+        for camera in result_cameras(recording.table.run)[:1]
+    ]
+    return several + (["the video's own frames: --fps resamples 3D alone"] if recording.timeline.resampled else [])
 
 
 class _Picker:
-    """Keypoints (N, J, 2) and scores (N, J) -> (N, K, 3) of the named joints."""
+    """Selects named joints: keypoints (N, J, 2) and scores (N, J) -> (N, K, 3)."""
 
     def __init__(self, skeleton: Skeleton, names: tuple[str, ...]) -> None:
         sources = [self._sources(skeleton, name) for name in names]

@@ -1,4 +1,4 @@
-"""Formats that are a folder: it appears under its name only when it is whole."""
+"""Formats that are folders, written atomically."""
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -12,16 +12,16 @@ from pose.system.written_files import WrittenFiles
 
 @contextmanager
 def whole_folder(target: Path, names: Collection[str]) -> Iterator[Path]:
-    """An empty hidden folder to write into; at the end it becomes `target`.
+    """An empty hidden folder to write to; it becomes `target` at the end.
 
-    An earlier result there is deleted if `WrittenFiles` says that it is unchanged, and renamed otherwise.
+    An earlier result is deleted if `WrittenFiles` finds it unchanged, and renamed otherwise.
 
     Args:
-        target: the folder.
-        names: of the files that will be written, or globs of them.
+        target: The folder.
+        names: Names of the files that will be written, or globs.
 
     Raises:
-        PoseError: where it cannot be written.
+        PoseError: If it cannot be written.
     """
     with work_folder(target.parent, [f"{escape(target.name)}/{name}" for name in names]) as work:
         folder = work / target.name

@@ -1,4 +1,4 @@
-"""What every export format is: a name for its file, and a function that writes it."""
+"""The description of an export format: its file name, and the function that writes it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,13 +9,17 @@ from pose.export.tracks import Recording, Track
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """One file, or folder, that an export made. notes: what its reader must know, for the summary."""
+    """A file or folder written by an export.
+
+    Attributes:
+        notes: Notes for the summary.
+    """
 
     path: Path
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Its line of a summary."""
+        """The line in the summary."""
         return f"{self.path}: {'; '.join(self.notes)}"
 
 
@@ -24,10 +28,14 @@ Notes = list[str]
 
 @dataclass(frozen=True, slots=True)
 class PersonFormat:
-    """One file a person. ending: after the stem and the person. write: makes the file and says what there is to know.
+    """A format with one file per person.
 
-    uniform: it has one rate, so uneven time stamps are resampled. extra: of the distribution that brings its library.
-    check: raises PoseError where a program that it needs is missing.
+    Attributes:
+        ending: Follows the stem and the person in the file name.
+        write: Writes the file and returns notes.
+        uniform: Whether the format has a constant frame rate; uneven time stamps are then resampled.
+        extra: Extra of the distribution with its library.
+        check: Raises PoseError if a required program is missing.
     """
 
     ending: str
@@ -40,7 +48,7 @@ class PersonFormat:
 
 @dataclass(frozen=True, slots=True)
 class SceneFormat:
-    """One file, or folder, for everybody; else as `PersonFormat`."""
+    """A format with one file or folder for all people; otherwise as `PersonFormat`."""
 
     ending: str
     write: Callable[[Recording, list[int], Path], Notes]

@@ -1,7 +1,7 @@
-"""GLB (binary glTF 2.0): everybody in one scene, as skinned characters or stick figures with one animation.
+"""GLB (binary glTF 2.0): people as skinned characters or stick figures, and the video's cameras, in one scene.
 
-Metres, y up. A person has a node of their own, whose scale is 0 while they are not there (glTF cannot hide), and under
-it the joints. Source: Khronos Group, glTF 2.0 Specification, 2021.
+There is one animation. Metres, y up. Each person has a node whose scale is 0 in frames without the person (glTF cannot
+hide nodes), with the joints below it. Source: Khronos Group, glTF 2.0 Specification, 2021.
 """
 
 import json
@@ -14,11 +14,13 @@ import numpy as np
 from pose.export.character.look import character_look
 from pose.export.figures import Look, sticks
 from pose.export.format import Notes, SceneFormat
+from pose.export.glb_camera import POINTER, GlbCamera, glb_camera
 from pose.export.many import MOST_CHARACTERS, MOST_PEOPLE, seen_most
 from pose.export.presence import presence
 from pose.export.rigs import STICKS
 from pose.export.rotations import same_sign
 from pose.export.tracks import Recording
+from pose.export.viewpoints import viewpoints
 from pose.system.json_values import Json
 from pose.system.whole_file import whole_file
 from pose.view.colours import person_colour
@@ -31,7 +33,12 @@ _TURN_ORDER = [1, 2, 3, 0]  # glTF's quaternions are x y z w
 
 
 class _Accessor(TypedDict):
-    """A place in the buffer. bufferView: its number. type: of its `count` elements, such as "VEC3"."""
+    """A typed view of the buffer.
+
+    Attributes:
+        bufferView: Its number.
+        type: Type of its `count` elements, such as "VEC3".
+    """
 
     bufferView: int
     componentType: int
@@ -42,15 +49,16 @@ class _Accessor(TypedDict):
 
 
 class _Buffer:
-    """The BIN chunk in the making: places are given out first, then filled in any order."""
+    """The BIN chunk during writing: space is allocated first, then filled in any order."""
 
     def __init__(self) -> None:
         self.size = 0
         self.views: list[dict[str, int]] = []
         self.accessors: list[_Accessor] = []
+        self.fixed: dict[int, np.ndarray] = {}
 
     def add(self, count: int, kind: str, component: int = _FLOAT, target: int | None = None) -> int:
-        """Room for `count` elements; the accessor's number."""
+        """Allocate space for `count` elements; returns the number of the accessor."""
         length = count * _WIDTHS[kind] * _BYTES[component]
         view = {"buffer": 0, "byteOffset": self.size, "byteLength": length}
         self.views.append(view if target is None else view | {"target": target})
@@ -60,12 +68,26 @@ class _Buffer:
         self.size += -(-length // 4) * 4
         return len(self.accessors) - 1
 
+    def keep(self, values: np.ndarray, kind: str, component: int = _FLOAT, target: int | None = None) -> int:
+        """Allocate space for known values; returns the number of the accessor."""
+        place = self.add(values.size // _WIDTHS[kind], kind, component, target)
+        self.fixed[place] = values
+        return place
+
+    def keep_with_range(self, values: np.ndarray, kind: str, target: int | None = None) -> int:
+        """Like `keep` for floats, with their minimum and maximum in the accessor."""
+        place = self.keep(values, kind, target=target)
+        rows = values.reshape(-1, _WIDTHS[kind])
+        accessor = self.accessors[place]
+        accessor["min"], accessor["max"] = rows.min(axis=0).tolist(), rows.max(axis=0).tolist()
+        return place
+
     def offset(self, accessor: int) -> int:
         return self.views[self.accessors[accessor]["bufferView"]]["byteOffset"]
 
 
 class _Figure:
-    """One person: the arrays that are known before the motion, and where the others will be."""
+    """One person: accessors of the constant arrays, and of those that are written later."""
 
     def __init__(self, look: Look, start: float, buffer: _Buffer) -> None:
         self.look, track = look, look.track
@@ -73,44 +95,48 @@ class _Figure:
         matrices[:, :3, 3] = -look.heads
         self.times = (track.times[track.known] - start).astype(np.float32)
         self.shown_at, self.shown = presence(track, start)
-        self.fixed: dict[int, np.ndarray] = {}
-
-        def keep(values: np.ndarray, kind: str, component: int = _FLOAT, target: int | None = None) -> int:
-            place = buffer.add(values.size // _WIDTHS[kind], kind, component, target)
-            self.fixed[place] = values
-            return place
-
-        def keep_with_range(values: np.ndarray, kind: str, target: int | None = None) -> int:
-            place = keep(values, kind, target=target)
-            rows = values.reshape(-1, _WIDTHS[kind])
-            accessor = buffer.accessors[place]
-            accessor["min"], accessor["max"] = rows.min(axis=0).tolist(), rows.max(axis=0).tolist()
-            return place
-
         self.attributes = {
-            "POSITION": keep_with_range(look.vertices, "VEC3", _VERTICES),
-            "JOINTS_0": keep(look.bones, "VEC4", _UINT8, _VERTICES),
-            "WEIGHTS_0": keep(look.weights, "VEC4", target=_VERTICES),
+            "POSITION": buffer.keep_with_range(look.vertices, "VEC3", _VERTICES),
+            "JOINTS_0": buffer.keep(look.bones, "VEC4", _UINT8, _VERTICES),
+            "WEIGHTS_0": buffer.keep(look.weights, "VEC4", target=_VERTICES),
         }
         if look.normals is not None:
-            self.attributes["NORMAL"] = keep(look.normals, "VEC3", target=_VERTICES)
-        self.indices = keep(look.triangles, "SCALAR", _UINT16, _INDICES)
-        self.matrices = keep(matrices.transpose(0, 2, 1).astype(np.float32), "MAT4")  # column after column
-        self.input = keep_with_range(self.times, "SCALAR")
-        self.shown_input = keep_with_range(self.shown_at, "SCALAR")
-        self.scales = keep(np.repeat(self.shown[:, None], 3, axis=1), "VEC3")
+            self.attributes["NORMAL"] = buffer.keep(look.normals, "VEC3", target=_VERTICES)
+        self.indices = buffer.keep(look.triangles, "SCALAR", _UINT16, _INDICES)
+        self.matrices = buffer.keep(matrices.transpose(0, 2, 1).astype(np.float32), "MAT4")  # column-major
+        self.input = buffer.keep_with_range(self.times, "SCALAR")
+        self.shown_input = buffer.keep_with_range(self.shown_at, "SCALAR")
+        self.scales = buffer.keep(np.repeat(self.shown[:, None], 3, axis=1), "VEC3")
         self.roots = buffer.add(len(self.times), "VEC3")
         self.turns = {joint: buffer.add(len(self.times), "VEC4") for joint in look.moving}
 
 
+class _Eye:
+    """One camera and its accessors, which are None if it is static."""
+
+    def __init__(self, camera: GlbCamera, start: float, buffer: _Buffer) -> None:
+        self.camera = camera
+        self.input = self.turns = self.fields = self.places = None
+        if not camera.moves:
+            return
+        self.input = buffer.keep_with_range((camera.view.times - start).astype(np.float32), "SCALAR")
+        self.turns = buffer.keep(camera.turns[:, _TURN_ORDER].astype(np.float32), "VEC4")
+        if np.ptp(camera.places, axis=0).any():
+            self.places = buffer.keep(camera.places.astype(np.float32), "VEC3")
+        if camera.zooms:
+            self.fields = buffer.keep(camera.fields.astype(np.float32), "SCALAR")
+
+
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
+    """Write all people; see `pose.export.format.SceneFormat`."""
     start = float(recording.timeline.times[0])
     buffer = _Buffer()
     shown, fewer = seen_most(recording, people, MOST_PEOPLE if recording.rig == STICKS else MOST_CHARACTERS)
     tracks = [recording.track(person, recording.timeline) for person in shown]
     look_of = sticks if recording.rig == STICKS else character_look(recording.rig)
     figures = [_Figure(look_of(track), start, buffer) for track in tracks if track is not None]
-    text = json.dumps(_document(figures, buffer, recording), separators=(",", ":"), allow_nan=False).encode()
+    eyes = [_Eye(glb_camera(view), start, buffer) for view in viewpoints(recording, recording.space)]
+    text = json.dumps(_document(figures, eyes, buffer, recording), separators=(",", ":"), allow_nan=False).encode()
     text += b" " * (-len(text) % 4)
     with whole_file(target) as hidden, hidden.open("wb") as file:
         total = 12 + 8 + len(text) + 8 + buffer.size
@@ -118,19 +144,20 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
         file.write(struct.pack("<I4s", len(text), b"JSON") + text)
         file.write(struct.pack("<I4s", buffer.size, b"BIN\0"))
         begin = file.tell()
-        file.truncate(begin + buffer.size)  # zeros, also between the arrays
+        file.truncate(begin + buffer.size)  # zeros, including the padding between arrays
+        for accessor, values in buffer.fixed.items():
+            file.seek(begin + buffer.offset(accessor))
+            file.write(np.ascontiguousarray(values).tobytes())
         for figure in figures:
             _write_figure(file, begin, figure, buffer)
     notes = [f"person {figure.look.track.person}: {figure.look.note()}" for figure in figures]
     away = sum(len(figure.look.track.gaps) > 0 for figure in figures)
     hidden_note = [f"{away} of {len(figures)} people are hidden (scale 0) in their gaps"] if away else []
-    return ["metres; y up; 0 s is the start of the result", *fewer, *notes, *hidden_note]
+    seen = [note for eye in eyes if (note := eye.camera.note())]
+    return ["metres; y up; 0 s is the start of the result", *fewer, *notes, *hidden_note, *seen]
 
 
 def _write_figure(file: IO[bytes], begin: int, figure: _Figure, buffer: _Buffer) -> None:
-    for accessor, values in figure.fixed.items():
-        file.seek(begin + buffer.offset(accessor))
-        file.write(np.ascontiguousarray(values).tobytes())
     done, previous = 0, None
     for span, motion in figure.look.spans():
         turns = same_sign(motion.turns[span.known], previous)
@@ -145,34 +172,31 @@ def _write_figure(file: IO[bytes], begin: int, figure: _Figure, buffer: _Buffer)
         done += len(turns)
 
 
-def _document(figures: list[_Figure], buffer: _Buffer, recording: Recording) -> dict[str, object]:
+class _Animation:
+    """The animation of a file during writing."""
+
+    def __init__(self) -> None:
+        self.channels: list[dict[str, Json]] = []
+        self.samplers: list[dict[str, Json]] = []
+
+    def add(self, target: dict[str, Json], times: int, values: int, interpolation: str = "LINEAR") -> None:
+        self.channels.append({"sampler": len(self.samplers), "target": target})
+        self.samplers.append({"input": times, "output": values, "interpolation": interpolation})
+
+    def move(self, node: int, path: str, times: int, values: int, interpolation: str = "LINEAR") -> None:
+        self.add({"node": node, "path": path}, times, values, interpolation)
+
+
+def _document(figures: list[_Figure], eyes: list[_Eye], buffer: _Buffer, recording: Recording) -> dict[str, object]:
     nodes: list[dict[str, Json]] = []
     scene: list[int] = []
-    channels: list[dict[str, Json]] = []
-    samplers: list[dict[str, Json]] = []
+    animation = _Animation()
     skins, meshes, materials = [], [], []
-
-    def animate(node: int, path: str, times: int, values: int, interpolation: str = "LINEAR") -> None:
-        channels.append({"sampler": len(samplers), "target": {"node": node, "path": path}})
-        samplers.append({"input": times, "output": values, "interpolation": interpolation})
-
     for number, figure in enumerate(figures):
         person = f"person{figure.look.track.person}"
         top = len(nodes)
-        nodes.append({"name": person, "children": [top + 1]})
+        _add_joints(figure, nodes, animation, "" if len(figures) == 1 else f"{person}_")
         look = figure.look
-        for joint, name in enumerate(look.names):
-            parent = look.parents[joint]
-            place = look.heads[joint] if joint == 0 else look.heads[joint] - look.heads[parent]
-            unique = name if len(figures) == 1 else f"{person}_{name}"  # readers find bones by name
-            node: dict[str, Json] = {"name": unique, "translation": place.tolist()}
-            if children := [top + 1 + child for child, above in enumerate(look.parents) if above == joint]:
-                node["children"] = children
-            nodes.append(node)
-            if joint in figure.turns:
-                animate(top + 1 + joint, "rotation", figure.input, figure.turns[joint])
-        animate(top + 1, "translation", figure.input, figure.roots)
-        animate(top, "scale", figure.shown_input, figure.scales, "STEP")
         nodes.append({"name": f"{person}_body", "mesh": number, "skin": number})
         scene += [top, len(nodes) - 1]
         joints = list(range(top + 1, top + 1 + len(look.names)))
@@ -183,19 +207,65 @@ def _document(figures: list[_Figure], buffer: _Buffer, recording: Recording) -> 
         colour = [(value / 255) ** 2.2 for value in person_colour(figure.look.track.person)]
         surface = {"baseColorFactor": [*colour, 1.0], "metallicFactor": 0.0, "roughnessFactor": 0.8}
         materials.append({"name": person, "pbrMetallicRoughness": surface})
+    for number, eye in enumerate(eyes):
+        scene.append(len(nodes))
+        _add_camera(eye, number, nodes, animation)
     asset = {"version": "2.0", "generator": "pose-convert", "extras": {"space": recording.space.note}}
     parts = {
         "nodes": nodes,
+        "cameras": [eye.camera.document() for eye in eyes],
         "skins": skins,
         "meshes": meshes,
         "materials": materials,
         "accessors": buffer.accessors,
         "bufferViews": buffer.views,
-        "animations": [{"name": "motion", "channels": channels, "samplers": samplers}] if figures else [],
-        "buffers": [{"byteLength": buffer.size}] if figures else [],
+        "animations": [{"name": "motion", "channels": animation.channels, "samplers": animation.samplers}]
+        if animation.channels
+        else [],
+        "buffers": [{"byteLength": buffer.size}] if buffer.size else [],
+        "extensionsUsed": [POINTER] if any(eye.fields is not None for eye in eyes) else [],
     }
     document = {"asset": asset, "scene": 0, "scenes": [{"nodes": scene} if scene else {}]}
     return document | {name: part for name, part in parts.items() if part}
+
+
+def _add_joints(figure: _Figure, nodes: list[dict[str, Json]], animation: _Animation, prefix: str) -> None:
+    """Add a person's node and joints.
+
+    Args:
+        figure: The person.
+        nodes: Nodes of the file.
+        animation: The animation.
+        prefix: Of the joint names, because readers find bones by name.
+    """
+    look, top = figure.look, len(nodes)
+    nodes.append({"name": f"person{look.track.person}", "children": [top + 1]})
+    for joint, name in enumerate(look.names):
+        parent = look.parents[joint]
+        place = look.heads[joint] if joint == 0 else look.heads[joint] - look.heads[parent]
+        node: dict[str, Json] = {"name": f"{prefix}{name}", "translation": place.tolist()}
+        if children := [top + 1 + child for child, above in enumerate(look.parents) if above == joint]:
+            node["children"] = children
+        nodes.append(node)
+        if joint in figure.turns:
+            animation.move(top + 1 + joint, "rotation", figure.input, figure.turns[joint])
+    animation.move(top + 1, "translation", figure.input, figure.roots)
+    animation.move(top, "scale", figure.shown_input, figure.scales, "STEP")
+
+
+def _add_camera(eye: _Eye, number: int, nodes: list[dict[str, Json]], animation: _Animation) -> None:
+    """Add the node of a camera, with its position in the first frame."""
+    camera, node = eye.camera, len(nodes)
+    place, turn = camera.places[0].tolist(), camera.turns[0, _TURN_ORDER].tolist()
+    nodes.append({"name": camera.view.name, "camera": number, "translation": place, "rotation": turn})
+    if eye.input is None or eye.turns is None:
+        return
+    animation.move(node, "rotation", eye.input, eye.turns)
+    if eye.places is not None:
+        animation.move(node, "translation", eye.input, eye.places)
+    if eye.fields is not None:
+        pointer = {"pointer": f"/cameras/{number}/perspective/yfov"}
+        animation.add({"path": "pointer", "extensions": {POINTER: pointer}}, eye.input, eye.fields)
 
 
 FORMAT = SceneFormat(".glb", write)

@@ -1,7 +1,7 @@
-"""A report to look at: one HTML file that opens from disk, without network and without a server.
+"""A report as one HTML file that opens from disk, without network or server.
 
-The 3D scene is the live page's own (pose/web/static); the rest is report.js and report.css beside it. A video that is
-small is embedded, a larger one is played from beside the file.
+The 3D scene is that of the live page (pose/web/static); report.js and report.css are beside it. A small video is
+embedded, a larger one is played from the folder of the file.
 """
 
 import base64
@@ -18,26 +18,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.export.format import Notes, SceneFormat
+from pose.export.html_bodies import MOST_BODIES, PageBody, hand_rows, mesh_arrays, mesh_facts
 from pose.export.joint_angles import NAMES, joint_angles
 from pose.export.many import MOST_PEOPLE, seen_most
 from pose.export.space import Space
 from pose.export.timeline import Timeline, stretches
 from pose.export.tracks import Recording, Track
+from pose.files.cameras import result_cameras, result_title
 from pose.repair.sides import LIMB_NAMES
 from pose.skeletons import LIMBS
 from pose.system.shown import shown_in_html
 from pose.system.whole_file import whole_file
+from pose.view.camera_plan import cameras_section
 from pose.view.colours import drawing_facts
 
-MOST_FRAMES = 20_000  # of a page; a longer result is thinned evenly
-EMBEDDED = 8_000_000  # bytes of a video that goes into the page
-OVERLAY = "overlay.mp4"  # of pose-run, where it lies beside the report
-_MODULES = ("paint.js", "turntable.js", "scene.js", "marks.js", "report.js")
+MOST_FRAMES = 20_000  # maximum per page; longer results are subsampled evenly
+EMBEDDED = 8_000_000  # maximum size of an embedded video, bytes
+OVERLAY = "overlay.mp4"  # video of pose-run, beside the report
+_MODULES = ("paint.js", "turntable.js", "body.js", "scene.js", "marks.js", "report.js")
 _MISSING = -32768
-_SPEED_SECONDS = 0.2  # over which the pelvis' way is measured
+_SPEED_SECONDS = 0.2  # window for the speed of the pelvis
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
+    """Write all people; see `pose.export.format.SceneFormat`."""
     timeline, space = _thinned(recording.timeline), recording.world
     shown, fewer = seen_most(recording, people, MOST_PEOPLE)
     tracks = [track for person in shown if (track := recording.track(person, timeline)) is not None]
@@ -47,10 +51,14 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
         file.write('<script type="application/json" id="facts">')
         file.write(_inline(_facts(recording, timeline, tracks, space, len(people) - len(shown))))
         file.write("</script>\n")
+        bodies = {track.person: PageBody(track, space) for track in tracks[:MOST_BODIES]}
+        file.write(f'<script type="application/json" id="mesh">{_inline(_mesh(bodies))}</script>\n')
         for track in tracks:
-            _write_person(file, track, space)
+            _write_person(file, track, space, bodies.get(track.person))
         if video is not None:
-            _write_video(file, video, target, float(recording.times[0]))
+            _write_video(file, video, target, _offset(recording, video))
+        if not recording.rescaled:
+            file.writelines(cameras_section(recording.table))
         file.write(_scripts())
     said = "with the video in it" if video and _is_small(video) else f"plays {video.name}" if video else "no video"
     thin = (
@@ -69,7 +77,15 @@ def _thinned(timeline: Timeline) -> Timeline:
 def _facts(
     recording: Recording, timeline: Timeline, tracks: list[Track], space: Space, left_out: int
 ) -> dict[str, Any]:
-    """left_out: people of the result who are not on the page."""
+    """Metadata of the page.
+
+    Args:
+        recording: The recording.
+        timeline: Its time stamps.
+        tracks: People on the page.
+        space: Coordinate frame.
+        left_out: Number of people who are not on the page.
+    """
     run = {} if recording.table.run is None else recording.table.run.to_dict()
     return {
         "name": recording.name,
@@ -85,10 +101,13 @@ def _facts(
 
 
 def _person_facts(recording: Recording, track: Track) -> dict[str, Any]:
-    """first, count: frames of the page. frames: of the recording that show the person. marks: where the person is
-    missing, was missing until the result was cleaned up, where left and right of a limb were exchanged, and where the
-    2D of a limb contradicts the bones, as [first, end] s and a count of the recording's frames, so that a thinned page
-    hides none.
+    """Metadata of a person.
+
+    Returns:
+        `first`, `count`: frames of the page. `frames`: number of frames of the recording with the person. `marks`:
+        spans as [first, end] s with counts of the recording's frames (a subsampled page thus hides none) in which the
+        person is missing, was interpolated, left and right of a limb were swapped, or the 2D of a limb contradicts the
+        bones.
     """
     whole = recording.track(track.person, recording.timeline)
     assert whole is not None, "who is in a thinned timeline is in the whole one"
@@ -105,27 +124,40 @@ def _person_facts(recording: Recording, track: Track) -> dict[str, Any]:
 
 
 def _seconds(flags: NDArray[np.bool_], track: Track) -> list[list[float]]:
-    """[first, end] s of every run of frames; a frame lasts until the next one."""
+    """[first, end] s of every run of True; a frame lasts until the next one."""
     ends = np.append(track.times[1:], track.times[-1])
     return [[round(float(track.times[a]), 4), round(float(ends[b]), 4)] for a, b in stretches(flags)]
 
 
-def _write_person(file: IO[str], track: Track, space: Space) -> None:
-    """The person's frames, one script element for each kind of number, in portions."""
+def _mesh(bodies: dict[int, PageBody]) -> dict[str, Any]:
+    """What the bodies of the page share."""
+    arrays = {name: _packed(values) for name, values in mesh_arrays().items()} if bodies else {}
+    return mesh_facts() | arrays | {"moving": {person: body.moving for person, body in bodies.items()}}
+
+
+def _write_person(file: IO[str], track: Track, space: Space, body: PageBody | None) -> None:
+    """The person's frames, one script element per quantity, in portions."""
     columns: dict[str, list[str]] = {name: [] for name in ("stage", "sigma", "angles", "deviations", "lines")}
     for part in _portions(track, space):
         for name, values in part.items():
             columns[name].append(_packed(values))
+    if track.recording.table.hand_scores is not None:
+        columns["hands"] = [_packed(_short(rows)) for rows in hand_rows(track, space)]
+    if body is not None:
+        columns["rest"] = [_packed(_short(body.rest()))]
+        columns["turns"] = [_packed(_short(rows)) for rows in body.frames()]
     for name, parts in columns.items():
-        # Every portion is packed by itself, so that none must be a multiple of three bytes long.
+        # Portions are encoded separately, so that their lengths need not be multiples of three bytes.
         file.write(f'<script type="text/plain" id="p{track.person}-{name}">{" ".join(parts)}</script>\n')
 
 
 def _portions(track: Track, space: Space) -> Iterator[dict[str, NDArray[np.generic]]]:
-    """stage: (n, 51) mm, x right, y away, z up. sigma: (n, 17) mm. angles, deviations: (n, 16) tenths of a degree.
+    """Quantized arrays of the frames.
 
-    lines: (n, 4) speed and height of the pelvis in mm/s and mm, mean score and share of joints that no 2D shows, in
-    thousandths.
+    Returns:
+        `stage`: (n, 51) mm, x right, y away, z up. `sigma`: (n, 17) mm. `angles`, `deviations`: (n, 16) tenths of a
+        degree. `lines`: (n, 4) speed and height of the pelvis in mm/s and mm, mean score and fraction of joints without
+        2D, in thousandths.
     """
     roots = np.concatenate([space.to_file(span.places[:, 0]) for span in track.spans()])
     speed = _speed(track.times, roots)
@@ -147,7 +179,7 @@ def _portions(track: Track, space: Space) -> Iterator[dict[str, NDArray[np.gener
 
 
 def _speed(times: NDArray[np.float64], roots: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(T,) m/s between the frames half a window before and after; NaN where one of them is missing."""
+    """Speed (T,) m/s between the frames half a window before and after; NaN if one of them is missing."""
     last = len(times) - 1
     earlier = np.searchsorted(times, times - _SPEED_SECONDS / 2 - 1e-6)
     later = np.minimum(np.searchsorted(times, times + _SPEED_SECONDS / 2 + 1e-6, side="right") - 1, last)
@@ -175,9 +207,15 @@ def _is_small(video: Path) -> bool:
     return video.stat().st_size <= EMBEDDED
 
 
-def _write_video(file: IO[str], video: Path, target: Path, start: float) -> None:
-    """The overlay begins with the result's first frame, any other video at its own second 0."""
-    offset = start if video.name == OVERLAY else 0.0
+def _offset(recording: Recording, video: Path) -> float:
+    """Start of a video on the result's time line, s."""
+    if video.name == OVERLAY:
+        return float(recording.times[0])
+    cameras = result_cameras(recording.table.run)
+    return cameras[0].offset if cameras else 0.0
+
+
+def _write_video(file: IO[str], video: Path, target: Path, offset: float) -> None:
     if _is_small(video):
         kind = {".mp4": "video/mp4", ".webm": "video/webm", ".mov": "video/quicktime"}.get(
             video.suffix.lower(), "video/mp4"
@@ -191,7 +229,7 @@ def _write_video(file: IO[str], video: Path, target: Path, start: float) -> None
 
 
 def _inline(value: Any) -> str:
-    """JSON that cannot end the element it stands in."""
+    """JSON that cannot end the HTML element that contains it."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
@@ -200,14 +238,14 @@ def _static(name: str) -> str:
 
 
 def _head(recording: Recording) -> str:
-    title = recording.name if "://" in recording.name else Path(recording.name).name
+    title = result_title(recording.table.run, recording.name)
     texts = {"title": shown_in_html(title), "style": f"{_static('style.css')}\n{_static('report.css')}"}
-    # In one pass: what is put in is no template.
+    # In one pass, so that inserted text is not expanded again.
     return re.sub(r"\{\{(\w+)\}\}", lambda found: texts[found[1]], _static("report.html"))
 
 
 def _scripts() -> str:
-    """The page's modules. Browsers load no module from disk, so each goes in as data, under a name of its own."""
+    """The page's modules as data URLs with their names, because browsers load no modules from disk."""
     imports = {f"pose/{name}": f"data:text/javascript;base64,{_packed_text(_module(name))}" for name in _MODULES}
     start = '<script type="module">import { start } from "pose/report.js"; start();</script>'
     return f'<script type="importmap">{json.dumps({"imports": imports})}</script>\n{start}\n</body>\n</html>\n'

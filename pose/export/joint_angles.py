@@ -1,19 +1,19 @@
-"""Joint angles from joint places, in degrees, with the uncertainty that the joints' sigma gives them.
+"""Joint angles in degrees from joint positions, with the uncertainty that follows from the joints' sigma.
 
-docs/studies/exports.md shows every angle and its sign. Directions are measured in the frame of the pelvis (x to the
-left, y along the trunk, z forward) or of the chest (the same with the shoulders):
+docs/studies/exports.md defines every angle and its sign. Directions are relative to the pelvis (x to the left, y along
+the trunk, z forward) or to the chest (the same with the shoulders):
 
 - hip and shoulder flexion: atan2(forward, down), positive to the front; -180 to 180
-- hip and shoulder abduction: asin(outward), positive away from the body; -90 to 90. Where it nears 90 the flexion
-  beside it has no meaning, and its uncertainty grows
-- shoulder elevation: between the upper arm and the trunk downwards, whichever way; 0 to 180
-- knee and elbow flexion: between the two bones, 0 straight; a joint bent backwards reads positive too
+- hip and shoulder abduction: asin(outward), positive away from the body; -90 to 90. Close to 90 the flexion is
+  undefined and its uncertainty large
+- shoulder elevation: between the upper arm and the downward trunk, in any direction; 0 to 180
+- knee and elbow flexion: between the two bones, 0 straight; hyperextension is positive as well
 - trunk lean: between pelvis-to-thorax and the vertical of the space
 - neck flexion: thorax to crown in the chest's frame, atan2(forward, up)
 
-Uncertainty is first order: sigma is taken as the 68 % radius of an isotropic normal distribution, and the errors of
-different joints as independent. Neither is quite so (neighbours err together); docs/studies/exports.md has the share of
-true angles that lie inside the bands.
+Uncertainty is first order: sigma is the 68 % radius of an isotropic normal distribution, and errors of different joints
+are assumed to be independent. Neighbouring joints are in fact correlated; docs/studies/exports.md reports the measured
+coverage of the bands.
 """
 
 from collections.abc import Sequence
@@ -40,27 +40,33 @@ NAMES = (
     ),
     "trunk_lean", "neck_flexion",
 )  # fmt: skip
-RADIUS_PER_STD = (
-    1.8724  # the radius that holds 68.27 % of an isotropic normal distribution in 3D, in deviations of an axis
-)
+RADIUS_PER_STD = 1.8724  # radius of 68.27 % of an isotropic 3D normal distribution, in standard deviations of an axis
 
 _TINY = 1e-9
-# A change of a joint's place: joint -> gradient (T, 3), in radians a metre.
+# Derivative of an angle: joint -> gradient (T, 3), in rad/m.
 Gradient = dict[str, F64]
 
 
 @dataclass(frozen=True, slots=True)
 class Angles:
-    """degrees, deviations (one standard deviation): (T, 16), in the order of `NAMES`; NaN where not known."""
+    """Angles in T frames.
+
+    Attributes:
+        degrees: (T, 16), in the order of `NAMES`; NaN where unknown.
+        deviations: (T, 16) standard deviations, degrees.
+    """
 
     degrees: F64
     deviations: F64
 
 
 def joint_angles(places: F64, sigma: F64, up: F64) -> Angles:
-    """Angles of (T, 17, 3) m, Human3.6M order, in any right-handed frame whose vertical is `up` (3,).
+    """Angles of joints in any right-handed frame.
 
-    sigma: (T, 17) mm. A frame with NaN gets NaN.
+    Args:
+        places: (T, 17, 3) m, Human3.6M order.
+        sigma: (T, 17) mm. Frames with NaN give NaN.
+        up: (3,) vertical.
     """
     values, gradients = _all(places, up)
     variance = (sigma / 1000 / RADIUS_PER_STD) ** 2
@@ -68,7 +74,7 @@ def joint_angles(places: F64, sigma: F64, up: F64) -> Angles:
     for column, name in enumerate(NAMES):
         parts = [dot(g, g) * variance[:, H36M17.index(joint)] for joint, g in gradients[name].items()]
         deviations[:, column] = np.sqrt(np.sum(parts, axis=0))
-    # A band wider than the circle says no more than "not known".
+    # A band wider than the circle carries no information.
     return Angles(np.degrees(np.stack([values[n] for n in NAMES], axis=1)), np.minimum(np.degrees(deviations), 180))
 
 
@@ -108,7 +114,7 @@ def _all(places: F64, up: F64) -> tuple[dict[str, F64], dict[str, Gradient]]:
 
 
 def _between(a: F64, b: F64, a_ends: tuple[str, str], b_ends: tuple[str, str] | None) -> tuple[F64, Gradient]:
-    """The angle between two vectors, 0 to pi; b_ends is None for a fixed direction."""
+    """The angle between two vectors, 0 to pi; `b_ends` is None for a constant direction."""
     aa, bb, ab = dot(a, a), dot(b, b), dot(a, b)
     sine = np.sqrt(np.maximum(aa * bb - ab * ab, 0))
     scale = 1 / np.maximum(sine, _TINY)
@@ -121,15 +127,15 @@ def _between(a: F64, b: F64, a_ends: tuple[str, str], b_ends: tuple[str, str] | 
 
 
 class _Frame:
-    """Axes from two vectors, `across` and `up` (T, 3), and how they turn when the vectors change."""
+    """Axes from two vectors, `across` and `up` (T, 3), and their derivatives."""
 
     def __init__(self, across: F64, up: F64, across_ends: tuple[str, str], up_ends: tuple[str, str]) -> None:
         self._axes: Axes = frame(across, up)
         self._ends = across_ends, up_ends
         x, y, _ = self._axes
-        self._across = np.maximum(np.sqrt(dot(across, across)), _TINY)  # its length,
-        self._up = np.maximum(dot(up, y), _TINY)  # the length of `up` across it,
-        self._skew = dot(up, x) / self._up  # and how far it leans along it
+        self._across = np.maximum(np.sqrt(dot(across, across)), _TINY)  # length of `across`
+        self._up = np.maximum(dot(up, y), _TINY)  # length of `up` perpendicular to it
+        self._skew = dot(up, x) / self._up  # component of `up` along it
 
     def flexion(self, vector: F64, ends: tuple[str, str], sign: float) -> tuple[F64, Gradient]:
         """atan2(forward, up) of `vector` for sign 1, atan2(forward, down) for -1."""
@@ -140,7 +146,7 @@ class _Frame:
         return np.arctan2(z, sign * y), self._gradient((np.zeros_like(x), dy, dz), (x, y, z), ends)
 
     def abduction(self, vector: F64, ends: tuple[str, str], outward: float) -> tuple[F64, Gradient]:
-        """asin of the share of `vector` that goes along `outward` times x."""
+        """asin of the component of `vector` along `outward` times x."""
         x, y, z = self._within(vector)
         square = np.maximum(x * x + y * y + z * z, _TINY**2)
         rest = np.maximum(np.sqrt(y * y + z * z), _TINY)
@@ -153,10 +159,10 @@ class _Frame:
         return x, y, z
 
     def _gradient(self, d: tuple[F64, F64, F64], v: tuple[F64, F64, F64], ends: tuple[str, str]) -> Gradient:
-        """Of a function with derivatives `d` by the coordinates `v` of a vector in this frame.
+        """Gradient of a function with derivatives `d` by the coordinates `v` of a vector in this frame.
 
-        The frame turns by w = (dup.z - skew dacross.z) / |up| about x, -dacross.z / |across| about y, and dacross.y /
-        |across| about z; a turn w of the frame changes the coordinates of a fixed vector by v x w.
+        The frame rotates by w = (dup.z - skew dacross.z) / |up| about x, -dacross.z / |across| about y, and dacross.y /
+        |across| about z. A rotation w of the frame changes the coordinates of a constant vector by v x w.
         """
         (dx, dy, dz), (x, y, z) = d, v
         about_x, about_y, about_z = dy * z - dz * y, dz * x - dx * z, dx * y - dy * x
@@ -170,7 +176,7 @@ class _Frame:
 
 
 def _spread(gradient: F64, ends: tuple[str, str]) -> Gradient:
-    """A gradient by the vector from one joint to another as one by the joints."""
+    """Convert a gradient by the vector between two joints to gradients by the joints."""
     return {ends[0]: -gradient, ends[1]: gradient}
 
 
@@ -183,7 +189,7 @@ def _added(*gradients: Gradient) -> Gradient:
 
 
 def columns(names: Sequence[str] = NAMES) -> list[str]:
-    """The heads of a table: each angle in degrees, then its standard deviation."""
+    """Column heads: each angle in degrees, followed by its standard deviation."""
     return [head for name in names for head in (f"{name}_deg", f"{name}_sd")]
 
 
@@ -202,7 +208,11 @@ class JointAngles:
     deviations: F64
 
     def __getitem__(self, name: str) -> F64:
-        """(P, F) degrees of one angle. Raises KeyError for an unknown name."""
+        """(P, F) degrees of one angle.
+
+        Raises:
+            KeyError: For an unknown name.
+        """
         if name not in self.names:
             raise KeyError(f"{name!r}; known: {', '.join(self.names)}")
         return self.degrees[..., self.names.index(name)]

@@ -1,13 +1,13 @@
-"""Bound on the people of formats whose memory or time grows with each person (glb, html, rrd)."""
+"""Limits on the number of people in formats whose memory or time grows with each person (glb, html, rrd)."""
 
 from pose.export.tracks import Recording
 
-MOST_PEOPLE = 1000  # of a file: those in the most frames
-MOST_CHARACTERS = 100  # of a file of skinned meshes, 0.8 MB each
+MOST_PEOPLE = 1000  # maximum per file; people with the most frames are kept
+MOST_CHARACTERS = 100  # maximum per file of skinned meshes, 0.8 MB each
 
 
 def seen_most(recording: Recording, people: list[int], most: int) -> tuple[list[int], list[str]]:
-    """At most `most` of them, in the same order, and a note if some are omitted."""
+    """At most `most` people, in the same order, and a note if some are omitted."""
     if len(people) <= most:
         return people, []
     frames = {person: len(recording.rows_of(person)) for person in people}

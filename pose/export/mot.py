@@ -1,11 +1,11 @@
-"""MOT: the generalised coordinates of a skeleton over time, as OpenSim's models name them.
+"""MOT: generalised coordinates over time, with the names of OpenSim's models.
 
-Body axes as OpenSim has them (x forward, y up, z right), rotations in the order z, x, y. Columns and signs:
+Body axes are those of OpenSim (x forward, y up, z right), rotations in the order z, x, y. Columns and signs:
 docs/studies/exports.md. Left and right have the same sign for the same movement.
 
-In this order `pelvis_tilt` and `pelvis_list` are tilt and list of the body only for a person who faces +x, as OpenSim
-assumes. So the motion is turned about the vertical until the person faces +x on average. The pelvis' place is the
-origin of the model's pelvis, not the midpoint of the hips. Hip rotation is left out: joint centres hardly show it.
+In this order `pelvis_tilt` and `pelvis_list` are tilt and list only for a person who faces +x, as OpenSim assumes. The
+motion is therefore rotated about the vertical until the person faces +x on average. The pelvis' position is the origin
+of the model's pelvis, not the midpoint of the hips. Hip rotation is omitted: joint centres hardly determine it.
 """
 
 from pathlib import Path
@@ -34,9 +34,9 @@ COLUMNS = (
     *(f"{name}_{side[0]}" for side in _SIDES for name in ("arm_flex", "arm_add", "arm_rot", "elbow_flex")),
 )  # fmt: skip
 
-# From our rest axes (x left, y up, z forward) to OpenSim's body axes (x forward, y up, z right).
+# From our rest axes (x left, y up, z forward) to OpenSim's (x forward, y up, z right).
 _BODY = from_matrix(np.array([[0.0, 0, -1], [0, 1, 0], [1, 0, 0]]))
-# From an arm that hangs to the T-pose.
+# From a hanging arm to the T-pose.
 _RAISED = {
     "left": about(np.array([0.0, 0, 1]), np.array(np.pi / 2)),
     "right": about(np.array([0.0, 0, 1]), np.array(-np.pi / 2)),
@@ -45,11 +45,12 @@ _AT = {name: place for place, name in enumerate(NAMES)}
 
 
 def write(track: Track, target: Path) -> Notes:
+    """Write one person; see `pose.export.format.PersonFormat`."""
     return write_mot(track, target, facing(track))
 
 
 def facing(track: Track) -> F64:
-    """(4,) the rotation about y after which a person faces +x on average; none where they face all directions alike."""
+    """Rotation (4,) about y after which a person faces +x on average; the identity without a mean direction."""
     total = np.zeros(3)
     for span in track.sample():
         _, _, forward = pelvis_frame(track.space.to_file(span.places)[:, ORDER])
@@ -58,7 +59,13 @@ def facing(track: Track) -> F64:
 
 
 def write_mot(track: Track, target: Path, turn: F64) -> Notes:
-    """turn: (4,) quaternion, applied to the whole motion."""
+    """Write the motion.
+
+    Args:
+        track: The person.
+        target: File to write.
+        turn: (4,) quaternion, applied to the whole motion.
+    """
     assert track.rate is not None, "MOT has one rate"
     bones = Bones(track)
     origin = pelvis_origin(bones.body)
@@ -77,21 +84,24 @@ def write_mot(track: Track, target: Path, turn: F64) -> Notes:
 
 
 def pelvis_origin(body: Body) -> F64:
-    """(3,) m from the midpoint of the hips to the origin of the model's pelvis, in the axes of the rest pose."""
+    """Vector (3,) m from the midpoint of the hips to the origin of the model's pelvis, in rest-pose axes."""
     scale = abs(body.offsets[_AT["left_hip"], 0]) / setup.HALF_HIPS
     return rotate(_BODY, -scale * np.array(setup.HIPS))
 
 
 def _turned(motion: Motion, turn: F64, origin: F64) -> Motion:
-    """The motion after a rotation (4,), with the root at `origin` (3,) of the pelvis."""
+    """The motion after a rotation (4,), with the root at the pelvis' `origin` (3,)."""
     turns = motion.turns.copy()
     turns[:, 0] = multiply(turn, turns[:, 0])
     return Motion(rotate(turn, motion.root) + rotate(turns[:, 0], origin), turns)
 
 
 def coordinates(motion: Motion, previous: dict[str, F64] | None = None) -> F64:
-    """(T, 27): the columns after the time, degrees and m. previous: the last angles before, and then those of the end:
-    with it, angles of motions that follow one another do not jump.
+    """Columns (T, 27) after the time, in degrees and m.
+
+    Args:
+        motion: The motion.
+        previous: Last angles of the previous portion; updated to those of this one, so that angles do not jump.
     """
     previous = {} if previous is None else previous
     turns = {name: motion.turns[:, place] for name, place in _AT.items()}
@@ -120,7 +130,7 @@ def _mirrored(side: str) -> F64:
 
 
 def _bend(turn: F64) -> F64:
-    """(T, 1) degrees, 0 straight."""
+    """Flexion (T, 1) in degrees, 0 straight."""
     sine = np.sqrt((turn[..., 1:] ** 2).sum(axis=-1))
     result: F64 = np.degrees(2 * np.arctan2(sine, np.abs(turn[..., 0])))[:, None]
     return result

@@ -1,4 +1,4 @@
-"""A track as the motion of constant bones, for the formats that hold rotations."""
+"""A track as motion of constant bones, for formats with rotations."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -15,12 +15,12 @@ from pose.skeletons import H36M17
 F64 = NDArray[np.float64]
 
 
-KEPT = 32  # portions of a recording whose turns are kept for the next format: 36 minutes at 30 frames a second, 37 MB
-_NAMED_FROM = 10  # mm that a joint lies from its bone on average: the summary names those
+KEPT = 32  # portions whose rotations are cached for the next format: 36 minutes at 30 frames/s, 37 MB
+_NAMED_FROM = 10  # mm, mean distance of a joint from its bone above which the summary lists it
 
 
 class Bones:
-    """One person's bones. Gaps are filled from the frames before and after: turns by slerp, the root on a line."""
+    """One person's bones. Gaps are interpolated: rotations by slerp, the root linearly."""
 
     def __init__(self, track: Track) -> None:
         self.track = track
@@ -28,10 +28,11 @@ class Bones:
 
     @cached_property
     def body(self) -> Body:
+        """The bones of the person."""
         return fit_body(self.track.space.to_file(span.places) for span in self.track.sample())
 
     def spans(self) -> Iterator[tuple[Span, Motion]]:
-        """All frames, in portions, without a missing one."""
+        """All frames, with gaps filled, in portions."""
         self._distance, self._count = np.zeros(len(H36M17)), 0
         index = np.arange(len(self.track))
         earlier = np.maximum.accumulate(np.where(self.track.known, index, 0))
@@ -43,12 +44,12 @@ class Bones:
             yield span, self._filled(_spread(solved.motion, span.known), span, earlier, later)
 
     def distance_note(self) -> str:
-        """How far the joints of all known frames are from the bones, once `spans` has been used up."""
+        """Mean distance of the joints of known frames from the bones, after `spans` is exhausted."""
         away = 1000 * self._distance / max(1, self._count)
         return f"joints lie {away.mean():.0f} mm from the bones on average{far_joints(away)}"
 
     def _solved(self, span: Span) -> Solved:
-        """Kept for the next format that wants it: several do."""
+        """The solution of a span, cached because several formats use it."""
         kept, key = self.track.recording.solved, (self.track.person, self.track.resampled, span.start, len(span.known))
         solved = kept.get(key)
         if solved is None:
@@ -79,14 +80,14 @@ class Bones:
 
 
 def far_joints(away: F64) -> str:
-    """`, spine 34, neck 21`: joints whose mean distance (17,) mm from their bones is more than 10 mm."""
+    """Joints whose mean distance (17,) mm from their bones is above 10 mm, for example `, spine 34, neck 21`."""
     return "".join(
         f", {name} {mm:.0f}" for name, mm in zip(H36M17.names, away.tolist(), strict=True) if mm > _NAMED_FROM
     )
 
 
 def _spread(motion: Motion, known: NDArray[np.bool_]) -> Motion:
-    """The known frames at their places among all; the others hold nothing yet."""
+    """The known frames at their positions among all; other frames are undefined."""
     if known.all():
         return motion
     root, turns = np.empty((len(known), 3)), np.empty((len(known), *motion.turns.shape[1:]))

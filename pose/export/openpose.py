@@ -1,4 +1,4 @@
-"""OpenPose JSON: a folder with one file a frame, its 25 body joints, for Pose2Sim, OpenCap-like tools and others."""
+"""OpenPose JSON: a folder with one file per frame, 25 body joints, for Pose2Sim, OpenCap-like tools and others."""
 
 import os
 from glob import escape
@@ -15,6 +15,7 @@ _OTHERS = '],"pose_keypoints_3d":[],"face_keypoints_3d":[],"hand_left_keypoints_
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
+    """Write all people; see `pose.export.format.SceneFormat`."""
     name = target.name.removesuffix("-openpose")
     with whole_folder(target, [f"{escape(name)}_*_keypoints.json"]) as folder:
         for part in portions(recording, people, BODY_25):
@@ -26,14 +27,14 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
 
 
 def _people(part: People2D) -> list[bytes]:
-    """The object of each row."""
+    """The JSON object of each row."""
     head = ('{"person_id":[', number(part.ids), '],"pose_keypoints_2d":[')
     left, right = ("", "") if part.hands is None else (keypoints(part.hands[:, side]) for side in range(2))
     return text(joined(*head, keypoints(part.points), _LEFT, left, _RIGHT, right, _OTHERS)).splitlines()
 
 
 def _write_small(path: str, content: bytes) -> None:
-    """As `Path.write_bytes`, which costs as much again as the file itself."""
+    """Like `Path.write_bytes`, whose overhead would double the time per file."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
         while content:

@@ -1,7 +1,7 @@
-"""A folder for OpenSim: markers, joint angles, and set-up files of the Scale and Inverse Kinematics tools.
+"""A folder for OpenSim: markers, joint angles, and setup files of the Scale and Inverse Kinematics tools.
 
-OpenSim's convention is a person who faces +x. Markers and angles are turned about the vertical, so that the person
-faces +x on average; else forward lean would appear as `pelvis_list`.
+OpenSim expects a person who faces +x. Markers and angles are rotated about the vertical accordingly; otherwise forward
+lean would appear as `pelvis_list`.
 """
 
 import math
@@ -24,7 +24,7 @@ from pose.system.whole_file import write_whole
 F64 = NDArray[np.float64]
 
 FILES = ("markers.trc", "motion.mot", "motion.mot.filled.csv", "markers.xml", "scale.xml", "ik.xml", "README.txt")
-_UPRIGHT_SHARE = 75  # per cent of the frames whose trunk is shorter than the length that scales the torso
+_UPRIGHT_SHARE = 75  # percentile of the trunk lengths that scales the torso
 README = f"""Markers, joint angles and set-up files for OpenSim 4.
 
 1. Copy the model here as {setup.MODEL}: https://simtk.org/projects/full_body, or Models/Rajagopal of
@@ -46,6 +46,7 @@ are; its shoulders lie some centimetres away, because the angles of the back are
 
 
 def write(track: Track, target: Path) -> Notes:
+    """Write one person; see `pose.export.format.PersonFormat`."""
     assert track.rate is not None, "TRC and MOT have one rate"
     turn = facing(track)
     degrees = 2 * np.degrees(np.arctan2(turn[2], turn[0]))
@@ -63,9 +64,9 @@ def write(track: Track, target: Path) -> Notes:
 
 
 def _trunk(track: Track) -> setup.Trunk:
-    """Scale factors of the named model's torso.
+    """Scale factors of the torso of the named model.
 
-    Hips, back and shoulders of an upright model are as far apart as those of the person; the pelvis is scaled by the
+    Distances of hips, back and shoulders in an upright model equal those of the person; the pelvis is scaled by the
     distance of the hips.
     """
     names = [f"{side}_{joint}" for joint in ("hip", "shoulder") for side in setup.SIDES]
@@ -82,7 +83,7 @@ def _trunk(track: Track) -> setup.Trunk:
 
 
 def _reach(start: F64, along: F64, length: float) -> float:
-    """The largest s with |start + s along| = length; where there is none, the s of the nearest point."""
+    """The largest s with |start + s along| = length, or the s of the nearest point if there is none."""
     a, b, c = float(along @ along), float(start @ along), float(start @ start) - length**2
     return (-b + math.sqrt(max(b * b - a * c, 0.0))) / a
 

@@ -1,6 +1,6 @@
-"""Set-up files of OpenSim's Scale and Inverse Kinematics tools for markers at joint centres.
+"""Setup files of OpenSim's Scale and Inverse Kinematics tools for markers at joint centres.
 
-Markers lie at the origins of the model's bodies, which are joint centres in the models of this family: Rajagopal 2016,
+Markers are at the origins of the model's bodies, which are joint centres in the models of this family: Rajagopal 2016,
 Hamner 2010, Pose2Sim. Source of the formats: OpenSim 4's user guide (Scale Tool, Inverse Kinematics Tool).
 """
 
@@ -9,19 +9,19 @@ from xml.sax.saxutils import escape
 
 MODEL = "Rajagopal2016.osim"
 SIDES = ("right", "left")
-# Marker -> body and place in it, m, before scaling; {side} is r or l. Only these take part in the inverse kinematics.
+# Marker -> body and position in it, m, before scaling; {side} is r or l. Inverse kinematics uses only these.
 _LIMBS = {
     "hip": "femur", "knee": "tibia", "ankle": "talus", "shoulder": "humerus", "elbow": "ulna", "wrist": "hand",
 }  # fmt: skip
 _WEIGHTS = {"hip": 10, "knee": 10, "ankle": 10, "shoulder": 10, "elbow": 5, "wrist": 5}
-# Of the named model, m: from the pelvis' origin to the midpoint of the hips, half the distance of the hips, from there
-# to the joint of the back, from the back to the midpoint of the shoulders, half the distance of the shoulders.
+# Vectors and lengths of the named model, m: from the pelvis' origin to the midpoint of the hips; half the hip distance;
+# from there to the back joint; from there to the midpoint of the shoulders; half the shoulder distance.
 HIPS = (-0.056276, -0.07849, 0.0)
 HALF_HIPS = 0.07726
 BACK = (-0.1007, 0.0815, 0.0)
 SHOULDERS = (0.003155, 0.3715, 0.0)
 HALF_SHOULDERS = 0.17
-_MEASURED = {  # bodies whose scale is a ratio of distances between markers
+_MEASURED = {  # bodies scaled by ratios of distances between markers
     "pelvis": (("right_hip", "left_hip"), ("pelvis",)),
     "thigh": (("{side}_hip", "{side}_knee"), ("femur_{s}", "patella_{s}")),
     "shank": (("{side}_knee", "{side}_ankle"), ("tibia_{s}", "talus_{s}", "calcn_{s}", "toes_{s}")),
@@ -32,14 +32,14 @@ _MEASURED = {  # bodies whose scale is a ratio of distances between markers
 
 @dataclass(frozen=True, slots=True)
 class Trunk:
-    """Scale factors of the torso: along x and y, and along z, the width."""
+    """Scale factors of the torso: along x and y, and along z (the width)."""
 
     length: float
     width: float
 
 
 def markers() -> list[str]:
-    """Names of the markers that take part, as in the TRC file."""
+    """Names of the markers used, as in the TRC file."""
     return [f"{side}_{joint}" for joint in _LIMBS for side in SIDES]
 
 
@@ -56,7 +56,13 @@ def marker_set() -> str:
 
 
 def scale_setup(name: str, trunk: Trunk, span: tuple[float, float]) -> str:
-    """The Scale tool's set-up. span: s of the recording over which distances are averaged."""
+    """The setup file of the Scale tool.
+
+    Args:
+        name: Name of the person.
+        trunk: Scale factors of the torso.
+        span: Time range over which distances are averaged, s.
+    """
     measurements, scales = [], [_manual("torso", (trunk.length, trunk.length, trunk.width))]
     for measure, ((first, second), bodies) in _MEASURED.items():
         sides = SIDES if "{side}" in first else SIDES[:1]
@@ -85,7 +91,11 @@ def scale_setup(name: str, trunk: Trunk, span: tuple[float, float]) -> str:
 
 
 def ik_setup(span: tuple[float, float]) -> str:
-    """The Inverse Kinematics tool's set-up. span: first and last time of the recording, s."""
+    """The setup file of the Inverse Kinematics tool.
+
+    Args:
+        span: First and last time of the recording, s.
+    """
     tasks = "".join(
         f'<IKMarkerTask name="{side}_{joint}"><apply>true</apply><weight>{weight}</weight></IKMarkerTask>'
         for joint, weight in _WEIGHTS.items()

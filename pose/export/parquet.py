@@ -12,6 +12,7 @@ from pose.system.whole_file import whole_file
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
+    """Write all people; see `pose.export.format.SceneFormat`."""
     import pyarrow
     import pyarrow.parquet
 

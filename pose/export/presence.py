@@ -1,4 +1,4 @@
-"""When a person is there, for the formats that hide people in a scene."""
+"""Presence of a person over time, for formats that hide people in a scene."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,7 +7,7 @@ from pose.export.tracks import Track
 
 
 def presence(track: Track, start: float) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """When the person comes and goes: times (K,) s after `start`, and 1 or 0 from each on."""
+    """Times (K,) s after `start` at which the person appears or disappears, and the new state 1 or 0."""
     recording = track.recording
     steps: list[tuple[float, float]] = [(0.0, 0.0)] if track.times[0] > start else []
     steps.append((float(track.times[0]) - start, 1.0))

@@ -1,13 +1,13 @@
-"""Names of a character's bones in the rigs that other programs know, one column a rig.
+"""Names of a character's bones in the rigs of other programs, one column per rig.
 
 Sources: Adobe Mixamo; Epic Games, the mannequin of Unreal Engine; Blender's Rigify (the meta-rig `Human`); VRM 1.0,
 humanoid bones. The character has Mixamo's 52 bones, and every rig here has a bone for each of them.
 """
 
-STICKS = "sticks"  # not a character but the plain skeleton, with its own names
+STICKS = "sticks"  # the plain skeleton without a character, with its own names
 RIGS = ("mixamo", "unreal", "rigify", "vrm", "plain", STICKS)
 
-# Mixamo, Unreal, Rigify, VRM, plain. {s}: left or right in the way of the rig.
+# Mixamo, Unreal, Rigify, VRM, plain. {s}: left or right in the spelling of the rig.
 _MIDDLE = (
     ("Hips", "pelvis", "spine", "hips", "pelvis"),
     ("Spine", "spine_01", "spine.001", "spine", "spine"),

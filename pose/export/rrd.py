@@ -1,4 +1,6 @@
-"""A Rerun recording: picture, 2D joints, 3D joints and bones, and a sphere of the size of each joint's uncertainty."""
+"""A Rerun recording: cameras, images, 2D joints, 3D joints and bones, and spheres with the radius of each joint's
+uncertainty.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -7,9 +9,14 @@ import numpy as np
 
 from pose.export.format import Notes, SceneFormat
 from pose.export.many import MOST_PEOPLE, seen_most
+from pose.export.rotations import from_matrix
 from pose.export.timeline import Span
 from pose.export.tracks import CHUNK, Recording, Track
+from pose.export.viewpoints import Viewpoint, viewpoints
+from pose.files.cameras import result_cameras
+from pose.hand_points import BONES, SIDES
 from pose.skeletons import H36M17, Skeleton
+from pose.spaces import CAMERA
 from pose.system.whole_file import whole_file
 from pose.types import F32, I64
 from pose.view.colours import SIDE_COLOURS, edge_side, person_colour
@@ -17,17 +24,20 @@ from pose.view.colours import SIDE_COLOURS, edge_side, person_colour
 TIMELINE = "video"
 JPEG_QUALITY = 75
 LIMB_RADIUS = 0.02  # m
-HAZE = 40  # alpha of the spheres of uncertainty
+_TURN_ORDER = [1, 2, 3, 0]  # Rerun's quaternions are x y z w
+FINGER_RADIUS = 0.004  # m
+SIGMA_ALPHA = 40  # of 255, of the uncertainty spheres
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
+    """Write all people; see `pose.export.format.SceneFormat`."""
     import rerun
 
     shown, fewer = seen_most(recording, people, MOST_PEOPLE)
     with whole_file(target) as hidden:
         stream = rerun.RecordingStream("pose-convert")
         stream.save(str(hidden))
-        note = _place_camera(stream, recording, rerun)
+        note = _place_cameras(stream, recording, rerun)
         for person in shown:
             _log_2d(stream, recording, person, rerun)
             track = recording.track(person, recording.timeline)
@@ -42,21 +52,33 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
     return [f"metres, {note}; {pictures} pictures", *fewer]
 
 
-def _place_camera(stream: Any, recording: Recording, rerun: Any) -> str:
-    """The world is the recording's space; the camera stands where its axes say."""
-    table, space = recording.table, recording.space
-    if space.name == "camera":
-        stream.log("world", rerun.ViewCoordinates.RDF, static=True)
-    else:
-        stream.log("world", rerun.ViewCoordinates.RIGHT_HAND_Y_UP, static=True)
-        place = rerun.Transform3D(translation=[0, -space.floor, 0], mat3x3=space.turn)
-        stream.log("world/camera", place, static=True)
-    if (camera := table.camera) is not None:
-        pinhole = rerun.Pinhole(
-            image_from_camera=camera.matrix, resolution=camera.size, camera_xyz=rerun.ViewCoordinates.RDF
-        )
-        stream.log("world/camera", pinhole, static=True)
-    return space.note if space.name != "camera" else "x right, y down, z forward"
+def _place_cameras(stream: Any, recording: Recording, rerun: Any) -> str:
+    """The world is the recording's space; each camera has its pose in it, per frame if it moves."""
+    space = recording.space
+    axes = rerun.ViewCoordinates.RDF if space.name == CAMERA else rerun.ViewCoordinates.RIGHT_HAND_Y_UP
+    stream.log("world", axes, static=True)
+    back = space.turn if space.name == CAMERA else np.eye(3)  # from files to tables
+    for number, view in enumerate(viewpoints(recording, space), 1):
+        path, index = _path(number), rerun.TimeColumn(TIMELINE, duration=view.times)
+        places, turns = view.places @ back, from_matrix(back.T @ view.turns)[:, _TURN_ORDER]
+        if len(turns) == 1:
+            stream.log(path, rerun.Transform3D(translation=places[0], quaternion=turns[0]), static=True)
+        else:
+            moved = rerun.Transform3D.columns(translation=places, quaternion=turns)
+            stream.send_columns(path, indexes=[index], columns=moved)
+        if not np.ptp(view.zooms):
+            stream.log(path, _pinhole(view, float(view.zooms[0]), rerun), static=True)
+            continue
+        for time, zoom in zip(view.times.tolist(), view.zooms.tolist(), strict=True):
+            stream.set_time(TIMELINE, duration=time)
+            stream.log(path, _pinhole(view, zoom, rerun))
+    return space.note if space.name != CAMERA else "x right, y down, z forward"
+
+
+def _pinhole(view: Viewpoint, zoom: float, rerun: Any) -> Any:
+    matrix = view.matrix * [[zoom], [zoom], [1]]
+    matrix[:2, 2] = view.matrix[:2, 2]
+    return rerun.Pinhole(image_from_camera=matrix, resolution=view.size, camera_xyz=rerun.ViewCoordinates.RDF)
 
 
 def _log_2d(stream: Any, recording: Recording, person: int, rerun: Any) -> None:
@@ -86,7 +108,7 @@ def _send(
 
 
 def _log_3d(stream: Any, track: Track, span: Span, rerun: Any) -> None:
-    """A frame without the person clears it."""
+    """Log 3D joints; a frame without the person clears them."""
     known, joints = span.known, len(H36M17)
     places: F32 = track.space.to_table(span.places[known]).astype(np.float32)
     index = rerun.TimeColumn(TIMELINE, duration=span.times)
@@ -101,25 +123,59 @@ def _log_3d(stream: Any, track: Track, span: Span, rerun: Any) -> None:
     haze = rerun.Points3D.columns(
         positions=places.reshape(-1, 3),
         radii=span.sigma[known].reshape(-1) / 1000,
-        colors=np.tile([*person_colour(track.person), HAZE], (len(places) * joints, 1)),
+        colors=np.tile([*person_colour(track.person), SIGMA_ALPHA], (len(places) * joints, 1)),
     )
     stream.send_columns(f"{path}/uncertainty", indexes=[index], columns=haze.partition(known * joints))
+    if track.recording.table.hand_scores is not None:
+        _log_hands(stream, track, span, rerun)
+
+
+def _log_hands(stream: Any, track: Track, span: Span, rerun: Any) -> None:
+    """The bones of the hands that are seen; a frame without hands clears them."""
+    hands = track.hands(span.start + np.arange(len(span.times))).places
+    places: F32 = track.space.to_table(hands).astype(np.float32)
+    seen = np.isfinite(places).all(axis=(2, 3))
+    colours = np.repeat([SIDE_COLOURS[SIDES[side]] for side in np.nonzero(seen)[1]], len(BONES), axis=0)
+    fingers = rerun.LineStrips3D.columns(
+        strips=places[seen][:, np.array(BONES)].reshape(-1, 2, 3),
+        colors=colours.reshape(-1, 3).astype(np.uint8),
+        radii=np.full(int(seen.sum()) * len(BONES), FINGER_RADIUS),
+    )
+    index = rerun.TimeColumn(TIMELINE, duration=span.times)
+    path = f"world/person{track.person}/hands"
+    stream.send_columns(path, indexes=[index], columns=fingers.partition(seen.sum(axis=1) * len(BONES)))
 
 
 def _limbs(skeleton: Skeleton) -> tuple[I64, np.ndarray]:
-    """(E, 2) joints and (E, 3) colours."""
+    """Joints (E, 2) and colours (E, 3) of the limbs."""
     colours = [SIDE_COLOURS[edge_side(skeleton, a, b)] for a, b in skeleton.edges]
     return np.array(skeleton.edges, np.int64), np.array(colours, np.uint8)
 
 
-def _log_pictures(stream: Any, recording: Recording, rerun: Any) -> None:
-    from pose.video import open_source
+def _path(number: int) -> str:
+    """Path of the camera with this number; 2 is the second camera."""
+    return "world/camera" if number == 1 else f"world/camera{number}"
 
-    last = float(recording.times[-1])
-    with open_source(str(recording.video), start=float(recording.times[0]), end=np.nextafter(last, np.inf)) as source:
-        for frame in source:
-            stream.set_time(TIMELINE, duration=frame.time)
-            stream.log("world/camera/picture", rerun.Image(frame.image).compress(jpeg_quality=JPEG_QUALITY))
+
+def _log_pictures(stream: Any, recording: Recording, rerun: Any) -> None:
+    """Log the images of the recording's video, and of the other cameras if their files are available."""
+    first, last = float(recording.times[0]), float(recording.times[-1])
+    cameras = result_cameras(recording.table.run)
+    videos = [recording.video, *(camera.file for camera in cameras[1:])]
+    for number, video in enumerate(videos, 1):
+        if video is None:
+            continue
+        clock = cameras[number - 1] if cameras else None
+        start, end = (first, last) if clock is None else (clock.own_time(first), clock.own_time(last))
+        if end <= max(start, 0):  # its clock differs
+            continue
+        from pose.video import open_source  # loads PyAV, which other formats do without
+
+        with open_source(str(video), start=max(start, 0.0), end=np.nextafter(end, np.inf)) as source:
+            for frame in source:
+                time = frame.time if clock is None else clock.result_time(frame.time)
+                stream.set_time(TIMELINE, duration=time)
+                stream.log(f"{_path(number)}/picture", rerun.Image(frame.image).compress(jpeg_quality=JPEG_QUALITY))
 
 
 FORMAT = SceneFormat(".rrd", write, extra="rerun", modules=("rerun",))

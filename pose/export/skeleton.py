@@ -1,12 +1,12 @@
-"""From joint places to rotations of bones, and back by forward kinematics.
+"""Conversion of joint positions to bone rotations, and forward kinematics.
 
 The rest pose is a T-pose in file axes (x to the person's left, y up, z forward, metres): arms along the x axis, legs
-down, trunk up, facing z. Every rotation is the identity there. A rotation turns what hangs on the joint: the hip
-carries the thigh.
+down, trunk up, facing z. All rotations are the identity there. A rotation applies to what follows the joint: the hip
+rotates the thigh.
 
-A direction shows two of a bone's three degrees of freedom. Pelvis and thorax get the third from hips and shoulders;
-thigh and upper arm from the plane of the bend, with knee and elbow as hinges, which is blended out where the limb is
-within 15 degrees of straight, because the plane is noise there. The other bones take the shortest turn, without twist.
+A direction determines two of a bone's three degrees of freedom. For pelvis and thorax the third comes from hips and
+shoulders. For thigh and upper arm it comes from the plane of the bend, with knee and elbow as hinges; within 15 degrees
+of straight it is faded out, because the plane is noise there. Other bones get the shortest rotation, without twist.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ from pose.skeletons import H36M17
 
 F64 = NDArray[np.float64]
 
-# Parents come before their children. Index into H36M17 of every joint, and of its parent (-1: the root).
+# Parents precede their children. Index into H36M17 of every joint, and of its parent (-1: the root).
 NAMES = (
     "pelvis", "left_hip", "left_knee", "left_ankle", "right_hip", "right_knee", "right_ankle", "spine", "thorax",
     "neck", "head", "left_shoulder", "left_elbow", "left_wrist", "right_shoulder", "right_elbow", "right_wrist",
@@ -29,7 +29,7 @@ NAMES = (
 PARENTS = (-1, 0, 1, 2, 0, 4, 5, 0, 7, 8, 9, 8, 11, 12, 8, 14, 15)
 ORDER = np.array([H36M17.index(name) for name in NAMES])
 LEAVES = tuple(joint for joint in range(len(NAMES)) if joint not in PARENTS)
-STRAIGHT = np.radians(15)  # a limb that is bent by less does not show the plane of its bend
+STRAIGHT = np.radians(15)  # minimum bend that determines a plane
 
 _AT = {name: place for place, name in enumerate(NAMES)}
 _PELVIS, _SPINE, _THORAX, _NECK, _HEAD = (_AT[name] for name in ("pelvis", "spine", "thorax", "neck", "head"))
@@ -43,8 +43,9 @@ _MIRROR = np.array([-1.0, 1, 1])
 class Body:
     """The constant bones of one person.
 
-    offsets: (17, 3) m, a joint from its parent in the rest pose, in the order of `NAMES`; the root's is 0. tips: (17,
-    3) m, where the bone of a leaf ends (a made-up hand, foot or crown: no joint shows it).
+    Attributes:
+        offsets: (17, 3) m, a joint from its parent in the rest pose, in the order of `NAMES`; 0 for the root.
+        tips: (17, 3) m, end of the bone of a leaf (an assumed hand, foot or crown, which no joint marks).
     """
 
     offsets: F64
@@ -53,7 +54,12 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Motion:
-    """T frames of a body. root: (T, 3) m, the pelvis. turns: (T, 17, 4), each joint in its parent's frame."""
+    """T frames of a body.
+
+    Attributes:
+        root: (T, 3) m, the pelvis.
+        turns: (T, 17, 4), rotation of each joint in its parent's frame.
+    """
 
     root: F64
     turns: F64
@@ -61,14 +67,19 @@ class Motion:
 
 @dataclass(frozen=True, slots=True)
 class Solved:
-    """motion, and (17,) m, the distance of each joint of Human3.6M-17 from its bone, added up over the frames."""
+    """Result of fitting the bones to poses.
+
+    Attributes:
+        motion: The motion of the bones.
+        distance: (17,) m, distance of each Human3.6M-17 joint from its bone, summed over the frames.
+    """
 
     motion: Motion
     distance: F64
 
 
 def fit_body(chunks: Iterable[F64]) -> Body:
-    """The median bones of (T, 17, 3) points in file axes, Human3.6M order, left and right pooled."""
+    """Median bones of points (T, 17, 3) in file axes, Human3.6M order, pooled over left and right."""
     sides, middle, shoulders, necks = [], [], [], []
     for points in chunks:
         ordered = points[:, ORDER]
@@ -94,7 +105,7 @@ def fit_body(chunks: Iterable[F64]) -> Body:
 
 
 def _tips(offsets: F64) -> F64:
-    """Stubs in proportion to the bone before: foot forward, hand outward, crown upward."""
+    """Bones of leaves in proportion to the previous bone: foot forward, hand outward, crown upward."""
     tips = np.zeros_like(offsets)
     for leg, arm in zip(_LEGS, _ARMS, strict=True):
         shin = np.linalg.norm(offsets[leg[2]])
@@ -105,14 +116,14 @@ def _tips(offsets: F64) -> F64:
 
 
 def solve(points: F64, body: Body) -> Motion:
-    """The turns that bring `body` nearest to (T, 17, 3) points in file axes, Human3.6M order, as the module says.
+    """The rotations that fit `body` to points (T, 17, 3) in file axes, Human3.6M order; see the module.
 
-    Directions decide, not places: a person who is seen too large in one frame keeps their pose.
+    Directions matter, not positions: a person who is too large in one frame keeps the pose.
     """
     ordered = points[:, ORDER]
-    whole = np.empty((*ordered.shape[:2], 4))  # in the file's frame
+    whole = np.empty((*ordered.shape[:2], 4))  # rotations in the file's frame
     whole[:, _PELVIS] = pelvis = _turn(pelvis_frame(ordered))
-    # The middle of the trunk stands where the pelvis puts it; from there the spine leads to the thorax.
+    # The pelvis determines the middle of the trunk; the spine leads from there to the thorax.
     middle = ordered[:, _PELVIS] + rotations.rotate(pelvis, body.offsets[_SPINE])
     whole[:, _SPINE] = aimed(pelvis, _Y, unit(ordered[:, _THORAX] - middle))
     whole[:, _THORAX] = thorax = _turn(thorax_frame(ordered))
@@ -129,7 +140,7 @@ def solve(points: F64, body: Body) -> Motion:
 
 
 def place(body: Body, motion: Motion) -> F64:
-    """Forward kinematics: (T, 17, 3) m in file axes, in Human3.6M order."""
+    """Forward kinematics: joints (T, 17, 3) m in file axes, in Human3.6M order."""
     points, _ = whole_turns(body, motion)
     placed = np.empty_like(points)
     placed[:, ORDER] = points
@@ -137,7 +148,7 @@ def place(body: Body, motion: Motion) -> F64:
 
 
 def whole_turns(body: Body, motion: Motion) -> tuple[F64, F64]:
-    """Places (T, 17, 3) m and turns (T, 17, 4) of the joints in the file's frame, in the order of `NAMES`."""
+    """Positions (T, 17, 3) m and rotations (T, 17, 4) of the joints in the file's frame, in the order of `NAMES`."""
     points = np.empty((*motion.turns.shape[:2], 3))
     whole = np.empty_like(motion.turns)
     points[:, 0], whole[:, 0] = motion.root, motion.turns[:, 0]
@@ -161,10 +172,15 @@ def thorax_frame(ordered: F64) -> Axes:
 
 
 def frame(across: F64, up: F64) -> Axes:
-    """Axes along `across` (T, 3), along what of `up` (T, 3) is perpendicular to it, and perpendicular to both."""
+    """Orthonormal axes x, y, z, (T, 3) each, from two vectors.
+
+    Args:
+        across: (T, 3) direction of x.
+        up: (T, 3); y is its component perpendicular to x, normalised.
+    """
     x = unit(across)
     y = unit(up - dot(up, x)[..., None] * x)
-    lost = dot(y, y) < 0.5  # `up` lies along `across`, or is nothing
+    lost = dot(y, y) < 0.5  # `up` is parallel to `across`, or zero
     if lost.any():
         y[lost] = unit(cross(x[lost], np.eye(3)[np.abs(x[lost]).argmin(axis=-1)]))
     return x, y, cross(x, y)
@@ -184,13 +200,13 @@ def _direction(ordered: F64, start: int, end: int) -> F64:
 
 
 def aimed(parent: F64, rest: F64, direction: F64) -> F64:
-    """The parent's turn (T, 4), then the shortest one that brings `rest` (3,) to `direction` (T, 3)."""
+    """The parent's rotation (T, 4), followed by the shortest rotation from `rest` (3,) to `direction` (T, 3)."""
     local = rotations.rotate(rotations.inverse(parent), direction)
     return rotations.multiply(parent, rotations.between(rest, local))
 
 
 def hinged(turn: F64, upper: F64, lower: F64, hinge: F64) -> F64:
-    """`turn` (T, 4) of an upper bone, twisted so that the hinge at its end (in the rest pose) bends it to `lower`."""
+    """Rotation `turn` (T, 4) of an upper bone, twisted so that the hinge at its end bends it to `lower`."""
     expected = rotations.rotate(turn, hinge)
     seen = cross(upper, lower)
     bend = np.arctan2(np.sqrt(dot(seen, seen)), dot(upper, lower))
@@ -202,6 +218,6 @@ def hinged(turn: F64, upper: F64, lower: F64, hinge: F64) -> F64:
 
 
 def residual(points: F64, body: Body, motion: Motion) -> F64:
-    """(T, 17) m between points in file axes and the bones of `motion`, both in Human3.6M order."""
+    """Distances (T, 17) m between points in file axes and the bones of `motion`, both in Human3.6M order."""
     result: F64 = np.linalg.norm(place(body, motion) - points, axis=-1)
     return result

@@ -1,7 +1,7 @@
-"""The frame that exported points stand in: named in every file, and turned to the axes that the file wants.
+"""The coordinate frame of exported points: named in every file, and converted to the axes of the format.
 
-Motion files have y up, right-handed, metres. The camera frame becomes (x, -y, -z), half a turn about x. The world frame
-is the world of the result; for a result without one, vertical and floor are estimated from the people.
+Motion files have y up, right-handed, metres. The camera frame becomes (x, -y, -z), a half-turn about x. The world frame
+is that of the result; for a result without a world, vertical and floor are estimated from the people.
 """
 
 from collections.abc import Iterable
@@ -19,15 +19,18 @@ from pose.world.upright import upright_bodies
 
 F64 = NDArray[np.float64]
 
-_FLOOR_SHARE = 2  # per cent of the frames in which feet may be below the floor: a single outlier moves nothing
+_FLOOR_SHARE = 2  # percentile of the lowest feet that defines the floor; robust against outliers
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
     """A frame for exported points.
 
-    name: 'world' or 'camera'. note: describes it in summaries and files. turn: (3, 3) rotation from the camera's axes
-    to y up. floor: height of the floor along y after the rotation, m; it becomes 0.
+    Attributes:
+        name: 'world' or 'camera'.
+        note: Describes it in summaries and files.
+        turn: (3, 3) rotation from the camera's axes to y up.
+        floor: Height of the floor along y after the rotation, m; it becomes 0.
     """
 
     name: str
@@ -36,18 +39,18 @@ class Space:
     floor: float = 0.0
 
     def to_file(self, points: NDArray[np.floating]) -> F64:
-        """(..., 3) m in the camera's axes (x right, y down, z forward) to file axes, y up."""
+        """Convert (..., 3) m in camera axes (x right, y down, z forward) to file axes, y up."""
         placed: F64 = points @ self.turn.T
         placed[..., 1] -= self.floor
         return placed
 
     def to_table(self, points: NDArray[np.floating]) -> NDArray[np.floating]:
-        """(..., 3) as tables hold them: in the camera's own axes, the numbers of `poses.npz`, or in the world."""
+        """Convert (..., 3) to the axes of tables: camera axes, as in `poses.npz`, or the world."""
         return points if self.name == CAMERA else self.to_file(points)
 
     @property
     def up(self) -> F64:
-        """(3,) the vertical in the camera's axes; in the camera frame it is the picture's own."""
+        """The vertical (3,) in camera axes; in the camera frame it is that of the image."""
         result: F64 = self.turn[1]
         return result
 
@@ -57,10 +60,14 @@ CAMERA_SPACE = Space(CAMERA, CAMERA_NOTE, np.diag([1.0, -1.0, -1.0]))
 
 
 def level_space(bodies: Iterable[tuple[F32, F32]], up: F64 | None = None, said: str = "was given") -> Space:
-    """A world estimated from people with joints (N, 17, 3) m and root (N, 3) m, in the camera frame, in portions.
+    """A world estimated from people, given in portions.
 
-    up: the vertical (3,) in the camera's axes, and `said` where it is from; None takes the mean of their feet-to-centre
-    directions. The floor lies under their lowest feet.
+    The floor is at their lowest feet.
+
+    Args:
+        bodies: Joints (N, 17, 3) m and root (N, 3) m, in the camera frame.
+        up: (3,) vertical in camera axes; None for the mean of their feet-to-centre directions.
+        said: Source of `up`, for the note.
     """
     total, feet = np.zeros(3), []
     for joints, root in bodies:
@@ -75,12 +82,12 @@ def level_space(bodies: Iterable[tuple[F32, F32]], up: F64 | None = None, said: 
 
 
 def world_space(world: World) -> Space:
-    """The world that a result was put into."""
+    """The world of a result."""
     return Space(WORLD, _note(world.rotation, where_from(world)), world.rotation, world.floor)
 
 
 def where_from(world: World) -> str:
-    """How its vertical was found, for people."""
+    """The source of its vertical, as text."""
     by = {GIVEN: "was given", FEET: "is that of standing feet", BODIES: "is that of the people"}
     return by.get(world.found_by, "is unknown; the camera's is used")
 

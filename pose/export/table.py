@@ -1,4 +1,4 @@
-"""The tidy table that CSV and Parquet hold: one row for each joint of each person and frame."""
+"""The tidy table of CSV and Parquet: one row per joint of each person and frame."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,15 +17,15 @@ COLUMNS = ("video", "frame", "time", "person", "joint", "x", "y", "z", "sigma_mm
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """n frames of people.
+    """People in n frames.
 
     Attributes:
         person: (n,) ids.
         frame: (n,) index in the result, or in the resampled timeline.
         time: (n,) s.
         values: (n, J, 5) x, y, z m, sigma mm, 2D score.
-        filled: (n, J) True where no 2D joint was seen and the lifter filled it in.
-        names: (J,) of the joints: those of Human3.6M-17, or of one hand.
+        filled: (n, J) True where no 2D joint was detected and the lifter estimated it.
+        names: (J,) names of the joints of Human3.6M-17, or of one hand.
     """
 
     person: NDArray[np.int64]
@@ -37,9 +37,9 @@ class Rows:
 
 
 def rows(recording: Recording, people: list[int]) -> Iterator[Rows]:
-    """Person after person, in portions of about `CHUNK` frames; frames in which a person is missing have no row.
+    """The rows of one person after another, in portions of about `CHUNK` frames; frames without the person have no row.
 
-    A portion holds several people where they are in few frames: one portion for each would cost more than its numbers.
+    A portion contains several people if they are in few frames, which is more efficient.
     """
     parts: list[Rows] = []
     held = 0
@@ -84,7 +84,7 @@ def _of_person(recording: Recording, track: Track) -> Iterator[Rows]:
 
 
 def _of_hands(recording: Recording, track: Track, span: Span) -> Iterator[Rows]:
-    """The hands in a span, only the frames in which they are seen."""
+    """The hands in a span; only frames in which they are detected."""
     hands = track.hands(np.arange(span.start, span.start + len(span.times)))
     for side, names in enumerate((LEFT_NAMES, RIGHT_NAMES)):
         at = np.flatnonzero(np.isfinite(hands.places[:, side]).all(axis=(1, 2)))
@@ -99,5 +99,5 @@ def _of_hands(recording: Recording, track: Track, span: Span) -> Iterator[Rows]:
 
 
 def axes_note(recording: Recording) -> str:
-    """What x, y and z mean in a table."""
+    """The meaning of x, y and z in a table."""
     return "x right, y down, z forward, as in poses.npz" if recording.space.name == CAMERA else "y up"

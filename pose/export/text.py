@@ -1,23 +1,23 @@
-"""What the text formats share: numbers in prepared formats, and the list of filled frames beside a file."""
+"""Common parts of text formats: number formatting, and the list of filled frames beside a file."""
 
 from pathlib import Path
 
 from pose.export.tracks import Track
 from pose.system.whole_file import write_whole
 
-LIST = ".filled.csv"  # follows the name of a file that cannot say which frames are filled
+LIST = ".filled.csv"  # suffix of the list of filled frames, for formats that cannot mark them
 FILLED = "first_frame,last_frame,first_time,last_time"
 
 
 def timing(track: Track) -> str:
-    """How many frames there are, from when, and at what rate."""
+    """Number of frames, start time and rate."""
     rate = f" at {track.rate:.6g} frames/s" if track.rate is not None else ", on their own time stamps"
     resampled = ", resampled" if track.resampled else ""
     return f"{len(track)} frames{rate}{resampled}, the first at {track.times[0]:.3f} s (frame {track.first + 1} of all)"
 
 
 def list_filled(track: Track, target: Path) -> list[str]:
-    """Write the filled frames of a file that cannot say "missing" beside it; a note for the summary.
+    """Write the filled frames beside a file whose format cannot mark missing frames; returns notes.
 
     Frames count from 1, as in the file.
     """
@@ -31,6 +31,6 @@ def list_filled(track: Track, target: Path) -> list[str]:
 
 
 def missing(track: Track) -> list[str]:
-    """The same for a file that can."""
+    """Notes on missing frames, for a format that can mark them."""
     count = sum(b - a + 1 for a, b in track.gaps)
     return [f"{count} frames are missing and marked so"] if count else []

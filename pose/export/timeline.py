@@ -1,4 +1,4 @@
-"""Time stamps of a motion, portions of it, and how frames of one time line lie between those of another."""
+"""Time stamps of a motion, portions of it, and interpolation between time lines."""
 
 import math
 from dataclasses import dataclass
@@ -11,12 +11,18 @@ from pose.types import I64
 
 F64 = NDArray[np.float64]
 
-EVEN = 0.1  # of a frame: how far time stamps may lie from one rate and still count as even (containers round them)
+MAX_UNEVEN_FRAMES = 0.1  # maximum deviation of even time stamps from a constant rate, in frames (containers round them)
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """times: (T,) s. rate: frames a second where it is one, else None. resampled: not the result's own time stamps."""
+    """Time stamps.
+
+    Attributes:
+        times: (T,) s.
+        rate: Frames/s if it is constant, otherwise None.
+        resampled: Whether they differ from the result's own time stamps.
+    """
 
     times: F64
     rate: float | None
@@ -25,8 +31,13 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Consecutive frames of a track. places: (n, 17, 3) m in the camera frame and sigma: (n, 17) mm, NaN where the
-    person is missing. score: (n, 17) of the 2D joints. known: (n,).
+    """Consecutive frames of a track.
+
+    Attributes:
+        places: (n, 17, 3) m in the camera frame.
+        sigma: (n, 17) mm, NaN where the person is missing.
+        score: (n, 17) of the 2D joints.
+        known: (n,) whether the person is there.
     """
 
     start: int
@@ -39,8 +50,12 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class HandSpan:
-    """Hands in n frames of a track. places: (n, 2, 21, 3) m in the camera frame and sigma: (n, 2, 21) mm, NaN where a
-    hand is not seen. score: (n, 2, 21).
+    """Hands in n frames of a track.
+
+    Attributes:
+        places: (n, 2, 21, 3) m in the camera frame.
+        sigma: (n, 2, 21) mm, NaN where a hand is not detected.
+        score: (n, 2, 21).
     """
 
     places: F64
@@ -49,9 +64,9 @@ class HandSpan:
 
 
 def fits(times: F64, rate: float) -> bool:
-    """Whether time stamps (T,) s are those of a rate, frames a second, but for rounding."""
+    """Whether time stamps (T,) s have a constant rate in frames/s, except for rounding."""
     grid = times[0] + np.arange(len(times)) / rate
-    return bool((np.abs(grid - times) * rate < EVEN).all())
+    return bool((np.abs(grid - times) * rate < MAX_UNEVEN_FRAMES).all())
 
 
 def stretches(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
@@ -61,12 +76,12 @@ def stretches(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
 
 
 def thinned(values: I64, most: int) -> I64:
-    """At most `most` of them, evenly spread."""
+    """At most `most` of the values, evenly spaced."""
     return values[:: max(1, math.ceil(len(values) / most))]
 
 
 def between_frames(frames: F64, positions: I64, times: F64) -> tuple[I64, F64, NDArray[np.bool_]]:
-    """For each time the person's row at or before it, the share of the next one, and whether both are neighbours."""
+    """For each time, the row at or before it, the weight of the next row, and whether both are consecutive frames."""
     own = frames[positions]
     earlier = np.searchsorted(own, times + 1e-9, side="right") - 1
     at, later = np.maximum(earlier, 0), np.minimum(earlier + 1, len(own) - 1)

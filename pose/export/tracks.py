@@ -1,7 +1,6 @@
-"""A result as motions of people: on its own time stamps, or resampled to the one rate that many formats have.
+"""A result as motions of people, with its own time stamps or resampled to a constant rate.
 
-The arrays stay on the disk (`load_poses(..., mapped=True)`) and are read in portions, so an hour costs the memory of a
-minute.
+Arrays are memory-mapped (`load_poses(..., mapped=True)`) and read in portions, so memory does not grow with length.
 """
 
 import math
@@ -21,7 +20,7 @@ from pose.export.timeline import HandSpan, Span, Timeline, between_frames, fits,
 from pose.files import PoseTable, load_poses
 from pose.hand_points import WRISTS, Hands, on_body, sigma_of
 from pose.refine import lengths_of
-from pose.skeletons import LIMBS, to_h36m17
+from pose.skeletons import LIMBS
 from pose.spaces import CAMERA, LEVEL, WORLD
 from pose.system.archives import release
 from pose.system.filling import check_filled
@@ -30,14 +29,14 @@ from pose.world.height import scale_to, stature
 
 F64 = NDArray[np.float64]
 
-CHUNK = 2048  # frames that are in memory at a time
+CHUNK = 2048  # frames in memory at a time
 KEEP_TIMES = "a format that keeps time stamps (csv, parquet, angles, glb, html)"
-MOST_RATE = 1000.0  # frames/s that time stamps are resampled to
-_SAMPLE = 4096  # rows that stand for a whole result where a median is asked for
+MOST_RATE = 1000.0  # maximum frames/s of resampled time stamps
+_SAMPLE = 4096  # rows from which medians of a whole result are computed
 
 
-def _without_world(table: PoseTable) -> str:
-    """Why nothing can be put into a world of a result that has none; empty where it can."""
+def without_world(table: PoseTable) -> str:
+    """Why a result cannot be exported in world coordinates; empty if it can."""
     motion = None if table.run is None or table.world_info is not None else table.run.motion
     if motion is None or not (motion.motion.moves or motion.motion.kind == UNKNOWN):
         return ""
@@ -45,7 +44,7 @@ def _without_world(table: PoseTable) -> str:
 
 
 class Recording:
-    """What is exported: a result, or a part of it."""
+    """A result, or part of it, to export."""
 
     def __init__(
         self,
@@ -62,14 +61,20 @@ class Recording:
         trim: bool = True,
         rig: str = RIGS[0],
     ) -> None:
-        """name: of the source. fps: resample everything to it. start, end: s of the video. space: 'world' or 'camera';
-        None is the world where the result has one or `up` is given, else the camera. video: its pictures. up: the
-        vertical (3,) in the camera's axes, where it is known better than by the result. heights: m, as in
-        `pose.world.clean.Steps`: people, and their distances, are scaled to them. trim: tracks are without the frames
-        that the result marks as partial (`pose.world.trim`). rig: one of `RIGS`, the bones of
-        formats that hold a character.
+        """Select the part to export. Raises UsageError if it is empty, or no person has the id of a height.
 
-        Raises UsageError when no frame lies between start and end, or nobody has the id of a height.
+        Args:
+            table: The result.
+            name: Name of the source.
+            fps: Resample everything to it, frames/s.
+            start: s of the video.
+            end: s of the video.
+            space: 'world' or 'camera'; default the world if the result has one or `up` is given.
+            video: Video of the images.
+            up: (3,) vertical in camera axes, if known better than in the result.
+            heights: m by id, as in `pose.world.clean.Steps`; people and their distances are scaled.
+            trim: Omit frames that the result marks as partial (`pose.world.trim`).
+            rig: One of `RIGS`, the bone names of characters.
         """
         self._up, self._trim, self.rig = up, trim, rig
         self._scale = _factors(table, heights or {})
@@ -87,12 +92,17 @@ class Recording:
         self._positions = np.searchsorted(self.frames, table.frame_index[self._rows])
         if space is None:
             space = CAMERA if table.world_info is None and up is None else WORLD
-        if space != CAMERA and (problem := _without_world(table)):
+        if space != CAMERA and (problem := without_world(table)):
             raise UsageError(f"space: {problem}; give --space {CAMERA}")
         self._space_name = WORLD if space == LEVEL else space
-        self._read = 0  # rows since pages were released
-        # What one format has solved and the next one needs, by person, whether resampled, first frame, frames.
+        self._read = 0  # rows read since pages were released
+        # Cached solutions for the next format, by person, whether resampled, first frame, frames.
         self.solved: dict[tuple[int, bool, int, int], Solved] = {}
+
+    @property
+    def rescaled(self) -> bool:
+        """Whether people have other heights than in the result."""
+        return bool(self._scale)
 
     @property
     def people(self) -> list[int]:
@@ -101,16 +111,17 @@ class Recording:
 
     @cached_property
     def space(self) -> Space:
+        """The coordinate frame of exported points."""
         return self.world if self._space_name == WORLD else CAMERA_SPACE
 
     @cached_property
     def world(self) -> Space:
-        """The result's world, else one estimated from its people, whatever space was asked for."""
+        """The result's world, or one estimated from its people, independent of the requested space."""
         up, said, info = self._up, "was given", self.table.world_info
         if info is not None and up is None:
             if not self._scale:
                 return world_space(info.world)
-            up, said = info.world.up, where_from(info.world)  # who has another size stands on another floor
+            up, said = info.world.up, where_from(info.world)  # the floor depends on the sizes of people
         rows = np.arange(self._rows.start, self._rows.stop)
         parts = np.array_split(thinned(rows, 8 * _SAMPLE), 8)
         space = level_space((self.bodies(part, True) for part in parts if len(part)), up, said)
@@ -124,9 +135,9 @@ class Recording:
 
     @cached_property
     def uniform(self) -> Timeline:
-        """One rate: that of --fps, else the result's own where its time stamps are even, else the usual step's.
+        """Time stamps at a constant rate: `fps`, the result's own rate if constant, or the nearest common one.
 
-        Raises PoseError where too much would be filled (`pose.system.filling`).
+        Raises PoseError if too many frames would be interpolated (`pose.system.filling`).
         """
         times, rate = self.times, self._rate
         if len(times) == 1 or (self._is_even and (self._fps is None or math.isclose(rate, self._mean, rel_tol=1e-3))):
@@ -137,10 +148,10 @@ class Recording:
 
     @cached_property
     def _mean(self) -> float:
-        """Frames a second from the first to the last of at least two.
+        """Mean frame rate over at least two frames.
 
-        Containers that round time stamps (WebM: to 1 ms) leave 29.998 of 30: the usual rate near it is taken where it
-        fits all time stamps.
+        Containers that round time stamps (WebM: to 1 ms) give 29.998 instead of 30; a common rate near it is used if it
+        fits.
         """
         mean = float((len(self.times) - 1) / (self.times[-1] - self.times[0]))
         for usual in (round(mean), round(mean) / 1.001):
@@ -154,7 +165,7 @@ class Recording:
 
     @cached_property
     def _rate(self) -> float:
-        """Of `uniform`, frames a second."""
+        """Frame rate of `uniform`."""
         if len(self.times) == 1:
             return self._fps or 30.0
         if self._is_even and (self._fps is None or math.isclose(self._fps, self._mean, rel_tol=1e-3)):
@@ -162,22 +173,30 @@ class Recording:
         return self._fps or min(MOST_RATE, float(f"{1 / np.median(np.diff(self.times)):.4g}"))
 
     def bodies(self, rows: I64, turned: bool) -> tuple[F32, F32]:
-        """Joints (N, 17, 3) m and root (N, 3) m of some rows of the table, of the wanted sizes, in the camera frame.
+        """Joints (N, 17, 3) m and root (N, 3) m of rows of the table, scaled, in the camera frame.
 
-        turned: of the first frame, where the camera moves; else of each row's own.
+        `turned` uses the camera's frame in the first image if the camera moves; otherwise that of each row.
         """
         joints, root = self.table.joints3d[rows], self.table.root[rows]
         if turned and self.table.camera_rotation is not None:
             at = np.searchsorted(self.table.frames, self.table.frame_index[rows])
             turns = np.asarray(self.table.camera_rotation[at])
             joints, root = np.einsum("nij,nkj->nki", turns, joints), np.einsum("nij,nj->ni", turns, root)
-        if not self._scale:
-            return joints, root
-        factor = np.array([self._scale.get(int(number), 1.0) for number in self.table.id[rows]], np.float32)
-        return joints * factor[:, None, None], root * factor[:, None]
+        if self._scale:
+            factor = np.array([self._scale.get(int(number), 1.0) for number in self.table.id[rows]], np.float32)
+            joints, root = joints * factor[:, None, None], root * factor[:, None]
+        if turned and self.table.camera_position is not None:  # one path for all, of their mean size
+            at = np.searchsorted(self.table.frames, self.table.frame_index[rows])
+            root = root + np.float32(self.path_scale) * self.table.camera_position[at]
+        return joints, root
+
+    @property
+    def path_scale(self) -> float:
+        """Factor of the camera's positions: the mean of those by which people are scaled."""
+        return float(np.mean(list(self._scale.values()))) if self._scale else 1.0
 
     def rows_of(self, person: int) -> I64:
-        """Of the table, in the order of the frames."""
+        """Rows of a person in the table, in the order of the frames."""
         order, ids = self._by_person
         first, end = np.searchsorted(ids, [person, person + 1])
         result: I64 = order[first:end] + self._rows.start
@@ -185,12 +204,12 @@ class Recording:
 
     @cached_property
     def _by_person(self) -> tuple[I64, I64]:
-        """The rows in the order of the ids, each person's in the order of the frames, and their ids."""
+        """Rows sorted by id and frame, and their ids."""
         order = np.argsort(self._ids, kind="stable")
         return order, self._ids[order]
 
     def track(self, person: int, timeline: Timeline) -> "Track | None":
-        """One person's motion; None when they are in no frame of the timeline."""
+        """One person's motion; None if the timeline contains no frame of the person."""
         rows = self.rows_of(person)
         positions = self._positions[rows - self._rows.start]
         kept = self._finite_rows[rows - self._rows.start]
@@ -208,11 +227,7 @@ class Recording:
         return _finite(self.table, np.arange(self._rows.start, self._rows.stop))
 
     def release(self, rows: int = CHUNK) -> None:
-        """Let go of the pages of mapped arrays that have been read; they are read again where they are needed.
-
-        rows: how many were read since the last call. Nothing happens until they are worth it, so that a call for each
-        of many people is cheap.
-        """
+        """Release memory-mapped pages after `rows` more rows were read; cheap if called often."""
         self._read += rows
         if self._read >= CHUNK:
             self._read = 0
@@ -220,17 +235,17 @@ class Recording:
 
 
 class Track:
-    """One person on a timeline, from the first frame they are in to the last.
+    """One person on a timeline, from the first frame to the last.
 
-    person: the id. first: the index of the first frame in the timeline. times: (T,) s. rate: frames a second, None
-    where there is not one. resampled: as of the timeline. known: (T,) False in gaps. space: that of the recording.
+    Attributes: `times` (T,) s; `rate` in frames/s or None; `known` (T,) False in gaps; others are those of the
+    recording.
     """
 
     def __init__(self, recording: Recording, person: int, timeline: Timeline, rows: I64, positions: I64) -> None:
-        """rows: (N,) of the person in the table. positions: (N,) of their frames in the recording."""
+        """Take the rows (N,) of the person in the table, and the positions (N,) of their frames in the recording."""
         self.person, self.recording, self.space = person, recording, recording.space
         self._rows = rows
-        # The part of the timeline that can show the person: with many people, all of it for each would be quadratic.
+        # Only the part with the person: the whole timeline for each of many people would be quadratic.
         own = recording.times[positions]
         if timeline.resampled:
             begin, end = (int(at) for at in np.searchsorted(timeline.times, [own[0] - 2e-6, own[-1] + 2e-6]))
@@ -275,16 +290,16 @@ class Track:
         table = self.recording.table
         joints, root = self.recording.bodies(rows, self.space.name == WORLD)
         places = (joints + root[:, None]).astype(np.float64)
-        _, score = to_h36m17(table.keypoints[rows], table.scores[rows], table.skeleton)
+        score = table.joint_scores(rows)
         return places, table.sigma[rows].astype(np.float64), score.astype(np.float64)
 
     def rows(self, at: I64) -> I64:
-        """(n,) rows of the table in, or last before, the frames `at`."""
+        """(n,) rows of the table at, or last before, the frames `at`."""
         result: I64 = self._rows[np.maximum(self._earlier[at], 0)]
         return result
 
     def hands(self, at: I64) -> HandSpan:
-        """Left and right hand in the frames `at`, in increasing order; unseen where the result has no hands."""
+        """Left and right hand in the frames `at`, in increasing order; not detected if the result has no hands."""
         earlier, share, known = self._earlier[at], self._share[at], self.known[at]
         later = np.minimum(earlier + (share > 0), len(self._rows) - 1)
         places, sigma, score = self._hand_values(self._rows[np.maximum(earlier, 0)])
@@ -311,7 +326,7 @@ class Track:
         return places, np.hypot(sigma, wrist_sigma).astype(np.float64), scores.astype(np.float64)
 
     def sample(self) -> Iterator[Span]:
-        """Known frames spread over the track, enough for a median."""
+        """Known frames spread over the track, for medians."""
         at = thinned(np.flatnonzero(self.known), _SAMPLE)
         for start in range(0, len(at), CHUNK):
             part = at[start : start + CHUNK]
@@ -325,19 +340,19 @@ class Track:
 
     @property
     def exchanged(self) -> NDArray[np.bool_]:
-        """(T, 2) whether left and right of legs and arms were exchanged before lifting; False in gaps."""
+        """(T, 2) whether left and right of legs and arms were swapped before lifting; False in gaps."""
         return self._flags(self.recording.table.exchanged[self._rows])
 
     @property
     def filled(self) -> NDArray[np.bool_]:
-        """(T,) whether the person was missing in the picture, and the result has put them between two frames."""
+        """(T,) whether the person was not detected and the result interpolates between two frames."""
         placed = self.recording.table.placed
         flags = np.zeros(len(self._rows), bool) if placed is None else np.asarray(placed.filled[self._rows])
         return self._flags(flags[:, None])[:, 0]
 
     @property
     def contacts(self) -> F64:
-        """(T, 2) probability that the left and the right foot stand; NaN in gaps, and without a world."""
+        """(T, 2) probability of contact of the left and the right foot; NaN in gaps, and without a world."""
         placed = self.recording.table.placed
         if placed is None:
             return np.full((len(self), 2), np.nan)
@@ -355,7 +370,7 @@ class Track:
         return self._flags(nowhere if placed is None else np.asarray(placed.inconsistent[self._rows]))
 
     def _flags(self, flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """(T, ...) of (N, ...) flags of the rows: of either neighbour of a frame between two; False in gaps."""
+        """(T, ...) of flags (N, ...) of the rows: those of either neighbour if interpolated; False in gaps."""
         earlier = np.maximum(self._earlier, 0)
         later = np.minimum(earlier + (self._share > 0), len(flags) - 1)
         result: NDArray[np.bool_] = (flags[earlier] | flags[later]) & self.known[:, None]
@@ -375,9 +390,9 @@ def open_recording(
     trim: bool = True,
     rig: str = RIGS[0],
 ) -> Recording:
-    """A result file of `pose-run`, of the live demo or of `pose-lift`; the options are those of `Recording`.
+    """Open a result file of `pose-run`, the live demo or `pose-lift`; options are those of `Recording`.
 
-    Raises UsageError for a missing file, PoseError for a wrong one or one without any frame.
+    Raises UsageError if the file is missing, PoseError if it is invalid or empty.
     """
     table = load_poses(path, mapped=True)
     if not len(table):
@@ -391,7 +406,7 @@ def open_recording(
 
 
 def _factors(table: PoseTable, heights: Mapping[int | None, float]) -> dict[int, float]:
-    """By id, what makes people as tall as that; people of whom nothing is said are missing."""
+    """Scale factors by id, which give people these heights."""
     if not heights:
         return {}
     order = np.argsort(table.id, kind="stable")
@@ -411,12 +426,12 @@ def _factors(table: PoseTable, heights: Mapping[int | None, float]) -> dict[int,
 
 
 def some_ids(people: Sequence[int] | I64) -> str:
-    """Who is in a result, for an error: the first of them, however many they are."""
+    """The first ids of a result, for an error message."""
     return ", ".join(map(str, people[:20])) + (", ..." if len(people) > 20 else "") or "nobody"
 
 
 def _finite(table: PoseTable, rows: I64) -> NDArray[np.bool_]:
-    """(N,) whether the pose of a row is one. What was read of mapped arrays is let go of."""
+    """(N,) whether the pose of a row is finite; releases mapped pages."""
     finite = np.zeros(len(rows), bool)
     for start in range(0, len(rows), CHUNK):
         at = rows[start : start + CHUNK]

@@ -1,5 +1,6 @@
-"""TRC: joints as markers, for OpenSim and other programs of biomechanics. Tabs only; a missing marker is three empty
-cells. Source of the rules: OpenSim's TRCFileAdapter.
+"""TRC: joints as markers, for OpenSim and other biomechanics programs.
+
+Cells are separated by tabs; a missing marker has three empty cells. Source of the rules: OpenSim's TRCFileAdapter.
 """
 
 from collections.abc import Sequence
@@ -20,12 +21,20 @@ F64 = NDArray[np.float64]
 
 
 def write(track: Track, target: Path) -> Notes:
+    """Write one person; see `pose.export.format.PersonFormat`."""
     write_trc(track, target, IDENTITY, H36M17.names)
     return [f"{timing(track)}; metres", *missing(track)]
 
 
 def write_trc(track: Track, target: Path, turn: F64, names: Sequence[str]) -> None:
-    """turn: (4,) quaternion, applied to all points. names: of the joints to write."""
+    """Write the markers.
+
+    Args:
+        track: The person.
+        target: File to write.
+        turn: (4,) quaternion, applied to all points.
+        names: Joints to write.
+    """
     assert track.rate is not None, "TRC has one rate"
     chosen = [H36M17.index(name) for name in names]
     with whole_file(target) as hidden, hidden.open("wb") as file:
@@ -33,7 +42,7 @@ def write_trc(track: Track, target: Path, turn: F64, names: Sequence[str]) -> No
         for span in track.spans():
             frames = number(span.start + 1 + np.arange(len(span.times)))
             cells = number(rotate(turn, track.space.to_file(span.places[:, chosen])), 5, prefix="\t")
-            # OpenSim drops an empty cell at the end of a line, and then misses a column.
+            # OpenSim ignores an empty cell at the end of a line and then reports a missing column.
             one_more = np.where(span.known, 0, ord("\t")).astype(np.uint8)[:, None]
             file.write(text(joined(frames, number(span.times, 6, prefix="\t"), row(cells), one_more, "\n")))
 

@@ -1,7 +1,7 @@
-"""USD (binary `.usdc`): everybody in one stage, as UsdSkel characters or stick figures with one animation each.
+"""USD (binary `.usdc`): all people in one stage, as UsdSkel characters or stick figures with one animation each.
 
-Metres, y up, time codes in frames of the usual rate. Joint names are made valid identifiers, as USD demands. Source:
-Pixar and AOUSD, UsdSkel: Introduction to Skeletons, and the usd-core wheel that writes the file.
+Metres, y up, time codes in frames of the constant rate. Joint names are converted to valid identifiers, as USD
+requires. Source: Pixar and AOUSD, UsdSkel: Introduction to Skeletons, and the usd-core wheel that writes the file.
 """
 
 import re
@@ -28,6 +28,7 @@ _XYZW = [1, 2, 3, 0]  # arrays of quaternions have the real part last
 
 
 def write(recording: Recording, people: list[int], target: Path) -> Notes:
+    """Write all people; see `pose.export.format.SceneFormat`."""
     from pxr import Gf, Usd, UsdGeom
 
     start, rate = float(recording.timeline.times[0]), _rate(recording.timeline.times)
@@ -35,7 +36,7 @@ def write(recording: Recording, people: list[int], target: Path) -> Notes:
     look_of = sticks if recording.rig == STICKS else character_look(recording.rig)
     looks = [look_of(track) for track in tracks if track is not None]
     with whole_file(target) as hidden:
-        named = hidden.with_name(f"{hidden.name}.usdc")  # the library takes the format from the name
+        named = hidden.with_name(f"{hidden.name}.usdc")  # the library derives the format from the name
         stage = Usd.Stage.CreateNew(str(named))
         UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.y)
         UsdGeom.SetStageMetersPerUnit(stage, 1.0)
@@ -133,7 +134,7 @@ def _mesh(stage: "Usd.Stage", look: Look, path: str) -> Any:
 
 
 def _joints(look: Look) -> list[str]:
-    """Each joint's way from the root, such as `Hips/Spine`."""
+    """Path of each joint from the root, such as `Hips/Spine`."""
     ways: list[str] = []
     for name, parent in zip(look.names, look.parents, strict=True):
         own = re.sub(r"\W", "_", name)

@@ -82,7 +82,8 @@ class PosePredictor:
     def __call__(self, result: FrameResult, seconds: float) -> FrameResult:
         """Predict a frame by `seconds`, and append the occluded people.
 
-        Returns the result itself if `seconds` is 0 and no person is occluded.
+        Returns:
+            The result itself if `seconds` is 0 and no person is occluded.
         """
         rows = np.flatnonzero(_whole(result.poses))
         self._remember(result, rows.tolist())
@@ -168,7 +169,11 @@ class PosePredictor:
         )
 
     def _moved_hands(self, people: People, rows: NDArray[np.intp], keypoints: F32) -> Hands | None:
-        """Move the hands with their wrists. keypoints: (P, J, 2) px of the people in these rows."""
+        """Move the hands with their wrists.
+
+        Args:
+            keypoints: (P, J, 2) px of the people in these rows.
+        """
         if people.hands is None:
             return None
         wrists = [self._skeleton.index(f"{side}_wrist") for side in SIDES]

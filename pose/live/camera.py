@@ -57,7 +57,11 @@ class WatchedWorld:
         return placed, WorldInfo(self._world.world, self._world.heights)
 
     def words(self, info: WorldInfo | None) -> str:
-        """Describe gravity and camera motion for a status line. info: the last answer of `place`."""
+        """Describe gravity and camera motion for a status line.
+
+        Args:
+            info: The last result of `place`.
+        """
         said = _WORDS.get(self.motion, "")
         if info is None:
             return said

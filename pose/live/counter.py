@@ -20,7 +20,12 @@ MOST_PEOPLE = 3  # counted at a time, those of the lowest ids
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """A repeated movement. movement: its name. count: complete repetitions."""
+    """A repeated movement.
+
+    Attributes:
+        movement: Its name.
+        count: Complete repetitions.
+    """
 
     movement: str
     count: int

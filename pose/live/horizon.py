@@ -32,7 +32,8 @@ class Horizon:
     def read(cls, text: str | None, lookahead: int = 0) -> "Horizon | None":
         """Parse `--ahead`: `auto`, a number of milliseconds, or None for no prediction.
 
-        Raises UsageError for any other text, or in combination with a look-ahead.
+        Raises:
+            UsageError: For any other text, or in combination with a look-ahead.
         """
         if text is None:
             return None

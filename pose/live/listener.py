@@ -18,7 +18,7 @@ IDLE_SECONDS = 10.0  # after which a connection without a complete request is cl
 MAX_CONNECTIONS = 256  # above it, connections without a request in progress are closed
 SHUTDOWN_SECONDS = 2.0
 NO_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-# Errors of clients, and what aiohttp raises for an answer that completes while the server stops.
+# Errors of clients, and what aiohttp raises for a response that completes while the server stops.
 _NOT_OURS = (HttpProcessingError, ConnectionError, asyncio.InvalidStateError)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -70,8 +70,17 @@ async def listening(
     assert runner.server is not None
     events = asyncio.get_running_loop()
     before = events.get_exception_handler()
-    events.set_exception_handler(partial(_report, exhausted))
     server: asyncio.Server | None = None
+
+    def report(events: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        closed = server is not None and not server.is_serving()
+        if isinstance(error, OSError) and error.errno in NO_RESOURCES:
+            exhausted((error.strerror or str(error)).lower())
+        elif not (closed and isinstance(error, ValueError)):  # asyncio retries to accept with the closed socket
+            events.default_exception_handler(context)
+
+    events.set_exception_handler(report)
     try:
         try:
             server = await events.create_server(
@@ -124,11 +133,3 @@ class _Busy:
         """Close the connections of clients that do not read the end of the stream."""
         for transport in self._transports:
             transport.abort()
-
-
-def _report(exhausted: Callable[[str], object], events: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    error = context.get("exception")
-    if isinstance(error, OSError) and error.errno in NO_RESOURCES:
-        exhausted((error.strerror or str(error)).lower())
-    else:
-        events.default_exception_handler(context)

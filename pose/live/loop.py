@@ -49,7 +49,11 @@ class _Tracked:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Subscription:
-    """A subscriber. since: number of frames that were published before it began."""
+    """A subscriber.
+
+    Attributes:
+        since: Number of frames that were published before it began.
+    """
 
     mailbox: Mailbox[LiveResult]
     wanted: Wanted
@@ -130,7 +134,8 @@ class LiveLoop:
     def pipeline(self) -> Pipeline:
         """The pipeline of the next frame. Assigning another one restarts tracking.
 
-        Raises UsageError as the constructor does.
+        Raises:
+            UsageError: As the constructor does.
         """
         return self._pipeline
 

@@ -57,7 +57,11 @@ class Mailbox(Generic[Item]):
             return self._items.popleft() if self._items else None
 
     def get(self, timeout: float | None = None) -> Item | None:
-        """Return the oldest item; wait at most `timeout` s for it. Returns None on timeout, or if closed and empty."""
+        """Return the oldest item; wait at most `timeout` s for it.
+
+        Returns:
+            None on timeout, or if closed and empty.
+        """
         end = None if timeout is None else monotonic() + timeout
         with self._changed:
             while not self._items and not self._closed:

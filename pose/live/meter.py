@@ -21,7 +21,12 @@ class Meter:
         self._histogram = np.zeros(round(MAX_MS / BIN_MS) + 1, np.int64)
 
     def add(self, done: float, latency: float) -> None:
-        """Add a frame. done: completion in s on the clock of `time.monotonic`. latency: s since its capture."""
+        """Add a frame.
+
+        Args:
+            done: Completion in s on the clock of `time.monotonic`.
+            latency: s since its capture.
+        """
         ms = 1000 * latency
         self.count += 1
         self.longest_ms = max(self.longest_ms, ms)

@@ -1,4 +1,4 @@
-"""RecordingFolder of a live loop: the images as a video, and the poses as `pose-run` writes them."""
+"""Recording of a live loop: the images as a video, and the poses as `pose-run` writes them."""
 
 from pathlib import Path
 

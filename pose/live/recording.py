@@ -46,7 +46,11 @@ class RecordingFolder:
     """
 
     def __init__(self, parent: Path, info_of: Callable[[LiveResult], RunInfo], *, video: bool) -> None:
-        """Make the folder. Raises PoseError if it cannot be written."""
+        """Make the folder.
+
+        Raises:
+            PoseError: If it cannot be written.
+        """
         self.folder = _new_folder(parent)
         self.frames, self.seconds, self.cut_short = 0, 0.0, False
         self.stream: Stream | None = None
@@ -75,7 +79,11 @@ class RecordingFolder:
         return {name: path if (path := self.folder / name).is_file() else None for name in names}
 
     def write(self, live: LiveResult) -> None:
-        """Append a frame; index and time start at 0. Raises PoseError if the disk is full."""
+        """Append a frame; index and time start at 0.
+
+        Raises:
+            PoseError: If the disk is full.
+        """
         if self.stream is None:
             self._open(live)
         assert self._json is not None
@@ -137,8 +145,9 @@ class RecordingFolder:
         self._begun, self.stream = live.result.time, live.stream
 
     def finish(self) -> None:
-        """Finish each file independently; one that fails does not affect the others. Without frames the folder is
-        removed.
+        """Finish each file independently; one that fails does not affect the others.
+
+        Without frames the folder is removed.
 
         Raises the first error.
         """
@@ -168,7 +177,11 @@ class RecordingFolder:
 
 
 def finish_interrupted(parent: Path) -> list[str]:
-    """Finish the recordings in `parent` that a killed program left. Returns one line of text for each."""
+    """Finish the recordings in `parent` that a killed program left.
+
+    Returns:
+        One line of text for each.
+    """
     lines = []
     for folder in sorted(parent.glob(f"{FOLDER_PREFIX}*")):
         if _FOLDER.fullmatch(folder.name) is None or folder.is_symlink() or not folder.is_dir():
@@ -210,7 +223,11 @@ def _finish(folder: Path) -> str:
 
 
 def _finish_poses(folder: Path) -> int:
-    """Rename poses.json, and make poses.npz of its complete frames. Returns the number of frames."""
+    """Rename poses.json, and make poses.npz of its complete frames.
+
+    Returns:
+        The number of frames.
+    """
     text, part = folder / JSON, folder / f"{UNFINISHED_PREFIX}{JSON}"
     frames = mend_json(part if part.exists() else text)
     npz = folder / f"{UNFINISHED_PREFIX}{NPZ}"
@@ -228,7 +245,11 @@ def _finish_poses(folder: Path) -> int:
 
 
 def _new_folder(parent: Path) -> Path:
-    """Make a new folder named after the time. Raises PoseError if that fails."""
+    """Make a new folder named after the time.
+
+    Raises:
+        PoseError: If that fails.
+    """
     name = time.strftime(f"{FOLDER_PREFIX}%Y%m%d-%H%M%S")
     try:
         for suffix in ("", *(f"-{number}" for number in range(2, 100))):

@@ -35,7 +35,11 @@ class RefinedFrames:
         self._bridge = PosePredictor(stream.pipeline.skeleton, stream.session.camera, bridge=bridge) if bridge else None
 
     def refined(self, result: FrameResult) -> tuple[int, LiveResult]:
-        """Return the oldest waiting frame with its number and its refined poses. result: answer of the lifter."""
+        """Return the oldest waiting frame with its number and its refined poses.
+
+        Args:
+            result: Answer of the lifter.
+        """
         number, live = self.waiting[0]
         assert live.result.index == result.index, "frames are refined in order, without gaps"
         info, motion = None, ""

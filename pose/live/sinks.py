@@ -12,7 +12,11 @@ LOOPBACK = "127.0.0.1"
 
 
 def read_address(option: str, text: str, default_host: str | None = None) -> tuple[str, int]:
-    """Parse `HOST:PORT`, or `PORT` if there is a default host. Raises UsageError for other text."""
+    """Parse `HOST:PORT`, or `PORT` if there is a default host.
+
+    Raises:
+        UsageError: For other text.
+    """
     host, _, port = text.rpartition(":")
     host = host.strip("[]") or default_host or ""
     if not host or not port.isdecimal() or int(port) > 65535:
@@ -24,10 +28,12 @@ def read_address(option: str, text: str, default_host: str | None = None) -> tup
 def find_receiver(host: str, port: int) -> tuple[socket.AddressFamily, tuple[object, ...]]:
     """Return address family and address for datagrams to `host`.
 
-    Raises PoseError if the host is unknown, UsageError for port 0 or a broadcast address.
+    Raises:
+        PoseError: If the host is unknown.
+        UsageError: For port 0 or a broadcast address.
     """
     if port == 0:
-        raise UsageError("--udp: port 0 is not valid; name the port at which the receiver listens")
+        raise UsageError("--udp: port 0 is not valid; give the port on which the receiver listens")
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
     except OSError as error:

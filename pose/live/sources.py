@@ -26,7 +26,11 @@ MAX_FILE_LAG_S = 1.0  # a file that lags more (computer suspended) continues fro
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """An image with its capture time. at: s on the clock of `time.monotonic`."""
+    """An image with its capture time.
+
+    Attributes:
+        at: s on the clock of `time.monotonic`.
+    """
 
     frame: Frame
     at: float
@@ -48,8 +52,10 @@ class LiveSource(Protocol):
     def frames(self, stop: threading.Event) -> Iterator[Captured]:
         """Yield the images as they arrive, until the source ends or `stop` is set.
 
-        Indices count from 0, times increase across reconnections and repeats, and the size may change. Raises PoseError
-        if the source fails permanently.
+        Indices count from 0, times increase across reconnections and repeats, and the size may change.
+
+        Raises:
+            PoseError: If the source fails permanently.
         """
         ...
 
@@ -234,7 +240,10 @@ class Pace:
     """Measures the frame rate as the median of the latest intervals, which ignores stalls."""
 
     def __init__(self, most: int | None = None) -> None:
-        """most: number of latest images used; None if the rate is known."""
+        """
+        Args:
+            most: Number of latest images used; None if the rate is known.
+        """
         self._at: deque[float] = deque(maxlen=most or 0)
 
     def add(self, at: float) -> float | None:

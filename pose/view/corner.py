@@ -16,7 +16,13 @@ class Corner:
     """The corner of an image in which the inset lies."""
 
     def __init__(self, size: tuple[int, int], inset: tuple[int, int], below: int, place: str = AUTO) -> None:
-        """size, inset: (width, height) px. below: px at the lower edge that stay free. place: one of `INSETS`."""
+        """
+        Args:
+            size: (width.
+            inset: Height) px.
+            below: px at the lower edge that stay free.
+            place: One of `INSETS`.
+        """
         width, height = size
         margin = round(0.02 * height)
         right, low = width - inset[0] - margin, height - inset[1] - max(margin, below)
@@ -29,7 +35,11 @@ class Corner:
         self._mask = _rounded_mask(inset, round(0.05 * inset[1]))
 
     def next_area(self, result: FrameResult, heads: F32) -> Area:
-        """Where it lies on the next frame. heads: (P, 4) px, boxes of the heads that are seen."""
+        """Where it lies on the next frame.
+
+        Args:
+            heads: (P, 4) px, boxes of the heads that are seen.
+        """
         self._choose(result.people.boxes, heads, result.time)
         x, y = self._places[self._current]
         return Area(x, y, x + self._inset[0], y + self._inset[1])
@@ -56,7 +66,7 @@ class Corner:
             self._current, self._worse_since = best, None
 
     def _hidden(self, boxes: F32, place: tuple[int, int]) -> float:
-        """How much of the inset's area there would cover people."""
+        """Share of the inset that would cover people at this place."""
         if len(boxes) == 0:
             return 0.0
         low = np.maximum(boxes[:, :2], place)

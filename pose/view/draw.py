@@ -16,7 +16,7 @@ from pose.view.colours import RGB, ink_on
 
 Point = tuple[float, float]
 
-_SHIFT = 4  # fractional bits of OpenCV's fixed-point coordinates
+SHIFT = 4  # fractional bits of OpenCV's fixed-point coordinates
 FAR = 20000.0  # px; above it OpenCV's fixed-point coordinates overflow
 _FONT = cv2.FONT_HERSHEY_DUPLEX
 _TURN = np.linspace(0, 2 * np.pi, 12, endpoint=False)
@@ -43,7 +43,7 @@ class Canvas(NamedTuple):
 
 def fixed(points: NDArray[np.floating]) -> NDArray[np.int32]:
     """Convert points to OpenCV's fixed-point coordinates."""
-    result: NDArray[np.int32] = np.rint(points * (1 << _SHIFT)).astype(np.int32)
+    result: NDArray[np.int32] = np.rint(points * (1 << SHIFT)).astype(np.int32)
     return result
 
 
@@ -54,17 +54,20 @@ def _pixels(width: float) -> int:
 def strokes(canvas: Canvas, segments: NDArray[np.number], colour: RGB, width: float) -> None:
     """Draw lines with round ends, `width` px thick.
 
-    segments: (N, K, 2) px, N lines through K points each. int32 values are fixed-point coordinates of `fixed`, which is
-    faster for many single lines.
+    Args:
+        segments: (N, K, 2) px, N lines through K points each. int32 values are fixed-point coordinates of `fixed`,
+            which is faster for many single lines.
     """
     if len(segments):
         lines = list(segments if segments.dtype == np.int32 else fixed(np.asarray(segments, np.float64)))
-        cv2.polylines(canvas.pixels, lines, False, canvas.code(colour), _pixels(width), cv2.LINE_AA, _SHIFT)
+        cv2.polylines(canvas.pixels, lines, False, canvas.code(colour), _pixels(width), cv2.LINE_AA, SHIFT)
 
 
 def dashes(segments: NDArray[np.floating], length: float) -> NDArray[np.float64]:
-    """Cut segments (N, 2, 2) px into dashes and gaps of about `length` px, with a dash at either end. Returns (M, 2,
-    2).
+    """Cut segments (N, 2, 2) px into dashes and gaps of about `length` px, with a dash at either end.
+
+    Returns:
+        (M, 2, 2).
     """
     parts = [np.zeros((0, 2, 2))]
     for begin, end in segments.astype(np.float64):
@@ -75,22 +78,30 @@ def dashes(segments: NDArray[np.floating], length: float) -> NDArray[np.float64]
 
 
 def discs(canvas: Canvas, centres: NDArray[np.floating], radius: float, colour: RGB) -> None:
-    """Draw filled circles. centres: (N, 2) px."""
+    """Draw filled circles.
+
+    Args:
+        centres: (N, 2) px.
+    """
     if len(centres) == 0:
         return
     image, ink = canvas.pixels, canvas.code(colour)
     if radius >= _SMALL:
         for centre in fixed(centres).tolist():
-            cv2.circle(image, centre, round(radius * (1 << _SHIFT)), ink, cv2.FILLED, cv2.LINE_AA, _SHIFT)
+            cv2.circle(image, centre, round(radius * (1 << SHIFT)), ink, cv2.FILLED, cv2.LINE_AA, SHIFT)
         return
     outline = _CIRCLE * radius
     for corners in fixed(centres[:, None] + outline):
-        cv2.fillConvexPoly(image, corners, ink, cv2.LINE_AA, _SHIFT)
+        cv2.fillConvexPoly(image, corners, ink, cv2.LINE_AA, SHIFT)
 
 
 def polygon(canvas: Canvas, corners: NDArray[np.floating], colour: RGB) -> None:
-    """Draw a filled convex polygon. corners: (N, 2) px."""
-    cv2.fillConvexPoly(canvas.pixels, fixed(corners), canvas.code(colour), cv2.LINE_AA, _SHIFT)
+    """Draw a filled convex polygon.
+
+    Args:
+        corners: (N, 2) px.
+    """
+    cv2.fillConvexPoly(canvas.pixels, fixed(corners), canvas.code(colour), cv2.LINE_AA, SHIFT)
 
 
 @contextmanager

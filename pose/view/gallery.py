@@ -1,6 +1,6 @@
 """Contact sheets of still images, each with its people drawn on it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from pose.skeletons import Skeleton
 from pose.system.whole_file import write_whole
 from pose.types import U8, FrameResult
 from pose.view import draw
+from pose.view.bodies import BodyMesh, draw_bodies
 from pose.view.colours import INK, PAPER
 from pose.view.insets import AUTO
 from pose.view.overlay import Overlay
@@ -34,9 +35,20 @@ class Gallery:
         self._sheet, self._sheets, self._inset = sheet, 0, inset
         self._cells: list[tuple[str, U8]] = []
 
-    def add(self, name: str, image: U8, result: FrameResult, skeleton: Skeleton) -> None:
-        """Add an image (H, W, 3) uint8 RGB with its people. Raises PoseError if the sheet cannot be written."""
+    def add(
+        self, name: str, image: U8, result: FrameResult, skeleton: Skeleton, bodies: Sequence[BodyMesh] = ()
+    ) -> None:
+        """Add an image (H, W, 3) uint8 RGB with its people.
+
+        Args:
+            bodies: Shaded bodies to draw under the skeletons, in px of the image.
+
+        Raises:
+            PoseError: If the sheet cannot be written.
+        """
         small, scale = _within(image, CELL)
+        small = small.copy() if bodies else small
+        draw_bodies(draw.Canvas(small), [mesh.scaled(scale) for mesh in bodies])
         overlay = Overlay((small.shape[1], small.shape[0]), skeleton, self._inset)
         drawn = overlay.draw(small, _scaled(result, scale))
         self._cells.append((name, _within(drawn, CELL)[0]))

@@ -22,7 +22,11 @@ _HEAD = H36M17.index("head")
 
 
 class CameraGrid:
-    """Draws results in order. size: (width, height) px of the images."""
+    """Draws results in order.
+
+    Attributes:
+        size: (width, height) px of the images.
+    """
 
     def __init__(self, cameras: Sequence[ViewCamera], names: Sequence[str], frames: Sequence[Iterator[Frame]]) -> None:
         """
@@ -89,7 +93,11 @@ class _Stream:
 
 
 def _paste(cell: U8, image: U8 | None, camera: ViewCamera, places: F32, seen: Flags, ids: list[int]) -> None:
-    """Draw a camera's image with all people, scaled to the cell. seen: (P, 17) whether the camera saw the joints."""
+    """Draw a camera's image with all people, scaled to the cell.
+
+    Args:
+        seen: (P, 17) whether the camera saw the joints.
+    """
     height, width = cell.shape[:2]
     scale = min(width / camera.size[0], height / camera.size[1])
     size = max(round(camera.size[0] * scale), 1), max(round(camera.size[1] * scale), 1)
@@ -110,7 +118,11 @@ def _paste(cell: U8, image: U8 | None, camera: ViewCamera, places: F32, seen: Fl
 
 
 def _draw_body(canvas: Canvas, pixels: F64, person: int, metre: float) -> None:
-    """Draw a body. metre: px per metre at the person."""
+    """Draw a body.
+
+    Args:
+        metre: px per metre at the person.
+    """
     pixels = np.clip(pixels, -draw.FAR, draw.FAR)
     width = float(np.clip(0.035 * metre, 2, 9))
     for a, b, _ in _EDGES:

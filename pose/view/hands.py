@@ -5,9 +5,9 @@ import functools
 import numpy as np
 from numpy.typing import NDArray
 
-from pose.hand_points import BONES, LEFT_NAMES, POINTS, RIGHT_NAMES, SIDES, Hands
+from pose.hand_points import BONES, LEFT_NAMES, POINTS, RIGHT_NAMES, SIDES, WRISTS, Hands, on_body
 from pose.skeletons import Skeleton
-from pose.types import F32
+from pose.types import F32, FrameResult
 
 # Distinct from the names of whole-body skeletons, which may have hands as well.
 HAND_POINTS = tuple(f"{name}_point" for name in (*LEFT_NAMES, *RIGHT_NAMES))
@@ -26,6 +26,25 @@ def skeleton_with_hands(skeleton: Skeleton) -> Skeleton:
         edges.append((skeleton.index(f"{name}_wrist"), first))
         edges += [(first + parent, first + child) for parent, child in BONES]
     return Skeleton(f"{skeleton.name}+hands", names, tuple(edges), skeleton.derived)
+
+
+def hands_on_stage(result: FrameResult, rows: NDArray[np.integer], placed: F32) -> F32 | None:
+    """Hands of people on the wrists of their stick figures: (n, 2, 21, 3) m, NaN where not seen; None without hands.
+
+    Args:
+        result: The frame.
+        rows: (n,) of its people.
+        placed: (n, 17, 3) m, the same people on the stage, turned as a whole from the camera's axes.
+    """
+    if result.people.hands is None or not len(rows):
+        return None
+    joints, exchanged = result.poses.joints[rows], result.poses.exchanged[rows]
+    points = on_body(result.people.hands[rows], joints, exchanged)
+    middles = joints.mean(axis=1, keepdims=True), placed.mean(axis=1, keepdims=True)
+    left, _, right = np.linalg.svd(np.swapaxes(joints - middles[0], 1, 2) @ (placed - middles[1]))
+    left[..., -1] *= np.sign(np.linalg.det(left @ right))[:, None]
+    turned = points @ (left @ right)[:, None]
+    return np.asarray(turned + placed[:, WRISTS][:, :, None], np.float32)
 
 
 def with_hands(keypoints: F32, scores: F32, hands: Hands, exchanged: NDArray[np.bool_]) -> tuple[F32, F32]:

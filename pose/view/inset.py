@@ -13,12 +13,15 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from pose.hand_points import BONES, ELBOWS, WRISTS
 from pose.skeletons import H36M17
 from pose.types import F32, U8, FrameResult
 from pose.video.planes import Colours
 from pose.view import draw
 from pose.view.colours import PAPER, RGB, SIDE_COLOURS, edge_side, mix, person_colour, rim_colour
 from pose.view.draw import Canvas
+from pose.view.hands import hands_on_stage
+from pose.view.heading import heading_arrow
 from pose.world.upright import Upright
 
 F64 = NDArray[np.float64]
@@ -52,6 +55,7 @@ _SPOT_OPACITY = 0.55  # in the centre, and half of it at sigma
 _SPOT_REACH = 2.6  # sigma, radius of the spot
 _SPOT_PIXELS = 64  # maximum side of its raster, which is then enlarged
 _HEAD_RADIUS = 0.095  # m
+_FINGER_WIDTH = 0.012  # m
 _BADGE_HEIGHT = 0.15  # m above the head
 _OUTLINED = 1.5  # relative width of a limb with its outline; heads have less
 _RING_RADIUS = 0.34  # m
@@ -63,6 +67,8 @@ SIGMA_WORDS = "shaded: 68 % interval per joint"
 
 _HEAD = H36M17.index("head")
 _EDGES = np.array(H36M17.edges)
+_FOREARMS = [H36M17.edges.index(ends) for ends in zip(ELBOWS, WRISTS, strict=True)]  # left, right
+_FINGERS = np.array(BONES)
 _EDGE_COLOURS = [SIDE_COLOURS[edge_side(H36M17, a, b)] for a, b in H36M17.edges]
 _SHADES = np.array([SIDE_COLOURS[H36M17.side(joint)] for joint in range(len(H36M17))], np.float32)
 _LEVEL = np.array([1, 1, 0], np.float32)
@@ -141,19 +147,22 @@ class Inset:
     def render_on(self, image: U8, result: FrameResult) -> tuple[int, int]:
         """Render into an (H, W, 3) image with arbitrary content; write only the rows that differ from `background`.
 
-        Returns the first of these rows and the one after the last.
+        Returns:
+            The first of these rows and the one after the last.
         """
-        ids, placed, sigma = self._main_people(result)
+        ids, placed, sigma, hands = self._main_people(result)
         view = self._follow(placed, result.time)
         self._remember(ids, placed, result.time)
         low, high = self._rows(view, placed, sigma)
         image[low:high] = self._empty[low:high]
         canvas = Canvas(image, self._code)
         _draw_floor(canvas, view, self._unit)
+        heading = heading_arrow(result, view.middle, _FLOOR_REACH * view.distance)
+        draw.strokes(canvas, view.project(heading)[0], PAPER, 1.7 * self._unit)
         self._draw_trails(canvas, view, self._unit)
         _draw_marks(canvas, view, ids, placed, self._unit)
         _draw_uncertainty(image, view, placed, sigma, self._shades)
-        _draw_bodies(canvas, view, ids, placed)
+        _draw_bodies(canvas, view, ids, placed, hands)
         _draw_labels(canvas, view, ids, placed, self._unit)
         for caption in self._captions:
             if caption.rows[0] < high and caption.rows[1] > low:
@@ -179,15 +188,18 @@ class Inset:
                 low, high = min(low, first), min(max(high, after), self.size[1])
         return low & ~1, min(high + (high & 1), self.size[1])  # video has half as many rows of chroma
 
-    def _main_people(self, result: FrameResult) -> tuple[list[int], F32, F32]:
-        """Ids, stage coordinates (P, 17, 3) m and sigma (P, 17) m of the people nearest to the camera."""
+    def _main_people(self, result: FrameResult) -> tuple[list[int], F32, F32, F32 | None]:
+        """Ids, stage coordinates (P, 17, 3) m, sigma (P, 17) m and hands (P, 2, 21, 3) m of the people nearest to the
+        camera.
+        """
         poses = result.poses
         known = np.isfinite(poses.joints).all(axis=(1, 2)) & np.isfinite(poses.root).all(axis=1)
         rows = np.flatnonzero(known)
         rows = rows[np.argsort(poses.root[rows, 2], kind="stable")][:_MAX_PEOPLE]
         ids = result.people.ids[rows].tolist()
         placed = self._upright.place(result, rows)
-        return ids, placed, np.nan_to_num(poses.sigma[rows]) / np.float32(1000)
+        hands = hands_on_stage(result, rows, placed)
+        return ids, placed, np.nan_to_num(poses.sigma[rows]) / np.float32(1000), hands
 
     def _follow(self, placed: F32, time: float) -> _View:
         """The current view: all near people are completely visible, and it moves as smoothly as that allows."""
@@ -314,7 +326,8 @@ def _draw_uncertainty(image: U8, view: _View, placed: F32, sigma: F32, shades: F
     A Gaussian spot is the product of one Gaussian in x and one in y, so all spots together are the product of two
     matrices. It is computed in coarse pixels, on the bounding box of the spots, and added to the image.
 
-    shades: (17, 3) values that a joint adds to a pixel at full opacity.
+    Args:
+        shades: (17, 3) values that a joint adds to a pixel at full opacity.
     """
     body, joint = np.nonzero(sigma > _LIMB_WIDTH / 2)
     places, scale = view.project(placed[body, joint])
@@ -349,7 +362,7 @@ def _coarse(length: int) -> F32:
     return ((np.arange(count, dtype=np.float32) + 0.5) * length / count - 0.5).astype(np.float32)
 
 
-def _draw_bodies(canvas: Canvas, view: _View, ids: list[int], placed: F32) -> None:
+def _draw_bodies(canvas: Canvas, view: _View, ids: list[int], placed: F32, hands: F32 | None = None) -> None:
     """Draw all limbs of all people, far ones first."""
     if len(placed) == 0:
         return
@@ -366,6 +379,10 @@ def _draw_bodies(canvas: Canvas, view: _View, ids: list[int], placed: F32) -> No
         width = _LIMB_WIDTH * grown
         draw.strokes(canvas, segments[row, None], ink, width + max(2.0, 0.35 * width))
         draw.strokes(canvas, segments[row, None], colour, width)
+        if hands is not None and edge in _FOREARMS:  # a hand is drawn with its forearm
+            fingers, _ = view.project(hands[body, _FOREARMS.index(edge)][_FINGERS])
+            if np.isfinite(fingers).all():
+                draw.strokes(canvas, fingers, colour, _FINGER_WIDTH * grown)
         if _EDGES[edge, 1] == _HEAD:
             radius = _HEAD_RADIUS * grown
             draw.discs(canvas, heads[body, None], radius + max(1.0, 0.12 * radius), ink)
@@ -374,7 +391,11 @@ def _draw_bodies(canvas: Canvas, view: _View, ids: list[int], placed: F32) -> No
 
 
 def _paleness(sizes: F64) -> list[float]:
-    """Share of background in each limb's colour, increasing with depth. sizes: px per metre."""
+    """Share of background in each limb's colour, increasing with depth.
+
+    Args:
+        sizes: px per metre.
+    """
     depth = sizes.max() / sizes - 1
     share = _PALEST * depth / max(float(depth.max()), 0.3)
     result: list[float] = (np.rint(share * _SHADES_OF_PALE) / _SHADES_OF_PALE).tolist()

@@ -47,7 +47,11 @@ _NO_DISPLAY = "headless"  # Open3D's message if it cannot connect to the display
 
 
 def import_open3d() -> ModuleType:
-    """Import Open3D. Raises PoseError if it or a library that it needs is not installed."""
+    """Import Open3D.
+
+    Raises:
+        PoseError: If it or a library that it needs is not installed.
+    """
     os.environ.setdefault("EGL_PLATFORM", "surfaceless" if not _has_display() else "")
     try:
         import open3d
@@ -126,14 +130,22 @@ def labels(stage: Stage, position: int) -> list[tuple[int, NDArray[np.floating]]
 
 
 def check_off_screen() -> None:
-    """Raises PoseError if Open3D cannot render without a window. Without a driver Open3D would end the process."""
+    """Without a driver Open3D would end the process.
+
+    Raises:
+        PoseError: If Open3D cannot render without a window.
+    """
     import_open3d()
     if _probed(_PROBE).returncode != 0:
         raise PoseError(OFF_SCREEN_DRIVER)
 
 
 def check_window() -> None:
-    """Raises PoseError if no window can be opened. Open3D would end the process, or show nothing."""
+    """Open3D would end the process, or show nothing.
+
+    Raises:
+        PoseError: If no window can be opened.
+    """
     import_open3d()
     if not _has_display():
         raise PoseError("there is no display to open a window on; render without one: --save clip.mp4")

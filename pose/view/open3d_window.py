@@ -50,13 +50,21 @@ class Player:
         return self._go(self._stage.position_at(self._time))
 
     def seek(self, position: int) -> bool:
-        """Show the frame at `position`, clamped to the run. Returns whether the frame changed."""
+        """Show the frame at `position`, clamped to the run.
+
+        Returns:
+            Whether the frame changed.
+        """
         position = min(max(position, 0), len(self._stage) - 1)
         self._time = float(self._stage.times[position])
         return self._go(position)
 
     def step(self, frames: int) -> bool:
-        """Pause, and move by `frames`. Returns whether the frame changed."""
+        """Pause, and move by `frames`.
+
+        Returns:
+            Whether the frame changed.
+        """
         self.playing = False
         return self.seek(self.position + frames)
 
@@ -179,7 +187,11 @@ class Window:
 
 
 def open_window(stage: Stage, title: str) -> None:
-    """Show `stage` until the window is closed. Call `check_window` first. Raises PoseError if the window fails."""
+    """Show `stage` until the window is closed. Call `check_window` first.
+
+    Raises:
+        PoseError: If the window fails.
+    """
     application = import_open3d().visualization.gui.Application.instance
     try:
         application.initialize()

@@ -4,6 +4,7 @@ On landscape frames the inset lies in the corner that hides no head and least of
 stay under it or a head would be hidden. Portrait and square frames get a narrow panel beside them instead.
 """
 
+from collections.abc import Collection
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from pose.skeletons import Skeleton
 from pose.types import F32, U8, FrameResult, People
 from pose.video.planes import Area, Colours
 from pose.view import draw
+from pose.view.bodies import Bodies, BodyMesh, draw_bodies, extent
 from pose.view.colours import PAPER, RGB, SIDE_COLOURS, edge_side, mix, person_colour, rim_colour
 from pose.view.corner import Corner
 from pose.view.draw import Canvas, Point
@@ -86,7 +88,13 @@ class Overlay:
     """
 
     def __init__(
-        self, size: tuple[int, int], skeleton: Skeleton, inset: str = AUTO, colours: Colours | None = None
+        self,
+        size: tuple[int, int],
+        skeleton: Skeleton,
+        inset: str = AUTO,
+        colours: Colours | None = None,
+        bodies: Bodies | None = None,
+        doubtful: Collection[int] = (),
     ) -> None:
         """
         Args:
@@ -95,8 +103,10 @@ class Overlay:
             inset: One of `pose.view.insets.INSETS`. `auto` is a panel beside a portrait frame, and the corner of a
                 landscape frame that hides no head, if there is one, and least of the people.
             colours: Colour code of YUV images; None for RGB.
+            bodies: Makes the shaded bodies that are drawn under the skeletons; None draws none.
+            doubtful: Ids of people drawn dashed, beside those that results mark.
         """
-        self._size = size
+        self._size, self._bodies, self._doubtful = size, bodies, frozenset(doubtful)
         self._code = colours.code if colours else draw.as_rgb
         self._skeleton = skeleton
         self._body = _Plan(skeleton)
@@ -169,6 +179,7 @@ class Overlay:
         height = self._size[1]
         people, badges = self._prepared(result)
         areas = [self._reach(people, row, badge) for row, badge in enumerate(badges)]
+        areas += [self._area(extent(mesh)) for mesh in self._meshes(result) if len(mesh.corners)]
         areas.append(Area(0, height - self._legend.height, self._legend.width, height))
         if self._corner is not None:
             areas.append(self._corner.next_area(result, self._heads(result)))
@@ -191,10 +202,16 @@ class Overlay:
         drawn.append(np.clip(keypoints[seen], -draw.FAR, draw.FAR).astype(np.float64))
         if people.faces is not None and people.faces.scores[row] > 0:
             drawn.append(np.clip(people.faces.points[row, :, :2], -draw.FAR, draw.FAR).astype(np.float64))
-        points, margin = np.concatenate(drawn), 2 * self._width(people, row) + 2
+        return self._area(np.concatenate(drawn), 2 * self._width(people, row) + 2)
+
+    def _area(self, points: NDArray[np.float64], margin: float = 0.0) -> Area:
+        """Bounding area of points (N, 2) px inside the frame."""
         low = np.clip(np.floor(points.min(axis=0) - margin), 0, self._size).astype(int).tolist()
         high = np.clip(np.ceil(points.max(axis=0) + margin) + 1, 0, self._size).astype(int).tolist()
         return Area(low[0], low[1], high[0], high[1])
+
+    def _meshes(self, result: FrameResult) -> list[BodyMesh]:
+        return [] if self._bodies is None else self._bodies.of(result)
 
     def _prepared(self, result: FrameResult) -> tuple[People, list[_Badge]]:
         """The people with left and right as lifted, and their badges."""
@@ -205,15 +222,22 @@ class Overlay:
                 keypoints, scores = with_hands(keypoints, scores, hands, result.poses.exchanged[:, 1])
             people = replace(result.people, keypoints=keypoints, scores=scores)
             badges = [self._badge(people, row) for row in range(len(people))]
-            badges = [b._replace(words=f"{b.words}?") if _is_doubtful(result, i) else b for i, b in enumerate(badges)]
+            badges = [
+                b._replace(words=f"{b.words}?") if self._is_doubtful(result, i) else b for i, b in enumerate(badges)
+            ]
             self._last = result, people, badges
         return self._last[1:]
 
+    def _is_doubtful(self, result: FrameResult, row: int) -> bool:
+        marked = result.placed is not None and bool(result.placed.doubtful[row])
+        return marked or int(result.people.ids[row]) in self._doubtful
+
     def _draw_people(self, canvas: Canvas, result: FrameResult) -> None:
+        draw_bodies(canvas, self._meshes(result))
         people, badges = self._prepared(result)
         rows = np.argsort(people.boxes[:, 3], kind="stable").tolist()  # a lower person is nearer, and drawn last
         for row in rows:
-            self._draw_skeleton(canvas, people, row, dashed=_is_doubtful(result, row))
+            self._draw_skeleton(canvas, people, row, dashed=self._is_doubtful(result, row))
         if people.faces is not None:
             for row in np.flatnonzero(people.faces.seen).tolist():
                 draw_face(canvas, people.faces.points[row], rim_colour(int(people.ids[row])))
@@ -286,10 +310,6 @@ class Overlay:
         for rows, share in groups:
             for side, colour in SIDE_COLOURS.items():
                 draw.discs(canvas, points[rows & (plan.sides == side)], share * width, mix(colour, PAPER, 0.35))
-
-
-def _is_doubtful(result: FrameResult, row: int) -> bool:
-    return result.placed is not None and bool(result.placed.doubtful[row])
 
 
 def _groups(chosen: NDArray[np.bool_], shares: NDArray[np.float64]) -> list[tuple[NDArray[np.bool_], float]]:

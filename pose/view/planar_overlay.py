@@ -1,10 +1,12 @@
 """The overlay on YUV frames: chroma is upsampled only where something is drawn."""
 
 from collections import deque
+from collections.abc import Collection
 
 from pose.skeletons import Skeleton
 from pose.types import FrameResult
 from pose.video.planes import Area, Colours, FullResolution, Planes, joined
+from pose.view.bodies import Bodies
 from pose.view.insets import AUTO
 from pose.view.overlay import Overlay
 
@@ -16,15 +18,25 @@ class PlanarOverlay:
         output_size: (width, height) px before it is made even.
     """
 
-    def __init__(self, size: tuple[int, int], skeleton: Skeleton, colours: Colours, inset: str = AUTO) -> None:
+    def __init__(
+        self,
+        size: tuple[int, int],
+        skeleton: Skeleton,
+        colours: Colours,
+        inset: str = AUTO,
+        bodies: Bodies | None = None,
+        doubtful: Collection[int] = (),
+    ) -> None:
         """
         Args:
             size: (width, height) px of the video.
             skeleton: Skeleton of the 2D keypoints.
             colours: Colour code of the planes.
             inset: Place of the 3D inset, as of `Overlay`.
+            bodies: As of `Overlay`.
+            doubtful: As of `Overlay`.
         """
-        self._overlay = Overlay(size, skeleton, inset, colours)
+        self._overlay = Overlay(size, skeleton, inset, colours, bodies, doubtful)
         self._size, self._colours = size, colours
         self.output_size = width, height = self._overlay.output_size
         self._even = width + width % 2, height + height % 2
@@ -36,7 +48,8 @@ class PlanarOverlay:
         """Return the frame with the drawing, packed and of even size; the last column or row of `output_size` is
         repeated.
 
-        planes: the frame that `result` describes, of the size of the video.
+        Args:
+            planes: The frame that `result` describes, of the size of the video.
         """
         if planes.size != self._size or planes.colours != self._colours:
             wanted = f"{self._size} in {self._colours}"
@@ -58,8 +71,10 @@ class PlanarOverlay:
         self._free.append(drawn)
 
     def _set_panel(self, drawn: Planes) -> Area | None:
-        """Write the empty panel. Returns the area that must be stored in full: with an odd width the panel shares a
-        chroma column with the frame.
+        """Write the empty panel.
+
+        Returns:
+            The area that must be stored in full: with an odd width the panel shares a chroma column with the frame.
         """
         background, left = self._overlay.panel, self._size[0]
         if background is None:

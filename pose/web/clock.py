@@ -18,7 +18,11 @@ class ForeignClock:
     _last: float = float("-inf")
 
     def local(self, theirs: float, now: float) -> float:
-        """Convert `theirs` to s on this clock. now: time of arrival."""
+        """Convert `theirs` to s on this clock.
+
+        Args:
+            now: Time of arrival.
+        """
         if self._apart is None:
             self._apart = now - theirs
         self._apart = min(now - theirs, self._apart + MAX_DRIFT * (now - self._arrived))

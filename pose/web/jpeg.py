@@ -18,8 +18,11 @@ _SEGMENTS = frozenset({0xC4, 0xDB, 0xDD, *range(0xE0, 0xF0), 0xFE})  # tables, r
 def jpeg_size(data: bytes) -> tuple[int, int]:
     """Return (width, height) in px from the frame header of a JPEG (ISO/IEC 10918-1, annex B).
 
-    Raises ValueError for anything but a regular JPEG. Files that decoders read differently are rejected as well, such
-    as bytes between two segments: the size read here must be the decoded size.
+    Files that decoders read differently are rejected as well, such as bytes between two segments: the size read here
+    must be the decoded size.
+
+    Raises:
+        ValueError: For anything but a regular JPEG.
     """
     if data[:2] != _START or data.count(_SCAN) > MAX_SCANS:
         raise ValueError("not a JPEG of a usual kind")
@@ -48,10 +51,14 @@ def jpeg_size(data: bytes) -> tuple[int, int]:
 
 
 def decode_jpeg(data: bytes, longest: int) -> U8:
-    """Decode to (H, W, 3) uint8 RGB. Raises ValueError if `data` is not a JPEG, or a side exceeds `longest` px."""
+    """Decode to (H, W, 3) uint8 RGB.
+
+    Raises:
+        ValueError: If `data` is not a JPEG, or a side exceeds `longest` px.
+    """
     width, height = jpeg_size(data)
     if not (0 < width <= longest and 0 < height <= longest):
-        raise ValueError(f"an image of {width} x {height} px; at most {longest} px a side are taken")
+        raise ValueError(f"an image of {width} x {height} px; at most {longest} px per side are allowed")
     try:
         image = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION)
     except cv2.error as error:
@@ -62,7 +69,11 @@ def decode_jpeg(data: bytes, longest: int) -> U8:
 
 
 def encode_jpeg(image: U8, longest: int, quality: int = 80) -> tuple[bytes, float]:
-    """Encode (H, W, 3) uint8 RGB, scaled to sides of at most `longest` px. Returns the JPEG and the scale factor."""
+    """Encode (H, W, 3) uint8 RGB, scaled to sides of at most `longest` px.
+
+    Returns:
+        The JPEG and the scale factor.
+    """
     picture = image[:, :, ::-1]  # OpenCV uses BGR
     height, width = picture.shape[:2]
     scale = min(1.0, longest / max(width, height))

@@ -165,7 +165,11 @@ def pong(sent: float, now: float) -> str:
 
 
 def recording_started(name: str) -> str:
-    """A recording has started. name: its folder, and prefix of its files."""
+    """A recording has started.
+
+    Args:
+        name: Its folder, and prefix of its files.
+    """
     return _text("recording", name=name)
 
 
@@ -217,7 +221,11 @@ def parse_text(text: str) -> dict[str, Json]:
 
 
 def number_in(message: Mapping[str, Json], key: str) -> float:
-    """Return a finite number of a message. Raises ProtocolError if it is missing."""
+    """Return a finite number of a message.
+
+    Raises:
+        ProtocolError: If it is missing.
+    """
     value = message.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e15:
         raise ProtocolError(f"a {message['type']} message without a number {key!r}")

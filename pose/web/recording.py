@@ -76,7 +76,11 @@ def _state(path: Path) -> tuple[int, ...] | None:
 
 
 class RunningRecording:
-    """Records a loop from now on. Raises PoseError if nothing can be written to the folder."""
+    """Records a loop from now on.
+
+    Raises:
+        PoseError: If nothing can be written to the folder.
+    """
 
     def __init__(self, loop: LiveLoop, owner: str, parent: Path, max_seconds: float) -> None:
         self.owner = owner
@@ -128,7 +132,10 @@ class RecordingStore:
     """The recordings of one server. Use it in one running event loop; files are written in threads."""
 
     def __init__(self, folder: Path, keep_seconds: float, finished: Callable[[KeptRecording], None]) -> None:
-        """finished: called with each finished recording that has files."""
+        """
+        Args:
+            finished: Called with each finished recording that has files.
+        """
         self.keep_seconds = keep_seconds
         self._folder = folder
         self._finished = finished
@@ -138,7 +145,11 @@ class RecordingStore:
         self._changed = asyncio.Event()
 
     async def start(self, loop: LiveLoop, owner: str) -> RunningRecording:
-        """Start to record. Raises PoseError if nothing can be recorded."""
+        """Start to record.
+
+        Raises:
+            PoseError: If nothing can be recorded.
+        """
         self._make_room()
         recording = await asyncio.to_thread(RunningRecording, loop, owner, self._folder, MAX_SECONDS)
         self._running.add(recording)

@@ -95,7 +95,7 @@ class WebServer:
                 bound = await stack.enter_async_context(listening(self._app(), host, port, tls=self._settings.tls()))
             except OSError as error:
                 advice = "choose another --port (0 takes a free one)"
-                raise PoseError(f"cannot listen at {host}, port {port}: {error.strerror}; {advice}") from error
+                raise PoseError(f"cannot listen on {host}, port {port}: {error.strerror}; {advice}") from error
             self._guard.listens_at(bound)
             started(bound)
             with suppress(TimeoutError):

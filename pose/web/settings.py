@@ -18,8 +18,8 @@ MAKE_TOKEN = 'python -c "import secrets; print(secrets.token_urlsafe())"'
 class WebOptions:
     """Options of the web server, with their defaults."""
 
-    host: str = option("127.0.0.1", "--web: address to listen at; any other than this computer's own needs --token")
-    port: int = option(8000, "--web: port to listen at; 0 takes a free one", least=0, most=65535)
+    host: str = option("127.0.0.1", "--web: address to listen on; any other than this computer's own needs --token")
+    port: int = option(8000, "--web: port to listen on; 0 chooses a free port", least=0, most=65535)
     token: str | None = option(None, "--web: secret that a browser must enter; or set POSE_WEB_TOKEN")
     cert: str | None = option(None, "--web: a certificate (PEM), for https")
     key: str | None = option(None, "--web: the certificate's key (PEM)")
@@ -34,7 +34,11 @@ class WebOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class WebSettings(WebOptions):
-    """Validated settings of a web server. Raises UsageError for invalid ones."""
+    """Validated settings of a web server.
+
+    Raises:
+        UsageError: For invalid ones.
+    """
 
     def __post_init__(self) -> None:
         if self.token is None and not is_loopback(self.host):
@@ -59,7 +63,11 @@ class WebSettings(WebOptions):
         return "http" if self.cert is None else "https"
 
     def tls(self) -> ssl.SSLContext | None:
-        """TLS context; None for plain http. Raises UsageError for unusable files."""
+        """TLS context; None for plain http.
+
+        Raises:
+            UsageError: For unusable files.
+        """
         if self.cert is None:
             return None
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

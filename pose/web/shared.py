@@ -41,7 +41,11 @@ class SharedSource:
 
     @asynccontextmanager
     async def watched(self) -> AsyncIterator[tuple[LiveLoop, Feed]]:
-        """Context in which the loop runs. Raises PoseError if the source cannot be opened."""
+        """Context in which the loop runs.
+
+        Raises:
+            PoseError: If the source cannot be opened.
+        """
         self._watching += 1
         if self._away is not None:
             self._away.cancel()

@@ -5,6 +5,7 @@ import struct
 
 import numpy as np
 import pytest
+from glb_reader import Glb
 
 from pose.export import Recording, export
 from pose.export.rigs import STICKS
@@ -14,76 +15,11 @@ from pose.skeletons import H36M17
 
 GAPS = np.ones((2, 60), bool)
 GAPS[0, :7] = GAPS[0, 20:25] = GAPS[0, 40] = GAPS[0, 55:] = False
-DTYPES = {5126: "<f4", 5123: "<u2", 5121: "u1"}
-WIDTHS = {"SCALAR": 1, "VEC3": 3, "VEC4": 4, "MAT4": 16}
 
 
 def write(recording, name, folder, people=None):
     (made,) = export(recording, [name], folder, "poses", people)
     return made
-
-
-class Glb:
-    """A file as pygltflib reads it."""
-
-    def __init__(self, path):
-        pygltflib = pytest.importorskip("pygltflib")
-        self.gltf = pygltflib.GLTF2().load(str(path))
-        self.blob = self.gltf.binary_blob()
-
-    def values(self, accessor):
-        a = self.gltf.accessors[accessor]
-        view = self.gltf.bufferViews[a.bufferView]
-        assert (a.byteOffset or 0) == 0
-        assert view.byteOffset % 4 == 0
-        flat = np.frombuffer(self.blob, DTYPES[a.componentType], a.count * WIDTHS[a.type], view.byteOffset)
-        values = flat.reshape(a.count, -1).astype(float)
-        if a.min:
-            np.testing.assert_allclose(values.min(axis=0), a.min)
-            np.testing.assert_allclose(values.max(axis=0), a.max)
-        return values
-
-    def channels(self):
-        (animation,) = self.gltf.animations
-        found = {}
-        for channel in animation.channels:
-            sampler = animation.samplers[channel.sampler]
-            key = (channel.target.node, channel.target.path)
-            assert key not in found, "each once"
-            times, values = self.values(sampler.input)[:, 0], self.values(sampler.output)
-            assert len(times) == len(values)
-            assert times[0] >= 0
-            assert (np.diff(times) > 0).all()
-            found[key] = times, values, sampler.interpolation
-        return found
-
-    def places(self, skin):
-        """(T, 17, 3) by forward kinematics of the nodes, and the times."""
-        channels, nodes = self.channels(), self.gltf.nodes
-        joints = self.gltf.skins[skin].joints
-        parents = {child: node for node in range(len(nodes)) for child in nodes[node].children or []}
-        matrices, times = {}, None
-        for joint in joints:
-            times, turns, kind = channels[joint, "rotation"]
-            assert kind == "LINEAR"
-            np.testing.assert_allclose(np.linalg.norm(turns, axis=1), 1, atol=1e-5)
-            assert ((turns[1:] * turns[:-1]).sum(axis=1) >= 0).all()
-            local = np.tile(np.eye(4), (len(times), 1, 1))
-            local[:, :3, :3] = turn_matrices(turns)
-            root = (joint, "translation") in channels
-            local[:, :3, 3] = channels[joint, "translation"][1] if root else nodes[joint].translation
-            matrices[joint] = local if root else matrices[parents[joint]] @ local
-        return np.stack([matrices[joint][:, :3, 3] for joint in joints], axis=1), times
-
-
-def turn_matrices(q):
-    x, y, z, w = q.T
-    rows = [
-        [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
-        [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
-        [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
-    ]
-    return np.moveaxis(np.array(rows), -1, 0)
 
 
 def test_glb_chunks_are_as_the_specification_says(recorded, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 from pose.errors import PoseError
 from pose.export import check_formats, export, fbx
-from pose.export.character.look import _Motion, character_of
+from pose.export.character.look import CharacterMotion, character_of
 from pose.export.character.posing import pose_character, skin
 
 
@@ -88,7 +88,7 @@ def test_usd_skins_every_vertex_as_the_character_does(recorded, tmp_path):
     character = character_of(track)
     (span,) = track.spans()
     posed = pose_character(character, recording.space.to_file(span.places))
-    assert _Motion(track, character).hands is False
+    assert CharacterMotion(track, character, track.space).hands is False
     root = UsdSkel.Root(stage.GetPrimAtPath("/World/person2"))
     shown = UsdGeom.Imageable(root).GetVisibilityAttr()
     assert [shown.Get(time) for time in (14, 16)] == ["invisible", "inherited"]

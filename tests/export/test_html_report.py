@@ -8,7 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pose.export import export
+from pose.export import export, rotations
+from pose.export.character.look import character_of
+from pose.export.character.posing import pose_character, skin
 from pose.export.joint_angles import NAMES, joint_angles
 from pose.skeletons import LIMBS
 from pose.system.shown import shown_in_html
@@ -142,3 +144,42 @@ def test_a_name_is_text_in_the_title_and_nothing_else(recorded, tmp_path, name):
     title = page.partition("<title>")[2].partition("</title>")[0]
     assert title == shown_in_html(name.rpartition("/")[2])
     assert page.count("<style>\n") == 1
+
+
+def test_its_bodies_are_the_characters(recorded, tmp_path):
+    """What the page computes of its numbers, here with numpy: the vertices of the posed character."""
+    recording, _ = recorded(60, 2, present=GAPS)
+    page, _ = report(recording, tmp_path)
+    mesh = json.loads(script(page, "mesh"))
+    moving, parents = mesh["moving"]["1"], mesh["parents"]
+    rest = numbers(page, "p1-rest", 3) * mesh["unit"]
+    rows = numbers(page, "p1-turns", 3 + 3 * len(moving)).astype(float)
+    known = GAPS[0, 7:]
+    assert (rows[~known] == -32768).all()
+    frame = 40
+    heads, vertices = rest[: len(parents)], rest[len(parents) :]
+    turns = np.tile([1.0, 0, 0, 0], (len(parents), 1))
+    turns[moving, 1:] = rows[frame, 3:].reshape(-1, 3) / mesh["turn"]
+    turns[:, 0] = np.sqrt(1 - (turns[:, 1:] ** 2).sum(axis=1))
+    whole, places = turns.copy(), heads.copy()
+    places[0] = rows[frame, :3] / 1000
+    for bone, parent in enumerate(parents[1:], start=1):
+        whole[bone] = rotations.multiply(whole[parent], turns[bone])
+        places[bone] = places[parent] + rotations.rotate(whole[parent], heads[bone] - heads[parent])
+    bones = np.frombuffer(base64.b64decode(mesh["bones"]), np.uint8).reshape(-1, 4)
+    weights = np.frombuffer(base64.b64decode(mesh["weights"]), "<u2").reshape(-1, 4) / 65535
+    moved = rotations.rotate(whole[bones], vertices[:, None] - heads[bones]) + places[bones]
+    got = (weights[..., None] * moved).sum(axis=1)
+    track = recording.track(1, recording.timeline)
+    character = character_of(track, "light")
+    posed = pose_character(character, recording.world.to_file(track.read(np.array([frame])).places))
+    np.testing.assert_allclose(got, skin(character, posed, 0), atol=2e-3)
+    triangles = np.frombuffer(base64.b64decode(mesh["triangles"]), "<u2")
+    assert triangles.max() < len(vertices) == len(bones)
+
+
+def test_only_the_first_people_have_bodies(recorded, tmp_path, monkeypatch):
+    monkeypatch.setattr("pose.export.html.MOST_BODIES", 1)
+    page, _ = report(recorded(30, 2)[0], tmp_path)
+    assert 'id="p1-turns"' in page
+    assert 'id="p2-turns"' not in page

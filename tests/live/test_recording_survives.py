@@ -76,7 +76,7 @@ def read_by_opencv(path: Path) -> int:
 def test_kill_9_costs_less_than_a_second(tmp_path):
     with recording_process(tmp_path) as process:
         for line in process.stdout:
-            if (written := int(line)) >= 3 * FPS:
+            if (written := int(line)) >= 2 * FPS:
                 break
         assert finish_interrupted(tmp_path) == []  # it is still recorded into
         process.kill()

@@ -106,6 +106,16 @@ def test_a_doubtful_joint_is_fainter():
     assert 0 < strength[0] < strength[1] < strength[2]
 
 
+def test_doubtful_people_of_results_without_a_world_are_drawn_dashed():
+    result = seen_result([(0, 0, 3.0)])
+    whole, dashed = (
+        Overlay((640, 480), H36M17, inset="off", doubtful=ids).draw(_picture((640, 480)), result)
+        for ids in ((), {int(result.people.ids[0])})
+    )
+    shares = [(image != GREY).any(axis=2).mean() for image in (whole, dashed)]
+    assert shares[1] < 0.95 * shares[0]
+
+
 def _badge(image, person):
     """Where the badge of a person is, (2,) px, and its area."""
     rows, columns = np.nonzero((image == person_colour(person)).all(axis=2))

@@ -151,9 +151,9 @@ def drawn(monkeypatch):
     """What the inset draws of bodies, each time on a picture of its own, and the distance of its view."""
     found = []
 
-    def on_black(canvas, view, ids, placed):
+    def on_black(canvas, view, ids, placed, hands):
         black = np.zeros_like(canvas.pixels)
-        _draw_bodies(Canvas(black, as_rgb), view, ids, placed)
+        _draw_bodies(Canvas(black, as_rgb), view, ids, placed, hands)
         found.append((black, view.distance, view.project(placed)[0]))
 
     monkeypatch.setattr(inset_module, "_draw_bodies", on_black)

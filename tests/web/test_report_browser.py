@@ -94,7 +94,7 @@ def test_what_is_missing_or_was_repaired_stands_under_the_time_line(launch, page
         }"""
         shown = page.evaluate(f"""() => {{
             const colour = {colours};
-            const places = [[0.1, 0.1], [0.45, 0.1], [21.2 / 49, 0.1], [13 / 49, 0.6], [0.5, 0.6]];
+            const places = [[0.1, 0.1], [0.45, 0.1], [21.2 / 49, 0.1], [13 / 49, 0.47], [0.5, 0.47]];
             return places.map(([share, lane]) => colour(share, lane));
         }}""")
         nobody, present, missing, legs, fine = shown

@@ -413,5 +413,5 @@ def test_port_that_is_taken_is_one_line():
             async with serving(port=taken.getsockname()[1]):
                 pass
 
-    with pytest.raises(PoseError, match=r"cannot listen at 127\.0\.0\.1, port \d+: .*; choose another --port"):
+    with pytest.raises(PoseError, match=r"cannot listen on 127\.0\.0\.1, port \d+: .*; choose another --port"):
         run(test)

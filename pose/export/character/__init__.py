@@ -1,1 +1,1 @@
-"""Skinned characters: a frozen body model, its shape fitted to a person's bones, and its pose fitted to the joints."""
+"""Skinned characters: a fixed body model, with its shape fitted to a person's bones and its pose to the joints."""

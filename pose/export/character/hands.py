@@ -1,4 +1,4 @@
-"""The hands of a character: turns of its hand and finger bones, from the points of hands."""
+"""Rotations of a character's hand and finger bones, from hand points."""
 
 from dataclasses import dataclass
 
@@ -15,18 +15,21 @@ F64 = NDArray[np.float64]
 
 _SIDES = ("Left", "Right")
 _FINGERS = ("Thumb", "Index", "Middle", "Ring", "Pinky")
-# Of the turn of the hand about the forearm, what the forearm takes over; the rest stays in the wrist. With one bone for
-# the forearm, half shrinks elbow and wrist least.
+# Fraction of the hand's twist that is applied to the forearm; the rest stays in the wrist. With one bone for the
+# forearm, half distorts elbow and wrist least.
 FOREARM_SHARE = 0.5
-# Radians about x at which the thumb points up in the T-pose: the middle of what a forearm can turn, +-80 to 85 degrees
-# (AAOS, Joint Motion: Method of Measuring and Recording, 1965). A twist is taken within 180 degrees of it.
+# Radians about x at which the thumb points up in the T-pose: the middle of the forearm's range, +-80 to 85 degrees
+# (AAOS, Joint Motion: Method of Measuring and Recording, 1965). Twists are wrapped to within 180 degrees of it.
 _NEUTRAL = -np.pi / 2
 
 
 @dataclass(frozen=True, slots=True)
 class HandTurns:
-    """T frames. palms: (T, 2, 4) turns of the hand bones in the file's frame. fingers: (T, 2, 15, 4) turns in the
-    parent's frame, in the order of `pose.export.fingers.FINGER_NAMES`. Both NaN where a hand is not seen.
+    """Rotations of both hands in T frames; NaN where a hand is not detected.
+
+    Attributes:
+        palms: (T, 2, 4) rotations of the hand bones in the file's frame.
+        fingers: (T, 2, 15, 4) rotations in the parent's frame, in the order of `pose.export.fingers.FINGER_NAMES`.
     """
 
     palms: F64
@@ -34,7 +37,7 @@ class HandTurns:
 
     @property
     def seen(self) -> NDArray[np.bool_]:
-        """(T, 2)."""
+        """(T, 2) whether a hand is detected."""
         return np.asarray(np.isfinite(self.palms[..., 0]))
 
 
@@ -44,7 +47,7 @@ def finger_bones(side: int) -> list[str]:
 
 
 def hands_of(character: Character, places: F64) -> HandTurns:
-    """The turns that bring a character's hands nearest to points (T, 2, 21, 3) m in file axes, NaN where not seen."""
+    """The rotations that fit a character's hands to points (T, 2, 21, 3) m in file axes, NaN where not detected."""
     palms = np.full((*places.shape[:2], 4), np.nan)
     fingers = np.full((*places.shape[:2], len(FINGER_PARENTS), 4), np.nan)
     for side in range(2):
@@ -59,7 +62,7 @@ def hands_of(character: Character, places: F64) -> HandTurns:
 
 
 def _rest_hand(character: Character, side: int) -> tuple[F64, F64]:
-    """Wrist and knuckles in the T-pose (21, 3) m, the other points NaN, and directions of the fingers (15, 3)."""
+    """Wrist and knuckles in the T-pose (21, 3) m, other points NaN, and directions of the fingers (15, 3)."""
     model, heads = character.model, character.heads
     points, directions = np.full((POINTS, 3), np.nan), np.empty((len(FINGER_PARENTS), 3))
     points[0] = heads[model.index(f"{_SIDES[side]}Hand")]
@@ -67,7 +70,7 @@ def _rest_hand(character: Character, side: int) -> tuple[F64, F64]:
         points[knuckle] = heads[model.index(f"{_SIDES[side]}Hand{finger}1")]
     for at, name in enumerate(finger_bones(side)):
         bone = model.index(name)
-        # The last bone of a finger has no child: the vertices that it carries show where it leads.
+        # The last bone of a finger has no child; its direction is that of its vertices.
         own = (model.bones == bone) & (model.weights > 0.5)
         end = heads[bone + 1] if at % 3 < 2 else character.vertices[own.any(axis=1)].mean(axis=0)
         directions[at] = unit(end - heads[bone])
@@ -75,9 +78,11 @@ def _rest_hand(character: Character, side: int) -> tuple[F64, F64]:
 
 
 def filled(turns: F64, seen: NDArray[np.bool_]) -> F64:
-    """Turns (T, ..., 4) whose unseen frames go from the last seen turn to the next one by slerp, and hold it at ends.
+    """Fill rotations (T, ..., 4) of missing frames by slerp, constant at the ends.
 
-    seen: (T,). All unseen: no turn.
+    Args:
+        turns: (T, ..., 4).
+        seen: (T,). If no frame is valid, the result is the identity.
     """
     known = np.flatnonzero(seen)
     if len(known) == len(seen):
@@ -94,7 +99,7 @@ def filled(turns: F64, seen: NDArray[np.bool_]) -> F64:
 
 
 def twist_of(turns: F64) -> F64:
-    """(T,) radians: the part about x, the bone's axis, of a hand's turns (T, 4) in the forearm's frame."""
+    """Twist (T,) in radians about x, the bone's axis, of a hand's rotations (T, 4) in the forearm's frame."""
     angle = 2 * np.arctan2(turns[:, 1], turns[:, 0]) - _NEUTRAL
     twist: F64 = _NEUTRAL + angle - 2 * np.pi * np.round(angle / (2 * np.pi))
     return twist

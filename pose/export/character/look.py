@@ -1,4 +1,4 @@
-"""A track as a skinned character, for the formats that hold a mesh."""
+"""A track as a skinned character, for formats with meshes."""
 
 from collections.abc import Callable, Iterator
 
@@ -6,15 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pose.export.character.hands import HandTurns, hands_of
-from pose.export.character.model import body_model
+from pose.export.character.model import BodyModel, Mesh, body_model
 from pose.export.character.posing import joints_of, pose_character
-from pose.export.character.rest import Character, make_character
+from pose.export.character.rest import Character, make_character, vertex_normals
 from pose.export.character.shape import fit_shape, lengths_of_body
 from pose.export.figures import Look
 from pose.export.gaze import face_directions
 from pose.export.motions import Bones, far_joints
 from pose.export.rigs import bone_names
 from pose.export.skeleton import Motion
+from pose.export.space import Space
 from pose.export.timeline import Span
 from pose.export.tracks import Track
 from pose.skeletons import H36M17
@@ -25,32 +26,36 @@ F64 = NDArray[np.float64]
 _FINGERS = ("Index", "Middle", "Ring", "Pinky", "Thumb")
 
 
-def character_of(track: Track) -> Character:
+def character_of(track: Track, mesh: Mesh = "full") -> Character:
     """The character with a person's bones."""
-    model, body = body_model(), Bones(track).body
+    model, body = body_model(mesh), Bones(track).body
     return make_character(model, fit_shape(model, lengths_of_body(body)), body)
 
 
+def moving_bones(model: BodyModel, *, fingers: bool) -> list[int]:
+    """The bones that turn: all but toes, and fingers without points of hands."""
+    still = ("Toe",) if fingers else ("Toe", *_FINGERS)
+    return [bone for bone, name in enumerate(model.names) if not any(word in name for word in still)]
+
+
 def character_look(rig: str) -> Callable[[Track], Look]:
-    """What makes the `Look` of a person, with the bone names of `rig`."""
+    """A function that returns the `Look` of a person, with the bone names of `rig`."""
     names = bone_names(rig)
 
     def look(track: Track) -> Look:
         character = character_of(track)
-        model, motion = character.model, _Motion(track, character)
-        still = ("Toe",) if motion.hands else ("Toe", *_FINGERS)
-        moving = [bone for bone, name in enumerate(model.names) if not any(word in name for word in still)]
+        model, motion = character.model, CharacterMotion(track, character, track.space)
         return Look(
             track,
             [names[name] for name in model.names],
             model.parents.tolist(),
             character.heads,
             character.vertices.astype(np.float32),
-            _normals(character).astype(np.float32),
+            vertex_normals(character).astype(np.float32),
             model.bones,
             model.weights.astype(np.float32),
             model.faces,
-            moving,
+            moving_bones(model, fingers=motion.hands),
             motion.spans,
             motion.note,
         )
@@ -58,33 +63,36 @@ def character_look(rig: str) -> Callable[[Track], Look]:
     return look
 
 
-class _Motion:
-    """The known frames of a track as turns of a character; the others are left as zeros, since they are not drawn."""
+class CharacterMotion:
+    """The known frames of a track as rotations of a character; the others are zeros, since they are not drawn."""
 
-    def __init__(self, track: Track, character: Character) -> None:
-        self._track, self._character = track, character
+    def __init__(self, track: Track, character: Character, space: Space) -> None:
+        """space: Axes of the rotations, `track.space` or another for the same positions."""
+        self._track, self._character, self._space = track, character, space
         self._away: list[F64] = []
         self.hands = track.recording.table.hand_scores is not None
 
     def spans(self) -> Iterator[tuple[Span, Motion]]:
+        """All frames, in portions."""
         self._away = []
         for span in self._track.spans():
             root = np.zeros((len(span.known), 3))
             turns = np.zeros((len(span.known), len(self._character.model.names), 4))
             if span.known.any():
-                points = self._track.space.to_file(span.places[span.known])
+                points = self._space.to_file(span.places[span.known])
                 at = span.start + np.flatnonzero(span.known)
                 hands = self._hands(at) if self.hands else None
-                posed = pose_character(self._character, points, hands, face_directions(self._track, at))
+                posed = pose_character(self._character, points, hands, face_directions(self._track, at, self._space))
                 root[span.known], turns[span.known] = posed.root, posed.turns
                 self._away.append(np.linalg.norm(joints_of(self._character, posed) - points, axis=-1))
             yield span, Motion(root, turns)
 
     def _hands(self, at: I64) -> HandTurns:
         hands = self._track.hands(at)
-        return hands_of(self._character, self._track.space.to_file(hands.places))
+        return hands_of(self._character, self._space.to_file(hands.places))
 
     def note(self) -> str:
+        """A line for the summary, complete once `spans` has been used up."""
         away = 1000 * np.concatenate(self._away) if self._away else np.zeros((1, len(H36M17)))
         tall = self._character.vertices[:, 1].max()
         return (
@@ -92,14 +100,3 @@ class _Motion:
             f"{np.percentile(away, 95):.0f} mm at 95 %{far_joints(away.mean(axis=0))}; "
             "gender, age, muscle and weight are those of an average adult unless the bones say otherwise"
         )
-
-
-def _normals(character: Character) -> F64:
-    """(V, 3) of length 1, weighted by the areas of the triangles around."""
-    corners = character.vertices[character.model.faces.astype(np.int64)]
-    across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    total = np.zeros_like(character.vertices)
-    for corner in range(3):
-        np.add.at(total, character.model.faces[:, corner], across)
-    length = np.linalg.norm(total, axis=1, keepdims=True)
-    return np.where(length > 0, total / np.maximum(length, 1e-12), (0.0, 1.0, 0.0))

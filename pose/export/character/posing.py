@@ -1,11 +1,11 @@
-"""The pose of a character: rotations of its bones that bring its joints to those of the skeleton.
+"""The pose of a character: bone rotations that fit its joints to those of the skeleton.
 
-Hips and upper chest take the frames of pelvis and thorax, the spine between them bends to reach the joints of spine and
-thorax, the neck to reach the base of the skull. Collar bones point to the shoulders. Arms and legs are two bones that
-reach for wrists and ankles; elbow and knee are hinges, whose plane gives the upper bone its twist
-(`pose.export.skeleton`). Points of hands turn hand and fingers, and half of their twist goes to the forearm; the
-direction of a face twists the head. Nothing shows the twist of shank and foot, and of arms without hands, so they take
-that of the bone above; toes, and fingers without points, keep their rest pose.
+Hips and upper chest take the frames of pelvis and thorax. The spine bends to reach the joints of spine and thorax, and
+the neck to reach the base of the skull. Collar bones point to the shoulders. Arms and legs are two-bone chains to
+wrists and ankles; elbow and knee are hinges, whose plane determines the twist of the upper bone
+(`pose.export.skeleton`). Hand points rotate hand and fingers, with half of the twist in the forearm. The direction of a
+face twists the head. The twist of shank and foot, and of arms without hands, is not observable and is copied from the
+bone above. Toes, and fingers without points, keep their rest pose.
 """
 
 from dataclasses import dataclass
@@ -25,15 +25,19 @@ F64 = NDArray[np.float64]
 
 _AT = {name: place for place, name in enumerate(NAMES)}
 _Y, _Z = np.eye(3)[1:]
-_MOST_TWIST = np.radians(90)  # of the head on the chest; necks reach about 80 degrees
-_SPINE_STEPS = 3  # the spine's bend is found by so many corrections
+_MOST_TWIST = np.radians(90)  # maximum twist of the head on the chest; necks reach about 80 degrees
+_SPINE_STEPS = 3  # iterations for the bend of the spine
 
 
 @dataclass(frozen=True, slots=True)
 class Posed:
-    """T frames. root: (T, 3) m, the head of Hips. turns: (T, B, 4), each bone in its parent's frame, (w, x, y, z).
+    """Poses of a character in T frames.
 
-    whole: (T, B, 4) in the file's frame. heads: (T, B, 3) m.
+    Attributes:
+        root: (T, 3) m, the head of Hips.
+        turns: (T, B, 4), rotation of each bone in its parent's frame, (w, x, y, z).
+        whole: (T, B, 4) in the file's frame.
+        heads: (T, B, 3) m.
     """
 
     root: F64
@@ -43,21 +47,21 @@ class Posed:
 
 
 class _Solver:
-    """What is known so far of T frames: whole turns and heads, bone by bone from the root."""
+    """Partial solution for T frames: global rotations and heads, bone by bone from the root."""
 
     def __init__(self, character: Character, count: int) -> None:
         self.rest, self.model = character.heads, character.model
         self.whole = np.empty((count, len(self.model.names), 4))
         self.heads = np.empty((count, len(self.model.names), 3))
-        self.posed: set[str] = set()  # finger bones that points have turned
+        self.posed: set[str] = set()  # finger bones rotated by points
 
     def carry(self, bone: int, point: F64) -> F64:
-        """(T, 3) where a bone takes a point of the rest pose."""
+        """Position (T, 3) of a rest-pose point after the rotation of its bone."""
         moved: F64 = self.heads[:, bone] + rotations.rotate(self.whole[:, bone], point - self.rest[bone])
         return moved
 
     def set(self, name: str, whole: F64) -> None:
-        """Give a bone its turn, and the place that its parent gives it."""
+        """Set the global rotation of a bone; its head follows from the parent."""
         bone = self.model.index(name)
         self.whole[:, bone] = whole
         if bone:
@@ -73,14 +77,14 @@ def pose_character(
 ) -> Posed:
     """The poses of T frames.
 
-    An unseen hand goes from its last turns to the next by slerp, first to last frame of this call at most; so does the
-    twist of a head whose face is not seen.
+    Rotations of a hand that is not detected are interpolated by slerp within the frames of this call; so is the twist
+    of a head without a detected face.
 
     Args:
-        character: whose bones are turned.
+        character: The character.
         points: (T, 17, 3) m in file axes, Human3.6M order.
-        hands: of the same frames.
-        faces: (T, 3) directions in file axes that the faces point to, NaN where not seen.
+        hands: Hands in the same frames.
+        faces: (T, 3) directions of the faces in file axes, NaN where not detected.
     """
     ordered = points[:, ORDER]
     solver = _Solver(character, len(points))
@@ -110,7 +114,7 @@ def pose_character(
 
 
 def _turn_head(solver: _Solver, character: Character, ordered: F64, faces: F64 | None) -> None:
-    """Head along its joints, twisted to where the face points; the neck takes half of the twist."""
+    """Align the head with its joints, twisted to the direction of the face; the neck gets half of the twist."""
     chest, skull = solver.turn("Spine2"), solver.rest[solver.model.index("Head")]
     up = unit(ordered[:, _AT["head"]] - ordered[:, _AT["neck"]])
     head = aimed(chest, unit(character.head - character.neck), up)
@@ -128,13 +132,13 @@ def _turn_head(solver: _Solver, character: Character, ordered: F64, faces: F64 |
 
 
 def _bend_spine(solver: _Solver, character: Character, ordered: F64, pelvis: F64) -> None:
-    """Spine and Spine1 bend so that the joints of spine and thorax are met, as far as their lengths allow."""
+    """Bend Spine and Spine1 so that the joints of spine and thorax are reached, as far as their lengths allow."""
     chest = rotations.of_axes(*thorax_frame(ordered))
     count, rest = len(ordered), solver.rest
     middle, top = (solver.model.index(name) for name in ("Spine1", "Spine2"))
     solver.set("Spine", rotations.slerp(pelvis, chest, np.full(count, 1 / 3)))
     solver.set("Spine1", rotations.slerp(pelvis, chest, np.full(count, 2 / 3)))
-    goal = ordered[:, _AT["thorax"]] - rotations.rotate(chest, character.thorax - rest[top])  # of Spine2's head
+    goal = ordered[:, _AT["thorax"]] - rotations.rotate(chest, character.thorax - rest[top])  # error of Spine2's head
     for _ in range(_SPINE_STEPS):
         _aim(solver, "Spine1", rest[top], goal)
         beyond = rotations.rotate(solver.turn("Spine1"), character.spine - rest[middle])
@@ -146,7 +150,7 @@ def _bend_spine(solver: _Solver, character: Character, ordered: F64, pelvis: F64
 
 
 def _aim(solver: _Solver, name: str, point: F64, goal: F64) -> None:
-    """Turn a bone the shortest way so that it takes a point of the rest pose towards `goal` (T, 3)."""
+    """Rotate a bone by the smallest angle so that a rest-pose point points to `goal` (T, 3)."""
     bone = solver.model.index(name)
     start = solver.heads[:, bone]
     more = rotations.between(unit(solver.carry(bone, point) - start), unit(goal - start))
@@ -156,9 +160,9 @@ def _aim(solver: _Solver, name: str, point: F64, goal: F64) -> None:
 def _limb(
     solver: _Solver, ordered: F64, joints: list[str], bones: list[str], parent: F64, rest: F64, hinge: F64
 ) -> None:
-    """Two bones from where the body puts their root to the far joint; the hinge between them bends as the joints do."""
+    """A chain of two bones to the far joint; the hinge between them bends like the joints."""
     upper, lower, end = (solver.model.index(name) for name in bones)
-    solver.set(bones[0], parent)  # for its place
+    solver.set(bones[0], parent)  # sets its position
     points = ordered[:, [_AT[name] for name in joints]].copy()
     points[:, 0] = solver.heads[:, upper]
     lengths = tuple(float(np.linalg.norm(solver.rest[b] - solver.rest[a])) for a, b in ((upper, lower), (lower, end)))
@@ -170,7 +174,7 @@ def _limb(
 
 
 def _turn_hand(solver: _Solver, at: int, side: str, hands: HandTurns) -> None:
-    """The hand and its fingers as their points say; the forearm, whose direction stays, takes some of the twist."""
+    """Rotate the hand and its fingers to their points; the forearm gets part of the twist."""
     seen, forearm = hands.seen[:, at], solver.turn(f"{side}ForeArm")
     turns = filled(rotations.multiply(rotations.inverse(forearm), hands.palms[:, at]), seen)
     hand = rotations.multiply(forearm, turns)
@@ -185,7 +189,7 @@ def _turn_hand(solver: _Solver, at: int, side: str, hands: HandTurns) -> None:
 
 
 def _finished(solver: _Solver) -> Posed:
-    """Fingers and toes that nothing has turned on the hands and feet, and all turns in their parents' frames."""
+    """Set the remaining fingers and toes, and convert rotations to the parents' frames."""
     parents, names = solver.model.parents, solver.model.names
     for bone, name in enumerate(names):
         if name not in solver.posed and ("ToeBase" in name or ("Hand" in name and not name.endswith("Hand"))):
@@ -196,7 +200,7 @@ def _finished(solver: _Solver) -> Posed:
 
 
 def joints_of(character: Character, posed: Posed) -> F64:
-    """(T, 17, 3) m, the character's joints in the order of Human3.6M-17."""
+    """The character's joints in the order of Human3.6M-17, (T, 17, 3) m."""
     index, rest = character.model.index, character.heads
     places = np.empty((len(posed.root), len(H36M17), 3))
     for name, bone, point in (
@@ -214,7 +218,7 @@ def joints_of(character: Character, posed: Posed) -> F64:
 
 
 def skin(character: Character, posed: Posed, frame: int) -> F64:
-    """(V, 3) m, the vertices of one frame: blended with the weights of four bones, as viewers do."""
+    """Vertices (V, 3) m of one frame, with linear blend skinning by four bones, as in viewers."""
     whole = posed.whole[frame]
     axes = np.eye(3)
     turned = np.stack([rotations.rotate(whole, np.broadcast_to(axis, (len(whole), 3))) for axis in axes], axis=-1)

@@ -1,7 +1,7 @@
-"""The T-pose of a fitted character: the model's A-pose turned, and stretched by what the shape leaves of the bones.
+"""The T-pose of a fitted character: the rotated A-pose of the model, stretched by the remaining differences of bones.
 
-Blended skinning shrinks shoulders that turn. So a vertex is placed midway between where skinning takes it from the
-A-pose, and where skinning would have to start from to get back to the A-pose: half of the loss is made up for.
+Linear blend skinning shrinks rotated shoulders. Each vertex is therefore the mean of its skinned position, and of the
+position from which skinning leads back to the A-pose. This halves the loss of volume.
 """
 
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from pose.export.skeleton import NAMES, Body
 
 F64 = NDArray[np.float64]
 
-MOST_STRETCH = 1.25  # of a bone, beyond what the shape fits; its inverse the least
-MOST_NECK = 1.4  # of the neck, which is short: the joints of neck and head are its only measure
-# How far the spine of Human3.6M-17 lies behind the line from pelvis to thorax, in trunks: 15 to 26 mm in the medians of
-# lifted people of three clips.
+MOST_STRETCH = 1.25  # maximum stretch of a bone beyond its fitted shape; the minimum is the inverse
+MOST_NECK = 1.4  # for the neck, which is short and measured by the joints of neck and head only
+# Distance of the Human3.6M-17 spine joint behind the line from pelvis to thorax, in trunk lengths: the medians of
+# lifted people in three clips are 15 to 26 mm.
 SPINE_BACK = 0.04
 _TRUNK = ("Hips", "Spine", "Spine1", "Spine2")
 
@@ -28,8 +28,16 @@ _TRUNK = ("Hips", "Spine", "Spine1", "Spine2")
 class Character:
     """A person's body in the T-pose, soles at 0, arms along x, facing z.
 
-    heads: (B, 3) m of the bones. vertices: (V, 3) m. pelvis, spine, thorax, neck, head: (3,) m, where these joints of
-    Human3.6M-17 are; they turn with Hips, Spine1, Spine2, Head and Head. The other joints are heads of bones.
+    The other joints of Human3.6M-17 are heads of bones.
+
+    Attributes:
+        heads: (B, 3) m of the bones.
+        vertices: (V, 3) m.
+        pelvis: (3,) m, this joint of Human3.6M-17; moves with Hips.
+        spine: (3,) m, moves with Spine1.
+        thorax: (3,) m, moves with Spine2.
+        neck: (3,) m, moves with Head.
+        head: (3,) m, moves with Head.
     """
 
     model: BodyModel
@@ -106,7 +114,7 @@ def make_character(model: BodyModel, shape: Shape, body: Body) -> Character:
 
 
 def _neck_stretch(model: BodyModel, shape: Shape, body: Body, old: F64) -> float:
-    """How much longer the neck gets, so that the base of the skull is as far from the thorax as the joints say."""
+    """Stretch of the neck that gives the joints' distance from the base of the skull to the thorax."""
     neck, head = (old[model.index(name)][1] for name in ("Neck", "Head"))
     missing = lengths_of_body(body)[LENGTHS.index("skull")] - shape.lengths[LENGTHS.index("skull")]
     return float(np.clip((head - neck + missing) / (head - neck), 1 / MOST_NECK, MOST_NECK))
@@ -117,7 +125,7 @@ def _bounded(ratio: float) -> float:
 
 
 def _rotation(start: F64, goal: F64) -> F64:
-    """(3, 3), the shortest rotation of a direction to another."""
+    """The shortest rotation (3, 3) from one direction to another."""
     w, x, y, z = between(start / np.linalg.norm(start), goal)
     matrix: F64 = np.array(
         [
@@ -130,14 +138,14 @@ def _rotation(start: F64, goal: F64) -> F64:
 
 
 def _aimed(bone: F64, goal: F64, length: float) -> F64:
-    """(3, 3) that turns a bone to a direction and stretches it to a length, m, within `MOST_STRETCH`."""
+    """Matrix (3, 3) that rotates a bone to a direction and stretches it to a length in m, within `MOST_STRETCH`."""
     own = float(np.linalg.norm(bone))
     along = bone / own
     return _rotation(along, goal) @ (np.eye(3) + (_bounded(length / own) - 1) * np.outer(along, along))
 
 
 def _skinned(model: BodyModel, vertices: F64, old: F64, new: F64, maps: F64) -> F64:
-    """(V, 3) m of the T-pose, as the module says."""
+    """Vertices (V, 3) m of the T-pose; see the module."""
     there = _blended(model, maps, new - np.einsum("bij,bj->bi", maps, old))
     back: F64 = np.linalg.inv(maps).astype(np.float64)
     again = _blended(model, back, old - np.einsum("bij,bj->bi", back, new))
@@ -148,6 +156,17 @@ def _skinned(model: BodyModel, vertices: F64, old: F64, new: F64, maps: F64) -> 
 
 
 def _blended(model: BodyModel, maps: F64, shift: F64) -> tuple[F64, F64]:
-    """Each vertex's map (V, 3, 3) and shift (V, 3) m, from those of its bones."""
+    """Linear map (V, 3, 3) and translation (V, 3) m of each vertex, blended from those of its bones."""
     matrix = np.einsum("vk,vkij->vij", model.weights, maps[model.bones])
     return matrix, np.einsum("vk,vkj->vj", model.weights, shift[model.bones])
+
+
+def vertex_normals(character: Character) -> F64:
+    """Unit normals (V, 3), weighted by the areas of adjacent triangles."""
+    corners = character.vertices[character.model.faces.astype(np.int64)]
+    across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    total = np.zeros_like(character.vertices)
+    for corner in range(3):
+        np.add.at(total, character.model.faces[:, corner], across)
+    length = np.linalg.norm(total, axis=1, keepdims=True)
+    return np.where(length > 0, total / np.maximum(length, 1e-12), (0.0, 1.0, 0.0))

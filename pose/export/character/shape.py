@@ -1,6 +1,7 @@
-"""The shape of a person: phenotypes and local changes of the body model, from the lengths of their bones.
+"""The shape of a person: phenotypes and local changes of the body model, fitted to bone lengths.
 
-Bones say little about gender, age, muscle and weight: there the prior decides, an average adult.
+Bone lengths contain little information about gender, age, muscle and weight; for these the prior dominates, an average
+adult.
 """
 
 from dataclasses import dataclass
@@ -13,21 +14,28 @@ from pose.export.skeleton import NAMES, Body
 
 F64 = NDArray[np.float64]
 
-# Mean and standard deviation of each phenotype before anything is known; the local changes are 0 with _LOCAL_SIGMA.
+# Prior mean and standard deviation of each phenotype; local changes have mean 0 and _LOCAL_SIGMA.
 _PRIOR = {
     "gender": (0.5, 0.1), "age": (0.667, 0.1), "muscle": (0.5, 0.1), "weight": (0.5, 0.1), "height": (0.5, 0.3),
     "proportions": (0.5, 0.2),
 }  # fmt: skip
 _LOCAL_SIGMA = 0.4
-_LENGTH_SIGMA = 0.005  # m that a length may be off
+_LENGTH_SIGMA = 0.005  # standard deviation of a length, m
 _STEPS = 30
-_DELTA = 1e-4  # step of the numeric derivatives
+_DELTA = 1e-4  # step of numerical derivatives
 LENGTHS = ("hip", "thigh", "shank", "trunk", "shoulder", "upper arm", "forearm", "skull")
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """phenotypes: (6,) in the order of `PHENOTYPES`. local: (L,). coefficients: (S,) of the model. lengths: (8,) m."""
+    """A fitted shape.
+
+    Attributes:
+        phenotypes: (6,) in the order of `PHENOTYPES`.
+        local: (L,) local changes.
+        coefficients: (S,) of the model.
+        lengths: (8,) m.
+    """
 
     phenotypes: F64
     local: F64
@@ -36,7 +44,7 @@ class Shape:
 
 
 def lengths_of_heads(model: BodyModel, heads: F64) -> F64:
-    """(8,) m of `LENGTHS`, left and right averaged, from the bones' heads (B, 3)."""
+    """Lengths (8,) m in the order of `LENGTHS`, averaged over left and right, from the bones' heads (B, 3)."""
 
     def at(name: str) -> F64:
         result: F64 = heads[model.index(name)]
@@ -62,19 +70,19 @@ def lengths_of_heads(model: BodyModel, heads: F64) -> F64:
 
 
 def thorax_of_heads(model: BodyModel, heads: F64) -> F64:
-    """(3,) m where collar bones and neck meet, the thorax of Human3.6M-17."""
+    """Position (3,) m where collar bones and neck meet, the thorax of Human3.6M-17."""
     collars = heads[model.index("LeftShoulder")] + heads[model.index("RightShoulder")]
     thorax: F64 = (collars + 2 * heads[model.index("Neck")]) / 4
     return thorax
 
 
-# Of the head's points above the base of the skull, up and forward, m, for a head of average size: those that the
-# lifter was trained on (datasets/pose_datasets/mapping.py).
+# Positions of head points above the base of the skull, up and forward, m, for a head of average size, as in the
+# lifter's training data (datasets/pose_datasets/mapping.py).
 NECK_POINT, HEAD_POINT = np.array([0.0, 0.015, 0.03]), np.array([0.0, 0.13, 0.0])
 
 
 def lengths_of_body(body: Body) -> F64:
-    """(8,) m of `LENGTHS`, from the median bones of a tracked person."""
+    """Lengths (8,) m in the order of `LENGTHS`, from the median bones of a tracked person."""
     offsets = dict(zip(NAMES, body.offsets, strict=True))
     return np.array(
         [
@@ -91,7 +99,7 @@ def lengths_of_body(body: Body) -> F64:
 
 
 def fit_shape(model: BodyModel, lengths: F64) -> Shape:
-    """The most probable shape for lengths (8,) m: Gauss-Newton within the bounds, each step a regularised solution."""
+    """The most probable shape for lengths (8,) m: regularised Gauss-Newton within the bounds."""
     count = len(model.local_names)
     mean = np.array([*(_PRIOR[name][0] for name in PHENOTYPES), *[0.0] * count])
     sigma = np.array([*(_PRIOR[name][1] for name in PHENOTYPES), *[_LOCAL_SIGMA] * count])
@@ -112,7 +120,7 @@ def fit_shape(model: BodyModel, lengths: F64) -> Shape:
         slope = (np.array(moved) - here).T / steps / _LENGTH_SIGMA
         gradient = slope.T @ ((lengths - here) / _LENGTH_SIGMA) - (values - mean) / sigma**2
         change = np.linalg.solve(slope.T @ slope + np.diag(1 / sigma**2), gradient)
-        for share in (1.0, 0.5, 0.25, 0.1):  # the shapes are products of phenotypes: a full step may go too far
+        for share in (1.0, 0.5, 0.25, 0.1):  # shapes are products of phenotypes, so a full step may overshoot
             tried = np.clip(values + share * change, least, 1.0)
             if (reached := cost(tried)) < best - 1e-9:
                 values, best = tried, reached

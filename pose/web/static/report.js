@@ -1,5 +1,6 @@
 // A report: one time for the video, the 3D scene and the charts of the chosen person.
 
+import { Body } from "./body.js";
 import { Marks } from "./marks.js";
 import { Scene } from "./scene.js";
 
@@ -30,12 +31,59 @@ function shorts(id) {
   return new Int16Array(all.buffer);
 }
 
+const HAND = 21; // points
+
+// What the bodies of the page share.
+function readMesh() {
+  const { triangles, bones, weights, parents, unit, turn, moving } = read("mesh");
+  if (!triangles) {
+    return null;
+  }
+  return {
+    triangles: new Uint16Array(bytes(triangles).buffer), bones: bytes(bones), parents, unit, turn, moving,
+    weights: Float32Array.from(new Uint16Array(bytes(weights).buffer), (share) => share / 65535),
+  };
+}
+
 class Person {
-  constructor({ id, first, count, frames, marks }, angles) {
+  constructor({ id, first, count, frames, marks }, angles, mesh) {
     Object.assign(this, { id, first, count, frames, marks, width: angles });
     for (const name of ["stage", "sigma", "angles", "deviations", "lines"]) {
       this[name] = shorts(`p${id}-${name}`);
     }
+    this.hands = element(`p${id}-hands`) && shorts(`p${id}-hands`);
+    if (element(`p${id}-rest`)) {
+      const rest = Float32Array.from(shorts(`p${id}-rest`), (number) => number * mesh.unit);
+      const heads = 3 * mesh.parents.length;
+      this.body = new Body(mesh, rest.subarray(0, heads), rest.subarray(heads));
+      this.turns = shorts(`p${id}-turns`);
+    }
+  }
+
+  // Two hands of 21 points on the stage, each null where it is not seen; none without hands in the result.
+  handsAt(frame) {
+    return (this.hands ? [0, 1] : []).map((side) => {
+      const start = 3 * HAND * (2 * (frame - this.first) + side);
+      return this.hands[start] === MISSING ? null : Array.from({ length: HAND }, (_, point) => (
+        [0, 1, 2].map((axis) => this.hands[start + 3 * point + axis] / 1000)));
+    });
+  }
+
+  // The body in the pose of a frame in which the person is; null without a body.
+  bodyAt(frame) {
+    if (!this.body) {
+      return null;
+    }
+    const { mesh } = this.body;
+    const moving = mesh.moving[this.id];
+    const row = this.turns.subarray((frame - this.first) * (3 + 3 * moving.length));
+    const turns = [];
+    moving.forEach((bone, at) => {
+      const [x, y, z] = [0, 1, 2].map((axis) => row[3 + 3 * at + axis] / mesh.turn);
+      turns[bone] = [Math.sqrt(Math.max(0, 1 - x * x - y * y - z * z)), x, y, z];
+    });
+    this.body.pose([0, 1, 2].map((axis) => row[axis] / 1000), turns);
+    return this.body;
   }
 
   // 17 joints on the stage, or null.
@@ -220,7 +268,8 @@ class Report {
   constructor() {
     this.facts = read("facts");
     this.times = new Float64Array(bytes(this.facts.times).buffer);
-    this.people = this.facts.people.map((person) => new Person(person, this.facts.angles.length));
+    const mesh = readMesh();
+    this.people = this.facts.people.map((person) => new Person(person, this.facts.angles.length, mesh));
     this.scene = new Scene(element("scene"));
     this.video = element("video");
     this.charts = [];
@@ -320,9 +369,14 @@ class Report {
     this.frame = frame;
     element("time").value = frame;
     element("clock").textContent = `${this.times[frame].toFixed(2)} s`;
-    const people = this.people.map((person) => ({
-      id: person.id, stage: person.at(frame), sigma: person.deviationsAt(frame),
-    }));
+    const people = this.people.map((person) => {
+      const stage = person.at(frame);
+      const shown = stage !== null;
+      return {
+        id: person.id, stage, sigma: person.deviationsAt(frame), hands: shown ? person.handsAt(frame) : [],
+        body: shown && element("bodies").checked ? person.bodyAt(frame) : null,
+      };
+    });
     this.scene.show(people, this.facts.drawing, 1000 * this.times[frame]);
     this.charts.forEach((chart) => chart.draw(frame));
   }
@@ -378,6 +432,7 @@ class Report {
 
   listen() {
     element("play").addEventListener("click", () => this.toggle());
+    element("bodies").addEventListener("change", () => this.show(this.frame));
     element("time").addEventListener("input", (event) => this.seek(Number(event.target.value)));
     element("speed").addEventListener("change", () => {
       this.video.playbackRate = this.speed;

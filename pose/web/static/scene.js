@@ -1,5 +1,6 @@
 // The people in 3D on a plain canvas, limbs as round strokes, the far ones first. Coordinates are the server's stage: x right, y away, z up, metres, floor at z = 0.
 
+import { drawBodies } from "./body.js";
 import { ink, mixed, parsed, personColour, pill, rimColour } from "./paint.js";
 import { Turntable } from "./turntable.js";
 
@@ -7,6 +8,9 @@ const HALF_FOV = (17 * Math.PI) / 180;
 const FOLLOW_SECONDS = 0.7;
 const LIMB = 0.075; // m
 const HEAD = 0.1;
+const FINGER = 0.012;
+// [parent, child] of the bones of a hand: five chains of four bones from the wrist.
+const FINGERS = Array.from({ length: 20 }, (_, bone) => [bone % 4 === 0 ? 0 : bone, bone + 1]);
 const RING = 0.34;
 const PALEST = 0.55;
 const NEAR = 0.15; // m, of the plane in front of which nothing is drawn
@@ -47,7 +51,8 @@ export class Scene {
     this.draw();
   }
 
-  // people: with `stage` joints where their 3D is known. now: ms.
+  // people: with `stage` joints where their 3D is known; some with points of `hands`, each null where it is not seen, and
+  // with a posed `body`, which is drawn instead of limbs. now: ms.
   show(people, hello, now) {
     this.people = people.filter((person) => person.stage !== null);
     this.hello = hello;
@@ -97,8 +102,8 @@ export class Scene {
 
   // [x, y, px a metre] of a point; null behind the camera.
   project(camera, point) {
-    const from = point.map((value, axis) => value - camera.eye[axis]);
-    const along = (axis) => from[0] * axis[0] + from[1] * axis[1] + from[2] * axis[2];
+    const [x0, y0, z0] = [point[0] - camera.eye[0], point[1] - camera.eye[1], point[2] - camera.eye[2]];
+    const along = (axis) => x0 * axis[0] + y0 * axis[1] + z0 * axis[2];
     const depth = along(camera.forward);
     if (depth < NEAR) {
       return null;
@@ -131,6 +136,8 @@ export class Scene {
     if (this.hello !== null) {
       this.people.forEach((person) => this.drawMark(camera, person));
       this.people.forEach((person) => this.drawHaze(camera, person));
+      const bodies = this.people.filter(({ body }) => body);
+      drawBodies(this.context, bodies, (point) => this.project(camera, point), this.hello.colours, this.view.mirrored);
       this.drawLimbs(camera);
       this.people.forEach((person) => this.drawName(camera, person));
     }
@@ -221,23 +228,25 @@ export class Scene {
 
   drawLimbs(camera) {
     const { context, colours } = this;
-    const limbs = this.people.flatMap(({ id, stage }) => {
+    const sticks = this.people.filter(({ body }) => !body);
+    const limbs = sticks.flatMap(({ id, stage, hands = [] }) => {
       const rimmed = rimColour(this.hello.colours, id);
       const face = mixed(personColour(this.hello.colours, id), [250, 250, 250], 0.25);
       const places = stage.map((joint) => this.project(camera, joint));
-      return this.hello.edges3d
+      const fingers = hands.flatMap((hand, at) => this.fingers(camera, hand, ["left", "right"][at], rimmed));
+      return fingers.concat(this.hello.edges3d
         .filter(({ ends: [a, b] }) => places[a] !== null && places[b] !== null)
         .map(({ ends: [a, b], side, head }) => ({
-          a: places[a], b: places[b], side, head, rimmed, face, scale: (places[a][2] + places[b][2]) / 2,
-        }));
+          a: places[a], b: places[b], side, head, rimmed, face, thick: LIMB, scale: (places[a][2] + places[b][2]) / 2,
+        })));
     });
     limbs.sort((one, other) => one.scale - other.scale);
     const nearest = limbs.length ? limbs[limbs.length - 1].scale : 1;
-    limbs.forEach(({ a, b, side, head, rimmed, face, scale }) => {
+    limbs.forEach(({ a, b, side, head, rimmed, face, thick, scale }) => {
       const own = side === "centre" ? colours.centre : this.hello.colours[side];
       const pale = PALEST * Math.min(1, Math.max(0, nearest / scale - 1) / 0.35);
-      const width = LIMB * scale;
-      const rim = Math.max(2, 0.35 * width);
+      const width = thick * scale;
+      const rim = Math.max(thick === LIMB ? 2 : 1, 0.35 * width);
       [[rimmed, rim], [own, 0]].forEach(([colour, more]) => {
         const paint = ink(mixed(colour, colours.bottom, pale));
         context.strokeStyle = paint;
@@ -255,6 +264,14 @@ export class Scene {
         }
       });
     });
+  }
+
+  // The bones of a hand, as limbs.
+  fingers(camera, hand, side, rimmed) {
+    const places = (hand ?? []).map((point) => this.project(camera, point));
+    return FINGERS.filter(([a, b]) => places[a] && places[b]).map(([a, b]) => ({
+      a: places[a], b: places[b], side, head: false, rimmed, thick: FINGER, scale: (places[a][2] + places[b][2]) / 2,
+    }));
   }
 
   drawName(camera, { id, stage }) {

@@ -1,0 +1,214 @@
+"""Bodies of tracked people in the image: the light mesh of the body model, fitted to each person, posed and shaded."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.camera import Camera
+from pose.export import rotations
+from pose.export.character.hands import hands_of
+from pose.export.character.model import body_model
+from pose.export.character.posing import Posed, pose_character
+from pose.export.character.rest import Character, make_character, vertex_normals
+from pose.export.character.shape import fit_shape, lengths_of_body
+from pose.export.gaze import directions_of
+from pose.export.skeleton import fit_body
+from pose.export.space import CAMERA_SPACE
+from pose.face_points import Faces
+from pose.hand_points import WRISTS, Hands, on_body
+from pose.skeletons import Skeleton
+from pose.types import F32, FrameResult
+from pose.view.bodies import BodyMesh
+from pose.view.draw import FAR
+from pose.view.insets import AUTO, OFF
+from pose.view.overlay import Overlay
+
+F64 = NDArray[np.float64]
+
+AHEAD = 32  # frames per batch
+_MIN_SCORE = 0.12  # as in the overlay; people whose keypoints all have lower scores are not drawn
+_NEAREST_M = 0.15  # triangles nearer to the camera are not drawn
+_SAMPLE = 256  # number of frames to which a shape is fitted
+_GROWN = 4  # factor in the number of frames after which a shape is checked again
+_CHANGED = 0.03  # relative change of a bone length after which it is fitted again
+# Direction to the light in file axes: mostly from above, and from the camera's side.
+_LIGHT = rotations.unit(np.array([-0.45, 0.7, 0.55]))
+_AMBIENT = 0.35  # light on a surface parallel to the rays
+
+
+@dataclass(slots=True)
+class _Person:
+    """Poses of a person so far, and the fitted body.
+
+    Attributes:
+        seen: Poses (n, 17, 3) m in file axes.
+        lengths: Bone lengths to which the shape was fitted.
+    """
+
+    seen: list[F64]
+    frames: int = 0
+    checked: int = 0
+    lengths: F64 | None = None
+    skin: "_Skin | None" = None
+
+
+class BodyMeshes:
+    """Computes the meshes of a video's people, frame by frame. Implements `pose.view.bodies.Bodies`.
+
+    A shape follows from the median bone lengths so far. It can change in the first seconds of a stream, but not if bone
+    lengths are constant.
+    """
+
+    def __init__(self, camera: Camera) -> None:
+        """Start without people.
+
+        Args:
+            camera: Camera of the 3D.
+        """
+        self._matrix = camera.matrix
+        self._people: dict[int, _Person] = {}
+        self._ready: dict[int, list[BodyMesh]] = {}
+
+    def of(self, result: FrameResult) -> list[BodyMesh]:
+        """The meshes of the visible people in a frame."""
+        if result.index not in self._ready:
+            self._ready = {}
+            self._prepare([result])
+        return self._ready[result.index]
+
+    def ahead(self, results: Iterable[FrameResult]) -> Iterator[FrameResult]:
+        """Pass the results on, and compute their meshes in batches; `of` is available until the next result is
+        taken.
+        """
+        rest = iter(results)
+        while portion := list(islice(rest, AHEAD)):
+            self._ready = {}
+            self._prepare(portion)
+            yield from portion
+
+    def _prepare(self, results: list[FrameResult]) -> None:
+        self._ready.update({result.index: [] for result in results})
+        rows: dict[int, list[tuple[FrameResult, int]]] = {}
+        for result in results:
+            people, poses = result.people, result.poses
+            seen = (people.scores > _MIN_SCORE).any(axis=1) & np.isfinite(poses.root).all(axis=1)
+            seen &= np.isfinite(poses.joints).all(axis=(1, 2))
+            for row in np.flatnonzero(seen).tolist():
+                rows.setdefault(int(people.ids[row]), []).append((result, row))
+        for number, of_person in rows.items():
+            person = self._people.setdefault(number, _Person([]))
+            joints = np.stack([result.poses.joints[row] + result.poses.root[row] for result, row in of_person])
+            skin = _fitted(person, CAMERA_SPACE.to_file(joints.astype(np.float64)))
+            for (result, _), mesh in zip(of_person, self._meshes(number, skin, of_person, joints), strict=True):
+                self._ready[result.index].append(mesh)
+
+    def _meshes(
+        self, number: int, skin: "_Skin", rows: list[tuple[FrameResult, int]], joints: F32
+    ) -> Iterator[BodyMesh]:
+        places = CAMERA_SPACE.to_file(joints.astype(np.float64))
+        hands = _hands(rows, joints)
+        turns = None if hands is None else hands_of(skin.character, hands)
+        posed = pose_character(skin.character, places, turns, _faces(rows, self._matrix))
+        zooms = [1.0 if result.view is None else result.view.zoom for result, _ in rows]
+        yield from skin.meshes(number, posed, [_zoomed(self._matrix, zoom) for zoom in zooms])
+
+
+def make_overlay(camera: Camera, skeleton: Skeleton, *, inset: bool, body: bool) -> Overlay:
+    """The overlay of RGB images of a camera, with or without the 3D inset and bodies."""
+    return Overlay(camera.size, skeleton, AUTO if inset else OFF, bodies=BodyMeshes(camera) if body else None)
+
+
+def _zoomed(matrix: F64, zoom: float) -> F64:
+    """Intrinsics (3, 3) px with a focal length multiplied by `zoom`."""
+    zoomed = matrix.copy()
+    zoomed[[0, 1], [0, 1]] *= zoom
+    return zoomed
+
+
+def _fitted(person: _Person, places: F64) -> "_Skin":
+    """The person's mesh, updated with more poses (n, 17, 3) m."""
+    if person.frames < _SAMPLE:
+        person.seen.append(places[: _SAMPLE - person.frames])
+    person.frames += len(places)
+    if person.skin is None or (person.frames >= _GROWN * person.checked and person.checked < _SAMPLE):
+        person.checked = person.frames
+        body, model = fit_body(person.seen), body_model("light")
+        lengths = lengths_of_body(body)
+        if person.lengths is None or (np.abs(lengths / person.lengths - 1) > _CHANGED).any():
+            person.lengths = lengths
+            person.skin = _Skin(make_character(model, fit_shape(model, lengths), body))
+    assert person.skin is not None
+    return person.skin
+
+
+class _Skin:
+    """A character's mesh, prepared for fast posing."""
+
+    def __init__(self, character: Character) -> None:
+        self.character = character
+        model = character.model
+        self._faces = model.faces.astype(np.int64)
+        count = len(character.vertices)
+        self._weights = np.zeros((count, len(model.names)), np.float32)
+        np.add.at(self._weights, (np.arange(count)[:, None], model.bones), model.weights.astype(np.float32))
+        self._vertices = np.concatenate([character.vertices, np.ones((count, 1))], axis=1).astype(np.float32)
+        self._normals = vertex_normals(character).astype(np.float32)
+
+    def meshes(self, number: int, posed: Posed, matrices: list[F64]) -> Iterator[BodyMesh]:
+        """The meshes of the posed frames as seen by cameras with intrinsics (3, 3) px."""
+        turned = np.swapaxes(rotations.rotate(posed.whole[:, :, None], np.eye(3)), -1, -2)
+        shift = posed.heads - (turned @ self.character.heads[..., None])[..., 0]
+        # Per bone: the map from the rest pose, and the direction of the light in the rest pose.
+        bones = np.concatenate([turned, shift[..., None]], axis=-1).reshape(*shift.shape[:2], 12)
+        bones = np.concatenate([bones, _LIGHT @ turned], axis=-1).astype(np.float32)
+        for frame, matrix in enumerate(matrices):
+            maps = self._weights @ bones[frame]
+            places = (maps[:, :12].reshape(-1, 3, 4) * self._vertices[:, None]).sum(axis=2)
+            yield self._seen(number, places, (maps[:, 12:] * self._normals).sum(axis=1), matrix)
+
+    def _seen(self, number: int, places: F32, facing: F32, matrix: F64) -> BodyMesh:
+        """The visible triangles of one frame.
+
+        Args:
+            number: Id of the person.
+            places: (V, 3) m in file axes.
+            facing: (V,) cosines between normals and the light.
+            matrix: (3, 3) px.
+        """
+        depth = -places[:, 2]  # in file axes, z points to the camera
+        near = depth < _NEAREST_M
+        focal, middle = matrix[[0, 1], [0, 1]] * (1, -1), matrix[:2, 2]
+        pixels = places[:, :2] * (focal / np.where(near, 1, depth)[:, None]) + middle
+        pixels = np.clip(pixels, -FAR, FAR).astype(np.float32)
+        # Counter-clockwise from outside; y points down in the image.
+        (ax, ay), (bx, by), (cx, cy) = (pixels[column].T for column in self._faces.T)
+        shown = self._faces[(bx - ax) * (cy - ay) < (by - ay) * (cx - ax)]
+        if near.any():
+            shown = shown[~near[shown].any(axis=1)]
+        light = np.clip(_AMBIENT + (1 - _AMBIENT) * facing[shown].mean(axis=1), 0, 1)
+        return BodyMesh(number, pixels[shown], depth[shown].mean(axis=1), light)
+
+
+def _hands(rows: list[tuple[FrameResult, int]], joints: F32) -> F64 | None:
+    """Hands (n, 2, 21, 3) m in file axes, on the wrists of joints (n, 17, 3) m; None without hand tracking."""
+    found = [(result.people.hands, row) for result, row in rows]
+    parts = [hands[row : row + 1] for hands, row in found if hands is not None]
+    if len(parts) < len(rows):
+        return None
+    hands = Hands(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("points", "scores", "shapes")))
+    exchanged = np.stack([result.poses.exchanged[row] for result, row in rows])
+    points = on_body(hands, joints, exchanged) + joints[:, WRISTS][:, :, None]
+    return CAMERA_SPACE.to_file(points.astype(np.float64))
+
+
+def _faces(rows: list[tuple[FrameResult, int]], matrix: F64) -> F64 | None:
+    """Directions (n, 3) of the faces in file axes; None without face tracking."""
+    found = [(result.people.faces, row) for result, row in rows]
+    parts = [faces[row : row + 1] for faces, row in found if faces is not None]
+    if len(parts) < len(rows):
+        return None
+    faces = Faces(np.concatenate([part.points for part in parts]), np.concatenate([part.scores for part in parts]))
+    return CAMERA_SPACE.to_file(directions_of(faces, matrix))

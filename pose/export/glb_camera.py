@@ -1,0 +1,117 @@
+"""Cameras in glTF: a perspective camera that looks along -z, y up, with the principal point at the image centre.
+
+glTF has neither principal point nor lens distortion. A camera with an off-centre principal point is rotated towards the
+image centre: the centre is exact, other points deviate by the difference between shift and rotation. The exact matrix
+is in `extras`. Focal lengths that change need KHR_animation_pointer.
+"""
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.camera_motion.turns import to_matrix
+from pose.export.rotations import from_matrix, same_sign
+from pose.export.viewpoints import ONLY, Viewpoint
+from pose.system.json_values import Json
+from pose.system.shown import shown
+
+F64 = NDArray[np.float64]
+
+POINTER = "KHR_animation_pointer"
+_NEAR, _FAR = 0.05, 1000.0  # m, clipping planes
+_ZOOMS = 1.01  # minimum ratio of the longest to the shortest focal length that is animated
+_TELL_PX = 1.0  # minimum displacement of image points that is noted
+_AXES = np.diag([1.0, -1.0, -1.0])  # from glTF's camera axes to x right, y down, z forward
+_ACROSS = 9  # grid points across the image at which the error is evaluated
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GlbCamera:
+    """A camera in a GLB, in F frames, or 1 if it is static.
+
+    Attributes:
+        places: (F, 3) m.
+        turns: (F, 4) quaternions w, x, y, z of glTF's camera.
+        fields: (F,) rad, vertical field of view.
+        aspect: Width over height of the image plane.
+        off: Largest displacement of an image point by the approximation, px.
+    """
+
+    view: Viewpoint
+    places: F64
+    turns: F64
+    fields: F64
+    aspect: float
+    off: float
+
+    @property
+    def moves(self) -> bool:
+        """Whether there is more than one frame."""
+        return len(self.turns) > 1
+
+    @property
+    def zooms(self) -> bool:
+        """Whether the field of view is animated."""
+        return bool(self.view.zooms.max() / self.view.zooms.min() > _ZOOMS)
+
+    @property
+    def field(self) -> float:
+        """Median vertical field of view, rad."""
+        return float(np.median(self.fields))
+
+    def document(self) -> dict[str, Json]:
+        """The entry of `cameras`."""
+        width, height = self.view.size
+        extras = {"K": self.view.matrix.tolist(), "size": [width, height]}
+        perspective = {"aspectRatio": self.aspect, "yfov": self.field, "znear": _NEAR, "zfar": _FAR}
+        return cast(
+            dict[str, Json],
+            {"name": self.view.name, "type": "perspective", "perspective": perspective, "extras": extras},
+        )
+
+    def note(self) -> str:
+        """Note on the camera; empty if it is exact."""
+        notes = []
+        if self.zooms:
+            fields = np.degrees([self.fields.min(), self.fields.max(), self.field])
+            notes.append(
+                f"zoom, {fields[0]:.1f} to {fields[1]:.1f} degrees, is animated by {POINTER} (Blender 5 reads it); "
+                f"elsewhere the field of view is {fields[2]:.1f} degrees"
+            )
+        if self.off > _TELL_PX:
+            notes.append(
+                f"the principal point is not at the image centre: points are displaced by up to {self.off:.0f} px"
+            )
+        name = "" if self.view.name == ONLY else f" {shown(self.view.name)}"
+        return f"camera{name}: {'; '.join(notes)}" if notes else ""
+
+
+def glb_camera(view: Viewpoint) -> GlbCamera:
+    """The glTF camera that approximates a camera best."""
+    (width, height), matrix = view.size, view.matrix
+    middle = np.linalg.inv(matrix) @ [(width - 1) / 2, (height - 1) / 2, 1]
+    away = float(np.hypot(middle[0], middle[1]))
+    axis = np.array([-middle[1], middle[0], 0.0]) / max(away, 1e-12)
+    aim = to_matrix((np.arctan(away) * axis)[None])[0]
+    fields = 2 * np.arctan(height / (2 * matrix[1, 1] * view.zooms))
+    aspect = width / matrix[0, 0] / (height / matrix[1, 1])
+    turns = same_sign(from_matrix(view.turns @ aim @ _AXES))
+    return GlbCamera(view, view.places, turns, fields, float(aspect), _off(view, aim))
+
+
+def _off(view: Viewpoint, aim: F64) -> float:
+    """Largest displacement of an image point, px.
+
+    Args:
+        view: The camera.
+        aim: (3, 3) rotation of the camera.
+    """
+    size, matrix = np.array(view.size), view.matrix
+    across = np.linspace(-0.5, size - 0.5, _ACROSS)
+    x, y = np.meshgrid(across[:, 0], across[:, 1])
+    pixels = np.stack([x.ravel(), y.ravel(), np.ones(x.size)], axis=1)
+    seen = (pixels @ np.linalg.inv(matrix).T) @ aim
+    shown = matrix[[0, 1], [0, 1]] * seen[:, :2] / seen[:, 2:] + (size - 1) / 2
+    return float(np.linalg.norm(shown - pixels[:, :2], axis=1).max())

@@ -1,0 +1,71 @@
+"""Bodies and hands in the report: meshes, rotations of bones and points of hands, as numbers in script elements."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.export.character.look import CharacterMotion, character_of, moving_bones
+from pose.export.character.model import body_model
+from pose.export.character.rest import Character
+from pose.export.space import Space
+from pose.export.tracks import Track
+from pose.system.json_values import Json
+
+MOST_BODIES = 20  # maximum on a page; the first people have one
+_REST_UNIT = 1e-4  # m; unit of vertices and bones in the rest pose
+TURN = 32767  # scale of x, y and z of a unit quaternion with positive w
+
+
+class PageBody:
+    """The body of a person on the page."""
+
+    def __init__(self, track: Track, space: Space) -> None:
+        self._character: Character = character_of(track, "light")
+        self._motion = CharacterMotion(track, self._character, space)
+        self._moving = moving_bones(self._character.model, fingers=self._motion.hands)
+
+    def rest(self) -> NDArray[np.float64]:
+        """Rest pose (B + V, 3) in tenths of a millimetre: heads of the bones, then vertices."""
+        return np.concatenate([self._character.heads, self._character.vertices]) / _REST_UNIT
+
+    def frames(self) -> Iterator[NDArray[np.float64]]:
+        """Poses (n, 3 + 3 M) of each portion of the track; NaN in gaps.
+
+        Position of the first bone in mm, then x, y, z of the quaternions of the M moving bones times `TURN`.
+        """
+        for span, motion in self._motion.spans():
+            turns = motion.turns[:, self._moving]
+            turns = np.where(turns[..., :1] < 0, -turns, turns)[..., 1:] * TURN
+            rows = np.concatenate([1000 * motion.root, turns.reshape(len(turns), -1)], axis=1)
+            rows[~span.known] = np.nan
+            yield rows
+
+    @property
+    def moving(self) -> list[int]:
+        """Indices of the bones that rotate."""
+        return self._moving
+
+
+def mesh_arrays() -> dict[str, NDArray[np.generic]]:
+    """The mesh that all bodies share: triangles (F, 3), bones and weights (V, 4)."""
+    model = body_model("light")
+    return {
+        "triangles": model.faces.astype("<u2"),
+        "bones": model.bones,
+        "weights": np.rint(model.weights * 65535).astype("<u2"),
+    }
+
+
+def mesh_facts() -> dict[str, Json]:
+    """Metadata that the page needs to decode bodies."""
+    return {"parents": body_model("light").parents.tolist(), "unit": _REST_UNIT, "turn": TURN}
+
+
+def hand_rows(track: Track, space: Space) -> Iterator[NDArray[np.float64]]:
+    """Hands (n, 126) mm of each portion of a track: 2 x 21 points in the page's axes; NaN where not detected."""
+    for span in track.spans():
+        at = span.start + np.arange(len(span.times))
+        placed = space.to_file(track.hands(at).places)
+        placed = np.stack([placed[..., 0], -placed[..., 2], placed[..., 1]], axis=-1)
+        yield 1000 * placed.reshape(len(placed), -1)

@@ -1,0 +1,89 @@
+"""The cameras of a result in the space of an export: their poses and intrinsics in every frame."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.export.space import Space
+from pose.export.tracks import Recording, without_world
+from pose.files.cameras import result_cameras
+from pose.spaces import CAMERA
+
+F64 = NDArray[np.float64]
+
+ONLY = "camera"  # name of the camera in a result with one camera
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Viewpoint:
+    """A camera in F frames, or in one if it is static.
+
+    Attributes:
+        name: Unique among the cameras of a result.
+        size: (width, height) px.
+        matrix: (3, 3) px, for zoom 1.
+        times: (F,) s.
+        places: (F, 3) m in the space.
+        turns: (F, 3, 3) from camera axes (x right, y down, z forward) to those of the space, y up.
+        zooms: (F,) focal length relative to that of `matrix`.
+    """
+
+    name: str
+    size: tuple[int, int]
+    matrix: F64
+    times: F64
+    places: F64
+    turns: F64
+    zooms: F64
+
+
+def viewpoints(recording: Recording, space: Space) -> list[Viewpoint]:
+    """The cameras of a recording; none if they are unknown.
+
+    A camera whose motion is not compensated has no pose in a world.
+
+    Args:
+        recording: The recording.
+        space: `recording.space` or `recording.world`.
+
+    Raises:
+        PoseError: If the cameras of the result are invalid.
+    """
+    table, start = recording.table, recording.times[:1]
+    if cameras := result_cameras(table.run):
+        return [_static(one.name, one.size, one.matrix, start, one.place, one.rotation.T, space) for one in cameras]
+    if (camera := table.camera) is None:
+        return []
+    still = space.name == CAMERA  # joints are in the frame of each image
+    if not still and table.camera_rotation is None and without_world(table):
+        return []
+    part = slice(recording.first, recording.last)
+    zooms = np.ones(1) if table.camera_zoom is None else np.asarray(table.camera_zoom[part], np.float64)
+    if table.camera_rotation is None or (still and not np.ptp(zooms)):
+        return [_static(ONLY, camera.size, camera.matrix, start, np.zeros(3), np.eye(3), space)]
+    turns = np.tile(np.eye(3), (len(zooms), 1, 1)) if still else np.asarray(table.camera_rotation[part], np.float64)
+    places = np.zeros((len(turns), 3))
+    if not still and table.camera_position is not None:
+        places += recording.path_scale * np.asarray(table.camera_position[part], np.float64)
+    return [
+        Viewpoint(ONLY, camera.size, camera.matrix, recording.times, space.to_file(places), space.turn @ turns, zooms)
+    ]
+
+
+def _static(
+    name: str, size: tuple[int, int], matrix: F64, start: F64, place: F64, turn: F64, space: Space
+) -> Viewpoint:
+    """A static camera.
+
+    Args:
+        name: Its name.
+        size: (width, height) px.
+        matrix: (3, 3) px.
+        start: Start of the recording, s.
+        place: (3,) m in the source axes of `space`.
+        turn: (3, 3) in the source axes of `space`.
+        space: Target frame.
+    """
+    places, turns = space.to_file(place[None]), (space.turn @ turn)[None]
+    return Viewpoint(name, size, np.asarray(matrix, np.float64), start, places, turns, np.ones(1))

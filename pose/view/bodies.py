@@ -1,0 +1,80 @@
+"""Drawing of shaded bodies: triangles of all people, sorted by depth, far ones first."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.types import F32, FrameResult
+from pose.view import draw
+from pose.view.colours import INK, PAPER, RGB, mix, person_colour
+from pose.view.draw import Canvas
+
+_OPACITY = 0.75  # the person stays visible through the body
+_SHADES = 24
+_DARKEST, _PLAIN = 0.6, 0.7  # share of ink in the darkest shade; lighter shades than _PLAIN have paper mixed in
+_LIGHTEST = 0.55  # share of paper in the lightest shade
+
+
+@dataclass(frozen=True, slots=True)
+class BodyMesh:
+    """The triangles of one person that face the camera.
+
+    Attributes:
+        person: Track id.
+        corners: (F, 3, 2) px, within `draw.FAR`.
+        depths: (F,) m from the camera.
+        light: (F,) from 0, dark, to 1.
+    """
+
+    person: int
+    corners: F32
+    depths: F32
+    light: F32
+
+    def scaled(self, scale: float) -> "BodyMesh":
+        """The mesh in a scaled image. Pixel centres map to (x + 0.5) * scale - 0.5."""
+        return replace(self, corners=((self.corners + 0.5) * scale - 0.5).astype(np.float32))
+
+
+class Bodies(Protocol):
+    """Interface: computes the meshes of the people in a frame."""
+
+    def of(self, result: FrameResult) -> list[BodyMesh]: ...
+
+
+def draw_bodies(canvas: Canvas, meshes: Sequence[BodyMesh]) -> None:
+    """Draw meshes as one translucent layer; where two people overlap, only the nearer one is visible."""
+    meshes = [mesh for mesh in meshes if len(mesh.corners)]
+    if not meshes:
+        return
+    corners = np.concatenate([mesh.corners for mesh in meshes])
+    order = np.argsort(-np.concatenate([mesh.depths for mesh in meshes]), kind="stable")
+    palette = [canvas.code(shade) for mesh in meshes for shade in _palette(mesh.person)]
+    levels = [at * _SHADES + np.rint(mesh.light * (_SHADES - 1)).astype(np.int64) for at, mesh in enumerate(meshes)]
+    colours = np.concatenate(levels)[order].tolist()
+    with draw.layer(canvas, corners.reshape(-1, 2), 2, _OPACITY) as (layer, corner):
+        pixels, fill = layer.pixels, cv2.fillConvexPoly
+        for triangle, colour in zip(draw.fixed(corners[order] - corner), colours, strict=True):
+            fill(pixels, triangle, palette[colour], cv2.LINE_8, draw.SHIFT)
+
+
+def extent(mesh: BodyMesh) -> NDArray[np.float64]:
+    """Two opposite corners (2, 2) px of the area that `draw_bodies` changes for a non-empty mesh."""
+    places = mesh.corners.reshape(-1, 2).astype(np.float64)
+    return np.stack([places.min(axis=0) - 2, places.max(axis=0) + 2])
+
+
+def _palette(person: int) -> list[RGB]:
+    """Colours from dark to light."""
+    colour = person_colour(person)
+    shares = np.linspace(0, 1, _SHADES).tolist()
+    return [
+        mix(colour, INK, _DARKEST * (1 - share / _PLAIN))
+        if share < _PLAIN
+        else mix(colour, PAPER, _LIGHTEST * (share - _PLAIN) / (1 - _PLAIN))
+        for share in shares
+    ]

@@ -1,0 +1,57 @@
+"""The direction in which a moving camera looks, as an arrow on the floor of the 3D inset."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.types import F32, FrameResult
+from pose.world.upright import to_stage
+
+_AT = 0.5  # start of the arrow, as a fraction of the floor's radius
+_LENGTH = 0.2  # as a fraction of the floor's radius
+_BARBS = 0.4  # as a fraction of the length
+_MIN_LEVEL = 0.1  # minimum horizontal part of the unit direction; a camera that looks straight down has no heading
+
+F64 = NDArray[np.float64]
+
+
+def camera_heading(result: FrameResult) -> F64 | None:
+    """Return the horizontal viewing direction (2,) of the camera in the 3D inset: x right, y away from the camera.
+
+    The rotation from camera to world is the one that maps the people's joints in the camera frame to those in the world
+    (Kabsch, Acta Cryst. A32, 1976). None for a camera that does not move, without a world, and without people.
+    """
+    if result.view is None or result.placed is None:
+        return None
+    camera, world = result.poses.joints, result.placed.joints
+    known = np.isfinite(camera).all(axis=(1, 2)) & np.isfinite(world).all(axis=(1, 2))
+    if not known.any():
+        return None
+    left, right = (
+        (part[known] - part[known].mean(axis=1, keepdims=True)).reshape(-1, 3).astype(np.float64)
+        for part in (camera, world)
+    )
+    u, _, vt = np.linalg.svd(left.T @ right)
+    u[:, -1] *= np.sign(np.linalg.det(u @ vt))
+    ahead = to_stage((u @ vt)[2])[:2].astype(np.float64)  # row 2: where the camera's z axis goes
+    length = float(np.linalg.norm(ahead))
+    return ahead / length if length > _MIN_LEVEL else None
+
+
+def heading_arrow(result: FrameResult, middle: F32, reach: float) -> F32:
+    """Return the segments (3 or 0, 2, 3) m of an arrow on the floor, on the side from which the camera looks.
+
+    Args:
+        result: The frame.
+        middle: (3,) m, centre of the floor.
+        reach: Radius of the floor in m.
+    """
+    ahead = camera_heading(result)
+    if ahead is None:
+        return np.zeros((0, 2, 3), np.float32)
+    start = middle[:2] - ahead * _AT * reach
+    along = ahead * _LENGTH * reach
+    across = np.array([-along[1], along[0]])
+    segments = np.zeros((3, 2, 3), np.float32)
+    segments[:, 0, :2] = start + along
+    segments[:, 1, :2] = [start, *(start + along + _BARBS * (sign * across - along) for sign in (-1, 1))]
+    return segments

@@ -1,0 +1,224 @@
+"""A view from above as an SVG element: paths of people, and cameras with viewing direction, name and uncertainty.
+
+World frame: x right, y up, z towards the first camera, metres. The page has x right and z down, so the first camera is
+at the bottom.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pose.system.shown import shown_in_html
+from pose.view.colours import INK, RGB
+
+F64 = NDArray[np.float64]
+Box = tuple[float, float, float, float]  # left, top, right, bottom in px
+
+WIDTH, HIGHEST = 360.0, 420.0  # px of the view box
+MARGIN = 26.0
+LEAST_SPAN = 3.0  # m, minimum width and depth of the view
+MOST_POINTS = 400  # maximum per path
+MOST_NAME = 18  # maximum characters of a name
+_LETTER, _LINE = 6.4, 12.0  # px, width of a letter and height of a line
+_WEDGE, _LONG = 46.0, 90.0  # px, how far a field of view and a later viewing direction are drawn
+
+
+# Where a name may be: px to the right and down, and the share of its length that lies to the left of that.
+_BESIDE = ((9, 4, 0), (-9, 4, 1), (0, -9, 0.5), (0, 20, 0.5), (9, -8, 0), (-9, -8, 1), (9, 18, 0), (-9, 18, 1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroundPath:
+    """A path over the floor.
+
+    Attributes:
+        name: Label at its end; empty for none.
+        places: (T, 3) m in the world, NaN in gaps.
+        colour: Colour of the line.
+        dashed: Draw it dashed.
+    """
+
+    name: str
+    places: F64
+    colour: RGB
+    dashed: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CameraMark:
+    """A camera.
+
+    Attributes:
+        name: Label beside it.
+        place: (3,) m in the world.
+        forward: (3,) viewing direction in the world.
+        half_view: Half the horizontal field of view in radians.
+        sigma: Standard deviation of the position in m; 0 draws no circle.
+        later: (K, 2, 3) places and viewing directions at further times of a camera that moves.
+    """
+
+    name: str
+    place: F64
+    forward: F64
+    half_view: float
+    sigma: float = 0.0
+    later: F64 = field(default_factory=lambda: np.zeros((0, 2, 3)))
+
+
+def top_view(paths: Sequence[GroundPath], cameras: Sequence[CameraMark]) -> str:
+    """Draw the SVG element. Paths and cameras without finite coordinates are left out."""
+    paths = [path for path in paths if np.isfinite(path.places).all(axis=1).any()]
+    cameras = [one for one in cameras if np.isfinite(one.place).all() and np.isfinite(one.forward).all()]
+    plan = _Plan(paths, cameras)
+    parts = [plan.grid(), *(plan.wedge(one) for one in cameras), *(plan.directions(one) for one in cameras)]
+    parts += [plan.line(path) for path in paths]
+    parts += [plan.camera(one) for one in cameras]
+    ends = [path.places[np.isfinite(path.places).all(axis=1)][-1] for path in paths]
+    parts += [plan.label(one.name, one.place) for one in cameras]
+    parts += [plan.label(path.name, end) for path, end in zip(paths, ends, strict=True) if path.name]
+    names = ", ".join(path.name for path in paths if path.name)
+    count = f"{len(cameras)} camera{'s' * (len(cameras) != 1)}"
+    what = f"View from above, grid 1 m: {count}; {names or 'nobody'}"
+    box = f"0 0 {WIDTH:g} {plan.height:.0f}"
+    return f'<svg viewBox="{box}" role="img" aria-label="{shown_in_html(what)}">{"".join(parts)}</svg>'
+
+
+class _Plan:
+    """Draws in px what is given in metres."""
+
+    def __init__(self, paths: Sequence[GroundPath], cameras: Sequence[CameraMark]) -> None:
+        rows = [path.places[np.isfinite(path.places).all(axis=1)] for path in paths]
+        rows += [one.later[:, 0] for one in cameras]
+        rows += [one.place[None] + step for one in cameras for step in (-min(one.sigma, 5.0), min(one.sigma, 5.0))]
+        every = np.concatenate([np.zeros((0, 3)), *rows])[:, [0, 2]]
+        low, high = (every.min(axis=0), every.max(axis=0)) if len(every) else (np.zeros(2), np.zeros(2))
+        span = np.maximum(high - low, LEAST_SPAN)
+        self._scale = float(min((WIDTH - 2 * MARGIN) / span[0], (HIGHEST - 2 * MARGIN) / span[1]))
+        self._middle = (low + high) / 2
+        self.height = 2 * MARGIN + float(span[1]) * self._scale
+        self._taken: list[Box] = []
+        for one in cameras:
+            x, y = self._at(one.place)
+            self._taken.append((x - 8, y - 8, x + 8, y + 8))
+            u, v = self._at(one.place + one.forward * 15 / self._scale)
+            self._taken.append((min(x, u) - 2, min(y, v) - 2, max(x, u) + 2, max(y, v) + 2))
+
+    def _at(self, place: F64) -> tuple[float, float]:
+        x, y = (place[[0, 2]] - self._middle) * self._scale
+        return WIDTH / 2 + float(x), self.height / 2 + float(y)
+
+    def grid(self) -> str:
+        """Lines at every metre, of large scenes at every 2, 5, 10 ... metres, and the scale."""
+        step = next(s for p in range(9) for s in (10**p, 2 * 10**p, 5 * 10**p) if s * self._scale >= 14)
+        half = np.array([WIDTH, self.height]) / 2 / self._scale
+        low, high = self._middle - half, self._middle + half
+        parts = []
+        for value in range(math.ceil(low[0] / step) * step, math.floor(high[0]) + 1, step):
+            x = WIDTH / 2 + (value - self._middle[0]) * self._scale
+            parts.append(f'<path class="g" d="M{x:.1f} 0V{self.height:.1f}"/>')
+        for value in range(math.ceil(low[1] / step) * step, math.floor(high[1]) + 1, step):
+            y = self.height / 2 + (value - self._middle[1]) * self._scale
+            parts.append(f'<path class="g" d="M0 {y:.1f}H{WIDTH:g}"/>')
+        long = step * self._scale
+        parts.append(f'<path d="M8 {self.height - 8:.1f}h{long:.1f}" stroke="{_hex(INK)}" stroke-width="2"/>')
+        text = f"{step} m"
+        self._taken.append((0, self.height - 26, 16 + long + _LETTER * len(text), self.height))
+        return "".join([*parts, f'<text x="{12 + long:.1f}" y="{self.height - 5:.1f}">{text}</text>'])
+
+    def line(self, path: GroundPath) -> str:
+        """A path with a dot where it begins and an open ring where it ends."""
+        places = path.places[:: -(-len(path.places) // MOST_POINTS)]
+        words, pen, points = [], "M", []
+        for place in places:
+            if not np.isfinite(place).all():
+                pen = "M"
+                continue
+            x, y = self._at(place)
+            words.append(f"{pen}{x:.1f} {y:.1f}")
+            points.append((x, y))
+            pen = "L"
+        if not points:
+            return ""
+        colour, (x, y), (u, v) = _hex(path.colour), points[0], points[-1]
+        dashes = ' stroke-dasharray="5 3"' if path.dashed else ""
+        drawn = f'<path d="{"".join(words)}" fill="none" stroke="{colour}" stroke-width="2.5"{dashes}/>'
+        self._taken.append((u - 5, v - 5, u + 5, v + 5))
+        return (
+            f'{drawn}<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"/>'
+            f'<circle cx="{u:.1f}" cy="{v:.1f}" r="4.5" fill="#fff" stroke="{colour}" stroke-width="2.5"/>'
+        )
+
+    def wedge(self, one: CameraMark) -> str:
+        """The field of view, as far as a few px; none for a camera that looks straight down."""
+        flat = one.forward[[0, 2]]
+        size = float(np.linalg.norm(flat))
+        if size < 0.1:
+            return ""
+        x, y = self._at(one.place)
+        ahead, half = math.atan2(flat[1], flat[0]), min(one.half_view, 1.3)
+        ends = [(x + _WEDGE * math.cos(ahead + turn), y + _WEDGE * math.sin(ahead + turn)) for turn in (-half, half)]
+        (a, b), (c, d) = ends
+        arc = f"A{_WEDGE:g} {_WEDGE:g} 0 0 1 {c:.1f} {d:.1f}"
+        return f'<path d="M{x:.1f} {y:.1f}L{a:.1f} {b:.1f}{arc}Z" fill="#7a8aa0" fill-opacity="0.28"/>'
+
+    def directions(self, one: CameraMark) -> str:
+        """A thin line along each later viewing direction."""
+        parts = []
+        for place, forward in one.later:
+            x, y = self._at(place)
+            flat = forward[[0, 2]] / max(float(np.linalg.norm(forward)), 1e-9) * _LONG
+            parts.append(f"M{x:.1f} {y:.1f}l{flat[0]:.1f} {flat[1]:.1f}")
+        return f'<path d="{"".join(parts)}" fill="none" stroke="#7a8aa0" stroke-width="0.8"/>' if parts else ""
+
+    def camera(self, one: CameraMark) -> str:
+        """A dot, its viewing direction, and a circle of one standard deviation."""
+        x, y = self._at(one.place)
+        flat = one.forward[[0, 2]] / max(float(np.linalg.norm(one.forward[[0, 2]])), 1e-9) * 15
+        radius, ink = one.sigma * self._scale, _hex(INK)
+        circle = (
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="none" stroke="{ink}" stroke-dasharray="3 2"/>'
+        )
+        steps = f"l{flat[0]:.1f} {flat[1]:.1f}" if np.linalg.norm(flat) > 1 else ""
+        return (
+            f'{circle if radius >= 1 else ""}<path d="M{x:.1f} {y:.1f}{steps}" stroke="{ink}" stroke-width="2.5"/>'
+            f'<rect x="{x - 4.5:.1f}" y="{y - 4.5:.1f}" width="9" height="9" rx="1.5" fill="{ink}"/>'
+        )
+
+    def label(self, name: str, place: F64) -> str:
+        """A name beside a place, where it covers least of what has been drawn."""
+        text = name if len(name) <= MOST_NAME else f"{name[: MOST_NAME - 1]}\N{HORIZONTAL ELLIPSIS}"
+        x, y = self._at(place)
+        wide = _LETTER * len(text)
+        boxes = [
+            (x + dx - share * wide, y + dy - _LINE, x + dx + (1 - share) * wide, y + dy)
+            for dx, dy, share in (
+                (9, 4, 0),
+                (-9, 4, 1),
+                (0, -9, 0.5),
+                (0, 20, 0.5),
+                (9, -8, 0),
+                (-9, -8, 1),
+                (9, 18, 0),
+            )
+        ]
+        inside = (0.0, 0.0, WIDTH, self.height)
+        free = [sum(_shared(box, other) for other in self._taken) + _area(box) - _shared(box, inside) for box in boxes]
+        box = boxes[int(np.argmin(np.round(free, 1)))]
+        self._taken.append(box)
+        return f'<text x="{box[0]:.1f}" y="{box[3] - 2:.1f}" class="name">{shown_in_html(text)}</text>'
+
+
+def _area(box: Box) -> float:
+    return (box[2] - box[0]) * (box[3] - box[1])
+
+
+def _shared(one: Box, other: Box) -> float:
+    wide, high = min(one[2], other[2]) - max(one[0], other[0]), min(one[3], other[3]) - max(one[1], other[1])
+    return max(wide, 0.0) * max(high, 0.0)
+
+
+def _hex(colour: RGB) -> str:
+    return "#{:02x}{:02x}{:02x}".format(*colour)

@@ -1,0 +1,158 @@
+"""Shaded bodies in the overlay."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from pose_fakes import STANDING, rgb_of, seen_result
+
+from pose.bodies import AHEAD, BodyMeshes
+from pose.camera import Camera
+from pose.hand_points import WRISTS, Hands
+from pose.skeletons import H36M17
+from pose.types import CameraView
+from pose.video.planes import BT709, Colours, Planes
+from pose.view.bodies import draw_bodies, extent
+from pose.view.colours import person_colour
+from pose.view.draw import Canvas
+from pose.view.overlay import Overlay
+from pose.view.planar_overlay import PlanarOverlay
+
+SIZE = (640, 480)
+CAMERA = Camera.of(SIZE)
+
+
+def blank():
+    return np.full((SIZE[1], SIZE[0], 3), 110, np.uint8)
+
+
+def bodies_on(image, *results):
+    meshes = BodyMeshes(CAMERA)
+    for result in results:
+        draw_bodies(Canvas(image), meshes.of(result))
+    return image
+
+
+def changed(image):
+    return (image != 110).any(axis=2)
+
+
+def test_a_body_covers_its_joints_and_little_more():
+    result = seen_result([(0.2, 0.1, 3.0)])
+    body = changed(bodies_on(blank(), result))
+    joints = result.people.keypoints[0]
+    own = [joint for joint, name in enumerate(H36M17.names) if name not in ("neck", "head")]
+    x, y = np.rint(joints[own]).astype(int).T
+    assert body[y, x].all()
+    rows, columns = np.nonzero(body)
+    low, high = joints.min(axis=0), joints.max(axis=0)
+    room = 0.2 * (high[1] - low[1])  # a hand, a foot, the crown
+    assert low[0] - room < columns.min() < columns.max() < high[0] + room
+    assert low[1] - room < rows.min() < rows.max() < high[1] + room
+
+
+def test_the_nearer_of_two_people_hides_the_other():
+    far, near = (0.0, 0.0, 4.0), (0.0, 0.0, 2.5)
+    for places, front in (([far, near], 2), ([near, far], 1)):
+        result = seen_result(places)
+        pixel = bodies_on(blank(), result)[tuple(np.rint(result.people.keypoints[0, 0, ::-1]).astype(int))]
+        apart = {
+            person: np.abs(pixel / np.linalg.norm(pixel.astype(float)) - hue / np.linalg.norm(hue)).sum()
+            for person in (1, 2)
+            if (hue := 0.75 * np.array(person_colour(person), float) + 0.25 * 110).any()
+        }
+        assert min(apart, key=apart.get) == front
+
+
+def test_light_comes_from_above():
+    (mesh,) = BodyMeshes(CAMERA).of(seen_result([(0, 0, 3.0)], _lying()))
+    middle = mesh.corners.mean(axis=1)
+    upper = middle[:, 1] < np.median(middle[:, 1])
+    assert mesh.light[upper].mean() > mesh.light[~upper].mean() + 0.15
+    assert mesh.light.min() >= 0
+    assert mesh.light.max() <= 1
+
+
+def _lying():
+    """On the side, the head to the right of the image."""
+    return np.stack([-STANDING[:, 1], STANDING[:, 0], STANDING[:, 2]], axis=1)
+
+
+def test_the_image_shows_through_and_nothing_changes_outside_of_the_areas():
+    striped = np.tile(np.where(np.arange(SIZE[0]) % 8 < 4, 60, 160).astype(np.uint8)[None, :, None], (SIZE[1], 1, 3))
+    result = seen_result([(0.2, 0.1, 3.0), (2.5, 0, 3.0)])  # the second is partly beyond the edge
+    overlay = Overlay(SIZE, H36M17, inset="off", bodies=BodyMeshes(CAMERA))
+    drawn = overlay.draw(striped, result)
+    outside = np.ones(striped.shape[:2], bool)
+    for area in overlay.changes(result):
+        outside[area.y0 : area.y1, area.x0 : area.x1] = False
+    assert (drawn == striped)[outside].all()
+    thorax = np.rint(result.people.keypoints[0, H36M17.index("thorax")]).astype(int)
+    across = drawn[thorax[1] + 25, thorax[0] - 30 : thorax[0] - 6].astype(int).sum(axis=1)
+    assert np.ptp(across) > 30
+
+
+def test_people_without_2d_or_3d_get_no_body():
+    result = seen_result([(0, 0, 3.0), (1, 0, 3.0), (-1, 0, 3.0)])
+    result.people.scores[0] = 0
+    result.poses.joints[1] = np.nan
+    assert [mesh.person for mesh in BodyMeshes(CAMERA).of(result)] == [3]
+
+
+@pytest.mark.parametrize("place", [(0, 0, 0.05), (0, 0, -2.0), (1e4, 0, 3.0), (0, 0, 1e4)])
+def test_people_at_odd_places_break_nothing(place):
+    result = seen_result([(0, 0, 3.0)])
+    result.poses.root[0] = place
+    overlay = Overlay(SIZE, H36M17, inset="off", bodies=BodyMeshes(CAMERA))
+    assert overlay.draw(blank(), result).shape == (480, 640, 3)
+    for area in overlay.changes(result):
+        assert 0 <= area.x0 <= area.x1 <= 640
+    for mesh in BodyMeshes(CAMERA).of(result):
+        assert np.isfinite(mesh.corners).all()
+
+
+def test_joints_in_one_point_break_nothing():
+    result = seen_result([(0, 0, 3.0)])
+    result.poses.joints[0] = 0
+    (mesh,) = BodyMeshes(CAMERA).of(result)
+    assert np.isfinite(mesh.corners).all()
+
+
+def test_portions_give_what_single_frames_give():
+    results = [seen_result([(0.01 * at, 0, 3.0)], index=at, time=at / 30) for at in range(AHEAD + 3)]
+    one_by_one, ahead = BodyMeshes(CAMERA), BodyMeshes(CAMERA)
+    for result, same in zip(results, ahead.ahead(results), strict=True):
+        assert same is result
+        if 2 < result.index < AHEAD - 1:
+            continue
+        (a,), (b,) = one_by_one.of(result), ahead.of(result)
+        np.testing.assert_allclose(extent(a), extent(b), atol=0.05)
+
+
+def test_a_longer_focal_length_enlarges_the_body():
+    result = seen_result([(0, 0, 3.0)])
+    zoomed = replace(result, view=CameraView(np.eye(3), 1.5, 0.1))
+    sizes = [np.ptp(extent(BodyMeshes(CAMERA).of(one)[0]), axis=0) for one in (result, zoomed)]
+    np.testing.assert_allclose(sizes[1] / sizes[0], 1.5, rtol=0.05)
+
+
+def test_hands_of_the_result_turn_those_of_the_body():
+    result = seen_result([(0, 0, 2.0)])
+    rng = np.random.default_rng(0)
+    shapes = 0.08 * rng.standard_normal((1, 2, 21, 3)).astype(np.float32)
+    hands = Hands(np.zeros((1, 2, 21, 2), np.float32), np.ones((1, 2, 21), np.float32), shapes)
+    with_hands = replace(result, people=replace(result.people, hands=hands))
+    pictures = [bodies_on(blank(), one) for one in (result, with_hands)]
+    differs = np.argwhere((pictures[0] != pictures[1]).any(axis=2))[:, ::-1]
+    wrists = result.people.keypoints[0, list(WRISTS)]
+    assert (np.linalg.norm(differs[:, None] - wrists, axis=2) < 40).any(axis=0).all()
+    assert differs[:, 1].max() < result.people.keypoints[0, H36M17.index("left_knee"), 1]
+
+
+def test_planes_get_the_same_bodies_as_images():
+    result = seen_result([(0.2, 0.1, 3.0)])
+    colours = Colours(BT709)
+    planes = Planes.of_rgb(blank(), colours)
+    drawn = PlanarOverlay(SIZE, H36M17, colours, "off", BodyMeshes(CAMERA)).draw(planes, result)
+    expected = Overlay(SIZE, H36M17, inset="off", bodies=BodyMeshes(CAMERA)).draw(blank(), result)
+    assert np.abs(rgb_of(drawn).astype(int) - expected).mean() < 2
