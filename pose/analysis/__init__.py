@@ -22,13 +22,12 @@ from pose.analysis.unsupported import child, seated_traveller, swaps
 from pose.analysis.walking import gait_figures
 from pose.errors import UsageError
 from pose.files import PoseTable
-from pose.skeletons import to_h36m17
 from pose.types import F64
 
 __all__ = ["GROUPS", "NEUTRAL", "Analysis", "Curve", "Event", "Figure", "Inputs", "Omission", "Series", "analyse"]
 
 GROUPS = ("gait", "repetitions", "jumps", "sit-to-stand", "angles", "ergonomics")
-ALL = "all"  # of the groups, in an omission
+ALL = "all"  # names of the groups in an omission
 
 
 NOT_SEEN = "the person is fully visible for less than half a second"
@@ -36,7 +35,13 @@ NOT_SEEN = "the person is fully visible for less than half a second"
 
 @dataclass(frozen=True, slots=True)
 class Omission:
-    """Why a person has no figures of a group; of any group where it is 'all'."""
+    """Reason why a group was not computed for a person.
+
+    Attributes:
+        person: Track id.
+        group: One of `GROUPS`, or `ALL`.
+        reason: The reason in one line.
+    """
 
     person: int
     group: str
@@ -45,7 +50,7 @@ class Omission:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """Figures, events, curves, series and omissions of everybody, by person and time."""
+    """Figures, events, curves, series and omissions of all people, by person and time."""
 
     figures: list[Figure] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
@@ -55,26 +60,25 @@ class Analysis:
 
 
 def analyse(table: PoseTable, groups: Sequence[str] = GROUPS, inputs: Inputs = NEUTRAL) -> Analysis:
-    """Analyse everybody in a result.
+    """Analyse all people in a result.
 
     Args:
-        table: a result with a world.
-        groups: of `GROUPS`.
-        inputs: what RULA and REBA need and no camera observes.
+        table: A result with a world.
+        groups: Some of `GROUPS`.
+        inputs: Inputs of RULA and REBA that a camera cannot observe.
 
     Returns:
-        Figures with 95 % intervals, events, and what was omitted and why.
+        Figures with 95 % intervals, events, and omissions with their reasons.
 
     Raises:
-        UsageError: for a result without a world, or an unknown group.
+        UsageError: If the result has no world, or a group is unknown.
     """
     if unknown := sorted(set(groups) - set(GROUPS)):
         raise UsageError(f"groups: {unknown[0]!r} is unknown; known: {', '.join(GROUPS)}")
     if table.placed is None:
         raise UsageError("analysis needs world coordinates; the result has none (--no-world, or the camera moved)")
     analysis = Analysis()
-    _, scores = to_h36m17(table.keypoints, table.scores, table.skeleton)
-    visible = (scores >= VISIBLE_SCORE) & ~table.placed.filled[:, None]
+    visible = (table.joint_scores(slice(None)) >= VISIBLE_SCORE) & ~table.placed.filled[:, None]
     camera, swapped = _camera(table), swaps(table)
     for person in np.unique(table.id).tolist():
         own = (table.id == person) & ~table.placed.partial
@@ -89,8 +93,8 @@ def analyse(table: PoseTable, groups: Sequence[str] = GROUPS, inputs: Inputs = N
 
 
 def _camera(table: PoseTable) -> F64 | None:
-    """(3,) m, position of the only camera in the world."""
-    if table.world_info is None or (table.seen_by & (table.seen_by - 1)).any():
+    """(3,) m, position of the only camera in the world; None of several, and of one that is carried."""
+    if table.world_info is None or table.camera_position is not None or (table.seen_by & (table.seen_by - 1)).any():
         return None
     return table.world_info.world.place(np.zeros(3))
 
@@ -118,7 +122,7 @@ def _add_person(
 def _group(
     analysis: Analysis, person: int, motion: Motion, group: str, inputs: Inputs
 ) -> tuple[list[Figure], str]:  # fmt: skip
-    """Figures of one group, and why there are none. Adds events, curves and series."""
+    """Figures of one group, and the reason if there are none. Adds events, curves and series."""
     events: list[Event] = []
     reason = ""
     if group == "gait":

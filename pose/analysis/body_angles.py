@@ -1,7 +1,8 @@
 """Joint angles in the body's frame: flexion, adduction and internal rotation are positive (ISB, Wu et al. 2002, 2005).
 
 Hips, knees, shoulders, elbows and neck are those of `pose.export.joint_angles`. Pelvis and trunk are added here. There
-is no ankle and no wrist: the lifted skeleton has neither foot nor hand. Two hip joints do not show the pelvic tilt.
+are no ankle and wrist angles: the lifted skeleton has neither feet nor hands. Two hip joints do not determine the
+pelvic tilt.
 """
 
 import numpy as np
@@ -24,7 +25,7 @@ RANGE_ERRORS = ERRORS | {
     "shoulder abduction": 11.4, "shoulder elevation": 20.5, "neck flexion": 27.4, "pelvis rotation": 6.1,
     "trunk flexion": 22.0, "trunk bending": 8.9,
 }  # fmt: skip
-MOST_ABDUCTION = 60.0  # degrees; beyond it shoulder flexion has no meaning
+MOST_ABDUCTION = 60.0  # degrees; shoulder flexion is undefined beyond it
 NOT_OBSERVED = {
     "ankle": "the lifted skeleton has no foot",
     "wrist": "the lifted skeleton has no hand",
@@ -34,7 +35,7 @@ UP = np.array([0.0, 1.0, 0.0])
 
 
 def body_angles(motion: Motion) -> dict[tuple[str, str], F64]:
-    """(T,) degrees of every angle, by name and side ('' for those of the trunk)."""
+    """Every angle over time, (T,) degrees, by name and side ('' for the trunk)."""
     found = joint_angles(motion.joints, motion.sigma, UP).degrees
     columns = dict(zip(NAMES, found.T, strict=True))
     angles: dict[tuple[str, str], F64] = {}
@@ -63,7 +64,7 @@ def body_angles(motion: Motion) -> dict[tuple[str, str], F64]:
 
 
 def has_meaning(angles: dict[tuple[str, str], F64], angle: str, side: str) -> F64:
-    """(T,) 1 where an angle has a meaning, else 0: shoulder flexion has none while the arm is out to the side."""
+    """(T,) 1 where an angle is defined, else 0: shoulder flexion is undefined while the arm is out to the side."""
     values = angles[angle, side]
     if angle != "shoulder flexion":
         return np.ones(len(values))
@@ -71,7 +72,7 @@ def has_meaning(angles: dict[tuple[str, str], F64], angle: str, side: str) -> F6
 
 
 def _overhead(degrees: F64) -> F64:
-    """From -180..180 to -90..270, so that raised limbs pass the vertical without a jump."""
+    """Wrap from -180..180 to -90..270, so that raised limbs pass the vertical without a jump."""
     return np.asarray(np.where(degrees < -90, degrees + 360, degrees))
 
 

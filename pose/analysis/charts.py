@@ -9,8 +9,8 @@ from pose.system.shown import shown_in_html
 
 WIDTH, HEIGHT = 340.0, 200.0
 LEFT, RIGHT, TOP, BOTTOM = 40.0, 14.0, 10.0, 34.0
-LEAST_SPAN = 5.0  # degrees of a chart
-MOST_POINTS = 600  # of a series; longer ones show the largest value of each part
+LEAST_SPAN = 5.0  # minimum range of a chart, degrees
+MOST_POINTS = 600  # points of a series; longer ones show the maximum of each part
 _CLASSES = {"left": "l", "right": "r", "": "m"}
 
 
@@ -18,8 +18,8 @@ def cycle_chart(curves: Sequence[Curve], unit: str) -> str:
     """Mean and one standard deviation of one angle, left and right, and the published norm.
 
     Args:
-        curves: of one movement and angle, at least one.
-        unit: what 100 % is, such as 'gait cycle'.
+        curves: Curves of one movement and angle, at least one.
+        unit: Meaning of 100 %, such as 'gait cycle'.
     """
     first = curves[0]
     rows = [(curve.mean, curve.sd) for curve in curves]
@@ -52,7 +52,7 @@ def _thinned(series: Series) -> tuple[list[float], list[float]]:
 
 
 class _Plot:
-    """Axes from data to the box of the chart."""
+    """Maps data to the box of the chart."""
 
     def __init__(self, x: tuple[float, float], y: tuple[float, float]) -> None:
         self._x = x
@@ -99,7 +99,12 @@ class _Plot:
         return "L".join(f"{self._px(x):.1f} {self._py(y):.1f}" for x, y in zip(xs, ys, strict=True))
 
     def svg(self, body: str, label: str) -> str:
-        """The element. label: for readers who do not see it."""
+        """The SVG element.
+
+        Args:
+            body: Its content.
+            label: Text for screen readers.
+        """
         box = f"0 0 {WIDTH:g} {HEIGHT:g}"
         return f'<svg viewBox="{box}" role="img" aria-label="{shown_in_html(label)}">{body}</svg>'
 

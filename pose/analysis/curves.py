@@ -1,4 +1,4 @@
-"""Joint angles over the cycles of a walk or of a repeated movement: mean, spread, range, left against right."""
+"""Joint angles over the cycles of a walk or of a repeated movement: mean, deviation, range, left-right difference."""
 
 from dataclasses import dataclass
 
@@ -17,22 +17,27 @@ from pose.analysis.walking import is_running
 
 F64 = NDArray[np.float64]
 
-MIN_CYCLES = 2  # fewer have no spread
+MIN_CYCLES = 2  # minimum number of cycles for a standard deviation
 FEW_CYCLES = 6
 
 
 @dataclass(frozen=True, slots=True)
 class _Cycles:
-    """movement: its name. spans: (start, end) s of the cycles by side; '' holds those for angles without a side."""
+    """Cycles of one movement.
+
+    Attributes:
+        movement: Its name.
+        spans: (start, end) s of the cycles by side; '' for angles without a side.
+    """
 
     movement: str
     spans: dict[str, list[tuple[float, float]]]
 
 
 def angle_curves(person: int, motion: Motion) -> tuple[list[Figure], list[Curve], str]:
-    """Figures and curves of the joint angles, and why there are none (empty where there are).
+    """Figures and curves of the joint angles, and the reason if there are none (otherwise empty).
 
-    Cycles are strides of a straight walk, from foot strike to foot strike of the same side, and complete repetitions.
+    Cycles are strides of a straight walk, between foot strikes of the same side, and complete repetitions.
     """
     figures: list[Figure] = []
     curves: list[Curve] = []
@@ -53,7 +58,7 @@ def angle_curves(person: int, motion: Motion) -> tuple[list[Figure], list[Curve]
 
 
 def unobserved() -> list[str]:
-    """Why angles that one might expect are not there, a line each."""
+    """Angles that are not available, with reasons, one line each."""
     return [f"{angle}: {reason}" for angle, reason in NOT_OBSERVED.items()]
 
 
@@ -74,20 +79,20 @@ def _all_cycles(motion: Motion) -> list[_Cycles]:
 def _has_meaning(
     angles: dict[tuple[str, str], F64], angle: str, side: str, times: F64, spans: list[tuple[float, float]]
 ) -> bool:
-    """Whether an angle has a meaning in all of the cycles."""
+    """Whether an angle is defined in all of the cycles."""
     known = has_meaning(angles, angle, side)
     return all(bool(_normalised(known, times, *span).all()) for span in spans)
 
 
 def _normalised(degrees: F64, times: F64, start: float, end: float) -> F64:
-    """(101,) of one cycle."""
+    """The angle (101,) over one cycle."""
     return np.asarray(np.interp(np.linspace(start, end, POINTS), times, degrees))
 
 
 def _range(
     person: int, motion: Motion, movement: str, angle: str, side: str, rows: F64, spans: list[tuple[float, float]]
 ) -> Figure:
-    """The range of motion: largest less smallest angle of each cycle."""
+    """The range of motion: maximum minus minimum of each cycle."""
     ranges = np.ptp(rows, axis=1).tolist()
     mean, low, high = mean_interval(ranges, RANGE_ERRORS[angle])
     start, end, count = min(a for a, _ in spans), max(b for _, b in spans), len(spans)
@@ -111,12 +116,12 @@ def _curve(person: int, movement: str, angle: str, side: str, rows: F64, figure:
 
 
 def _differences(figures: list[Figure]) -> list[Figure]:
-    """Range of motion, left less right."""
+    """Range of motion, left minus right."""
     by_name = {figure.name: figure for figure in figures}
     found = []
     for left in figures:
         right = by_name.get(left.name.replace(", left:", ", right:"))
-        if right is None or right is left or "pelvis" in left.name:  # one pelvis has no difference
+        if right is None or right is left or "pelvis" in left.name:  # the pelvis has no sides
             continue
         difference = left.value - right.value
         half = float(np.hypot((left.high - left.value), (right.high - right.value)))

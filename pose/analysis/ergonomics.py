@@ -1,4 +1,4 @@
-"""RULA and REBA over time from joints. Wrists, load, grip and muscle use are not observed: they are options."""
+"""RULA and REBA over time from joints. Wrists, load, grip and muscle use are not observable and are options."""
 
 from dataclasses import dataclass
 
@@ -11,23 +11,23 @@ from pose.analysis.motion import SIDES, Motion
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
-TWIST_DEGREES, BEND_DEGREES = 15.0, 12.0  # beyond them trunk or neck count as twisted, bent to the side
+TWIST_DEGREES, BEND_DEGREES = 15.0, 12.0  # degrees beyond which trunk or neck count as twisted or bent to the side
 ABDUCTED_DEGREES = 30.0
-NEUTRAL_NECK_DEGREES = 10.0  # of the line from thorax to head, where the person's own is not known
+NEUTRAL_NECK_DEGREES = 10.0  # default neutral angle of the line from thorax to head
 UPRIGHT_LEAN_DEGREES, UPRIGHT_KNEE_DEGREES, UPRIGHT_FRAMES = 15.0, 60.0, 10
-RAISED_SHARE = 0.06  # of the upper arm's side: shoulder above its median, over the trunk's length
-UPRIGHT_DEGREES = 5.0  # of trunk flexion that still counts as 0
-ONE_LEG_M = 0.08  # height between the ankles beyond which the weight is on one leg
+RAISED_SHARE = 0.06  # raised shoulder: height above its median, over the trunk's length
+UPRIGHT_DEGREES = 5.0  # trunk flexion that still counts as 0
+ONE_LEG_M = 0.08  # height difference of the ankles beyond which the weight is on one leg
 RULA_LEVELS = ((2, "acceptable"), (4, "investigate"), (6, "change soon"), (7, "change now"))
 REBA_LEVELS = ((1, "negligible"), (3, "low"), (7, "medium"), (10, "high"), (15, "very high"))
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What no camera observes.
+    """Inputs that a camera cannot observe.
 
     Attributes:
-        wrist: wrist score of both methods, 1 (neutral) to 3.
+        wrist: Wrist score of both methods, 1 (neutral) to 3.
         wrist_twist: RULA wrist twist, 1 (mid range) or 2.
         load: RULA and REBA load or force score, 0 to 3.
         coupling: REBA grip score, 0 (good) to 3 (unacceptable).
@@ -46,7 +46,7 @@ NEUTRAL = Inputs()
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """(T,) RULA 1 to 7 and REBA 1 to 15 of each frame, the worse side of the body."""
+    """RULA 1 to 7 and REBA 1 to 15 of each frame, (T,), for the worse side of the body."""
 
     rula: I64
     reba: I64
@@ -131,10 +131,10 @@ def _posture(motion: Motion) -> _Posture:
 
 
 def _neck(motion: Motion, up: F64, left: F64, forward: F64) -> tuple[F64, I64]:
-    """Flexion against the trunk, degrees, 0 for the person's own upright posture; 1 where the head bends sideways.
+    """Flexion relative to the trunk, degrees, 0 for the person's upright posture; 1 where the head bends sideways.
 
-    The head joint of the skeleton lies differently in front of the neck of different people. So the neutral angle is
-    the person's median while standing or walking upright, or `NEUTRAL_NECK_DEGREES` of a person who does neither.
+    The position of the skeleton's head joint varies between people. The neutral angle is therefore the person's median
+    while standing or walking upright, or `NEUTRAL_NECK_DEGREES`.
     """
     head = motion.joint("head") - motion.joint("thorax")
     flexion = np.degrees(np.arctan2(_dot(head, forward), _dot(head, up)))
@@ -146,7 +146,7 @@ def _neck(motion: Motion, up: F64, left: F64, forward: F64) -> tuple[F64, I64]:
 
 
 def _arm(motion: Motion, side: str, up: F64, outward: F64, forward: F64) -> tuple[I64, I64, I64]:
-    """Upper arm 1 to 6 and lower arm 1 to 2 score, and 1 where the hand crosses the middle or is far outside."""
+    """Upper arm score 1 to 6, lower arm score 1 to 2, and 1 where the hand crosses the midline or is far outside."""
     upper = motion.joint(f"{side}_elbow") - motion.joint(f"{side}_shoulder")
     lower = motion.joint(f"{side}_wrist") - motion.joint(f"{side}_elbow")
     ahead, aside, below = _dot(upper, forward), _dot(upper, outward), -_dot(upper, up)
@@ -168,7 +168,7 @@ def _arm(motion: Motion, side: str, up: F64, outward: F64, forward: F64) -> tupl
 
 
 def _knees(motion: Motion) -> F64:
-    """(T, 2) degrees of flexion."""
+    """Flexion of the knees, (T, 2) degrees."""
     return np.stack(
         [
             _angle(
@@ -195,6 +195,6 @@ def _flat(a: F64) -> F64:
 
 
 def _angle(a: F64, b: F64) -> F64:
-    """(T,) degrees between vectors (T, 3), 0 to 180."""
+    """Angles (T,) in degrees between vectors (T, 3), 0 to 180."""
     cosine = _dot(_unit(a), _unit(b))
     return np.asarray(np.degrees(np.arccos(np.clip(cosine, -1, 1))))

@@ -93,7 +93,21 @@ def rula(
     upper_arm: I64, lower_arm: I64, wrist: I64, twist: I64, neck: I64, trunk: I64, legs: I64,
     arm_use: int = 0, arm_force: int = 0, body_use: int = 0, body_force: int = 0,
 ) -> I64:  # fmt: skip
-    """Grand scores, 1 to 7, of (T,) part scores. use: 1 for static or repeated postures. force: 0 to 3."""
+    """Grand scores, 1 to 7, of (T,) part scores.
+
+    Args:
+        upper_arm: Score.
+        lower_arm: Score.
+        wrist: Score.
+        twist: Score.
+        neck: Score.
+        trunk: Score.
+        legs: Score.
+        arm_use: 1 for static or repeated postures.
+        arm_force: 0 to 3.
+        body_use: 1 for static or repeated postures.
+        body_force: 0 to 3.
+    """
     a = RULA_A[upper_arm - 1, lower_arm - 1, wrist - 1, twist - 1] + arm_use + arm_force
     b = RULA_B[neck - 1, trunk - 1, legs - 1] + body_use + body_force
     result: I64 = RULA_C[np.minimum(a, 8) - 1, np.minimum(b, 7) - 1]
@@ -104,7 +118,13 @@ def reba(
     neck: I64, trunk: I64, legs: I64, upper_arm: I64, lower_arm: I64, wrist: I64,
     load: int = 0, coupling: int = 0, activity: int = 0,
 ) -> I64:  # fmt: skip
-    """Scores, 1 to 15, of (T,) part scores. load: 0 to 3. coupling: 0 to 3. activity: 0 to 3."""
+    """Scores, 1 to 15, of (T,) part scores.
+
+    Args:
+        load: 0 to 3.
+        coupling: 0 to 3.
+        activity: 0 to 3.
+    """
     a = np.minimum(REBA_A[neck - 1, trunk - 1, legs - 1] + load, 12)
     b = np.minimum(REBA_B[lower_arm - 1, upper_arm - 1, wrist - 1] + coupling, 12)
     result: I64 = REBA_C[a - 1, b - 1] + activity

@@ -1,4 +1,4 @@
-"""Figures of repetitions, jumps, transfers and ergonomics of one stretch of motion."""
+"""Figures of repetitions, jumps, transfers and ergonomics for one segment of motion."""
 
 import numpy as np
 
@@ -64,7 +64,11 @@ def repetition_figures(person: int, motion: Motion) -> Part:
 
 
 def _asymmetry(course: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]") -> float:
-    """Mean distance between the left limbs and the mirrored right ones, m. course: (S, 17, 3), x left."""
+    """Mean distance between the left limbs and the mirrored right ones, m.
+
+    Args:
+        course: (S, 17, 3) m, x left.
+    """
     pairs = ((5, 2), (6, 3), (12, 15), (13, 16))  # knees, ankles, elbows, wrists: left, right
     mirror = np.array([-1.0, 1.0, 1.0])
     return float(np.mean([np.linalg.norm(course[:, a] - course[:, b] * mirror, axis=1).mean() for a, b in pairs]))
@@ -86,7 +90,7 @@ def jump_figures(person: int, motion: Motion) -> Part:
 
 def _jump(person: int, number: int, jump: Jump, motion: Motion) -> list[Figure]:
     flight = jump.landing - jump.takeoff
-    timing = 9.81 * flight / 4 / motion.rate / np.sqrt(6)  # of two moments known to a frame
+    timing = 9.81 * flight / 4 / motion.rate / np.sqrt(6)  # uncertainty of two times with a resolution of one frame
     rows = (
         ("height from flight time", jump.flight_height, float(np.hypot(timing, FLIGHT_ERROR_M)), "m"),
         ("height from pelvis", jump.pelvis_height, PELVIS_ERROR_M, "m"),

@@ -7,16 +7,16 @@ F64 = NDArray[np.float64]
 
 
 def turning_points(signal: F64, min_swing: float, min_end_swing: float | None = None) -> list[tuple[int, int]]:
-    """Alternating maxima and minima, each at least `min_swing` from the next.
+    """Alternating maxima and minima that differ by at least `min_swing`.
 
     Args:
         signal: (T,) any unit.
-        min_swing: in the unit of the signal, above 0.
-        min_end_swing: least swing from the start to the first turning point and from the last one to the end; by
+        min_swing: In the unit of the signal, above 0.
+        min_end_swing: Minimum swing from the start to the first turning point, and from the last one to the end;
             default `min_swing`. The other swing of these points is at least `min_swing`.
 
     Returns:
-        (index, sign) in the order of time; sign is 1 for a maximum and -1 for a minimum. The ends of the signal are no
+        (index, sign) in the order of time; sign is 1 for a maximum and -1 for a minimum. The ends of the signal are not
         turning points.
     """
     points = _complete(signal, min_swing)

@@ -48,7 +48,12 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A moment. side: 'left', 'right' or empty. time: s."""
+    """An event at a point in time.
+
+    Attributes:
+        side: 'left', 'right' or empty.
+        time: s.
+    """
 
     person: int
     group: str
@@ -94,7 +99,12 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A value over time. times: s. values: in `unit`."""
+    """A value over time.
+
+    Attributes:
+        times: s.
+        values: In `unit`.
+    """
 
     person: int
     group: str
@@ -108,8 +118,8 @@ def mean_interval(values: Sequence[float], systematic: float = 0.0) -> tuple[flo
     """Mean of observations and its 95 % interval.
 
     Args:
-        values: at least one observation.
-        systematic: standard deviation of an error that all observations share, in their unit.
+        values: At least one observation.
+        systematic: Standard deviation of an error that all observations share, in their unit.
 
     Returns:
         Mean, lower end, upper end.

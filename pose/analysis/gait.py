@@ -1,9 +1,9 @@
 """Foot strikes, foot offs and spatio-temporal parameters of walking and running.
 
-Events follow Zeni, Richards and Higginson, Gait & Posture 27(4), 2008: a foot strikes where it is farthest ahead of the
-pelvis along the direction of walking, and leaves the floor where it is farthest behind. They use heel and toe; the
-skeleton here has ankles only, whose turning points come earlier than the events. `STRIKE_SHIFT_S` and `OFF_SHIFT_S`
-are the median differences to the events of six walkers with force plates (docs/studies/analysis.md).
+Events follow Zeni, Richards and Higginson, Gait & Posture 27(4), 2008: a foot strike is where the foot is farthest
+ahead of the pelvis along the walking direction, a foot off where it is farthest behind. They use heel and toe; this
+skeleton has only ankles, whose turning points are earlier than the events. `STRIKE_SHIFT_S` and `OFF_SHIFT_S` are the
+median differences to the events of six walkers on force plates (docs/studies/analysis.md).
 """
 
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ F64 = NDArray[np.float64]
 
 STRIKE_SHIFT_S = 0.031
 OFF_SHIFT_S = 0.018
-MIN_SWING_LEGS = 0.25  # of the leg length: smaller swings of an ankle against the pelvis are no steps
-MIN_END_SWING_LEGS = 0.03  # the same, before the first and after the last step
-STRIDE_S = (0.4, 2.5)  # seconds that a stride may take
-MIN_SPEED_MPS = 0.3  # of a person who walks, or of the belt of a treadmill
-BACKWARDS = -0.7  # cosine between path and facing
-MAX_TURN_DEGREES = 20.0  # of heading within a stride; beyond it the stride belongs to a turn
-MIN_STRIDES = 2  # fewer are no walk
+MIN_SWING_LEGS = 0.25  # minimum swing of an ankle relative to the pelvis, in leg lengths
+MIN_END_SWING_LEGS = 0.03  # the same before the first and after the last step
+STRIDE_S = (0.4, 2.5)  # minimum and maximum stride time, s
+MIN_SPEED_MPS = 0.3  # minimum speed of a walking person or of a treadmill
+BACKWARDS = -0.7  # maximum cosine between path and facing direction of a person who walks backwards
+MAX_TURN_DEGREES = 20.0  # maximum change of heading in a stride of a straight walk
+MIN_STRIDES = 2  # minimum number of consecutive strides of a walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +34,16 @@ class Stride:
 
     Attributes:
         side: 'left' or 'right'.
-        start: time of the first strike, s.
-        end: time of the second strike, s.
-        off: time at which this foot leaves the floor, s.
-        other_off: time at which the other foot leaves the floor, s.
-        other_strike: time at which the other foot strikes, s.
-        length: m, along the direction of walking.
+        start: Time of the first strike, s.
+        end: Time of the second strike, s.
+        off: Time of this foot's off, s.
+        other_off: Time of the other foot's off, s.
+        other_strike: Time of the other foot's strike, s.
+        length: m, along the walking direction.
         step_length: m, from the other foot to this one at the second strike.
-        width: m, between both feet across the direction of walking.
-        turn: change of heading, degrees.
-        flight: seconds in which neither foot is on the floor; 0 in walking.
+        width: m, between both feet across the walking direction.
+        turn: Change of heading, degrees.
+        flight: Seconds in which neither foot is on the floor; 0 in walking.
     """
 
     side: str
@@ -65,19 +65,19 @@ class Stride:
 
     @property
     def stance(self) -> float:
-        """Share of the stride in which the foot stands."""
+        """Fraction of the stride in which the foot is on the floor."""
         return (self.off - self.start) / self.duration
 
     @property
     def double_support(self) -> float:
-        """Share of the stride in which both feet stand."""
+        """Fraction of the stride in which both feet are on the floor."""
         first = max(self.other_off - self.start, 0.0)
         second = max(self.off - self.other_strike, 0.0)
         return (first + second) / self.duration
 
     @property
     def straight(self) -> bool:
-        """Whether it belongs to no turn."""
+        """Whether it is not part of a turn."""
         return abs(self.turn) <= MAX_TURN_DEGREES
 
 
@@ -91,7 +91,7 @@ class Gait:
 
 
 def analyse_gait(motion: Motion) -> Gait:
-    """The gait of one person; without strides where nobody walks."""
+    """The gait of one person; without strides if there is no walk."""
     forward = _direction(motion)
     strikes: dict[str, list[float]] = {}
     offs: dict[str, list[float]] = {}
@@ -112,14 +112,15 @@ def analyse_gait(motion: Motion) -> Gait:
 
 
 def _direction(motion: Motion) -> F64:
-    """(T, 3) horizontal unit vectors of walking: where the body faces; of the pelvis' path in walking backwards.
+    """Horizontal walking direction, (T, 3) unit vectors: the facing direction, or the pelvis' path when walking
+    backwards.
 
-    The heading is more accurate than the path: one camera observes turns of the body well, and depth badly.
+    The facing direction is more accurate than the path: one camera observes rotations of the body well, but not depth.
     """
     speed = np.linalg.norm(motion.velocity, axis=1)
     along = motion.velocity / np.maximum(speed, 1e-9)[:, None]
     backwards = (speed > MIN_SPEED_MPS) & ((along * motion.facing).sum(axis=1) < BACKWARDS)
-    mostly = backwards.mean() > 0.5  # of the recording: a direction that changes back and forth has no strides
+    mostly = backwards.mean() > 0.5  # over the whole recording, because an alternating direction would have no strides
     return along if mostly else motion.facing
 
 
@@ -127,7 +128,7 @@ def _stride(
     motion: Motion, forward: F64, side: str, start: float, end: float,
     offs: list[float], other_offs: list[float], other_strikes: list[float],
 ) -> Stride | None:  # fmt: skip
-    """The stride between two strikes of a foot; None unless both feet do what they do in a stride."""
+    """The stride between two strikes of a foot; None if the events of both feet are not those of a stride."""
     off = [time for time in offs if start < time < end]
     other_strike = [time for time in other_strikes if start < time < end]
     if not STRIDE_S[0] <= end - start <= STRIDE_S[1] or len(off) != 1 or len(other_strike) != 1:
@@ -154,7 +155,7 @@ def _stride(
 
 
 def _belt_speed(motion: Motion, side: str, along: F64, start: float, off: float) -> float:
-    """How fast the standing foot moves backwards in mid-stance, m/s: the speed of a treadmill, 0 on solid ground."""
+    """Backward speed of the stance foot in mid-stance, m/s: the speed of a treadmill, 0 on the floor."""
     first, last = start + 0.2 * (off - start), start + 0.6 * (off - start)
     moved = ((_at(motion, f"{side}_ankle", last) - _at(motion, f"{side}_ankle", first)) * along).sum()
     speed = -float(moved) / (last - first)
@@ -162,7 +163,7 @@ def _belt_speed(motion: Motion, side: str, along: F64, start: float, off: float)
 
 
 def _only_of_walks(gait: Gait) -> Gait:
-    """Without strides, and events, that are not part of at least `MIN_STRIDES` strides in a row."""
+    """Remove strides and events that are not part of at least `MIN_STRIDES` consecutive strides."""
     if len(gait.strides) < MIN_STRIDES or len({stride.side for stride in gait.strides}) < 2:
         return Gait({side: [] for side in SIDES}, {side: [] for side in SIDES}, [])
     first = min(stride.start for stride in gait.strides)
@@ -180,7 +181,7 @@ def _at(motion: Motion, joint: str, time: float) -> F64:
 
 
 def _at_time(rows: F64, times: F64, time: float) -> F64:
-    """(3,) row at a moment, linear between frames."""
+    """Row (3,) at a point in time, interpolated linearly."""
     return np.array([np.interp(time, times, rows[:, axis]) for axis in range(rows.shape[1])])
 
 

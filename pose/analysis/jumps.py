@@ -11,9 +11,9 @@ F64 = NDArray[np.float64]
 
 GRAVITY = 9.81  # m/s^2
 MIN_FLIGHT_S, MAX_FLIGHT_S = 0.15, 1.0
-MIN_CLEARANCE_M = 0.04  # of both ankles above their standing height
-MAX_STEP_LEGS = 0.4  # between the ankles at takeoff and landing, along the direction of facing; a run has more
-MIN_AGREEMENT = 0.4  # ratio of the two heights below which it is no jump
+MIN_CLEARANCE_M = 0.04  # minimum height of both ankles above their standing height
+MAX_STEP_LEGS = 0.4  # maximum distance of the ankles at takeoff and landing along the facing direction; larger in a run
+MIN_AGREEMENT = 0.4  # minimum ratio of the two heights of a jump
 COUNTERMOVEMENT_S = 1.0
 LANDING_S = 0.4
 
@@ -25,11 +25,11 @@ class Jump:
     Attributes:
         takeoff: s.
         landing: s.
-        flight_height: m, g t^2 / 8 of the flight time t.
+        flight_height: m, g t^2 / 8 for the flight time t.
         pelvis_height: m, highest pelvis above its height at takeoff.
-        countermovement: m, how far the pelvis sinks below standing before the jump.
-        landing_flexion: degrees, largest knee flexion after landing, mean of both knees.
-        landing_valgus: degrees, how far the knees move inwards at that moment, mean of both; positive is valgus.
+        countermovement: m, lowering of the pelvis below standing before the jump.
+        landing_flexion: Degrees, largest knee flexion after landing, mean of both knees.
+        landing_valgus: Degrees, inward deviation of the knees at that time, mean of both; positive is valgus.
     """
 
     takeoff: float
@@ -42,7 +42,7 @@ class Jump:
 
 
 def find_jumps(motion: Motion) -> list[Jump]:
-    """Jumps with both feet in the air, in the order of time."""
+    """Jumps with both feet off the floor, in the order of time."""
     ankles = np.stack([motion.joint(f"{side}_ankle")[:, 1] for side in SIDES], axis=1)
     standing = np.percentile(ankles, 20, axis=0)
     clear = (ankles - standing).min(axis=1) - MIN_CLEARANCE_M
@@ -59,14 +59,14 @@ def find_jumps(motion: Motion) -> list[Jump]:
 
 
 def _jump(motion: Motion, takeoff: float, landing: float) -> Jump | None:
-    """The jump between two moments at which the ankles pass `MIN_CLEARANCE_M`; None if it is none."""
+    """The jump between two times at which the ankles pass `MIN_CLEARANCE_M`; None if it is not a jump."""
     height = motion.joint("pelvis")[:, 1]
     times = motion.times
     inside = (times >= takeoff) & (times <= landing)
     if inside.sum() < 2 or not MIN_FLIGHT_S / 2 <= landing - takeoff <= MAX_FLIGHT_S:
         return None
-    # The ankles rise by MIN_CLEARANCE_M while the feet already fly: with half the flight T/2, the rise above the
-    # clearance is g (T/2)^2 / 2 - MIN_CLEARANCE_M, which lasts landing - takeoff.
+    # The feet leave the floor before the ankles have risen by MIN_CLEARANCE_M. With half the flight time T/2, the rise
+    # above the clearance is g (T/2)^2 / 2 - MIN_CLEARANCE_M, and it takes landing - takeoff.
     clear_time = (landing - takeoff) / 2
     half = np.sqrt(clear_time**2 + 2 * MIN_CLEARANCE_M / GRAVITY)
     middle = (takeoff + landing) / 2
@@ -95,7 +95,7 @@ def _jump(motion: Motion, takeoff: float, landing: float) -> Jump | None:
 
 
 def _step(motion: Motion, time: float) -> float:
-    """Distance between the ankles along the direction of facing, over the leg length."""
+    """Distance of the ankles along the facing direction, over the leg length."""
     apart = ((motion.joint("left_ankle") - motion.joint("right_ankle")) * motion.facing).sum(axis=1)
     return abs(float(np.interp(time, motion.times, apart))) / motion.leg_length
 
@@ -112,7 +112,9 @@ def _flexion(motion: Motion) -> F64:
 
 
 def _valgus(motion: Motion) -> F64:
-    """(T, 2) degrees, frontal plane projection angle: knee against the line from hip to ankle, inwards positive."""
+    """Frontal plane projection angle, (T, 2) degrees: knee relative to the line from hip to ankle; inwards is
+    positive.
+    """
     forward = motion.facing
     left = np.stack([forward[:, 2], np.zeros(len(forward)), -forward[:, 0]], axis=1)
     angles = []
@@ -130,6 +132,6 @@ def _runs(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:
 
 
 def _crossing(times: F64, signal: F64, index: int) -> float:
-    """Moment between frames index - 1 and index at which a signal is 0."""
+    """Time between frames index - 1 and index at which a signal is 0."""
     a, b = signal[index - 1], signal[index]
     return float(times[index - 1] + (times[index] - times[index - 1]) * a / (a - b))

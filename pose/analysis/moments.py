@@ -1,4 +1,4 @@
-"""Images of the moments that explain a person's figures: frames of the video, or drawn skeletons without it."""
+"""Images of the events that explain a person's figures: frames of the video, or drawn skeletons."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pose.analysis import Analysis, Event
 from pose.errors import PoseError
 from pose.files import PoseTable
+from pose.files.cameras import result_cameras
 from pose.skeletons import H36M17
 from pose.types import U8
 from pose.video import open_source
@@ -21,15 +22,21 @@ F64 = NDArray[np.float64]
 
 SIZE = (300, 400)  # px, width and height
 QUALITY = 82
-MARGIN = 0.25  # of the body's size, around it
-MOST = 8  # of a person
-# Events that are shown, by group, and how many of each name.
+MARGIN = 0.25  # margin around the body, in body sizes
+MOST = 8  # maximum images per person
+# Events with images, by group, and the maximum of each name.
 SHOWN = {"gait": 1, "repetitions": 1, "jumps": 2, "sit-to-stand": 1, "ergonomics": 1}
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """An event with its image. frame: index in the video. jpeg: the image. filmed: it is from the video."""
+    """An event with its image.
+
+    Attributes:
+        frame: Index in the video.
+        jpeg: The image.
+        filmed: Whether it is from the video.
+    """
 
     event: Event
     frame: int
@@ -38,7 +45,7 @@ class Moment:
 
 
 def key_events(analysis: Analysis, person: int) -> list[Event]:
-    """The events of a person that are shown, in the order of time; at most `MOST`."""
+    """The events of a person with images, in the order of time; at most `MOST`."""
     chosen: list[Event] = []
     counts: dict[tuple[str, str, str], int] = {}
     own = [event for event in analysis.events if event.person == person and event.group in SHOWN]
@@ -55,7 +62,7 @@ def key_events(analysis: Analysis, person: int) -> list[Event]:
 
 
 def _away(event: Event, events: list[Event]) -> float:
-    """How far an event of a walk is from the middle of the walk, s, so that whole steps come first; else 0."""
+    """Distance of a walking event from the middle of the walk, s, to prefer complete steps; otherwise 0."""
     if event.group != "gait":
         return 0.0
     times = [one.time for one in events if one.group == "gait"]
@@ -66,22 +73,29 @@ def moments(table: PoseTable, events: Iterable[Event], video: Path | None) -> li
     """The image of every event.
 
     Args:
-        table: with the people of the events.
-        events: in the order of time.
-        video: that the result was made of; without it, or where a frame cannot be read, the skeleton alone is drawn.
+        table: Result with the people of the events.
+        events: In the order of time.
+        video: Video of the result. Without it, or if a frame cannot be read, only the skeleton is drawn. With several
+            cameras, the first one's video; the image is that of the camera with most joints of the person.
     """
-    found = []
+    found, cameras = [], result_cameras(table.run)
     for event in events:
         rows = np.flatnonzero(table.id == event.person)
         row = int(rows[np.argmin(np.abs(table.time[rows] - event.time))])
-        image = None if video is None else _frame(video, float(table.time[row]), table.fps or 30.0)
+        file, time, points = video, float(table.time[row]), _projected(table, row)
+        if cameras:
+            best = int(np.argmax([(table.seen_by[row] >> camera & 1).sum() for camera in range(len(cameras))]))
+            camera = cameras[best]
+            file, time = (video if best == 0 and video else camera.file), camera.own_time(time)
+            points = camera.project((table.joints3d[row] + table.root[row]).astype(np.float64))
+        image = None if file is None else _frame(file, time, table.fps or 30.0)
         frame = int(table.frame_index[row])
-        found.append(Moment(event, frame, _drawn(table, row, image), image is not None))
+        found.append(Moment(event, frame, _drawn(points, image), image is not None))
     return found
 
 
 def _frame(video: Path, time: float, fps: float) -> U8 | None:
-    """The frame at a moment; None where it cannot be read."""
+    """The frame at a time; None if it cannot be read."""
     try:
         with open_source(str(video), start=max(time - 0.5 / fps, 0.0), end=time + 1 / fps) as source:
             for frame in source:
@@ -92,9 +106,13 @@ def _frame(video: Path, time: float, fps: float) -> U8 | None:
     return None
 
 
-def _drawn(table: PoseTable, row: int, image: U8 | None) -> bytes:
-    """JPEG of the surroundings of a person with the lifted joints on it."""
-    points = _projected(table, row)
+def _drawn(points: F64, image: U8 | None) -> bytes:
+    """JPEG of the surroundings of a person with the lifted joints.
+
+    Args:
+        points: (17, 2) px.
+        image: The frame; None for the skeleton alone.
+    """
     low, high = points.min(axis=0), points.max(axis=0)
     height = max(float(np.max((high - low) * (SIZE[1] / SIZE[0], 1.0))) * (1 + 2 * MARGIN), 8.0)
     scale = SIZE[1] / height

@@ -1,4 +1,4 @@
-"""What every analysis reads: the world motion of one person, and signals derived from it.
+"""Input of all analyses: the world motion of one person, and signals derived from it.
 
 World frame: y up, metres, floor at 0. Axes: T time, J the 17 joints of Human3.6M.
 """
@@ -17,7 +17,7 @@ Mask = NDArray[np.bool_]
 
 SIDES = ("left", "right")
 MAX_GAP_S = 0.25  # longer gaps split the motion
-BONE_M = (0.005, 3.0)  # frames with a shorter or longer bone show no body
+BONE_M = (0.005, 3.0)  # minimum and maximum length of a bone; other frames are ignored
 HEADING_HZ = 1.0
 
 
@@ -29,9 +29,9 @@ class Motion:
         times: (T,) s, increasing.
         joints: (T, 17, 3) m, world frame.
         sigma: (T, 17) mm, 68 % radius of each joint.
-        visible: (T, 17) whether the 2D detector saw the joint; None where that is not known.
-        camera: (3,) m, position of the only camera; None where that is not known or there are several.
-        contacts: (T, 2) probability that left and right foot stand; None where that is not known.
+        visible: (T, 17) whether the 2D detector found the joint; None if unknown.
+        camera: (3,) m, position of the only camera; None if unknown or if there are several.
+        contacts: (T, 2) contact probability of the left and right foot; None if unknown.
     """
 
     times: F64
@@ -74,18 +74,18 @@ class Motion:
 
     @cached_property
     def facing(self) -> F64:
-        """(T, 3) unit vectors, horizontal, to where hips and shoulders face; low-passed at 1 Hz."""
+        """Horizontal facing direction from hips and shoulders, (T, 3) unit vectors, low-passed at 1 Hz."""
         across = np.zeros((len(self.times), 3))
         for left, right in (("left_hip", "right_hip"), ("left_shoulder", "right_shoulder")):
             across += self.joint(left) - self.joint(right)
-        forward = np.stack([-across[:, 2], np.zeros(len(across)), across[:, 0]], axis=1)  # across x up
+        forward = np.stack([-across[:, 2], np.zeros(len(across)), across[:, 0]], axis=1)  # across x up = forward
         forward = zero_phase(forward, self.times, HEADING_HZ)
         result: F64 = forward / np.maximum(np.linalg.norm(forward, axis=1, keepdims=True), 1e-9)
         return result
 
 
 def _is_body(joints: F64) -> Mask:
-    """(T,) whether all joints (T, 17, 3) m are known, and the bones have the lengths of bodies."""
+    """(T,) whether all joints (T, 17, 3) m are known and the bone lengths are plausible."""
     parents, children = np.array(H36M17.edges).T
     lengths = np.linalg.norm(joints[:, children] - joints[:, parents], axis=-1)
     found: Mask = ((lengths > BONE_M[0]) & (lengths < BONE_M[1])).all(axis=1)
@@ -96,17 +96,17 @@ def motions(
     times: F64, joints: F64, sigma: F64, visible: Mask | None = None, camera: F64 | None = None,
     contacts: F64 | None = None, min_duration_s: float = 0.5,
 ) -> list[Motion]:  # fmt: skip
-    """The stretches of one person without gaps longer than `MAX_GAP_S`.
+    """The segments of one person without gaps longer than `MAX_GAP_S`.
 
     Args:
         times: (T,) s.
-        joints: (T, 17, 3) m, world frame, NaN where the person is missing. A frame whose bones are shorter or longer
-            than `BONE_M` counts as missing.
+        joints: (T, 17, 3) m, world frame, NaN where the person is missing. Frames with bone lengths outside `BONE_M`
+            count as missing.
         sigma: (T, 17) mm.
-        visible: as of `Motion`.
-        camera: as of `Motion`.
-        contacts: as of `Motion`.
-        min_duration_s: shorter stretches are left out.
+        visible: See `Motion`.
+        camera: See `Motion`.
+        contacts: See `Motion`.
+        min_duration_s: Shorter segments are dropped.
     """
     seen = np.flatnonzero(_is_body(joints.astype(float)))
     if len(seen) < 2:

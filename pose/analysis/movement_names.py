@@ -1,4 +1,4 @@
-"""Names of repeated movements by what the joints do in the median repetition; docs/guides/analysis.md lists them."""
+"""Names of repeated movements, from the joints in the median repetition; docs/guides/analysis.md lists them."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +11,11 @@ UNNAMED = "movement A"
 
 
 def movement_name(courses: F64) -> str:
-    """The name of a movement, or 'movement A' for one that is not listed.
+    """The name of a movement, or 'movement A' if it is not listed.
 
     Args:
-        courses: (R, S, 17, 3) m, poses of the repetitions: x left, y up, z forward, horizontally around the pelvis.
+        courses: (R, S, 17, 3) m, poses of the repetitions: x left, y up, z forward, horizontally relative to the
+            pelvis.
     """
     course = np.median(courses, axis=0)
 

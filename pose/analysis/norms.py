@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 F64 = NDArray[np.float64]
 
-POINTS = 101  # of a curve, 0 to 100 %
+POINTS = 101  # points of a curve, 0 to 100 %
 SOURCE = "healthy children at free speed (Schwartz 2008)"
 
 _MEANS = {

@@ -1,4 +1,4 @@
-"""The quality flag of a figure: frames seen, occlusion, sigma, frame rate, and the view on the plane of motion."""
+"""The quality flag of a figure: number of frames, occlusion, sigma, frame rate, and view of the plane of motion."""
 
 from collections.abc import Sequence
 
@@ -18,29 +18,30 @@ SAGITTAL, FRONTAL = "sagittal", "frontal"
 
 # Amber beyond the first threshold, red beyond the second.
 SIGMA_MM = (80.0, 150.0)  # median of the joints
-MISSING = (0.1, 0.3)  # share of the frames in which the person is not seen
-OCCLUDED = (0.2, 0.5)  # share of joints and frames that the 2D does not show
+MISSING = (0.1, 0.3)  # fraction of frames without the person
+OCCLUDED = (0.2, 0.5)  # fraction of joints and frames without 2D
 VISIBLE_SCORE = 0.3  # a joint with a lower 2D score counts as occluded
-VIEW_DEGREES = (35.0, 10.0)  # between the line of sight and the plane of motion: below, depth carries the motion
+# angle between the line of sight and the plane of motion; below, the motion is mostly in depth
+VIEW_DEGREES = (35.0, 10.0)
 
 
 def quality(
     motion: Motion, start: float, end: float, joints: Sequence[str] = BODY,
     *, plane: str = "", rates: tuple[float, float] = (15.0, 4.0), few: str = "",
 ) -> tuple[str, str]:  # fmt: skip
-    """Flag and reason of a figure.
+    """Flag of a figure and its reason.
 
     Args:
-        motion: of the person.
-        start: of the part of the video that the figure comes from, s.
-        end: of that part, s.
-        joints: that the figure is computed from.
-        plane: 'sagittal' or 'frontal' where the figure is a motion in that plane.
-        rates: frames/s below which the flag is amber, red.
-        few: why there are too few observations; empty where there are enough.
+        motion: Motion of the person.
+        start: Start of the analysed part of the video, s.
+        end: End of that part, s.
+        joints: Joints from which the figure is computed.
+        plane: 'sagittal' or 'frontal' if the figure is a motion in that plane.
+        rates: Frames/s below which the flag is amber, red.
+        few: Why there are too few observations; empty if there are enough.
 
     Returns:
-        'green', 'amber' or 'red', and what keeps it from green.
+        'green', 'amber' or 'red', and the reason if it is not green.
     """
     rows = (motion.times >= start - 1e-6) & (motion.times <= end + 1e-6)
     if not rows.any():
@@ -69,7 +70,7 @@ def quality(
 
 
 def view_angle(motion: Motion, rows: NDArray[np.bool_], plane: str) -> float:
-    """Median angle between the line of sight and the body's plane of motion, degrees: 90 is a full view of it."""
+    """Median angle between the line of sight and the body's plane of motion, degrees; 90 is the best view."""
     assert motion.camera is not None
     sight = motion.joint("pelvis")[rows] - motion.camera
     sight /= np.maximum(np.linalg.norm(sight, axis=1, keepdims=True), 1e-9)

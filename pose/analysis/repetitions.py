@@ -1,8 +1,8 @@
-"""Repetitions of any periodic movement, without being told which.
+"""Detection of repetitions of any periodic movement, without prior knowledge of the movement.
 
-The pose relative to the body's own frame is projected on its main direction of change. A repetition leaves the resting
-end of that signal, passes its middle in both directions and comes back. Repetitions are kept where their course agrees
-with that of the others.
+The pose in the body's own frame is projected on its first principal component. A repetition leaves the resting end of
+that signal, passes its middle in both directions and returns. Repetitions are kept if their course correlates with that
+of the others.
 """
 
 from dataclasses import dataclass
@@ -16,24 +16,32 @@ from pose.world.smooth import zero_phase
 
 F64 = NDArray[np.float64]
 
-MIN_RANGE_M = 0.06  # RMS movement of a joint; smaller changes are no movement
-SWING_SHARE = 0.4  # of the signal's range that a repetition must cover
-END_SWING_SHARE = 0.2  # the same, of an incomplete repetition at an end of the recording
+MIN_RANGE_M = 0.06  # minimum RMS movement of a joint
+SWING_SHARE = 0.4  # minimum amplitude of a repetition, as a fraction of the signal's range
+END_SWING_SHARE = 0.2  # the same for an incomplete repetition at an end of the recording
 PERIOD_S = (0.5, 15.0)
 MIN_COUNT = 2
-MIN_CORRELATION = 0.7  # of a repetition's course with the median course
-MAX_DRIFT_MPS = 0.35  # people who travel faster walk
+MIN_CORRELATION = 0.7  # minimum correlation of a repetition's course with the median course
+MAX_DRIFT_MPS = 0.35  # maximum speed of the person; faster people walk
 SMOOTH_HZ = 3.0
-START_SHARE = 0.06  # of the range that marks the start and the end of a repetition
-REST_SHARE = 0.25  # of the range, within which a recording begins or ends at rest
-RETURN_SHARE = 0.75  # of the peak, to which a repetition at the end of a recording must have returned
+START_SHARE = 0.06  # level at the start and the end of a repetition, as a fraction of the range
+REST_SHARE = 0.25  # maximum distance from rest at an end of the recording, as a fraction of the range
+# level to which a repetition at the end of a recording must have returned, as a fraction of the peak
+RETURN_SHARE = 0.75
 SAMPLES = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """start, peak, end: s. depth: RMS displacement of the joints at the peak, m. complete: not cut by an end of the
-    recording. smoothness: logarithm of the dimensionless jerk, larger is smoother (`_smoothness`).
+    """One repetition.
+
+    Attributes:
+        start: s.
+        peak: s.
+        end: s.
+        depth: RMS displacement of the joints at the peak, m.
+        complete: Whether it is not cut by an end of the recording.
+        smoothness: Logarithm of the dimensionless jerk; larger is smoother (`_smoothness`).
     """
 
     start: float
@@ -46,14 +54,18 @@ class Repetition:
 
 @dataclass(frozen=True, slots=True)
 class Repetitions:
-    """All repetitions of one movement. courses: (R, 64, 17, 3) m, poses in the body's frame over each complete one."""
+    """All repetitions of one movement.
+
+    Attributes:
+        courses: (R, 64, 17, 3) m, poses in the body's frame over each complete one.
+    """
 
     items: list[Repetition]
     courses: F64
 
 
 def find_repetitions(motion: Motion) -> Repetitions:
-    """The repetitions of the main movement; empty where nothing is repeated."""
+    """The repetitions of the main movement; empty if there are none."""
     none = Repetitions([], np.zeros((0, SAMPLES, 17, 3)))
     poses = body_frame_poses(motion)
     flat = poses.reshape(len(poses), -1)
@@ -65,7 +77,6 @@ def find_repetitions(motion: Motion) -> Repetitions:
     signal = signal - low if rest_is_low else high - signal
     span = high - low
     points = turning_points(signal, SWING_SHARE * span, END_SWING_SHARE * span)
-    level = 2 * START_SHARE * span
     found = []
     for index, sign in points:
         if sign > 0:
@@ -76,9 +87,13 @@ def find_repetitions(motion: Motion) -> Repetitions:
     found = [one for one in found if PERIOD_S[0] <= times[one[2]] - times[one[0]] <= PERIOD_S[1]]
     if len(found) < MIN_COUNT:
         return none
-    courses = np.stack([_resampled(poses[first : last + 1], times[first : last + 1]) for first, _, last in found])
-    whole = np.array([signal[first] <= level and signal[last] <= level for first, _, last in found])
-    alike = _alike(courses) if whole.all() else whole & _alike(courses)
+    courses = np.stack([_resampled(poses, times, [first, last]) for first, _, last in found])
+    aligned = np.stack([_resampled(poses, times, _phases(signal, *one)) for one in found])
+    level = 2 * START_SHARE * span
+    whole = np.array([max(signal[first], signal[last]) <= level for first, _, last in found])
+    if whole.sum() < MIN_COUNT:  # the person does not pause at rest
+        whole = np.array([_is_recorded(signal, first, last, level) for first, _, last in found])
+    alike = _alike(aligned) if whole.all() else whole & _alike(aligned)
     if alike.sum() < MIN_COUNT:
         return none
     items = [
@@ -97,9 +112,9 @@ def find_repetitions(motion: Motion) -> Repetitions:
 
 
 def body_frame_poses(motion: Motion) -> F64:
-    """(T, 17, 3) m: x to the left, y up, z forward; horizontally around the pelvis, vertically above the floor.
+    """Poses (T, 17, 3) m: x left, y up, z forward; horizontally relative to the pelvis, vertically to the floor.
 
-    Heights are part of a movement (a squat lowers the pelvis), the place and the heading are not.
+    Heights are part of a movement (a squat lowers the pelvis); position and heading are not.
     """
     joints = motion.joints - motion.joint("pelvis")[:, None] * np.array([1.0, 0.0, 1.0])
     forward = motion.facing
@@ -110,7 +125,7 @@ def body_frame_poses(motion: Motion) -> F64:
 
 
 def _main_signal(flat: F64, motion: Motion) -> tuple[F64, float]:
-    """(T,) projection on the first principal component, low-passed, and metres RMS per joint of one unit of it."""
+    """Projection (T,) on the first principal component, low-passed, and the RMS metres per joint of one unit of it."""
     smooth = zero_phase(flat, motion.times, SMOOTH_HZ)
     centred = smooth - smooth.mean(axis=0)
     _, directions = np.linalg.eigh(centred.T @ centred)
@@ -118,7 +133,7 @@ def _main_signal(flat: F64, motion: Motion) -> tuple[F64, float]:
 
 
 def _rest(signal: F64) -> float:
-    """A value at rest: that of the first or the last frame, if it is near an end of the range, else the median."""
+    """The value at rest: that of the first or last frame if it is near an end of the range, otherwise the median."""
     low, high = float(signal.min()), float(signal.max())
     for value in (float(signal[0]), float(signal[-1])):
         if min(value - low, high - value) < REST_SHARE * (high - low):
@@ -127,7 +142,7 @@ def _rest(signal: F64) -> float:
 
 
 def _smoothness(signal: F64, times: F64) -> float:
-    """Log dimensionless jerk (Balasubramanian et al., IEEE TBME 59(8), 2012); 0 of fewer than 6 frames."""
+    """Log dimensionless jerk (Balasubramanian et al., IEEE TBME 59(8), 2012); 0 for fewer than 6 frames."""
     if len(signal) < 6:
         return 0.0
     speed = np.gradient(signal, times)
@@ -139,7 +154,7 @@ def _smoothness(signal: F64, times: F64) -> float:
 def _bounds(
     signal: F64, peak: int, level: float, points: list[tuple[int, int]]
 ) -> tuple[int | None, int | None]:  # fmt: skip
-    """The frames before and after a peak where the signal leaves and reaches the resting level, or turns."""
+    """The frames before and after a peak at which the signal leaves and reaches the resting level, or turns."""
     before = [index for index, sign in points if sign < 0 and index < peak]
     after = [index for index, sign in points if sign < 0 and index > peak]
     begin, end = (before[-1] if before else 0), (after[0] if after else len(signal) - 1)
@@ -147,18 +162,35 @@ def _bounds(
     below_after = np.flatnonzero(signal[peak : end + 1] <= level)
     first = begin + int(below_before[-1]) if len(below_before) else begin
     last = peak + int(below_after[0]) if len(below_after) else end
-    nearly = RETURN_SHARE * signal[peak]  # a recording may begin or end just before the resting level
+    nearly = RETURN_SHARE * signal[peak]  # a recording may start or end just before the resting level
     return (first if signal[first] <= nearly else None), (last if signal[last] <= nearly else None)
 
 
-def _resampled(poses: F64, times: F64) -> F64:
-    at = np.linspace(times[0], times[-1], SAMPLES)
+def _is_recorded(signal: F64, first: int, last: int, level: float) -> bool:
+    """Whether the recording holds all of a repetition: near its ends the signal is at rest."""
+    return bool((first > 0 or signal[first] <= level) and (last < len(signal) - 1 or signal[last] <= level))
+
+
+def _phases(signal: F64, first: int, peak: int, last: int) -> list[int]:
+    """Frames that divide a repetition into movement out, hold and movement back: at half of its peak.
+
+    Pauses differ between repetitions of one movement, so their courses are compared phase by phase.
+    """
+    half = min(signal[peak] / 2, signal[peak])  # a peak below the resting level is negative
+    high = first + np.flatnonzero(signal[first : last + 1] >= half)
+    return [first, int(high[0]), int(high[-1]), last]
+
+
+def _resampled(poses: F64, times: F64, knots: list[int]) -> F64:
+    """(64, 17, 3) poses at times that divide the intervals between the frames `knots` evenly, equally many in each."""
+    places = np.linspace(0, len(knots) - 1, SAMPLES)
+    at = np.interp(places, np.arange(len(knots)), times[knots])
     flat = poses.reshape(len(poses), -1)
     return np.stack([np.interp(at, times, column) for column in flat.T], axis=1).reshape(SAMPLES, 17, 3)
 
 
 def _alike(courses: F64) -> NDArray[np.bool_]:
-    """(R,) whether a course correlates with the median of all."""
+    """(R,) whether a course (64, 17, 3) correlates with the median of all (R, 64, 17, 3)."""
     flat = courses - courses.mean(axis=1, keepdims=True)
     middle = np.median(flat, axis=0).ravel()
     rows = flat.reshape(len(flat), -1)

@@ -1,4 +1,4 @@
-"""The report of an analysis: one HTML file without scripts or links, for a phone and for A4 paper."""
+"""The report of an analysis: one HTML file without scripts or links, for phones and A4 paper."""
 
 import base64
 from collections.abc import Iterator
@@ -15,9 +15,10 @@ from pose.analysis.norms import SOURCE
 from pose.files import PoseTable
 from pose.system.shown import shown_in_html
 from pose.system.whole_file import whole_file
+from pose.view.camera_plan import cameras_section
 
 NAME = "analysis.html"
-MOST_IMAGES = 60  # of a page; further people have none
+MOST_IMAGES = 60  # maximum images of a page; further people have none
 TITLES = {
     "gait": "Walking and running",
     "repetitions": "Repetitions",
@@ -32,7 +33,7 @@ _KEY = """<div class="key"><p><b>How to read this page</b></p><ul>
 A difference smaller than its range may be chance.</li>
 <li><span class="q green">good</span>: reliable. <span class="q amber">care</span>: usable, the reason is given.
 <span class="q red">weak</span>: do not base decisions on it.</li>
-<li>Body lengths come from one camera unless the body height was given. This page is no medical diagnosis.</li>
+<li>Body lengths come from {lengths} unless the body height was given. This page is no medical diagnosis.</li>
 </ul></div>"""
 
 
@@ -40,17 +41,17 @@ def write_report(analysis: Analysis, table: PoseTable, target: Path, name: str, 
     """Write the report.
 
     Args:
-        analysis: of the table.
-        table: the result.
-        target: the HTML file.
-        name: of the source, for the title.
-        video: that the result was made of; its frames are the images. Without it, skeletons are drawn.
+        analysis: Analysis of the table.
+        table: The result.
+        target: The HTML file.
+        name: Name of the source, for the title.
+        video: Video of the result, for images. Without it, skeletons are drawn.
 
     Raises:
-        PoseError: where the file cannot be written.
+        PoseError: If the file cannot be written.
     """
     with whole_file(target) as hidden, hidden.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(_page(analysis, table, Path(name).name, video))
+        file.writelines(_page(analysis, table, name, video))
 
 
 def _page(analysis: Analysis, table: PoseTable, name: str, video: Path | None) -> Iterator[str]:
@@ -63,7 +64,9 @@ def _page(analysis: Analysis, table: PoseTable, name: str, video: Path | None) -
     if len(table.frames):
         first, last = table.timestamps[0], table.timestamps[-1]
         yield f'<p class="quiet">{len(table.frames)} frames, {first:.1f} to {last:.1f} s of the video</p>\n'
-    yield _KEY
+    several = table.run is not None and bool(table.run.cameras)
+    yield _KEY.format(lengths="several cameras and the lifter's scale" if several else "one camera")
+    yield from cameras_section(table)
     people = sorted({row.person for row in analysis.figures} | {row.person for row in analysis.omissions})
     if not people:
         yield "<p>The result contains no person.</p>"
@@ -132,7 +135,7 @@ def _row(table: PoseTable, figure: Figure) -> str:
 
 
 def _numbers(figure: Figure) -> tuple[str, str, str, str]:
-    """Value, low and high as they are shown, and the unit: shares as percent, small lengths as centimetres."""
+    """Value, low and high as text, and the unit: fractions as percent, small lengths as centimetres."""
     factor, unit = {"share": (100.0, "%")}.get(figure.unit, (1.0, figure.unit))
     if figure.unit == "m" and abs(figure.value) < 1:
         factor, unit = 100.0, "cm"
@@ -201,7 +204,7 @@ def _light(quality: str) -> str:
 
 
 def _source(table: PoseTable, figure: Figure) -> str:
-    """Where a figure comes from."""
+    """The source of a figure."""
     what = {"gait": "strides", "repetitions": "repetitions", "sit-to-stand": "times"}.get(figure.group, "")
     count = f"; {figure.count} {what}" if what and figure.count > 1 else ""
     return f"{_frames(table, figure.start, figure.end)}{count}"

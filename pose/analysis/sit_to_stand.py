@@ -1,4 +1,4 @@
-"""Standing up from a seat and sitting down: when, and how long it takes."""
+"""Sit-to-stand and stand-to-sit movements with their durations."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,18 +12,25 @@ from pose.world.smooth import zero_phase
 
 F64 = NDArray[np.float64]
 
-SEATED_LEGS, STANDING_LEGS = 0.66, 0.85  # pelvis above the ankles over leg length: below, above
-MIN_SEATED_S = 0.4  # at rest on the seat
-MIN_BEHIND_M = 0.1  # trunk behind the ankles: only a seat holds it there, in a squat it is above the feet
+# height of the pelvis above the ankles, in leg lengths: maximum seated, minimum standing
+SEATED_LEGS, STANDING_LEGS = 0.66, 0.85
+MIN_SEATED_S = 0.4  # minimum rest on the seat
+MIN_BEHIND_M = 0.1  # minimum distance of the trunk behind the ankles when seated; in a squat it is above the feet
 REST_SPEED_MPS = 0.2
 DURATION_S = (0.4, 6.0)
-MIN_RATE = 10.0  # frames/s; below it, a rest on a seat cannot be told from the turn of a squat
+MIN_RATE = 10.0  # frames/s; below, a rest on a seat cannot be distinguished from the turning point of a squat
 SMOOTH_HZ = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """start, end: s. rising: standing up, otherwise sitting down."""
+    """A transfer.
+
+    Attributes:
+        start: s.
+        end: s.
+        rising: Whether the person stands up; otherwise sits down.
+    """
 
     start: float
     end: float
@@ -58,7 +65,7 @@ def find_transfers(motion: Motion) -> list[Transfer]:
 
 
 def _behind(motion: Motion) -> F64:
-    """(T,) m, how far the middle of the trunk is behind the ankles."""
+    """Distance (T,) m of the middle of the trunk behind the ankles."""
     trunk = (motion.joint("pelvis") + motion.joint("thorax")) / 2
     ankles = (motion.joint("left_ankle") + motion.joint("right_ankle")) / 2
     return np.asarray(((ankles - trunk) * motion.facing).sum(axis=1))
@@ -75,7 +82,7 @@ def _rests(seated: NDArray[np.bool_], times: F64, at: int) -> bool:
 
 
 def _moving(height: F64, times: F64) -> tuple[float, float]:
-    """From 5 to 95 % of the change of height."""
+    """Times of 5 and 95 % of the change of height."""
     share = (height - height[0]) / (height[-1] - height[0])
     start = int(np.flatnonzero(share < 0.05)[-1]) if (share < 0.05).any() else 0
     end = int(np.flatnonzero(share > 0.95)[0]) if (share > 0.95).any() else len(height) - 1

@@ -26,7 +26,7 @@ TABLES = {
 
 
 def targets(folder: Path, formats: Sequence[str]) -> list[Path]:
-    """The files that `write` makes."""
+    """The files that `write` creates."""
     names = [f"analysis-{table}" for table in TABLES]
     return [
         folder / f"{name}.{suffix}"
@@ -36,7 +36,11 @@ def targets(folder: Path, formats: Sequence[str]) -> list[Path]:
 
 
 def write(analysis: Analysis, folder: Path, formats: Sequence[str]) -> list[Path]:
-    """Write the tables; returns their paths. Raises PoseError where a library is missing."""
+    """Write the tables; returns their paths.
+
+    Raises:
+        PoseError: If a library is not installed.
+    """
     rows = {name: [asdict(row) for row in getattr(analysis, name)] for name in ("figures", "events", "omissions")}
     document = rows | {name: [asdict(row) for row in getattr(analysis, name)] for name in ("curves", "series")}
     rows["curves"] = [row for curve in analysis.curves for row in _curve_rows(curve)]
@@ -52,7 +56,7 @@ def write(analysis: Analysis, folder: Path, formats: Sequence[str]) -> list[Path
 
 
 def _curve_rows(curve: Curve) -> list[dict[str, Any]]:
-    """One row for each percent of the cycle."""
+    """One row per percent of the cycle."""
     none = [None] * len(curve.mean)
     columns = zip(curve.mean, curve.sd, curve.norm_mean or none, curve.norm_sd or none, strict=True)
     head = (curve.person, curve.movement, curve.angle, curve.side)

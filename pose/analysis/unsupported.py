@@ -1,4 +1,4 @@
-"""People and tracks that the definitions do not cover: they get one line instead of figures."""
+"""People and tracks outside the scope of the definitions; they get one line instead of figures."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,17 +9,17 @@ from pose.files import PoseTable
 
 F64 = NDArray[np.float64]
 
-CHILD_HEIGHT_M = 1.3  # with its sigma; errors and scores are those of adults and older children
-SEATED_LEGS = 0.72  # pelvis above the ankles over leg length
-SEATED_SHARE = 0.8  # of the frames
+CHILD_HEIGHT_M = 1.3  # minimum body height; its sigma is allowed for. Validated for adults and older children only
+SEATED_LEGS = 0.72  # maximum height of the pelvis above the ankles, in leg lengths
+SEATED_SHARE = 0.8  # minimum fraction of seated frames
 TRAVELLED_M = 2.0
-SWAP_S = 0.3  # before and after a frame, in which the motion of two people is compared
-SWAP_GAIN_M = 0.8  # by which swapped tracks are smoother
-SWAP_SHARE = 0.35  # of the deviation that remains when they are swapped
+SWAP_S = 0.3  # s before and after a frame over which the motion of two people is compared
+SWAP_GAIN_M = 0.8  # minimum decrease of the deviation when two tracks are swapped
+SWAP_SHARE = 0.35  # maximum deviation of swapped tracks, relative to that of the tracks as they are
 
 
 def child(table: PoseTable, person: int) -> str:
-    """Why a person is too small; empty where the height is not known or large enough."""
+    """Reason to exclude a person for a small body height; empty if the height is unknown or large enough."""
     heights = {} if table.world_info is None else table.world_info.heights
     height, sigma = heights.get(person, (np.inf, 0.0))
     if height + sigma >= CHILD_HEIGHT_M:
@@ -28,7 +28,7 @@ def child(table: PoseTable, person: int) -> str:
 
 
 def seated_traveller(parts: list[Motion]) -> str:
-    """Why a person who moves without steps has no figures: a wheelchair or a vehicle. Empty for others."""
+    """Reason to exclude a person who travels without steps (wheelchair or vehicle); empty if there is none."""
     for motion in parts:
         ankles = np.mean([motion.joint(f"{side}_ankle") for side in SIDES], axis=0)
         height = (motion.joint("pelvis") - ankles)[:, 1] / motion.leg_length
@@ -43,10 +43,10 @@ def seated_traveller(parts: list[Motion]) -> str:
 
 
 def swaps(table: PoseTable) -> dict[int, str]:
-    """By id, why the tracks of two people who come close are probably swapped.
+    """Probable id switches: by id, why the tracks of two people who come close are probably swapped.
 
-    Before and after a frame, everybody moves at a constant velocity over `SWAP_S`. Two tracks are swapped where each
-    continues the other far better than itself.
+    People are assumed to move at constant velocity over `SWAP_S` before and after a frame. Two tracks are swapped if
+    each continues the other far better than itself.
     """
     assert table.placed is not None
     found: dict[int, str] = {}
@@ -63,14 +63,14 @@ def swaps(table: PoseTable) -> dict[int, str]:
 
 
 def _pelvis(table: PoseTable, person: int) -> tuple[F64, F64]:
-    """Times (T,) s and horizontal places (T, 2) m."""
+    """Times (T,) s and horizontal positions (T, 2) m."""
     assert table.placed is not None
     rows = np.flatnonzero((table.id == person) & np.isfinite(table.placed.joints[:, 0, 0]))
     return table.time[rows], table.placed.joints[rows, 0][:, [0, 2]].astype(np.float64)
 
 
 def _swap(a: tuple[F64, F64], b: tuple[F64, F64]) -> float | None:
-    """The moment at which two tracks are swapped, s."""
+    """The time at which two tracks are swapped, s."""
     times = np.intersect1d(a[0], b[0])
     inner = times[(times - 2 * SWAP_S >= times[:1]) & (times + 2 * SWAP_S <= times[-1:])] if len(times) else times
     if not len(inner):

@@ -9,16 +9,16 @@ from pose.analysis.gait import Gait, Stride, analyse_gait
 from pose.analysis.motion import SIDES, Motion
 from pose.analysis.quality import FEET, FRONTAL, quality
 
-# Standard deviation of the error that all strides of a walk share, from docs/studies/analysis.md.
+# Standard deviation of the error that all strides of a walk share; docs/studies/analysis.md.
 TIME_ERROR_S, LENGTH_ERROR, WIDTH_ERROR_M, SHARE_ERROR = 0.01, 0.13, 0.03, 0.03
 FEW_STRIDES = 6
-STANDS = 0.5  # probability of a contact
-SAME_EVENT_S = 0.2  # between both methods
-RUN_FLIGHT_SHARE = 0.05  # of the stride in the air: a run
+MIN_CONTACT = 0.5  # minimum probability of a contact
+SAME_EVENT_S = 0.2  # maximum difference of both methods
+RUN_FLIGHT_SHARE = 0.05  # minimum flight phase of a run, as a fraction of the stride
 
 
 def gait_figures(person: int, motion: Motion) -> tuple[list[Figure], list[Event], str]:
-    """Figures and events of the gait of one person, and why there are none (empty where there are)."""
+    """Figures and events of the gait of one person, and the reason if there are none (otherwise empty)."""
     gait = analyse_gait(motion)
     straight = [stride for stride in gait.strides if stride.straight]
     events = _events(person, gait)
@@ -39,7 +39,7 @@ def gait_figures(person: int, motion: Motion) -> tuple[list[Figure], list[Event]
         name: str, unit: str, of: Callable[[Stride], float], error: float, strides: list[Stride] = straight
     ) -> Figure:
         values = [of(stride) for stride in strides]
-        scale = abs(float(np.mean(values))) if error == LENGTH_ERROR else 1.0  # the error of body size is a share
+        scale = abs(float(np.mean(values))) if error == LENGTH_ERROR else 1.0  # the error of body size is relative
         mean, low, high = mean_interval(values, error * scale)
         start, end = min(one.start for one in strides), max(one.end for one in strides)
         seen = (sideways, side_doubt) if name == "step width" else (flag, doubt)
@@ -75,14 +75,14 @@ def gait_figures(person: int, motion: Motion) -> tuple[list[Figure], list[Event]
 
 
 def _contacts(person: int, motion: Motion, gait: Gait, seen: tuple[str, str], note: str) -> list[Figure]:
-    """Foot strikes and offs by the foot contacts, less those of Zeni: two methods that should agree."""
+    """Foot strikes and offs from foot contacts minus those of Zeni: two methods that should agree."""
     if motion.contacts is None:
         return []
     figures = []
     for name, by_side, rising in (("foot strike", gait.strikes, 1), ("foot off", gait.offs, -1)):
         off = []
         for column, side in enumerate(SIDES):
-            stands = (motion.contacts[:, column] >= STANDS).astype(int)
+            stands = (motion.contacts[:, column] >= MIN_CONTACT).astype(int)
             changes = motion.times[1:][np.diff(stands) == rising]
             near = [changes[np.argmin(np.abs(changes - time))] - time for time in by_side[side] if len(changes)]
             off += [float(one) for one in near if abs(one) < SAME_EVENT_S]
@@ -129,7 +129,7 @@ def _asymmetry(person: int, strides: list[Stride], seen: tuple[str, str], note: 
 
 
 def _variability(person: int, strides: list[Stride], seen: tuple[str, str], note: str) -> list[Figure]:
-    """Coefficient of variation of stride time; its interval by the chi-square approximation of its variance."""
+    """Coefficient of variation of stride time, with an interval from the chi-square approximation of its variance."""
     if len(strides) < FEW_STRIDES:
         return []
     times = np.array([stride.duration for stride in strides])
